@@ -1,0 +1,1 @@
+"""What the cluster sees of mldiagnostics: kinds, names and the pure decisions shared by its programs."""

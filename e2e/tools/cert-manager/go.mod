@@ -1,0 +1,3 @@
+module mldiagnostics.dev/tools/cert-manager
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module mldiagnostics.dev/tools/coredns
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module mldiagnostics.dev/tools/jobset
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module mldiagnostics.dev/tools/kuberay
+
+go 1.26.0

@@ -1,0 +1,3 @@
+module mldiagnostics.dev/tools/kwok
+
+go 1.26.0

@@ -1,0 +1,1 @@
+"""The operator: turns MLDiagnosticsConnection objects into stored profiles."""

@@ -1,0 +1,1 @@
+"""Self-hosted diagnostics for ML workloads, importable without any third-party package."""
