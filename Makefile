@@ -1,0 +1,87 @@
+# Everything a person does here. A fresh machine needs git, make, Python >= 3.11 and a network; the rest is fetched.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON  ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+UV      := .tools/uv/bin/uv
+PY      := $(CURDIR)/.venv/bin/python
+BIN     := .venv/bin
+VERSION ?= 0.1.0
+REGISTRY ?= localhost/mldiagnostics
+MEMBERS := sdk api operator
+SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
+# PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
+CLUSTER := cd e2e && $(PY) -m cluster
+
+.PHONY: help setup demo test e2e check lint types layers generated charts bench fuzz manifests images package lock fmt clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
+
+setup: .venv/.ready ## Make the Python environment (under a minute)
+
+$(UV):
+	@echo "==> uv (a few seconds)"
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python >= 3.11 is needed, found $$($(PYTHON) --version); set PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -m venv .tools/uv && .tools/uv/bin/python -m pip install -q --disable-pip-version-check "uv==0.13.8"
+
+.venv/.ready: $(UV) requirements.lock $(MEMBERS:%=%/pyproject.toml)
+	@echo "==> Python environment (under a minute)"
+	@test -x $(PY) || $(UV) venv -q --python "$(PYTHON)" .venv
+	@$(UV) pip sync -q --python $(PY) --require-hashes requirements.lock
+	@$(UV) pip install -q --python $(PY) --no-deps $(MEMBERS:%=-e %)
+	@touch $@
+
+demo: setup ## The main job, with a visible result: profile every host of a running JAX job
+	@cd e2e && $(PY) -m demo
+
+test: setup ## Everything that this machine can run (MLDIAG_REQUIRE_ALL=1: a skip is a failure)
+	@$(PY) tests/run_all.py
+
+e2e: setup ## Only the tests that need a whole cluster
+	@$(PY) -m pytest e2e -m cluster
+
+check: setup lint types layers generated charts ## The gate: style, types, layers, generated files, charts
+
+lint: setup
+	@$(BIN)/ruff check -q $(SOURCES) && $(BIN)/ruff format -q --check $(SOURCES)
+
+types: setup
+	@$(BIN)/mypy --no-error-summary
+
+layers: setup
+	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 20
+
+generated: setup
+	@$(PY) -m mldiagnostics_api manifests --check
+
+charts: setup
+	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
+
+bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
+	@$(PY) -m bench
+
+fuzz: setup ## The properties, with many more examples
+	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests -m "not apiserver and not peers and not cluster" -k "property or properties"
+
+manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
+	@$(PY) -m mldiagnostics_api manifests
+
+images: setup ## Build the images (REGISTRY=, VERSION=)
+	@$(CLUSTER) image --version $(VERSION) --registry $(REGISTRY)
+
+package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=, REGISTRY=)
+	@echo "make package is wired by the packaging module"; exit 1
+
+lock: setup ## Resolve the dependencies anew
+	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
+	  --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
+	  -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
+
+fmt: setup ## Format the sources
+	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)
+
+clean: ## Take the cluster down and remove what was built in the checkout (the tool cache stays)
+	@if [ -x $(PY) ]; then $(CLUSTER) down; fi
+	@rm -rf .venv .tools dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

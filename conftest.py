@@ -1,0 +1,31 @@
+"""Rules for every test: a clean environment, and with MLDIAG_REQUIRE_ALL=1 no test may be skipped."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fuzz", parent=settings.get_profile("default"), max_examples=5000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+REQUIRE_ALL = os.environ.get("MLDIAG_REQUIRE_ALL") == "1"
+AMBIENT = ("MLDIAG_STORAGE", "MLDIAG_SINKS", "STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "JAX_PLATFORMS")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test depends on what happens to be set outside."""
+    for name in AMBIENT:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
+    report: pytest.TestReport = yield  # type: ignore[misc]  # a wrapper receives the report
+    if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid}: skipped although MLDIAG_REQUIRE_ALL=1 asks for everything: {reason}"
+    return report
