@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON  ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+PYTHON  ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell $(p) -c "import sys; sys.version_info >= (3, 11) and print(sys.executable)" 2>/dev/null)) python3)
 UV      := .tools/uv/bin/uv
 PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
