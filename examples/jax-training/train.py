@@ -1,0 +1,97 @@
+"""Data-parallel training on every host of a JAX job, with a profiler server that can be captured from.
+
+Started once per host. The environment says who is who; without it the program trains alone:
+  JAX_COORDINATOR_ADDRESS  host:port of process 0, the same for all
+  JAX_PROCESS_COUNT        how many processes take part
+  JAX_PROCESS_ID           which one this is; on Kubernetes the completion index of an Indexed Job
+  PROFILER_PORT            where this process can be profiled (9999)
+  STEP_SECONDS             least time between two steps, so that a small machine has room for others (0.05)
+  STEPS                    how many steps to train; 0 = until stopped
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+WIDTH = 256
+BATCH_PER_HOST = 64
+LAYERS = 4
+LEARNING_RATE = 0.05
+
+Parameters = list[jax.Array]
+Step = Callable[[Parameters, jax.Array, jax.Array], tuple[Parameters, jax.Array]]
+
+
+def join_job() -> None:
+    """Meet the other processes; nothing to do when there are none."""
+    if coordinator := os.environ.get("JAX_COORDINATOR_ADDRESS"):
+        jax.distributed.initialize(
+            coordinator_address=coordinator,
+            num_processes=int(os.environ["JAX_PROCESS_COUNT"]),
+            process_id=int(os.environ["JAX_PROCESS_ID"]),
+        )
+
+
+def loss(parameters: Parameters, inputs: jax.Array, wanted: jax.Array) -> jax.Array:
+    """Mean squared error of a small multi-layer perceptron over the batch of all hosts."""
+    hidden = inputs
+    for weights in parameters[:-1]:
+        hidden = jnp.tanh(hidden @ weights)
+    return jnp.mean((hidden @ parameters[-1] - wanted) ** 2)
+
+
+def make_step(mesh: Mesh) -> Step:
+    """One step of gradient descent: parameters on every host, the batch split, so gradients are summed over hosts."""
+    everywhere, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("host"))
+
+    def step(parameters: Parameters, inputs: jax.Array, wanted: jax.Array) -> tuple[Parameters, jax.Array]:
+        error, gradients = jax.value_and_grad(loss)(parameters, inputs, wanted)
+        return jax.tree.map(lambda p, g: p - LEARNING_RATE * g, parameters, gradients), error
+
+    return jax.jit(step, in_shardings=(everywhere, split, split), out_shardings=(everywhere, everywhere))
+
+
+def train(steps: int, step_seconds: float) -> None:
+    """Train until done or stopped, saying every second how it goes."""
+    mesh = Mesh(np.array(jax.devices()), ("host",))
+    split = NamedSharding(mesh, PartitionSpec("host"))
+    step = make_step(mesh)
+    shared, own = np.random.default_rng(0), np.random.default_rng(1 + jax.process_index())
+    parameters: Parameters = [
+        jnp.asarray(shared.normal(0, WIDTH**-0.5, (WIDTH, WIDTH)), jnp.float32) for _ in range(LAYERS)
+    ]
+    number, reported_at, reported_number = 0, time.monotonic(), 0
+    while not steps or number < steps:
+        started = time.monotonic()
+        with jax.profiler.StepTraceAnnotation("train", step_num=number):
+            batch = own.normal(size=(BATCH_PER_HOST, WIDTH)).astype(np.float32)
+            inputs = jax.make_array_from_process_local_data(split, batch)
+            wanted = jax.make_array_from_process_local_data(split, np.roll(batch, 1, axis=1))
+            parameters, error = step(parameters, inputs, wanted)
+            error.block_until_ready()
+        number += 1
+        if (elapsed := time.monotonic() - reported_at) >= 1:
+            milliseconds = 1000 * elapsed / (number - reported_number)
+            print(f"step {number}: loss {float(error):.4f}, {milliseconds:.1f} ms per step", flush=True)
+            reported_at, reported_number = time.monotonic(), number
+        time.sleep(max(0.0, started + step_seconds - time.monotonic()))
+
+
+def main() -> None:
+    """Join the job, open the profiler port, train."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # process 1 of a container ignores it otherwise
+    join_job()
+    port = int(os.environ.get("PROFILER_PORT", "9999"))
+    jax.profiler.start_server(port)
+    print(f"process {jax.process_index()} of {jax.process_count()}, profiler on port {port}", flush=True)
+    train(int(os.environ.get("STEPS", "0")), float(os.environ.get("STEP_SECONDS", "0.05")))
+
+
+if __name__ == "__main__":
+    main()
