@@ -1,0 +1,50 @@
+"""Logs as JSON lines on standard output, each with the object that it is about."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TextIO
+
+from pythonjsonlogger.json import JsonFormatter
+
+_about: ContextVar[dict[str, str]] = ContextVar("about", default={})  # noqa: B039 - never changed, only replaced
+
+# Libraries that narrate every request; their warnings stay.
+_CHATTY: Final = ("kopf", "kubernetes", "aiohttp.access", "asyncio", "grpc", "google", "urllib3")
+
+
+@contextmanager
+def about(**fields: str) -> Iterator[None]:
+    """Add fields (`object`, `namespace`, `uid`, `session`, ...) to every line logged within, tasks included."""
+    token = _about.set({**_about.get(), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def _add_fields(record: logging.LogRecord) -> bool:
+    for field, value in _about.get().items():
+        if not hasattr(record, field):
+            setattr(record, field, value)
+    return True
+
+
+def configure(level: str, stream: TextIO = sys.stdout) -> None:
+    """Make JSON lines of everything that is logged from now on, at `level` and above."""
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(_add_fields)
+    handler.setFormatter(
+        JsonFormatter(
+            "{levelname}{name}{message}",
+            style="{",
+            rename_fields={"levelname": "severity", "name": "logger"},
+            timestamp="time",
+        )
+    )
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.DEBUG if level == "DEBUG" else logging.WARNING)
