@@ -1,0 +1,57 @@
+"""Ask the parts of a cluster whether they are up."""
+
+import http.client
+import json
+import socket
+import ssl
+from typing import Any
+
+from cluster.certificates import Certificates
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that the operating system gives out as free, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def ready(port: int, path: str, certificates: Certificates) -> bool:
+    """Whether an HTTPS server on loopback answers 200 to the cluster's administrator."""
+    return ask(port, path, certificates)[0] == http.HTTPStatus.OK
+
+
+def ask(port: int, path: str, certificates: Certificates) -> tuple[int, Any]:
+    """Status and JSON body (None if it is none) of a GET as administrator; status 0 if nothing answers."""
+    context = ssl.create_default_context(cafile=str(certificates.ca))
+    context.load_cert_chain(certificates.certificate("admin"), certificates.key("admin"))
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=context)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException):
+        return 0, None
+    finally:
+        connection.close()
+    try:
+        return response.status, json.loads(body)
+    except ValueError:
+        return response.status, None
+
+
+def healthy(port: int, path: str = "/health") -> bool:
+    """Whether an HTTP server on loopback answers 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

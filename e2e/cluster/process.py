@@ -1,0 +1,129 @@
+"""Long-running processes with a pid file, stopped only if the process is still the one that was started."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypedDict
+
+from cluster.progress import ClusterError, tail
+
+
+class Record(TypedDict):
+    """What a pid file holds: together these name one process for ever, even after its pid is used again."""
+
+    pid: int
+    boot: str
+    start_ticks: int
+    command: list[str]
+
+
+class Daemon:
+    """One process in a session of its own; its pid file and log stand in the given folders (Linux)."""
+
+    def __init__(self, name: str, *, run: Path, logs: Path) -> None:
+        self.name = name
+        self.pid_file = run / f"{name}.pid"
+        self.log = logs / f"{name}.log"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
+        """Start the process and write its pid file; its output is appended to the log."""
+        for folder in (self.pid_file.parent, self.log.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=environment,
+            )
+        state = _state(self._child.pid)
+        record = Record(pid=self._child.pid, boot=_boot(), start_ticks=state[1] if state else 0, command=list(command))
+        self.pid_file.write_text(json.dumps(record))
+
+    def running(self) -> bool:
+        """Whether the very process that was started still runs."""
+        if self._child is not None:
+            self._child.poll()
+        record = self._record()
+        return record is not None and _alive(record)
+
+    def stop(self, *, deadline_s: float = 10) -> None:
+        """Terminate the process, kill it after the deadline, and remove the pid file; repeating does nothing."""
+        record = self._record()
+        if record is not None:
+            with suppress(ProcessLookupError):
+                _end(record, deadline_s)
+        if self._child is not None:
+            self._child.wait()
+            self._child = None
+        self.pid_file.unlink(missing_ok=True)
+
+    def log_tail(self) -> str:
+        """The last lines of the log, indented."""
+        return tail(self.log.read_text(errors="replace")) if self.log.exists() else ""
+
+    def _record(self) -> Record | None:
+        try:
+            record: Record = json.loads(self.pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return record
+
+
+def wait_until(ready: Callable[[], bool], what: str, *, deadline_s: float, needs: Sequence[Daemon] = ()) -> None:
+    """Poll `ready` until it holds.
+
+    Raises:
+        ClusterError: the deadline passed or a process in `needs` ended; the message quotes their logs.
+    """
+    end = time.monotonic() + deadline_s
+    while not ready():
+        ended = next((daemon for daemon in needs if not daemon.running()), None)
+        if ended is not None:
+            raise ClusterError(f"{ended.name} ended by itself; end of {ended.log}:\n{ended.log_tail()}")
+        if time.monotonic() > end:
+            logs = "".join(f"\n  end of {daemon.log}:\n{daemon.log_tail()}" for daemon in needs)
+            raise ClusterError(f"{what}: not within {deadline_s:.0f} s{logs}")
+        time.sleep(0.1)
+
+
+def _end(record: Record, deadline_s: float) -> None:
+    """Signal through a pidfd: taken before the check, it cannot come to mean another process in between."""
+    handle = os.pidfd_open(record["pid"])
+    try:
+        if not _alive(record):
+            return
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        if not select.select([handle], [], [], deadline_s)[0]:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            select.select([handle], [], [], deadline_s)
+    finally:
+        os.close(handle)
+
+
+def _alive(record: Record) -> bool:
+    state = _state(record["pid"])
+    return state is not None and state[0] not in "ZX" and (_boot(), state[1]) == (record["boot"], record["start_ticks"])
+
+
+def _state(pid: int) -> tuple[str, int] | None:
+    """State letter and start time in clock ticks since boot (proc(5), fields 3 and 22); None for no such pid."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[19])
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

