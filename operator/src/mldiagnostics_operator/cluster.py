@@ -1,0 +1,179 @@
+"""The one door to the API server: JSON in and out, a deadline on every call, failures named for what to do next."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import aiohttp
+from kubernetes.aio import config as kubernetes_config
+from kubernetes.aio.client.api_client import ApiClient
+from kubernetes.aio.client.configuration import Configuration
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    Json = dict[str, Any]
+
+T = TypeVar("T")
+
+CALL_TIMEOUT_S: Final = 10.0
+PAGE: Final = 500
+PARALLEL_CALLS: Final = 64
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+
+
+class ClusterError(Exception):
+    """The API server did not do what it was asked; `status` is its HTTP status, 0 without an answer."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Unavailable(ClusterError):
+    """No answer, or one that says to come back later: the same call may succeed soon."""
+
+
+class NotFound(ClusterError):
+    """The object, or its kind, does not exist."""
+
+
+class Conflict(ClusterError):
+    """The object exists already, has changed, or is not the one that was meant."""
+
+
+class Refused(ClusterError):
+    """Forbidden or invalid: the same call would fail again."""
+
+
+_PASSING: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
+_NAMED: Final = {404: NotFound, 409: Conflict}
+
+
+def path_to(
+    group: str,
+    version: str,
+    plural: str,
+    *,
+    namespace: str | None = None,
+    name: str | None = None,
+    sub: str | None = None,
+) -> str:
+    """Write the URL path of a resource, an object or its subresource; the core group is the empty string."""
+    parts = ["/apis", group, version] if group else ["/api", version]
+    if namespace is not None:
+        parts += ["namespaces", namespace]
+    parts += [part for part in (plural, name, sub) if part is not None]
+    return "/".join(parts)
+
+
+class Cluster:
+    """Verbs on paths of the API server.
+
+    Every method but `close` raises Unavailable, NotFound, Conflict or Refused, and nothing else, within its timeout.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        configuration.connection_pool_maxsize = PARALLEL_CALLS
+        self._client = ApiClient(configuration)
+
+    @classmethod
+    async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Connect as the pod's service account inside a cluster, else by KUBECONFIG or its default place."""
+        configuration = Configuration()
+        chosen = environ.get("KUBECONFIG")
+        if not chosen and environ.get("KUBERNETES_SERVICE_HOST"):
+            kubernetes_config.load_incluster_config(client_configuration=configuration)
+        else:
+            chosen = chosen or str(Path.home() / ".kube" / "config")
+            await kubernetes_config.load_kube_config(config_file=chosen, client_configuration=configuration)
+        return cls(configuration)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def get(self, path: str, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
+        """Read one object."""
+        return await self._call("GET", path, timeout_s=timeout_s)
+
+    async def items(
+        self,
+        path: str,
+        keep: Callable[[Json], T],
+        *,
+        labels: str = "",
+        fields: str = "",
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> list[T]:
+        """Read all objects that match, `keep` of each: pages are dropped as they are read. The timeout is per page."""
+        selectors = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
+        return [keep(item) async for item in self._pages(path, selectors, timeout_s)]
+
+    async def create(self, path: str, body: Json) -> Json:
+        """Make an object; Conflict if the name is taken."""
+        return await self._call("POST", path, body=body)
+
+    async def replace(self, path: str, body: Json) -> Json:
+        """Write an object whole; Conflict unless its resourceVersion is the newest."""
+        return await self._call("PUT", path, body=body)
+
+    async def patch(self, path: str, body: Json | Sequence[Json], *, content_type: str = MERGE_PATCH) -> Json:
+        """Change parts of an object."""
+        return await self._call("PATCH", path, body=body, content_type=content_type)
+
+    async def delete(self, path: str, *, uid: str) -> None:
+        """Delete the object if it is still the one with this uid; Conflict if it is another."""
+        await self._call("DELETE", path, body={"preconditions": {"uid": uid}})
+
+    async def _pages(self, path: str, query: list[tuple[str, str]], timeout_s: float) -> AsyncIterator[Json]:
+        page = [*query, ("limit", str(PAGE))]
+        while True:
+            answer = await self._call("GET", path, query=page, timeout_s=timeout_s)
+            for item in answer["items"]:
+                yield item
+            token = answer["metadata"].get("continue")
+            if not token:
+                return
+            page = [*query, ("limit", str(PAGE)), ("continue", token)]
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: Json | Sequence[Json] | None = None,
+        content_type: str = "application/json",
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> Json:
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        try:
+            request = await self._client.param_serialize(
+                method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
+            )
+            timeout = aiohttp.ClientTimeout(total=timeout_s)
+            response = await self._client.call_api(*request, _request_timeout=timeout)
+            raw = await response.read()
+        except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
+            what = str(failure) or type(failure).__name__
+            raise Unavailable(
+                f"The API server did not answer {method} {path} within {timeout_s:g} s: {what}"
+            ) from failure
+        if response.status >= 400:
+            raise _error(method, path, response.status, raw)
+        answer: Json = json.loads(raw)
+        return answer
+
+
+def _error(method: str, path: str, status: int, raw: bytes) -> ClusterError:
+    try:
+        said = json.loads(raw)["message"]
+    except (ValueError, KeyError, TypeError):
+        said = raw[:200].decode(errors="replace")
+    kind = Unavailable if status in _PASSING else _NAMED.get(status, Refused)
+    return kind(f"The API server answered {method} {path} with {status}: {said}", status=status)
