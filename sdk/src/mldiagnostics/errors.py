@@ -1,0 +1,59 @@
+"""Every error that this package raises on purpose, named for who can do something about it.
+
+MLDiagnosticsError
+├── ConfigurationError   what was asked for cannot be meant: the caller mends the call (also a ValueError)
+├── MissingExtraError    an optional part is not installed: whoever builds the image (also an ImportError)
+└── StoreError           a place for files did not do its part
+├── StoreNotFound    the bucket or directory is not there: whoever named it
+├── StoreForbidden   it is there, we may not: its administrator
+├── StoreUnreachable no usable answer in time: nobody yet, try again later
+├── StoreFull        no room: whoever pays for it
+├── AlreadyStored    the key holds other content, which stays as it is: whoever chose the key
+└── NotStored        the key holds nothing: whoever chose the key
+"""
+
+from __future__ import annotations
+
+
+class MLDiagnosticsError(Exception):
+    """The root: catch it to catch whatever this package raises on purpose."""
+
+
+class ConfigurationError(MLDiagnosticsError, ValueError):
+    """A value cannot be meant; the message names it and says what is accepted."""
+
+
+class MissingExtraError(MLDiagnosticsError, ImportError):
+    """An optional part of the package is not installed; `extra` is the one to install."""
+
+    def __init__(self, *, extra: str, needed_for: str) -> None:
+        super().__init__(f"{needed_for} needs an optional part: pip install 'mldiagnostics[{extra}]'")
+        self.extra = extra
+
+
+class StoreError(MLDiagnosticsError):
+    """A store failed in a way that has no name of its own."""
+
+
+class StoreNotFound(StoreError):
+    """The bucket or the directory that should hold the files is not there."""
+
+
+class StoreForbidden(StoreError):
+    """The store refused us: no permission, no credentials, or read-only."""
+
+
+class StoreUnreachable(StoreError):
+    """The store gave no usable answer within the time limit; trying again later may help."""
+
+
+class StoreFull(StoreError):
+    """The store has no room, or the file is over its limit."""
+
+
+class AlreadyStored(StoreError):
+    """The key holds other content already; that content was not touched."""
+
+
+class NotStored(StoreError):
+    """The key holds nothing."""

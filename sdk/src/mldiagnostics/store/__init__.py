@@ -1,0 +1,45 @@
+"""Where files go: one small interface over local paths and `gs://`, opened by URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mldiagnostics.errors import ConfigurationError, MissingExtraError
+from mldiagnostics.store.local import LocalStore
+from mldiagnostics.store.model import Data, Entry, Store, Stored
+
+__all__ = ["Data", "Entry", "Store", "Stored", "open_store"]
+
+
+def open_store(url: str, *, timeout_s: float = 60.0) -> Store:
+    """Open the store at a local path, `file:///…` or `gs://bucket[/prefix]`; nothing is touched until it is used.
+
+    `timeout_s` bounds how long a remote store may take over one request, repetitions included, before the verb raises
+    `StoreUnreachable`. The local disk is given the time it takes.
+
+    Raises `ConfigurationError` for any other URL and `MissingExtraError` for `gs://` without the extra `gcs`.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not url:
+        raise ConfigurationError("the storage location is empty: give a path, file:///… or gs://bucket/prefix")
+    if not separator:
+        return LocalStore(Path(url))
+    if scheme == "file" and rest.startswith("/"):
+        return LocalStore(Path(unquote(urlsplit(url).path)))
+    if scheme == "gs":
+        return _open_gcs(rest, timeout_s=timeout_s)
+    raise ConfigurationError(
+        f"{url!r} is no storage location that can be opened here: give a path, file:///… or gs://bucket/prefix"
+    )
+
+
+def _open_gcs(location: str, *, timeout_s: float) -> Store:
+    bucket, _, prefix = location.partition("/")
+    if not bucket:
+        raise ConfigurationError(f"'gs://{location}' names no bucket: write gs://bucket or gs://bucket/prefix")
+    try:
+        from mldiagnostics.store.gcs import GcsStore  # noqa: PLC0415 - Google's client loads only for gs://
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(extra="gcs", needed_for=f"gs://{location}") from error
+    return GcsStore(bucket, prefix.strip("/"), timeout_s=timeout_s)

@@ -1,0 +1,209 @@
+"""Files in a local directory: written aside under a hidden name, then linked into place."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import (
+    AlreadyStored,
+    ConfigurationError,
+    NotStored,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreNotFound,
+    StoreUnreachable,
+)
+from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
+from mldiagnostics.store.source import PIECE_BYTES, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from mldiagnostics.store.model import Data
+
+_PARTIAL = re.compile(r"\.mldiag-[0-9a-f]{16}\.partial")
+"""Names of files still being written; one that stays behind was left by a process that died."""
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
+
+_ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
+    errno.ENOENT: (StoreNotFound, "the directory is not there and cannot be made; is the volume mounted?"),
+    errno.EEXIST: (StoreNotFound, "something that is no directory is in its way; is the volume mounted?"),
+    errno.ENOTDIR: (StoreNotFound, "a part of the path is a file, not a directory"),
+    errno.EACCES: (StoreForbidden, "give this user the right to it"),
+    errno.EPERM: (StoreForbidden, "give this user the right to it"),
+    errno.EROFS: (StoreForbidden, "mount it writable or choose another place"),
+    errno.ENOSPC: (StoreFull, "free some space or choose another place"),
+    errno.EDQUOT: (StoreFull, "raise the quota or choose another place"),
+    errno.EFBIG: (StoreFull, "raise the limit on file sizes or choose another place"),
+    errno.EIO: (StoreUnreachable, "check the disk or the network file system"),
+    errno.ESTALE: (StoreUnreachable, "check the network file system"),
+    errno.ETIMEDOUT: (StoreUnreachable, "check the network file system"),
+    errno.ENOTCONN: (StoreUnreachable, "check the mount of the file system"),
+}
+
+
+class LocalStore:
+    """A store in the directory `root`, which the first put makes."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
+        """See `Store.put`; as durable as a closed file is on that file system."""
+        path = self._path(key)
+        source = Source(data)
+        self._refuse_way_out(path.parent)
+        with _partial_beside(path) as partial:
+            _write(partial, source, path)
+            with _errors_of(path):
+                if replace:
+                    partial.replace(path)
+                elif not _move_into_place(partial, path) and not _holds(path, source):
+                    raise AlreadyStored(f"{path} exists with other content and was left as it is")
+        return Stored(key, source.bytes, source.sha256, str(path))
+
+    def open(self, key: str) -> BinaryIO:
+        """See `Store.open`."""
+        path = self._path(key)
+        self._refuse_way_out(path)
+        with _errors_of(path):
+            try:
+                return path.open("rb")
+            except (FileNotFoundError, IsADirectoryError) as error:
+                raise NotStored(f"there is no file {path}") from error
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """See `Store.list`. Links to directories are not followed."""
+        start = checked_prefix(prefix)
+        with _errors_of(self._root / start):
+            if start and self._root.is_dir() and not (self._root / start).is_dir():
+                return
+            yield from _files_below(self._root / start, start)
+
+    def delete(self, key: str) -> bool:
+        """See `Store.delete`. Directories stay."""
+        path = self._path(key)
+        self._refuse_way_out(path.parent)
+        with _errors_of(path):
+            try:
+                path.unlink()
+            except (FileNotFoundError, IsADirectoryError):
+                return False
+        return True
+
+    def url(self, key: str = "") -> str:
+        """See `Store.url`."""
+        return str(self._path(key) if key else self._root)
+
+    def _path(self, key: str) -> Path:
+        path = self._root / checked_key(key)
+        if _PARTIAL.fullmatch(path.name):
+            raise ConfigurationError(f"{key!r} is no key: such names are those of files being written")
+        return path
+
+    def _refuse_way_out(self, path: Path) -> None:
+        """Raise `StoreForbidden` if links, which others with access to the volume can make, lead out of the root."""
+        real, root = os.path.realpath(path), os.path.realpath(self._root)
+        if not Path(real).is_relative_to(root):
+            raise StoreForbidden(f"{path} leads out of {self._root} to {real}: remove that link")
+
+
+@contextlib.contextmanager
+def _partial_beside(path: Path) -> Iterator[Path]:
+    """Give a hidden name in the same directory, and see that no file of that name stays."""
+    partial = path.with_name(f".mldiag-{secrets.token_hex(8)}.partial")
+    try:
+        yield partial
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+
+
+def _write(partial: Path, source: Source, path: Path) -> None:
+    """Write the whole source; errors of the file are ours, those of the source are its owner's."""
+    with _errors_of(path):
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        file = partial.open("xb")
+    try:
+        for piece in source:
+            with _errors_of(path):
+                file.write(piece)
+    finally:
+        with _errors_of(path):
+            file.close()
+
+
+def _move_into_place(partial: Path, path: Path) -> bool:
+    """Give the finished file its name unless that is taken (False), in one step where the file system can."""
+    try:
+        path.hardlink_to(partial)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        return _reserve_and_rename(partial, path)
+    return True
+
+
+def _reserve_and_rename(partial: Path, path: Path) -> bool:
+    """Do without hard links (FAT, many FUSE file systems): an empty file claims the name for a moment."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    try:
+        partial.replace(path)
+    except OSError:
+        path.unlink()
+        raise
+    return True
+
+
+def _holds(path: Path, source: Source) -> bool:
+    """Tell whether the file has exactly the content of the source that has passed."""
+    if path.stat().st_size != source.bytes:
+        return False
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest() == source.sha256
+
+
+def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
+    """Walk in the order of whole keys: a directory sorts as its name with the `/` that its keys have."""
+    try:
+        with os.scandir(directory) as found:
+            entries = [(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name, e) for e in found]
+    except FileNotFoundError:
+        return
+    for name, entry in sorted(entries, key=lambda pair: os.fsencode(pair[0])):
+        if name.endswith("/"):
+            yield from _files_below(directory / entry.name, prefix + name)
+        elif entry.is_file() and not _PARTIAL.fullmatch(name):
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                status = entry.stat()
+                modified = datetime.fromtimestamp(status.st_mtime, tz=timezone.utc)
+                yield Entry(prefix + name, status.st_size, modified)
+
+
+@contextlib.contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Turn the errors of file operations on `path` into the store's own."""
+    try:
+        yield
+    except OSError as error:
+        kind, advice = _ERRORS.get(error.errno, (StoreError, "see the system's message"))
+        raise kind(f"{path}: {error.strerror or error}: {advice}") from error

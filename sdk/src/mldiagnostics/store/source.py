@@ -1,0 +1,62 @@
+"""The data of a put as pieces of bounded size, measured while they pass."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mldiagnostics.store.model import Data
+
+PIECE_BYTES = 1024 * 1024
+
+
+class Source:
+    """Iterates once over the pieces of `data` (≤ 1 MiB each); `bytes` and the digests cover what has passed."""
+
+    def __init__(self, data: Data) -> None:
+        self.size_hint = memoryview(data).nbytes if isinstance(data, bytes | bytearray | memoryview) else None
+        self.bytes = 0
+        self._sha256 = hashlib.sha256()
+        self._md5 = hashlib.md5(usedforsecurity=False)  # what gs:// reports of an object
+        self._pieces = _pieces(data)
+
+    def __iter__(self) -> Iterator[memoryview]:
+        for piece in self._pieces:
+            self.bytes += piece.nbytes
+            self._sha256.update(piece)
+            self._md5.update(piece)
+            yield piece
+
+    def drain(self) -> None:
+        """Let the rest pass, so that the digests are those of the whole."""
+        for _ in self:
+            pass
+
+    @property
+    def sha256(self) -> str:
+        """Lower-case hex digest of what has passed."""
+        return self._sha256.hexdigest()
+
+    @property
+    def md5(self) -> bytes:
+        """Digest of what has passed, for comparing with a store's own; no protection against forgery."""
+        return self._md5.digest()
+
+
+def _pieces(data: Data) -> Iterator[memoryview]:
+    if isinstance(data, bytes | bytearray | memoryview):
+        yield from _cut(memoryview(data).cast("B"))
+    elif hasattr(data, "read"):  # an open file iterates by lines, which may be of any length
+        while piece := data.read(PIECE_BYTES):
+            yield memoryview(piece)
+    else:
+        for piece in data:
+            yield from _cut(memoryview(piece))
+
+
+def _cut(view: memoryview) -> Iterator[memoryview]:
+    for start in range(0, view.nbytes, PIECE_BYTES):
+        yield view[start : start + PIECE_BYTES]
