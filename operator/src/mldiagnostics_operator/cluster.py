@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -71,6 +72,18 @@ def path_to(
     return "/".join(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the API server is reached, for a client of another library: `authorization` is the header's whole value."""
+
+    server: str
+    insecure: bool
+    authorization: str
+    ca_path: str | None
+    certificate_path: str | None
+    key_path: str | None
+
+
 class Cluster:
     """Verbs on paths of the API server.
 
@@ -96,6 +109,18 @@ class Cluster:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+    async def access(self) -> Access:
+        """Say how this connection is made now; a service account's token is read anew from its file."""
+        configuration = self._client.configuration
+        return Access(
+            server=configuration.host,
+            insecure=not configuration.verify_ssl,
+            authorization=await configuration.get_api_key_with_prefix("BearerToken") or "",
+            ca_path=configuration.ssl_ca_cert,
+            certificate_path=configuration.cert_file,
+            key_path=configuration.key_file,
+        )
 
     async def get(self, path: str, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Read one object."""

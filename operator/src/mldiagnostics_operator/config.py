@@ -3,11 +3,12 @@
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, get_type_hints
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.policy import Policy
 
 _DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -59,6 +60,17 @@ def _absolute(raw: str) -> Path:
     return path
 
 
+def _policy(raw: str) -> Policy:
+    try:
+        document = _absolute(raw).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise ValueError(f"cannot be read: {unreadable}") from unreadable
+    try:
+        return Policy.parse(document)
+    except ValueError as fault:
+        raise ValueError(f"holds a bad policy: {fault}") from fault
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Where a field of Config comes from, what it means and how its text is read."""
@@ -85,14 +97,14 @@ class Config:
             "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
         ),
     ] = ""
-    policy_file: Annotated[
-        Path | None,
+    policy: Annotated[
+        Policy,
         Setting(
             "MLDIAG_POLICY_FILE",
             "JSON file with the administrator's limits and allow-lists. Empty: the built-in limits.",
-            _absolute,
+            _policy,
         ),
-    ] = None
+    ] = field(default_factory=Policy)
     volume_root: Annotated[
         Path,
         Setting(
@@ -212,7 +224,7 @@ def _shown(default: object) -> str:
         return f"`{str(default).lower()}`"
     if isinstance(default, float):
         return f"`{default:g}`"
-    return f"`{default}`" if default not in ("", (), None) else "(empty)"
+    return f"`{default}`" if isinstance(default, str | int | Path) and default != "" else "(empty)"
 
 
 if __name__ == "__main__":
