@@ -1,0 +1,49 @@
+{{/* The document that the operator reads (mldiagnostics_api.policy) is the value `policy`, whole. */}}
+{{- define "mldiag.policy" -}}
+{{- toPrettyJson .Values.policy }}
+{{- end }}
+
+{{/* allowedPorts as ascending pairs in JSON: "9012,9999-10014" -> [[9012,9012],[9999,10014]] */}}
+{{- define "mldiag.spans" -}}
+{{- $sorted := list }}
+{{- range splitList "," (toString .Values.policy.allowedPorts) }}
+{{- $ends := splitList "-" (trim .) }}
+{{- $sorted = append $sorted (printf "%05d-%05d" (int (first $ends)) (int (last $ends))) }}
+{{- end }}
+{{- $spans := list }}
+{{- range sortAlpha $sorted }}
+{{- $ends := splitList "-" . }}
+{{- $spans = append $spans (list (int (regexReplaceAll "^0+" (first $ends) "")) (int (regexReplaceAll "^0+" (last $ends) ""))) }}
+{{- end }}
+{{- toJson $spans }}
+{{- end }}
+
+{{/* Every TCP port that is no profiler port, as NetworkPolicyPorts. */}}
+{{- define "mldiag.otherPorts" -}}
+{{- $next := 1 }}
+{{- $ports := list }}
+{{- range include "mldiag.spans" . | fromJsonArray }}
+{{- $low := int (first .) }}
+{{- if gt $low $next }}
+{{- $ports = append $ports (dict "protocol" "TCP" "port" $next "endPort" (sub $low 1)) }}
+{{- end }}
+{{- $next = max $next (add1 (int (last .))) | int }}
+{{- end }}
+{{- if le $next 65535 }}
+{{- $ports = append $ports (dict "protocol" "TCP" "port" $next "endPort" 65535) }}
+{{- end }}
+{{- toYaml $ports }}
+{{- end }}
+
+{{/* allowedStorage for CEL: every prefix ends with "/", so that startsWith compares whole segments. */}}
+{{- define "mldiag.prefixes" -}}
+{{- $allowed := dict }}
+{{- range $namespace, $prefixes := .Values.policy.allowedStorage }}
+{{- $closed := list }}
+{{- range $prefixes }}
+{{- $closed = append $closed (printf "%s/" (trimPrefix "pod://" . | trimSuffix "/")) }}
+{{- end }}
+{{- if $closed }}{{ $_ := set $allowed $namespace $closed }}{{ end }}
+{{- end }}
+{{- toJson $allowed }}
+{{- end }}
