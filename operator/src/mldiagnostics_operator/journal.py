@@ -1,0 +1,116 @@
+"""What the API server is told of a capture: its whole status in guarded writes, and a few events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api import names
+
+from mldiagnostics_operator.cluster import JSON_PATCH, ClusterError, Conflict, NotFound, Refused, Unavailable, path_to
+from mldiagnostics_operator.patience import persist
+
+if TYPE_CHECKING:
+    from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
+
+    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_operator.telemetry import Telemetry
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Gone(Exception):
+    """The object was deleted, made anew, or taken over by another process: nobody wants this status any more."""
+
+
+class Journal:
+    """Writes about one object.
+
+    The status is replaced whole, because one process at a time owns it: a write holds only if the object still has the
+    same uid and, once a capture runs, the holder that this journal knows.
+    """
+
+    def __init__(
+        self, cluster: Cluster, telemetry: Telemetry, meta: ObjectMeta, *, me: str, holder: str | None
+    ) -> None:
+        self._cluster = cluster
+        self._telemetry = telemetry
+        self._meta = meta
+        self._me = me
+        self._holder = holder
+        self._path = path_to(
+            names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=meta.namespace, name=meta.name
+        )
+
+    async def write(self, status: ConnectionStatus, *, until: float | None = None) -> None:
+        """Replace the status, trying again while the API server is away, until `until` on the loop's clock.
+
+        Raises Gone, Refused, or Unavailable after `until`.
+        """
+        body = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        try:
+            await persist(lambda: self._attempt(body), on=(Unavailable, Conflict), until=until)
+        except (NotFound, Gone) as gone:
+            self._telemetry.status_written("gone")
+            raise Gone(str(gone)) from gone
+        except ClusterError:
+            self._telemetry.status_written("failed")
+            raise
+        self._telemetry.status_written("written")
+        self._holder = status.holder or self._holder
+
+    async def _attempt(self, body: dict[str, Any]) -> None:
+        patch: list[dict[str, Any]] = [{"op": "test", "path": "/metadata/uid", "value": self._meta.uid}]
+        if self._holder:
+            patch.append({"op": "test", "path": "/status/holder", "value": self._holder})
+        patch.append({"op": "add", "path": "/status", "value": body})
+        try:
+            await self._cluster.patch(f"{self._path}/status", patch, content_type=JSON_PATCH)
+        except Refused as refused:
+            if refused.status != 422:
+                raise
+            await self._explain(refused)
+
+    async def _explain(self, refused: Refused) -> None:
+        """Find out which guard failed: the API server does not say. Returns only if the write is to be repeated."""
+        found = await self._cluster.get(self._path)
+        holder = found.get("status", {}).get("holder")
+        if found["metadata"]["uid"] != self._meta.uid:
+            raise Gone(f"{self._meta.namespace}/{self._meta.name} was deleted and made anew") from refused
+        if holder == self._holder:
+            raise refused
+        if holder != self._me:
+            raise Gone(f"{self._meta.namespace}/{self._meta.name} was taken over by {holder}") from refused
+        self._holder = holder  # an earlier write of ours arrived although its answer was lost
+        raise Unavailable("the status is ours already; write it again")
+
+    async def announce(self, reason: str, message: str, *, warning: bool = False) -> None:
+        """Put an event on the object; one that the API server does not take is logged and dropped."""
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        event = {
+            "metadata": {"generateName": f"{self._meta.name[:50]}.", "namespace": self._meta.namespace},
+            "involvedObject": {
+                "apiVersion": names.API_VERSION,
+                "kind": names.CONNECTION_KIND,
+                "name": self._meta.name,
+                "namespace": self._meta.namespace,
+                "uid": self._meta.uid,
+            },
+            "type": "Warning" if warning else "Normal",
+            "reason": reason,
+            "message": message[:1024],
+            "source": {"component": names.FIELD_MANAGER},
+            "reportingComponent": names.FIELD_MANAGER,
+            "reportingInstance": self._me[:128],
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        path = path_to("", "v1", "events", namespace=self._meta.namespace)
+        until = asyncio.get_running_loop().time() + 30
+        try:
+            await persist(lambda: self._cluster.create(path, event), on=Unavailable, until=until)
+        except ClusterError as failure:
+            _log.warning("The event %s was dropped: %s", reason, failure)

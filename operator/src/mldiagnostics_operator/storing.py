@@ -1,0 +1,92 @@
+"""Log directories for the event loop: blocking stores behind a bounded pool of threads."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from mldiagnostics.store import open_store
+from mldiagnostics_api.location import Medium
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mldiagnostics.store import Data, Entry, Store, Stored
+    from mldiagnostics_api.location import Location
+
+T = TypeVar("T")
+
+PARALLEL: Final = 16
+REQUEST_TIMEOUT_S: Final = 30.0
+
+
+class Directory:
+    """One log directory that the operator can write to.
+
+    Every method raises what the store raises (StoreError and its kinds). Keys and URLs are below the directory; the
+    store itself is rooted at the volume or bucket, so that links on a shared volume do not lead out of it.
+    """
+
+    def __init__(self, location: Location, store: Store, pool: ThreadPoolExecutor) -> None:
+        self.location = location
+        self._store = store
+        self._pool = pool
+
+    async def put(self, key: str, data: Data, *, replaces: bool = False) -> Stored:
+        """Store whole, never over another content unless `replaces`; `url` of the receipt is as users write it."""
+        stored = await self._call(lambda: self._store.put(self._inner(key), data, replace=replaces))
+        return replace(stored, key=key, url=f"{self.location}/{key}")
+
+    async def read(self, key: str) -> bytes:
+        """Read a small file whole."""
+
+        def read() -> bytes:
+            with self._store.open(self._inner(key)) as file:
+                return file.read()
+
+        return await self._call(read)
+
+    async def list(self, prefix: str) -> tuple[Entry, ...]:
+        """List the files below a directory."""
+        top = len(self._inner(prefix)) - len(prefix)
+        found = await self._call(lambda: tuple(self._store.list(self._inner(prefix))))
+        return tuple(replace(entry, key=entry.key[top:]) for entry in found)
+
+    async def delete(self, key: str) -> bool:
+        """Delete a file; false if there was none."""
+        return await self._call(lambda: self._store.delete(self._inner(key)))
+
+    def _inner(self, key: str) -> str:
+        return "/".join((*self.location.segments, key))
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+
+class Storage:
+    """Opens log directories on the operator's volume and in buckets."""
+
+    def __init__(self, volume_root: Path) -> None:
+        self._volume_root = volume_root
+        self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="store")
+        self._stores: dict[str, Store] = {}
+
+    def directory(self, location: Location) -> Directory:
+        """Open a log directory; nothing is touched yet. Paths in a pod are not the operator's: ValueError."""
+        match location.medium:
+            case Medium.VOLUME:
+                root = str(self._volume_root)
+            case Medium.BUCKET:
+                root = f"gs://{location.bucket}"
+            case Medium.POD:
+                raise ValueError(f"{location} is a path in the pod, which only the pod can write")
+        if root not in self._stores:
+            self._stores[root] = open_store(root, timeout_s=REQUEST_TIMEOUT_S)
+        return Directory(location, self._stores[root], self._pool)
+
+    def close(self) -> None:
+        """Let the threads go; what they are writing they write to its end."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
