@@ -76,13 +76,9 @@ class Storage:
 
     def directory(self, location: Location) -> Directory:
         """Open a log directory; nothing is touched yet. Paths in a pod are not the operator's: ValueError."""
-        match location.medium:
-            case Medium.VOLUME:
-                root = str(self._volume_root)
-            case Medium.BUCKET:
-                root = f"gs://{location.bucket}"
-            case Medium.POD:
-                raise ValueError(f"{location} is a path in the pod, which only the pod can write")
+        if location.medium is Medium.POD:
+            raise ValueError(f"{location} is a path in the pod, which only the pod can write")
+        root = str(self._volume_root) if location.medium is Medium.VOLUME else f"gs://{location.bucket}"
         if root not in self._stores:
             self._stores[root] = open_store(root, timeout_s=REQUEST_TIMEOUT_S)
         return Directory(location, self._stores[root], self._pool)
