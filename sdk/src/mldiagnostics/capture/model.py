@@ -11,7 +11,7 @@ MAX_TRACE_BYTES = 256 * 1024 * 1024
 """A trace over this is refused while it arrives, unless the caller sets another cap."""
 
 
-class _Word(str, Enum):  # noqa: UP042  StrEnum is 3.11, this package runs on 3.10
+class _Word(str, Enum):
     """A word that travels into status, files and messages as itself."""
 
     __str__ = str.__str__
@@ -86,6 +86,8 @@ class Reason(_Word):
     """The trace was recorded, but storing it, or those before it, took until the deadline."""
     STORE_ERROR = "StoreError"
     """The store failed in a way that has no name of its own."""
+    UNEXPECTED = "Unexpected"
+    """A fault of this package or of a callable that it was given; the log has the traceback."""
     CANCELLED = "Cancelled"
     INTERRUPTED = "Interrupted"
     """For callers that are restarted: the capture was running when its process ended."""

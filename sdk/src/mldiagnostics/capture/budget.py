@@ -1,0 +1,68 @@
+"""A bound on the bytes of all traces that are in memory at once, from the first byte read to the last one stored."""
+
+import asyncio
+from collections import deque
+
+DEFAULT_BUDGET_BYTES = 64 * 1024 * 1024
+
+_LEAST_RESERVATION_BYTES = 1024 * 1024
+
+
+class Held:
+    """The share of the budget that one trace occupies."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = size
+
+
+class ByteBudget:
+    """Shared by everything in one process that reads traces; first come, first served.
+
+    A message tells its size only once it is read, so each reader reserves what recent traces lead to expect (at first:
+    everything, so one is read alone) and corrects that by `settle`. A trace larger than the whole budget is read alone.
+    """
+
+    def __init__(self, total_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
+        self._total = total_bytes
+        self._free = total_bytes
+        self._expected = total_bytes
+        self._waiting: deque[asyncio.Future[Held]] = deque()
+
+    async def take(self) -> Held:
+        """Wait for room for one trace and occupy it until `give_back`."""
+        if not self._waiting and self._fits():
+            return self._reserve()
+        turn: asyncio.Future[Held] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back(turn.result())
+            raise
+
+    def give_back(self, held: Held) -> None:
+        """Let others have the room: the trace is stored, or given up."""
+        self._free += held.bytes
+        self._admit()
+
+    def settle(self, held: Held, size: int) -> None:
+        """Replace the guess by the trace's real size, in bytes."""
+        self._free += held.bytes - size
+        held.bytes = size
+        guess = max(2 * size, int(0.9 * self._expected))
+        self._expected = min(max(guess, _LEAST_RESERVATION_BYTES), self._total)
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting and (self._waiting[0].done() or self._fits()):
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(self._reserve())
+
+    def _fits(self) -> bool:
+        return self._free >= self._expected
+
+    def _reserve(self) -> Held:
+        self._free -= self._expected
+        return Held(self._expected)

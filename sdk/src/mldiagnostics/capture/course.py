@@ -1,0 +1,187 @@
+"""The course of one target: verify its address, probe the server, record, read the answer, store the trace."""
+
+import asyncio
+import contextlib
+import random
+import time
+from dataclasses import dataclass, field
+
+from mldiagnostics.capture import verdict
+from mldiagnostics.capture.budget import ByteBudget
+from mldiagnostics.capture.deadline import Deadline
+from mldiagnostics.capture.dial import CallError, Profiler
+from mldiagnostics.capture.messages import HARMLESS_ROOT, profile_request, read_answer
+from mldiagnostics.capture.model import Control, Delivery, Options, Outcome, Reason, Server, State, Target, Verify
+from mldiagnostics.capture.reach import reach
+from mldiagnostics.capture.storing import Storing
+from mldiagnostics.capture.trace import Summary, summarize
+from mldiagnostics.capture.wire import WireError
+from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
+
+_PROBE_TIMEOUT_S = 10.0
+_REACH_TIMEOUT_S = 3.0
+_FIRST_BUSY_PAUSE_S = 0.2
+_LONGEST_BUSY_PAUSE_S = 5.0
+_QUICK_WALK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the targets of one run have in common; `recording` are the servers to call if the run is terminated."""
+
+    options: Options
+    storing: Storing
+    control: Control
+    budget: ByteBudget
+    deadline: Deadline
+    verify: Verify | None
+    recording: set[Profiler] = field(default_factory=set)
+
+
+class Course:
+    """One target's way through a run; `server` is what its probe found out."""
+
+    def __init__(self, target: Target, shared: Shared) -> None:
+        self._target = target
+        self._shared = shared
+        self.server: Server | None = None
+
+    async def run(self) -> Outcome:
+        """Take the course to its end, at the latest at the deadline. Raises `Verdict`."""
+        await self._check_address()
+        dialled = Profiler(self._target, max_trace_bytes=self._shared.options.max_trace_bytes)
+        async with contextlib.aclosing(dialled) as profiler:
+            self.server = await self._probe(profiler)
+            if self.server is Server.OLD and not (self._target.server_ok or self._shared.options.allow_old_server):
+                raise verdict.may_deadlock(self._target)
+            return await self._record_when_free(profiler)
+
+    async def _check_address(self) -> None:
+        if self._shared.verify is None:
+            return
+        try:
+            complaint = await self._shared.deadline.bound(self._shared.verify(self._target))
+        except (asyncio.TimeoutError, TimeoutError):
+            complaint = "that could not be checked by the deadline"
+        if complaint:
+            raise verdict.wrong_pod(self._target, complaint)
+
+    async def _probe(self, profiler: Profiler) -> Server:
+        """Ask for a snapshot: who knows the word never freezes its process."""
+        left_s = self._shared.deadline.left_s
+        try:
+            if await profiler.knows_snapshots(timeout_s=left_s(at_most=_PROBE_TIMEOUT_S)):
+                return Server.SNAPSHOTS
+            # Any gRPC server says "unimplemented"; a profiler knows at least Terminate. The id is never used again.
+            session = f"{self._shared.options.session}-probe"
+            await profiler.terminate(session, timeout_s=left_s(at_most=_PROBE_TIMEOUT_S))
+        except CallError as error:
+            came = await reach(self._target.host, self._target.port, timeout_s=left_s(at_most=_REACH_TIMEOUT_S))
+            raise verdict.of_probe(self._target, code=error.code, details=error.details, reach=came) from error
+        return Server.OLD
+
+    async def _record_when_free(self, profiler: Profiler) -> Outcome:
+        """Record, waiting for another session of the process to end while there is time for ours after it."""
+        pause_s = _FIRST_BUSY_PAUSE_S
+        while not self._shared.control.terminated:
+            try:
+                return await self._record(profiler)
+            except CallError as error:
+                enough_s = pause_s + self._shared.options.duration_ms / 1000
+                busy = verdict.is_busy(code=error.code, details=error.details)
+                if not busy or self._shared.deadline.left_s() <= enough_s:
+                    raise verdict.of_capture(
+                        self._target, code=error.code, details=error.details, root=self._root()
+                    ) from error
+            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                spread = random.uniform(0.5, 1)  # noqa: S311 - spreads retries, guards nothing
+                await asyncio.wait_for(self._shared.control.wait(), pause_s * spread)
+            pause_s = min(2 * pause_s, _LONGEST_BUSY_PAUSE_S)
+        raise verdict.cancelled()
+
+    async def _record(self, profiler: Profiler) -> Outcome:
+        """Record once, wait for room in memory, then read the answer. Raises `CallError` and `Verdict`."""
+        shared = self._shared
+        async with profiler.profile(self._request(), timeout_s=shared.deadline.left_s()) as recording:
+            shared.recording.add(profiler)
+            try:
+                await recording.finished()
+            finally:
+                shared.recording.discard(profiler)
+            cut_short = shared.control.terminated
+            try:
+                held = await shared.deadline.bound(shared.budget.take())
+            except (asyncio.TimeoutError, TimeoutError):
+                raise shared.storing.never_read(self._target) from None
+            try:
+                data = await recording.answer()
+                shared.budget.settle(held, len(data))
+                await self._check_address()
+                return await self._keep(data, cut_short=cut_short)
+            finally:
+                shared.budget.give_back(held)
+
+    async def _keep(self, data: bytes, *, cut_short: bool) -> Outcome:
+        """Store the trace that the answer holds, or account for the one that the process wrote itself."""
+        try:
+            answer = read_answer(data)
+            if answer.trace is None:
+                return self._written_there(empty=answer.empty, cut_short=cut_short)
+            summary = await self._summarize(answer.trace)
+        except WireError as error:
+            raise verdict.bad_answer(self._target, str(error)) from error
+        if answer.empty or not summary.has_events:
+            raise verdict.cancelled() if cut_short else verdict.empty(self._target)
+        stored = await self._shared.storing.store(self._target, answer.trace, self._shared.deadline)
+        return Outcome(
+            self._target,
+            *_ending(cut_short=cut_short),
+            file=stored.url,
+            bytes=stored.bytes,
+            sha256=stored.sha256,
+            start_ns=summary.start_ns,
+            stop_ns=summary.stop_ns,
+            server=self.server,
+        )
+
+    def _written_there(self, *, empty: bool, cut_short: bool) -> Outcome:
+        """Account for an answer without a trace: it lies where the server was told to write, or nowhere."""
+        if empty:
+            raise verdict.cancelled() if cut_short else verdict.empty(self._target)
+        root = self._root()
+        if root != HARMLESS_ROOT:
+            file = f"{root}/{self._shared.options.session}/{self._target.stem}{TRACE_SUFFIX}"
+            return Outcome(self._target, *_ending(cut_short=cut_short), file=file, server=self.server)
+        if self.server is Server.OLD:
+            raise verdict.too_old(self._target)
+        raise verdict.bad_answer(self._target, "there is none in it")
+
+    async def _summarize(self, trace: memoryview) -> Summary:
+        """Walk the trace; a big one aside, since what a hostile process sends may take long."""
+        if len(trace) <= _QUICK_WALK_BYTES:
+            return summarize(trace)
+        return await self._shared.deadline.bound(asyncio.to_thread(summarize, trace))
+
+    def _request(self) -> bytes:
+        options = self._shared.options
+        return profile_request(
+            self._target,
+            options,
+            root=self._root(),
+            answer_with_trace=options.delivery is not Delivery.WORKLOAD,
+            start_ns=options.start_ns if (options.start_ns or 0) > time.time_ns() else None,
+        )
+
+    def _root(self) -> str:
+        """Where the server is told to write; harmless unless the process itself is to store its trace."""
+        delivery, own = self._shared.options.delivery, self._target.workload_root
+        old_with_bucket = self.server is Server.OLD and (own or "").startswith("gs://")
+        if own and (delivery is Delivery.WORKLOAD or (delivery is Delivery.AUTO and old_with_bucket)):
+            return f"{own.rstrip('/')}/{PROFILE_DIR}"
+        return HARMLESS_ROOT
+
+
+def _ending(*, cut_short: bool) -> tuple[State, Reason, str]:
+    if cut_short:
+        return State.CANCELLED, Reason.CANCELLED, "the capture was cancelled; what was recorded until then is stored"
+    return State.CAPTURED, Reason.CAPTURED, ""

@@ -1,0 +1,172 @@
+"""Which failure is which: from what a server and the network said to one reason and a message that helps."""
+
+from mldiagnostics.capture.messages import HARMLESS_ROOT
+from mldiagnostics.capture.model import Outcome, Reason, Server, State, Target
+from mldiagnostics.capture.reach import Reach
+from mldiagnostics.errors import (
+    AlreadyStored,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreNotFound,
+    StoreUnreachable,
+)
+
+_STORE_REASONS: dict[type[StoreError], Reason] = {
+    AlreadyStored: Reason.FILE_EXISTS,
+    StoreNotFound: Reason.STORE_MISSING,
+    StoreForbidden: Reason.STORE_FORBIDDEN,
+    StoreUnreachable: Reason.STORE_UNREACHABLE,
+    StoreFull: Reason.STORE_FULL,
+}
+
+
+class Verdict(Exception):
+    """The end of one target without a stored trace: its state, its reason and what to do about it."""
+
+    def __init__(self, reason: Reason, message: str, *, state: State = State.FAILED) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.state = state
+
+    def outcome(self, target: Target, server: Server | None) -> Outcome:
+        """Return the outcome that says so."""
+        return Outcome(target, self.state, self.reason, self.message, server=server)
+
+
+def cancelled() -> Verdict:
+    """Return the verdict on a target whose recording was called off before there was anything to keep."""
+    return Verdict(Reason.CANCELLED, "the capture was cancelled before anything was recorded", state=State.CANCELLED)
+
+
+def may_deadlock(target: Target) -> Verdict:
+    """Return the verdict on an old server that nobody vouches for."""
+    return Verdict(
+        Reason.SERVER_MAY_DEADLOCK,
+        f"the profiler server on {target.address} does not know GetSnapshot (jaxlib < 0.9?); without TensorFlow such a "
+        "server freezes its process in the first capture. It was left alone: upgrade jaxlib, or allow old servers",
+        state=State.SKIPPED,
+    )
+
+
+def of_probe(target: Target, *, code: str, details: str, reach: Reach) -> Verdict:
+    """Judge a probe that got no answer; `reach` is how far a plain connection came afterwards."""
+    where = target.address
+    if reach is Reach.REFUSED:
+        return Verdict(
+            Reason.NOTHING_LISTENS,
+            f"nothing listens on {where}: call jax.profiler.start_server({target.port}) in the process, "
+            "or give the port that it uses",
+        )
+    if reach is Reach.UNKNOWN_NAME:
+        return Verdict(Reason.UNREACHABLE, f"the name {target.host} cannot be resolved: check its spelling and the DNS")
+    if reach is Reach.NO_ROUTE:
+        return Verdict(Reason.UNREACHABLE, f"there is no route to {where}: does the host run, is the address its own?")
+    if reach is Reach.NO_ANSWER:
+        return Verdict(
+            Reason.UNREACHABLE, f"{where} did not answer: does the host run, do network policies let us through?"
+        )
+    if code == "DEADLINE_EXCEEDED":
+        return Verdict(
+            Reason.SILENT,
+            f"{where} accepts connections and says nothing: is the process stopped, or is this another service's port?",
+        )
+    return not_a_profiler(target, details or code)
+
+
+def not_a_profiler(target: Target, details: str) -> Verdict:
+    """Return the verdict on something that speaks, but not as a profiler server."""
+    return Verdict(
+        Reason.NOT_A_PROFILER,
+        f"what listens on {target.address} is no profiler server ({details}): "
+        f"give the port of jax.profiler.start_server",
+    )
+
+
+def is_busy(*, code: str, details: str) -> bool:
+    """Tell whether another profiling session holds the process; that passes."""
+    return code == "ALREADY_EXISTS" or "profiling session active" in details
+
+
+def of_capture(target: Target, *, code: str, details: str, root: str) -> Verdict:
+    """Judge a capture that ended without an answer; `root` is where the server was told to write."""
+    where = target.address
+    if is_busy(code=code, details=details):
+        return Verdict(
+            Reason.BUSY,
+            f"the process behind {where} was being profiled by somebody else until the deadline: "
+            "end that session (stop_trace, another capture, continuous profiling) and try again",
+        )
+    if code == "RESOURCE_EXHAUSTED" and "larger than max" in details:
+        return Verdict(
+            Reason.TRACE_TOO_LARGE,
+            f"the trace of {target.stem} is over the cap ({details}): record for a shorter time or at lower tracer "
+            "levels, or let the workload write it (delivery Workload)",
+        )
+    if code == "DEADLINE_EXCEEDED":
+        return Verdict(
+            Reason.SLOW,
+            f"{where} had not delivered its trace by the deadline: record for a shorter time, "
+            "at lower tracer levels, or allow more time",
+        )
+    if code in {"UNAVAILABLE", "CANCELLED"}:
+        return Verdict(
+            Reason.CONNECTION_LOST,
+            f"the connection to {where} broke during the capture ({details}): did the process end or restart?",
+        )
+    if code == "UNIMPLEMENTED":
+        return not_a_profiler(target, details or code)
+    if root == HARMLESS_ROOT and HARMLESS_ROOT.rpartition("/")[0] in details:
+        return too_old(target)
+    if root != HARMLESS_ROOT and code == "INTERNAL":
+        return Verdict(
+            Reason.WORKLOAD_CANNOT_WRITE,
+            f"{target.stem} was to write its trace to {root} and could not: {details}. "
+            "Give its process the right to, or use delivery Operator",
+        )
+    return Verdict(Reason.SERVER_ERROR, f"the profiler server on {where} failed: {code}: {details}")
+
+
+def too_old(target: Target) -> Verdict:
+    """Return the verdict on a server that was asked for the trace in its answer and does not know how."""
+    return Verdict(
+        Reason.SERVER_TOO_OLD,
+        f"the profiler server on {target.address} cannot return a trace in its answer (jaxlib < 0.7.2?): "
+        "upgrade it, or give a gs:// location that its process may write to",
+    )
+
+
+def empty(target: Target) -> Verdict:
+    """Return the verdict on a trace without a single event."""
+    return Verdict(
+        Reason.EMPTY_TRACE,
+        f"{target.stem} did nothing that the profiler records: is it running, was the capture long enough for a step?",
+    )
+
+
+def bad_answer(target: Target, fault: str) -> Verdict:
+    """Return the verdict on bytes that are no trace."""
+    return Verdict(
+        Reason.BAD_ANSWER, f"the answer of {target.address} is not a trace ({fault}): is it really a profiler server?"
+    )
+
+
+def wrong_pod(target: Target, complaint: str) -> Verdict:
+    """Return the verdict on an address that is not the chosen target's."""
+    return Verdict(Reason.WRONG_POD, f"is {target.address} still {target.stem}? {complaint}")
+
+
+def of_store(target: Target, error: StoreError) -> Verdict:
+    """Judge a trace that was recorded and could not be stored."""
+    reason = _STORE_REASONS.get(type(error), Reason.STORE_ERROR)
+    return Verdict(reason, f"the trace of {target.stem} was recorded and could not be stored: {error}")
+
+
+def store_slow(target: Target) -> Verdict:
+    """Return the verdict on a trace that was recorded when storing it, or those before it, ran into the deadline."""
+    return Verdict(
+        Reason.STORE_SLOW,
+        f"the trace of {target.stem} was recorded, but storing took until the deadline: "
+        "allow more time, or let the workload write it (delivery Workload)",
+    )
