@@ -12,6 +12,7 @@ import aiohttp
 from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
+from mldiagnostics.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -96,14 +97,20 @@ class Cluster:
 
     @classmethod
     async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Connect as the pod's service account inside a cluster, else by KUBECONFIG or its default place."""
+        """Connect as the pod's service account inside a cluster, else by KUBECONFIG or its default place.
+
+        Raises ConfigurationError if there is neither.
+        """
         configuration = Configuration()
         chosen = environ.get("KUBECONFIG")
-        if not chosen and environ.get("KUBERNETES_SERVICE_HOST"):
-            kubernetes_config.load_incluster_config(client_configuration=configuration)
-        else:
-            chosen = chosen or str(Path.home() / ".kube" / "config")
-            await kubernetes_config.load_kube_config(config_file=chosen, client_configuration=configuration)
+        try:
+            if not chosen and environ.get("KUBERNETES_SERVICE_HOST"):
+                kubernetes_config.load_incluster_config(client_configuration=configuration)
+            else:
+                chosen = chosen or str(Path.home() / ".kube" / "config")
+                await kubernetes_config.load_kube_config(config_file=chosen, client_configuration=configuration)
+        except kubernetes_config.ConfigException as fault:
+            raise ConfigurationError(f"There is no way to the API server: {fault}") from fault
         return cls(configuration)
 
     async def close(self) -> None:

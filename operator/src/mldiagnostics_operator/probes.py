@@ -19,8 +19,8 @@ class Stage(StrEnum):
 
     STARTING = "starting"
     STANDBY = "standby"
-    WAITING = "leading, waiting for the custom resource"
-    ASIDE = "leading, standing down for a managed add-on"
+    WAITING = "waiting for the custom resource"
+    ASIDE = "standing down for a managed add-on"
     LEADING = "leading"
     DRAINING = "finishing what runs"
 

@@ -1,0 +1,66 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_operator.freshness import Freshness
+
+UIDS = st.sampled_from("abc")
+
+
+def body(uid: str, version: int) -> dict[str, object]:
+    return {"metadata": {"uid": uid, "resourceVersion": str(version)}}
+
+
+CHANGES = st.lists(st.tuples(UIDS, st.booleans()), max_size=6)
+"""What happens between two comparisons: objects are written, or deleted."""
+
+
+@given(st.lists(st.tuples(CHANGES, st.integers(0, 6)), max_size=8))
+def test_a_watch_that_brings_each_change_before_the_next_comparison_never_lags_as_a_property(
+    rounds: list[tuple[list[tuple[str, bool]], int]],
+) -> None:
+    freshness, stands, version, late = Freshness(), dict[str, str](), 0, list[tuple[str, int, str]]()
+    for number, (changes, arrive) in enumerate(rounds):
+        events = []
+        for uid, deleted in changes:
+            version += 1
+            stands[uid] = str(version)
+            if deleted:
+                del stands[uid]
+            events.append((uid, version, "gone" if deleted else "seen"))
+        for uid, seen, event in [*late, *events[:arrive]]:
+            freshness.observe(body(uid, seen), event)
+        late = events[arrive:]
+        assert freshness.compare(stands, 15.0 * number) == 0.0
+
+
+@given(st.lists(st.floats(1, 100), min_size=1, max_size=10))
+def test_a_change_that_never_comes_lags_ever_longer_as_a_property(pauses: list[float]) -> None:
+    freshness = Freshness()
+    freshness.observe(body("a", 1), "seen")
+    assert freshness.compare({"a": "1"}, 0.0) == 0.0
+    assert freshness.compare({"a": "2"}, 0.0) == 0.0
+    now = 0.0
+    for pause in pauses:
+        now += pause
+        assert freshness.compare({"a": "2", "b": "9"}, now) == now
+
+
+def test_a_list_that_is_older_than_the_watch_is_no_lag() -> None:
+    freshness = Freshness()
+    freshness.observe(body("a", 5), "seen")
+    assert freshness.compare({"a": "4"}, 0.0) == 0.0
+    assert freshness.compare({"a": "5"}, 15.0) == 0.0
+
+
+def test_progress_starts_the_count_anew() -> None:
+    freshness = Freshness()
+    freshness.compare({"a": "1"}, 0.0)
+    freshness.observe(body("a", 1), "seen")
+    assert freshness.compare({"a": "2"}, 60.0) == 0.0
+    assert freshness.compare({"a": "3"}, 90.0) == 30.0
+
+
+def test_an_outage_of_the_server_is_not_held_against_the_watch() -> None:
+    freshness = Freshness()
+    freshness.compare({"a": "1"}, 0.0)
+    freshness.forgive()
+    assert freshness.compare({"a": "1"}, 500.0) == 0.0
