@@ -1,0 +1,80 @@
+"""A Google Cloud Storage emulator inside the cluster, reached from outside through the API server's proxy."""
+
+import json
+import urllib.parse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from demo.kubectl import Kubectl
+from scene import NAMESPACE
+
+NAME = "fake-gcs"
+PORT = 4443
+IMAGE = "localhost/mldiagnostics/fake-gcs-server:1.56.1"
+ENDPOINT = f"http://{NAME}.{NAMESPACE}.svc:{PORT}"
+"""What the operator sees as STORAGE_EMULATOR_HOST."""
+PROXY = f"/api/v1/namespaces/{NAMESPACE}/services/http:{NAME}:{PORT}/proxy/storage/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """One bucket of the emulator."""
+
+    kubectl: Kubectl
+    bucket: str
+
+    def create(self) -> None:
+        """Make the bucket, if it is not there."""
+        buckets = json.loads(self.kubectl("get", "--raw", f"{PROXY}/b?project=e2e")).get("items", [])
+        if self.bucket not in {bucket["name"] for bucket in buckets}:
+            self.kubectl(
+                "create", "--raw", f"{PROXY}/b?project=e2e", "--filename=-", stdin=json.dumps({"name": self.bucket})
+            )
+
+    def download(self, prefix: str, into: Path) -> Path:
+        """Copy all objects below a prefix to a local folder, which is returned."""
+        listed = json.loads(self.kubectl("get", "--raw", f"{PROXY}/b/{self.bucket}/o?prefix={prefix}/"))
+        for each in listed["items"]:
+            file = into / each["name"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            quoted = urllib.parse.quote(each["name"], safe="")
+            path = f"{PROXY}/b/{self.bucket}/o/{quoted}?alt=media"
+            file.write_bytes(self.kubectl.binary_output("get", "--raw", path))
+        return into / prefix
+
+
+def manifests() -> dict[str, Any]:
+    """The emulator's Deployment and Service; what it stores ends with its pod."""
+    labels = {"app": NAME}
+    container = {
+        "name": NAME,
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["-backend=memory", "-scheme=http", f"-port={PORT}", f"-external-url={ENDPOINT}"],
+        "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod = {
+        "containers": [container],
+        "automountServiceAccountToken": False,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    metadata = {"name": NAME, "namespace": NAMESPACE}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"selector": labels, "ports": [{"port": PORT}]},
+    }
+    return {"apiVersion": "v1", "kind": "List", "items": [deployment, service]}

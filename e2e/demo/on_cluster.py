@@ -1,0 +1,121 @@
+"""The demo on Kubernetes: install the operator, train on two hosts, apply a capture, show what came of it."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cluster.progress import ClusterError, step
+from rich.console import Console
+
+from demo import capturing, installation, show
+from demo.kubectl import Kubectl, eventually
+
+NAMESPACE = "default"
+HOSTS = 2
+TRAINING_DEADLINE_S = 180
+CAPTURE_DEADLINE_S = 120
+TERMINAL = "--output=jsonpath={.status.terminalState}"
+PODS = "--selector=jobset.sigs.k8s.io/jobset-name=training"
+
+
+def run(console: Console, kubectl: Kubectl, helm: installation.Helm, output: Path, xprof: Path) -> None:
+    """From a running cluster with images to shown profiles.
+
+    Raises:
+        ClusterError: a step failed; the message says which, and what the cluster said.
+    """
+    with step(f"helm install {installation.OPERATOR}", about_s=25):
+        installation.install_operator(helm)
+    with step("Starting the training job: a JobSet with two hosts", about_s=20):
+        pods = start_training(kubectl, NAMESPACE)
+    name = f"training-{datetime.now(UTC):%H%M%S}"
+    console.print(f"\nApplying a capture of {', '.join(pods)}:")
+    manifest = capture_of(pods, name=name, namespace=NAMESPACE)
+    console.print(manifest, style="dim", highlight=False)
+    kubectl.apply(manifest)
+    capture = _followed(console, kubectl, name)
+    console.print("\n$ kubectl get mldc", style="bold")
+    console.print(kubectl("get", "mldc", f"--namespace={NAMESPACE}"), highlight=False)
+    results = capture["status"].get("results", [])
+    show.hosts(console, [_host(result) for result in results])
+    if capture["status"]["phase"] != "Succeeded":
+        raise ClusterError(f"the capture failed: {capture['status'].get('message')}")
+    with step("Copying the files out of the operator's volume"):
+        directory = capturing.fetch(kubectl, capture, output)
+    show.reading(console, directory, capture["status"]["sessionId"])
+    show.how_to_open(console, xprof, directory)
+
+
+def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
+    """Apply the example's JobSet and return the names of its pods once all of them train.
+
+    Raises:
+        ClusterError: they do not train within the deadline; the message has their last words.
+    """
+    manifest = (installation.EXAMPLE / "jobset.yaml").read_text()
+    if kubectl("get", "jobset", "training", f"--namespace={namespace}", "--ignore-not-found", TERMINAL).strip():
+        kubectl("delete", "jobset", "training", f"--namespace={namespace}")
+    kubectl("apply", f"--namespace={namespace}", "--filename=-", stdin=manifest)
+    try:
+        return eventually(
+            lambda: training_pods(kubectl, namespace), "all pods of the JobSet train", deadline_s=TRAINING_DEADLINE_S
+        )
+    except ClusterError as error:
+        said = kubectl("logs", PODS, f"--namespace={namespace}", "--tail=10", "--prefix")
+        pods = kubectl("get", "pods", f"--namespace={namespace}", "--output=wide")
+        raise ClusterError(f"{error}\n{pods}\n{said}") from error
+
+
+def training_pods(kubectl: Kubectl, namespace: str) -> list[str] | None:
+    """Names of the JobSet's pods, in order, if all of them have made steps."""
+    pods = [
+        pod["metadata"]["name"]
+        for pod in kubectl.items("pods", PODS, f"--namespace={namespace}")
+        if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+    ]
+    if len(pods) != HOSTS or not all(last_step(kubectl, namespace, pod) for pod in pods):
+        return None
+    return sorted(pods)
+
+
+def last_step(kubectl: Kubectl, namespace: str, pod: str) -> int:
+    """The number of the last step that a training pod has reported, 0 before the first."""
+    said = kubectl("logs", pod, f"--namespace={namespace}", "--tail=3")
+    return max((int(number) for number in re.findall(r"^step (\d+):", said, re.MULTILINE)), default=0)
+
+
+def capture_of(pods: list[str], *, name: str, namespace: str) -> str:
+    """The example's capture in the peer's shape, with the names of the pods that run."""
+    manifest = (installation.EXAMPLE / "capture.yaml").read_text()
+    for pattern, line in (
+        (r"^#.*\n", ""),
+        (r"^  name: .*", f"  name: {name}\n  namespace: {namespace}"),
+        (r"podName: .*", f"podName: {','.join(pods)}"),
+        (r"podNamespace: .*", f"podNamespace: {namespace}"),
+    ):
+        manifest = re.sub(pattern, line, manifest, flags=re.MULTILINE)
+    return manifest
+
+
+def _followed(console: Console, kubectl: Kubectl, name: str) -> dict[str, Any]:
+    """Print each change of a capture until it is finished."""
+    capture: dict[str, Any] = {}
+    for capture in capturing.follow(kubectl, NAMESPACE, name, deadline_s=CAPTURE_DEADLINE_S):
+        status = capture.get("status", {})
+        words = (status.get("phase", "Pending"), status.get("progress", ""), status.get("message", ""))
+        console.print(f"  {datetime.now(UTC):%H:%M:%S}  " + "  ".join(word for word in words if word), highlight=False)
+    return capture
+
+
+def _host(result: dict[str, Any]) -> show.Host:
+    started = result.get("startTime")
+    return show.Host(
+        name=result["pod"],
+        rank=result.get("rank"),
+        node=result.get("node", "-"),
+        stem=result["pod"],
+        size=result.get("bytes", 0),
+        start_s=datetime.fromisoformat(started).timestamp() if started else None,
+        reason=result.get("reason", result.get("state", "-")),
+    )

@@ -1,0 +1,92 @@
+"""The demo without Kubernetes: the same training program as two processes of this machine, captured by the engine."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cluster.health import free_ports
+from cluster.paths import REPOSITORY
+from cluster.progress import ClusterError, step, tail
+from mldiagnostics.capture import Outcome, State, capture
+from rich.console import Console
+
+from demo import show
+from demo.kubectl import eventually
+
+HOSTS = 2
+DURATION_MS = 2000
+TRAINING_DEADLINE_S = 120
+
+
+def run(console: Console, output: Path, xprof: Path) -> None:
+    """Train on two local processes, capture both at once, show what was captured.
+
+    Raises:
+        ClusterError: the job does not train, or a process was not captured.
+    """
+    with tempfile.TemporaryDirectory(prefix="mldiagnostics-demo-") as folder, training(Path(folder)) as addresses:
+        console.print(
+            f"\nmldiagnostics.capture.capture({addresses}, duration_ms={DURATION_MS}, storage={str(output)!r})"
+        )
+        session = f"training-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        report = capture(addresses, duration_ms=DURATION_MS, storage=str(output), session=session)
+    show.hosts(console, [_host(rank, outcome) for rank, outcome in enumerate(report.outcomes)])
+    if failed := [outcome for outcome in report.outcomes if outcome.state is not State.CAPTURED]:
+        raise ClusterError("; ".join(f"{outcome.target.address}: {outcome.message}" for outcome in failed))
+    show.reading(console, output, report.session)
+    show.how_to_open(console, xprof, output)
+
+
+@contextmanager
+def training(folder: Path) -> Iterator[list[str]]:
+    """Run the example's training program as two processes; gives the addresses of their profilers once both train."""
+    coordinator, *ports = free_ports(1 + HOSTS)
+    processes: list[subprocess.Popen[bytes]] = []
+    logs = [folder / f"training-{rank}.log" for rank in range(HOSTS)]
+    try:
+        with step("Starting two training processes", about_s=10):
+            processes += [_process(rank, coordinator, port, logs[rank]) for rank, port in enumerate(ports)]
+            eventually(lambda: _train(processes, logs), "both processes train", deadline_s=TRAINING_DEADLINE_S)
+        yield [f"127.0.0.1:{port}" for port in ports]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{coordinator_port}",
+        "JAX_PROCESS_COUNT": str(HOSTS),
+        "JAX_PROCESS_ID": str(rank),
+        "PROFILER_PORT": str(profiler_port),
+    }
+    python, program = REPOSITORY / ".venv/bin/python", REPOSITORY / "examples/jax-training/train.py"
+    with log.open("wb") as output:
+        return subprocess.Popen([python, program], env=environment, stdout=output, stderr=output)
+
+
+def _train(processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:
+    """Whether every process has reported a step; one that has ended is an error with its last words."""
+    for process, log in zip(processes, logs, strict=True):
+        if process.poll() is not None:
+            raise ClusterError(f"a training process ended with status {process.returncode}:\n{tail(log.read_text())}")
+    return all("\nstep " in log.read_text() for log in logs)
+
+
+def _host(rank: int, outcome: Outcome) -> show.Host:
+    return show.Host(
+        name=outcome.target.address,
+        rank=rank,
+        node="this machine",
+        stem=outcome.target.stem,
+        size=outcome.bytes or 0,
+        start_s=None if outcome.start_ns is None else outcome.start_ns / 1e9,
+        reason=outcome.reason,
+    )

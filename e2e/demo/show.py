@@ -1,0 +1,60 @@
+"""Show a finished capture: a table of its hosts, what XProf reads out of the files, and how to open them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from demo import profiles
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One target of a capture; `stem` names its file, `start_s` is Unix time, None where nothing was captured."""
+
+    name: str
+    rank: int | None
+    node: str
+    stem: str
+    size: int
+    start_s: float | None
+    reason: str
+
+
+def hosts(console: Console, rows: Sequence[Host]) -> None:
+    """One line per host; skew is the time after the host that began first."""
+    table = Table("pod", "rank", "node", "size", "start (UTC)", "skew", "result", box=SIMPLE_HEAD)
+    first = min((row.start_s for row in rows if row.start_s is not None), default=0.0)
+    for row in rows:
+        started, skew = (
+            ("-", "-") if row.start_s is None else (_clock(row.start_s), f"{1000 * (row.start_s - first):.1f} ms")
+        )
+        rank = "-" if row.rank is None else str(row.rank)
+        table.add_row(row.name, rank, row.node, f"{row.size / 1024:.0f} KiB", started, skew, row.reason)
+    console.print(table)
+
+
+def reading(console: Console, log_directory: Path, session: str) -> list[profiles.Steps]:
+    """What XProf reads out of the files of a session; returns it."""
+    found = profiles.read(profiles.traces(log_directory, session))
+    table = Table("host in XProf", "steps", "mean step time", box=SIMPLE_HEAD)
+    for steps in found:
+        mean = "-" if steps.mean_ms is None else f"{steps.mean_ms:.1f} ms"
+        table.add_row(steps.host, str(steps.count), mean)
+    console.print(table)
+    return found
+
+
+def how_to_open(console: Console, xprof: Path, log_directory: Path) -> None:
+    """The command that opens the profiles in the viewer."""
+    console.print("Open them in XProf, then http://localhost:8791 in a browser:")
+    console.print(f"  {xprof} --logdir {log_directory} --port 8791\n", style="bold", soft_wrap=True)
+
+
+def _clock(unix_s: float) -> str:
+    moment = datetime.fromtimestamp(unix_s, UTC)
+    return moment.strftime("%H:%M:%S.%f")

@@ -1,0 +1,205 @@
+"""What users get when things go wrong in the middle: pods, operators and other profilers come and go."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from demo import capturing, profiles
+from demo.installation import NAMESPACE as OPERATOR_NAMESPACE
+from demo.installation import OPERATOR
+from demo.kubectl import Kubectl, eventually
+from scene import NAMESPACE, capture, captured_pods, solo
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+JOBSET = {"workloadRef": {"kind": "JobSet", "name": "training"}}
+BRIEF = {"target": JOBSET, "durationMilliseconds": 500}
+DELETE_NOW = "--grace-period=1"
+
+# Run in the operator's pod: holds the profiler of a pod for six seconds, and says so once it is held.
+HOLD = """
+import sys, time, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+profile = channel.unary_unary("/tensorflow.ProfilerService/Profile")
+for_ms = lambda varint: bytes([0x22, 3 + len(varint), 0x28, 1, 0x48]) + varint + bytes([0x48, 1])
+held = profile.future(for_ms(bytes([0xF0, 0x2E])), timeout=30)
+while not held.done():
+    try:
+        profile(for_ms(bytes([0])), timeout=5)
+    except grpc.RpcError as error:
+        if "Another profiling session" in error.details():
+            break
+print("held", flush=True)
+held.result()
+print(time.time(), flush=True)
+"""
+
+
+def started(resource: dict[str, Any]) -> bool:
+    """Whether recording has begun on the targets."""
+    status = resource.get("status", {})
+    planned = status.get("plannedStartTime")
+    return status.get("phase") == "Running" and bool(planned) and _time(planned) < datetime.now(UTC)
+
+
+def planned(resource: dict[str, Any]) -> bool:
+    """Whether the capture's intent is written."""
+    return resource.get("status", {}).get("phase") == "Running"
+
+
+def apply_until(kubectl: Kubectl, manifest: dict[str, Any], wanted: Any) -> dict[str, Any]:
+    """Apply a capture and return it as soon as it is as wanted."""
+    name = manifest["metadata"]["name"]
+    kubectl.apply(manifest)
+
+    def look() -> dict[str, Any] | None:
+        found: dict[str, Any] = kubectl.get("mldc", name, f"--namespace={NAMESPACE}")
+        assert not capturing.finished(found), found["status"]
+        return found if wanted(found) else None
+
+    return eventually(look, f"capture {name} is {wanted.__name__}", deadline_s=60, pause_s=0.1)
+
+
+def end(kubectl: Kubectl, name: str, *, deadline_s: float = 90) -> dict[str, Any]:
+    return capturing.until_finished(kubectl, NAMESPACE, name, deadline_s=deadline_s)
+
+
+def test_a_pod_deleted_in_mid_capture_fails_alone(kubectl: Kubectl) -> None:
+    with solo(kubectl, "Deployment", "mortal", replicas=2):
+        kubectl("rollout", "status", "deployment/mortal", f"--namespace={NAMESPACE}", "--timeout=90s", timeout_s=100)
+        target = {"selector": {"matchLabels": {"app": "mortal"}}}
+        apply_until(kubectl, capture("mortal", target=target, durationSeconds=5, minimumCaptured=1), started)
+        victim, survivor = sorted(
+            pod["metadata"]["name"] for pod in kubectl.items("pods", "-l=app=mortal", f"--namespace={NAMESPACE}")
+        )
+        kubectl("delete", "pod", victim, f"--namespace={NAMESPACE}", DELETE_NOW)
+        done = end(kubectl, "mortal")
+    assert done["status"]["phase"] == "Succeeded"
+    assert captured_pods(done) == [survivor]
+    (lost,) = (result for result in done["status"]["results"] if result["pod"] == victim)
+    assert (lost["state"], lost["reason"]) == ("Failed", "ConnectionLost")
+
+
+def test_a_port_where_nothing_listens_is_named(kubectl: Kubectl) -> None:
+    with solo(kubectl, "StatefulSet", "deaf"):
+        kubectl("rollout", "status", "statefulset/deaf", f"--namespace={NAMESPACE}", "--timeout=90s", timeout_s=100)
+        kubectl.apply(capture("deaf", podName="deaf-0", capturePort=10003, durationSeconds=1))
+        status = end(kubectl, "deaf")["status"]
+    assert status["phase"] == "Failed"
+    (result,) = status["results"]
+    assert result["reason"] == "NothingListens"
+    assert "10003" in result["message"]
+
+
+def test_an_operator_killed_in_mid_capture_is_replaced_and_captures_again(
+    kubectl: Kubectl, training: list[str], tmp_path: Path
+) -> None:
+    running = apply_until(kubectl, capture("killed", target=JOBSET, durationSeconds=10), started)
+    kill_holder(kubectl, running)
+    done = end(kubectl, "killed", deadline_s=150)
+    status = done["status"]
+    assert (status["phase"], status["attempt"]) == ("Succeeded", 2)
+    assert status["sessionId"] == f"{running['status']['sessionId']}-2"
+    assert status["holder"] != running["status"]["holder"]
+    directory = capturing.fetch(kubectl, done, tmp_path)
+    assert [steps.host for steps in profiles.read(profiles.traces(directory, status["sessionId"]))] == training
+
+
+@pytest.mark.usefixtures("training")
+def test_an_operator_killed_before_the_start_makes_no_difference(kubectl: Kubectl) -> None:
+    manifest = capture("early", target=JOBSET, durationMilliseconds=500, startLeadMilliseconds=40_000)
+    running = apply_until(kubectl, manifest, planned)
+    kill_holder(kubectl, running)
+    status = end(kubectl, "early", deadline_s=150)["status"]
+    assert (status["phase"], status["attempt"], status["progress"]) == ("Succeeded", 1, "2/2")
+    assert status["sessionId"] == running["status"]["sessionId"]
+    assert status["holder"] != running["status"]["holder"]
+
+
+@pytest.mark.usefixtures("training")
+def test_a_capture_applied_while_no_operator_runs_is_made_when_one_does(kubectl: Kubectl) -> None:
+    deployment = (f"deployment/{OPERATOR}", f"--namespace={OPERATOR_NAMESPACE}")
+    replicas = kubectl.get(*deployment)["spec"]["replicas"]
+    kubectl("scale", *deployment, "--replicas=0")
+    try:
+        selector = f"--selector=app.kubernetes.io/name={OPERATOR}"
+        kubectl("wait", "--for=delete", "pod", selector, f"--namespace={OPERATOR_NAMESPACE}", "--timeout=60s")
+        kubectl.apply(capture("patient", **BRIEF))
+    finally:
+        kubectl("scale", *deployment, f"--replicas={replicas}")
+    assert end(kubectl, "patient")["status"]["phase"] == "Succeeded"
+
+
+def test_a_profiler_held_by_somebody_else_is_captured_afterwards(kubectl: Kubectl, training: list[str]) -> None:
+    address = f"{kubectl.get('pod', training[0], f'--namespace={NAMESPACE}')['status']['podIP']}:9999"
+    with held(kubectl, address) as freed:
+        kubectl.apply(capture("busy", podName=training[0], durationMilliseconds=500))
+        status = end(kubectl, "busy")["status"]
+        freed_at = freed()
+    assert status["phase"] == "Succeeded"
+    assert _time(status["results"][0]["startTime"]).timestamp() >= freed_at - 0.5  # the answer takes a moment
+
+
+@pytest.mark.usefixtures("training")
+def test_captures_of_the_same_pods_take_turns(kubectl: Kubectl) -> None:
+    apply_until(kubectl, capture("first", target=JOBSET, durationSeconds=4), planned)
+    kubectl.apply(capture("second", **BRIEF))
+
+    def why_waiting() -> str:
+        found = kubectl.get("mldc", "second", f"--namespace={NAMESPACE}")
+        return str(capturing.condition(found, "Accepted").get("reason", ""))
+
+    assert eventually(why_waiting, "the second capture says why it waits", deadline_s=20) == "PodBusy"
+    first, second = (end(kubectl, name)["status"] for name in ("first", "second"))
+    assert (first["phase"], second["phase"]) == ("Succeeded", "Succeeded")
+    stops = [_time(result["stopTime"]) for result in first["results"]]
+    starts = [_time(result["startTime"]) for result in second["results"]]
+    assert max(stops) <= min(starts)
+
+
+def test_a_cancelled_capture_keeps_what_it_has(kubectl: Kubectl, training: list[str], tmp_path: Path) -> None:
+    apply_until(kubectl, capture("cancelled", target=JOBSET, durationSeconds=50), started)
+    kubectl(
+        "patch", "mldc", "cancelled", f"--namespace={NAMESPACE}", "--type=merge", '--patch={"spec":{"cancel":true}}'
+    )
+    done = end(kubectl, "cancelled", deadline_s=30)
+    assert capturing.condition(done, "Complete")["reason"] == "Cancelled"
+    directory = capturing.fetch(kubectl, done, tmp_path)
+    files = profiles.traces(directory, done["status"]["sessionId"])
+    assert [steps.host for steps in profiles.read(files)] == training
+
+
+@pytest.mark.usefixtures("training")
+def test_deleting_a_capture_frees_its_pods(kubectl: Kubectl) -> None:
+    apply_until(kubectl, capture("deleted", target=JOBSET, durationSeconds=50), started)
+    kubectl("delete", "mldc", "deleted", f"--namespace={NAMESPACE}", "--timeout=10s")
+    kubectl.apply(capture("after", **BRIEF))
+    assert end(kubectl, "after", deadline_s=30)["status"]["phase"] == "Succeeded"
+
+
+def kill_holder(kubectl: Kubectl, running: dict[str, Any]) -> None:
+    """Delete the pod that executes a capture, one second before it is killed."""
+    pod = running["status"]["holder"].partition("/")[0]
+    kubectl("delete", "pod", pod, f"--namespace={OPERATOR_NAMESPACE}", DELETE_NOW, "--wait=false")
+
+
+@contextmanager
+def held(kubectl: Kubectl, address: str) -> Iterator[Any]:
+    """Hold a profiler from the operator's pod; gives a function that says when it was free again (Unix s)."""
+    command = [str(kubectl.binary), f"--kubeconfig={kubectl.kubeconfig}", "exec", f"deployment/{OPERATOR}"]
+    command += [f"--namespace={OPERATOR_NAMESPACE}", "--", "python", "-c", HOLD, address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        try:
+            yield lambda: float(holder.communicate(timeout=30)[0])
+        finally:
+            holder.kill()
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,40 @@
+"""XProf's own server over stored profiles, asked what a person would click on."""
+
+import gzip
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from cluster.health import free_ports
+from demo.kubectl import eventually
+
+START_DEADLINE_S = 60
+
+
+def hosts_in_xprof(log_directory: Path, session: str) -> set[str]:
+    """The hosts that XProf's menu lists for a session, asked over HTTP from the unmodified server."""
+    port, grpc_port = free_ports(2)
+    command = [str(Path(sys.executable).parent / "xprof"), "--logdir", str(log_directory), "--port", str(port)]
+    command += ["--grpc_port", str(grpc_port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            runs = eventually(lambda: _answer(port, "runs"), "XProf lists its runs", deadline_s=START_DEADLINE_S)
+            if session not in runs:
+                raise AssertionError(f"XProf lists {runs}, not {session}")
+            hosts = _answer(port, f"hosts?run={session}&tag=trace_viewer%40")
+        finally:
+            server.terminate()
+    return {host["hostname"] for host in hosts} - {"ALL_HOSTS"}
+
+
+def _answer(port: int, path: str) -> Any:
+    """The decoded answer; None while the server does not listen. It is compressed even unasked."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/plugin/profile/{path}", timeout=30) as response:
+            body: bytes = response.read()
+    except OSError:
+        return None
+    return json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
