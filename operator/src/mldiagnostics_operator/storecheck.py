@@ -1,31 +1,31 @@
 """`helm test`: write, read and delete one object in the default storage, with the operator's own settings."""
 
+import asyncio
 import os
 import sys
 import uuid
+from typing import Final
 
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.store import Store, open_store
-from mldiagnostics_api.location import Location, Medium
 
 from mldiagnostics_operator import config
+from mldiagnostics_operator.storing import Directory, Storage
 
-STORE_TIMEOUT_S = 30.0
+DEADLINE_S: Final = 60.0
 
 
-def check(store: Store, name: str) -> str:
+async def check(directory: Directory) -> str:
     """Put, read and delete an object; return where it was.
 
-    Raises a StoreError for what the store refuses, and ValueError if it gives back something else than was put.
+    Raises what the store raises, and ValueError if it gives back something else than was put.
     """
-    key, content = f"mldiagnostics-store-check/{name}", name.encode()
-    where = store.put(key, content).url
+    key = f"mldiagnostics-store-check-{uuid.uuid4().hex}"
+    where = (await directory.put(key, key.encode())).url
     try:
-        with store.open(key) as stored:
-            if stored.read() != content:
-                raise ValueError(f"{where} holds something else than was written: look at what serves this storage")
+        if await directory.read(key) != key.encode():
+            raise ValueError(f"{where} holds something else than was written: look at what serves this storage")
     finally:
-        store.delete(key)
+        await directory.delete(key)
     return where
 
 
@@ -37,18 +37,16 @@ def main() -> int:
         if location is None:
             sys.stdout.write("There is no default storage: every capture names its own.\n")
             return 0
-        where = check(open_store(_url(location, settings), timeout_s=STORE_TIMEOUT_S), uuid.uuid4().hex)
-    except (MLDiagnosticsError, ValueError) as fault:
-        sys.stderr.write(f"The default storage does not work: {fault}\n")
+        storage = Storage(settings.volume_root)
+        try:
+            where = asyncio.run(asyncio.wait_for(check(storage.directory(location)), DEADLINE_S))
+        finally:
+            storage.close()
+    except (MLDiagnosticsError, ValueError, TimeoutError) as fault:
+        sys.stderr.write(f"The default storage does not work: {str(fault) or f'no end within {DEADLINE_S:g} s'}\n")
         return 1
-    sys.stdout.write(f"Wrote, read and deleted {where}: {location} works.\n")
+    sys.stdout.write(f"Wrote, read and deleted {where}: the default storage works.\n")
     return 0
-
-
-def _url(location: Location, settings: config.Config) -> str:
-    if location.medium is Medium.VOLUME:
-        return str(settings.volume_root.joinpath(*location.segments))
-    return str(location)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Directory:
     async def put(self, key: str, data: Data, *, replaces: bool = False) -> Stored:
         """Store whole, never over another content unless `replaces`; `url` of the receipt is as users write it."""
         stored = await self._call(lambda: self._store.put(self._inner(key), data, replace=replaces))
-        return replace(stored, key=key, url=f"{self.location}/{key}")
+        return replace(stored, key=key, url=str(self.location.child(key)))
 
     async def read(self, key: str) -> bytes:
         """Read a small file whole."""
