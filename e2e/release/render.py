@@ -1,0 +1,87 @@
+"""The chart as plain objects: what `helm template` says, and the same without what only helm reads."""
+
+import copy
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cluster.paths import REPOSITORY
+from cluster.progress import ClusterError, tail
+from cluster.tools import KUBERNETES, tool
+
+Object = dict[str, Any]
+
+RELEASE = "mldiagnostics-connection-operator"
+CHART = REPOSITORY / "charts" / RELEASE
+NAMESPACE = "gke-mldiagnostics"
+# What only helm reads.
+HELM_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
+HELM_ANNOTATIONS = ("helm.sh/resource-policy",)
+HOOK = "helm.sh/hook"
+
+
+def helm(*arguments: str, chart: Path = CHART) -> str:
+    """Run a helm command on a chart and return its output.
+
+    Raises:
+        ClusterError: helm refused; the message quotes it.
+    """
+    verb, *rest = arguments
+    done = subprocess.run([tool("helm"), verb, *rest, chart], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"`helm {' '.join(arguments)} {chart}` ended with {done.returncode}:\n{tail(done.stderr)}")
+    return done.stdout
+
+
+def rendered(values: Object | None = None, *, namespace: str = NAMESPACE, chart: Path = CHART) -> list[Object]:
+    """Every object of the chart with these values, hooks included, as helm would send it.
+
+    Raises:
+        ClusterError: the values are refused or a template fails.
+    """
+    settings = [argument for key, value in (values or {}).items() for argument in ("--set-json", setting(key, value))]
+    options = ["--namespace", namespace, "--kube-version", KUBERNETES, *settings]
+    text = helm("template", RELEASE, *options, chart=chart)
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def setting(key: str, value: Any) -> str:
+    """One `--set-json` argument."""
+    return f"{key}={json.dumps(value)}"
+
+
+def portable(objects: Sequence[Object]) -> list[Object]:
+    """The same objects for people without helm: no hooks, no labels and annotations that only helm reads."""
+    return [_without_helm(found) for found in objects if HOOK not in found["metadata"].get("annotations", {})]
+
+
+def _without_helm(found: Object) -> Object:
+    plain = copy.deepcopy(found)
+    metadata = plain["metadata"]
+    for field, names in (("labels", HELM_LABELS), ("annotations", HELM_ANNOTATIONS)):
+        kept = {name: value for name, value in metadata.pop(field, {}).items() if name not in names}
+        if kept:
+            metadata[field] = kept
+    return plain
+
+
+def namespace_object() -> Object:
+    """What `helm install --create-namespace` makes, with the strictest Pod Security, which the operator obeys."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
+
+
+def everything(values: Object | None = None, *, chart: Path = CHART) -> list[Object]:
+    """What `kubectl apply` gets: the namespace, then the definitions, then the rest."""
+    objects = portable(rendered(values, chart=chart))
+    first = ("CustomResourceDefinition", "ServiceAccount", "ConfigMap")
+    ranks = {kind: rank for rank, kind in enumerate(first)}
+    return [namespace_object(), *sorted(objects, key=lambda found: ranks.get(found["kind"], len(first)))]
+
+
+def as_yaml(objects: Sequence[Object]) -> str:
+    """Several objects as one YAML stream."""
+    return yaml.safe_dump_all(objects, sort_keys=False, width=120, allow_unicode=True, explicit_start=True)

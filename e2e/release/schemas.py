@@ -1,0 +1,135 @@
+"""JSON Schemas for kubeconform, made of Kubernetes' own OpenAPI document and our CRDs: no network, no copies."""
+
+import functools
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cluster.paths import E2E, cache
+from cluster.progress import ClusterError, step, tail
+from cluster.sources import go, go_environment
+from cluster.tools import KUBERNETES, tool
+
+Schema = dict[str, Any]
+
+REFERENCE = "#/definitions/"
+# What OpenAPI 2 cannot say: these are written as numbers or strings.
+SCALARS = {
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": ["string", "integer"]},
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": ["string", "number"]},
+}
+
+
+def kubeconform(documents: str, crds: Iterable[Path] = ()) -> str:
+    """Validate a YAML stream strictly and return kubeconform's complaints, nothing if there are none."""
+    with tempfile.TemporaryDirectory() as folder:
+        for crd in crds:
+            write_crd_schemas(crd, Path(folder))
+        pattern = "{{ .Group }}_{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json"
+        locations = [f"-schema-location={place / pattern}" for place in (kubernetes_schemas(), Path(folder))]
+        command = [str(tool("kubeconform")), "-strict", *locations, "-"]
+        done = subprocess.run(command, input=documents, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+@functools.cache
+def kubernetes_schemas() -> Path:
+    """The folder with one schema for each kind of Kubernetes, made once for each version.
+
+    Raises:
+        ClusterError: the Go module with the OpenAPI document cannot be had.
+    """
+    folder = cache() / "schemas" / KUBERNETES
+    if not folder.exists():
+        with step(f"schemas of Kubernetes {KUBERNETES}", about_s=20):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                unfinished = Path(scratch) / "schemas"
+                unfinished.mkdir()
+                document = json.loads((kubernetes_module() / "api/openapi-spec/swagger.json").read_text())
+                for name, schema in kind_schemas(document["definitions"]).items():
+                    (unfinished / name).write_text(json.dumps(schema))
+                if not folder.exists():
+                    unfinished.replace(folder)
+    return folder
+
+
+def kubernetes_module() -> Path:
+    """Where Go keeps the source of Kubernetes, downloaded if need be."""
+    done = subprocess.run(
+        [go(), "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"],
+        cwd=E2E / "tools" / "kubernetes",
+        env=go_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ClusterError(f"the Go module k8s.io/kubernetes@v{KUBERNETES} cannot be had:\n{tail(done.stderr)}")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def kind_schemas(definitions: dict[str, Schema]) -> dict[str, Schema]:
+    """File name -> schema of every kind, complete in itself and closed: a misspelt field is an error."""
+    closed = {name: SCALARS.get(name) or _closed(schema) for name, schema in definitions.items()}
+    return {
+        file_name(kind["group"], kind["kind"], kind["version"]): {
+            "$ref": REFERENCE + name,
+            "definitions": {used: closed[used] for used in _reachable(closed, name)},
+        }
+        for name, schema in definitions.items()
+        for kind in schema.get("x-kubernetes-group-version-kind", ())
+    }
+
+
+def write_crd_schemas(crd: Path, folder: Path) -> None:
+    """Write the schema of each version that a file with CustomResourceDefinitions serves."""
+    for definition in yaml.safe_load_all(crd.read_text()):
+        group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
+        for version in definition["spec"]["versions"]:
+            schema = _closed(version["schema"]["openAPIV3Schema"])
+            schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {}}
+            (folder / file_name(group, kind, version["name"])).write_text(json.dumps(schema))
+
+
+def file_name(group: str, kind: str, version: str) -> str:
+    """Where kubeconform looks for a kind; the core group goes by its version there."""
+    return f"{group or version}_{kind.lower()}_{version}.json"
+
+
+def _closed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(part) for key, part in schema.items()}
+    open_ended = schema.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in schema
+    if isinstance(schema.get("properties"), dict) and not open_ended:
+        closed["additionalProperties"] = False
+    if schema.get("x-kubernetes-int-or-string"):
+        closed["type"] = ["integer", "string"]
+    return closed
+
+
+def _reachable(definitions: dict[str, Schema], start: str) -> set[str]:
+    found: set[str] = set()
+    pending = [start]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _references(definitions[name])
+    return found
+
+
+def _references(schema: Any) -> list[str]:
+    if isinstance(schema, list):
+        return [name for part in schema for name in _references(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["$ref"].removeprefix(REFERENCE)] if isinstance(schema.get("$ref"), str) else []
+    return own + [name for part in schema.values() for name in _references(part)]
