@@ -18,13 +18,17 @@ def test_a_watch_that_brings_each_change_before_the_next_comparison_never_lags_a
     rounds: list[tuple[list[tuple[str, bool]], int]],
 ) -> None:
     freshness, stands, version, late = Freshness(), dict[str, str](), 0, list[tuple[str, int, str]]()
+    gone = set[str]()  # a uid never comes back
     for number, (changes, arrive) in enumerate(rounds):
         events = []
         for uid, deleted in changes:
+            if uid in gone:
+                continue
             version += 1
             stands[uid] = str(version)
             if deleted:
                 del stands[uid]
+                gone.add(uid)
             events.append((uid, version, "gone" if deleted else "seen"))
         for uid, seen, event in [*late, *events[:arrive]]:
             freshness.observe(body(uid, seen), event)
