@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import inf
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_operator.lease import Leadership, Lease, Sight, Step, Timing, decide, look, write
+
+if TYPE_CHECKING:
+    from mldiagnostics_operator.cluster import Cluster
+
+TIMING = Timing()
+QUICK = Timing(duration_s=2, renew_deadline_s=1, retry_s=0.1)
+
+
+@dataclass
+class Candidate:
+    """What one process remembers; `skew` sets its monotonic clock apart from all others."""
+
+    me: str
+    skew: float
+    sight: Sight | None = None
+    leads_until: float = -inf
+    writes: list[tuple[Lease | None, float]] = field(default_factory=list)
+
+
+class Elections(RuleBasedStateMachine):
+    """Candidates that look, whose writes arrive late or whose answers get lost, that crash and that resign."""
+
+    @initialize(skews=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=4))
+    def meet(self, skews: list[float]) -> None:
+        self.now = 0.0
+        self.version = 0
+        self.lease: Lease | None = None
+        self.candidates = [Candidate(f"pod-{n}/uid-{n}/1", skew) for n, skew in enumerate(skews)]
+
+    def store(self, read: Lease | None, holder: str) -> bool:
+        if (self.lease and self.lease.version) != (read and read.version):
+            return False
+        self.version += 1
+        body = write(read, holder, datetime.now(UTC), TIMING, namespace="n", name="l")
+        self.lease = Lease.of({**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}})
+        return True
+
+    @rule(seconds=st.floats(0, 20))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(data=st.data())
+    def one_looks(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.candidates))
+        one.sight = look(one.sight, self.lease, self.now + one.skew)
+        if decide(one.sight, one.me, self.now + one.skew, TIMING) is not Step.WAIT:
+            one.writes.append((self.lease, self.now))
+
+    @rule(data=st.data(), answered=st.booleans())
+    def a_write_arrives(self, data: st.DataObject, answered: bool) -> None:
+        one = data.draw(st.sampled_from(self.candidates))
+        if one.writes:
+            read, started = one.writes.pop(0)
+            if self.store(read, one.me) and answered:
+                one.leads_until = started + TIMING.renew_deadline_s
+
+    @rule(data=st.data())
+    def one_resigns(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.candidates))
+        one.leads_until = -inf
+        one.writes.clear()
+        if self.lease and self.lease.holder == one.me:
+            assert self.store(self.lease, "")
+
+    @rule(data=st.data())
+    def one_crashes_and_its_container_restarts(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.candidates))
+        pod, _, process = one.me.rpartition("/")
+        self.candidates[self.candidates.index(one)] = Candidate(f"{pod}/{int(process) + 1}", one.skew)
+
+    @invariant()
+    def never_two_lead(self) -> None:
+        assert sum(one.leads_until > self.now for one in getattr(self, "candidates", ())) <= 1
+
+    @invariant()
+    def a_leader_holds_the_lease(self) -> None:
+        for one in getattr(self, "candidates", ()):
+            if one.leads_until > self.now:
+                assert self.lease
+                assert self.lease.holder == one.me
+
+
+Elections.TestCase.settings = settings(stateful_step_count=60)
+TestElectionProperties = Elections.TestCase
+
+
+def seen(holder: str, **changes: float) -> Sight:
+    return Sight(Lease(holder=holder, duration_s=changes.get("duration_s", 15), version="7"), since=100.0)
+
+
+@pytest.mark.parametrize(
+    ("sight", "now", "step"),
+    [
+        (Sight(None, 100.0), 100.0, Step.TAKE),
+        (seen(""), 100.0, Step.TAKE),
+        (seen("b/u-b/1"), 114.9, Step.WAIT),
+        (seen("b/u-b/1"), 115.0, Step.TAKE),
+        (seen("b/u-b/1", duration_s=60), 159.0, Step.WAIT),
+        (seen("b/u-b/1", duration_s=1), 101.0, Step.WAIT),
+        (seen("a/u-a/1"), 100.0, Step.RENEW),
+        (seen("a/u-a/0"), 100.0, Step.TAKE),
+        (seen("a/u-other/0"), 100.0, Step.WAIT),
+    ],
+    ids="none released fresh silent its-longer-duration our-longer-duration mine my-earlier-process namesake".split(),
+)
+def test_the_table_of_decisions(sight: Sight, now: float, step: Step) -> None:
+    assert decide(sight, "a/u-a/1", now, TIMING) is step
+
+
+def test_processes_outside_a_pod_are_no_earlier_selves() -> None:
+    assert decide(seen("local//0"), "local//1", 100.0, TIMING) is Step.WAIT
+
+
+@pytest.mark.apiserver
+class TestAgainstARealServer:
+    @pytest.fixture
+    def lease(self, namespace: str) -> str:
+        return path_to("coordination.k8s.io", "v1", "leases", namespace=namespace, name="it")
+
+    async def test_one_leads_until_it_resigns(self, cluster: Cluster, namespace: str, lease: str) -> None:
+        one, two = (candidate(cluster, namespace) for _ in range(2))
+        await asyncio.wait_for(one.acquire(), 10)
+        waiting, holding = asyncio.create_task(two.acquire()), asyncio.create_task(one.hold())
+        before = (await cluster.get(lease))["spec"]
+        done, _ = await asyncio.wait((waiting, holding), timeout=2.5 * QUICK.duration_s)
+        assert not done
+        after = (await cluster.get(lease))["spec"]
+        assert after["renewTime"] > before["renewTime"]
+        assert {**after, "renewTime": 0} == {**before, "renewTime": 0}
+        holding.cancel()
+        await one.release()
+        await asyncio.wait_for(waiting, QUICK.duration_s)
+        assert (await cluster.get(lease))["spec"]["leaseTransitions"] == 1
+        await one.release()
+        assert (await cluster.get(lease))["spec"]["holderIdentity"], "only its holder releases it"
+
+    async def test_the_loser_of_the_lease_is_told(self, cluster: Cluster, namespace: str, lease: str) -> None:
+        one = candidate(cluster, namespace)
+        await asyncio.wait_for(one.acquire(), 10)
+        holding = asyncio.create_task(one.hold())
+        await cluster.patch(lease, {"spec": {"holderIdentity": "another"}})
+        await asyncio.wait_for(holding, 10)
+
+    async def test_a_silent_leader_is_followed(self, cluster: Cluster, namespace: str) -> None:
+        one, two = (candidate(cluster, namespace) for _ in range(2))
+        await asyncio.wait_for(one.acquire(), 10)
+        await asyncio.wait_for(two.acquire(), 10)
+
+    async def test_of_many_at_once_one_wins(self, cluster: Cluster, namespace: str) -> None:
+        races = [asyncio.create_task(candidate(cluster, namespace).acquire()) for _ in range(8)]
+        done, others = await asyncio.wait(races, return_when=asyncio.FIRST_COMPLETED)
+        more, others = await asyncio.wait(others, timeout=QUICK.duration_s / 2)
+        assert len(done | more) == 1
+        for race in others:
+            race.cancel()
+
+
+def candidate(cluster: Cluster, namespace: str) -> Leadership:
+    return Leadership(cluster, me=f"p/{uuid4()}/1", namespace=namespace, name="it", timing=QUICK)
