@@ -1,0 +1,81 @@
+"""Where the traces of each pod go: the directory that was asked for, or one for each run below the default root."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+
+from mldiagnostics import identity, layout
+
+from mldiagnostics_api.location import Location
+from mldiagnostics_api.matching import match
+from mldiagnostics_api.owners import Run
+from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.workloads import workload_of
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The log directory of a pod's traces; `run_id` if the pod belongs to a run."""
+
+    directory: Location
+    run_id: str | None
+
+
+def workload_key(run: Run | None) -> str:
+    """Name what a pod belongs to; pods without a workload belong together."""
+    return f"{run.name}/{run.uid}" if run else ""
+
+
+def homes(
+    pods: Iterable[tuple[PodView, Run | None]],
+    *,
+    root: Location,
+    explicit: bool,
+    cluster: str,
+    namespace_labels: Mapping[str, str],
+) -> dict[str, Home]:
+    """Tell for each pod, by uid, where its traces go.
+
+    An `explicit` root is the log directory itself. Below any other root a run has `<run id>`, a workload that is none
+    has `<namespace>/<workload>`, and pods without a workload share `<namespace>/<first pod>`.
+    """
+    by_pod: dict[str, Home] = {}
+    by_workload: dict[str, Home] = {}
+    for pod, run in pods:
+        key = workload_key(run)
+        if key not in by_workload:
+            run_id = run_id_of(run, pod, cluster=cluster, namespace_labels=namespace_labels) if run else None
+            name = run.name if run else pod.name
+            below = layout.run_directory(str(root), run_id=run_id, namespace=pod.namespace, workload=name)
+            by_workload[key] = Home(root if explicit else Location.parse(below), run_id)
+        by_pod[pod.uid] = by_workload[key]
+    return by_pod
+
+
+def run_id_of(run: Run, pod: PodView, *, cluster: str, namespace_labels: Mapping[str, str]) -> str | None:
+    """Identify the run; None if the workload is not opted in."""
+    workload = workload_of(run.kind, run.workload["apiVersion"])
+    metadata = run.workload["metadata"]
+    if workload is None or not metadata.get("creationTimestamp"):
+        return None
+    matched = match(
+        workload,
+        labels=metadata.get("labels") or {},
+        pod_labels=pod.labels,
+        namespace=pod.namespace,
+        namespace_labels=namespace_labels,
+    )
+    if not matched.opted_in:
+        return None
+    created = datetime.fromisoformat(metadata["creationTimestamp"])
+    return identity.run_id(cluster=cluster, namespace=pod.namespace, kind=run.kind, name=run.name, created=created)
+
+
+def common_directory(directories: Iterable[Location], *, root: Location) -> Location:
+    """Tell what the directories have in common: the one if there is one, the root if there is none."""
+    paths = {directory.segments for directory in directories}
+    if not paths:
+        return root
+    shared = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
+    return Location(root.medium, root.bucket, tuple(level[0] for level in shared))

@@ -1,0 +1,115 @@
+"""Every name that the cluster sees, spelled once: kinds, labels, annotations, conditions and reasons."""
+
+from enum import StrEnum
+from typing import Final
+
+GROUP: Final = "diagon.gke.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+CONNECTION_KIND: Final = "MLDiagnosticsConnection"
+CONNECTION_PLURAL: Final = "mldiagnosticsconnections"
+CONNECTION_SINGULAR: Final = "mldiagnosticsconnection"
+CONNECTION_SHORT_NAMES: Final = ("mldc",)
+CATEGORIES: Final = ("mldiagnostics",)
+
+FIELD_MANAGER: Final = "mldiagnostics-connection-operator"
+
+OPT_IN_LABEL: Final = "managed-mldiagnostics-gke"
+"""On a workload or its namespace: `true` opts in, `false` on a workload opts out."""
+EXEMPT_NAMESPACE_LABEL: Final = "diagon-webhook-exempt"
+"""On a namespace: `true` keeps all of it out, as with the peer."""
+RUN_LABEL: Final = f"{GROUP}/run"
+"""On pods and runs: the first 32 digits of the run id (64 do not fit into a label value)."""
+RUN_ANNOTATION: Final = f"{GROUP}/run-id"
+PROFILER_PORTS_ANNOTATION: Final = f"{GROUP}/profiler-ports"
+"""On pods: comma-separated profiler ports, one for each rank in the pod, by local rank."""
+PROFILER_PORT_PREFIX: Final = "mldiag-prof"
+"""Container ports whose name starts so are profiler ports, one for each rank in the pod."""
+
+DEFAULT_PORT: Final = 9999
+DEFAULT_ALLOWED_PORTS: Final = "9012,9999-10014"
+PROFILE_SUBRESOURCE: Final = "profile"
+"""`create` on `pods/profile` is the permission to capture in another namespace; no server serves it."""
+
+
+class Phase(StrEnum):
+    """The peer's four phases of a capture."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+FINISHED_PHASES: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED})
+
+
+class Condition(StrEnum):
+    """Condition types of a capture; `Complete` becomes True with every verdict, its reason is the verdict."""
+
+    ACCEPTED = "Accepted"
+    CAPTURED = "Captured"
+    STORED = "Stored"
+    COMPLETE = "Complete"
+
+
+class Refusal(StrEnum):
+    """Why a capture is refused before anything is dialled."""
+
+    INVALID = "InvalidSpec"
+    KIND_NOT_SUPPORTED = "KindNotSupported"
+    RUNS_NOT_AVAILABLE = "RunsNotAvailable"
+    NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
+    DURATION_TOO_LONG = "DurationTooLong"
+    DEADLINE_TOO_SHORT = "DeadlineTooShort"
+    PORT_NOT_ALLOWED = "PortNotAllowed"
+    STORAGE_MISSING = "StorageMissing"
+    STORAGE_INVALID = "StorageInvalid"
+    STORAGE_NOT_ALLOWED = "StorageNotAllowed"
+    DELIVERY_IMPOSSIBLE = "DeliveryImpossible"
+    WORKLOAD_NOT_FOUND = "WorkloadNotFound"
+    PODS_NOT_FOUND = "PodsNotFound"
+    NO_POD_MATCHES = "NoPodMatches"
+    SESSION_EXISTS = "SessionExists"
+
+
+class Skip(StrEnum):
+    """Why a chosen pod is not dialled."""
+
+    NOT_FOUND = "NotFound"
+    NOT_READY = "NotReady"
+    NO_IP = "NoIP"
+    FINISHED = "Finished"
+    TERMINATING = "Terminating"
+    HOST_NETWORK_NOT_ALLOWED = "HostNetworkNotAllowed"
+    ADDRESS_NOT_ALLOWED = "AddressNotAllowed"
+    CONTAINER_NOT_FOUND = "ContainerNotFound"
+    PORT_INVALID = "PortInvalid"
+    PORT_NOT_ALLOWED = "PortNotAllowed"
+
+
+class Verdict(StrEnum):
+    """How a capture that was not refused ended: the reason of `Complete`."""
+
+    SUCCEEDED = "Succeeded"
+    PARTLY_SUCCEEDED = "PartlySucceeded"
+    """Some targets failed or were skipped, but `minimumCaptured` was reached."""
+    TOO_FEW_CAPTURED = "TooFewCaptured"
+    NOTHING_CAPTURED = "NothingCaptured"
+    CANCELLED = "Cancelled"
+    INTERRUPTED = "Interrupted"
+    DRY_RUN = "DryRun"
+
+
+class Progress(StrEnum):
+    """Reasons of conditions while a capture is under way or when one of its parts is over."""
+
+    ACCEPTED = "Accepted"
+    WAITING_FOR_PODS = "WaitingForPods"
+    CAPTURING = "Capturing"
+    CAPTURED = "Captured"
+    PARTLY_CAPTURED = "PartlyCaptured"
+    STORED = "Stored"
+    PARTLY_STORED = "PartlyStored"
+    NOTHING_TO_STORE = "NothingToStore"

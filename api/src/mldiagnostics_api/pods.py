@@ -1,0 +1,89 @@
+"""The few facts about a pod that decide about a capture, read out of the API's object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from mldiagnostics_api.names import PROFILER_PORT_PREFIX, PROFILER_PORTS_ANNOTATION
+from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.workloads import JOB, Object
+
+COMPLETION_INDEX: Final = f"{JOB}/job-completion-index"
+FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that can hold a profiler server."""
+
+    name: str
+    profiler_ports: tuple[int, ...]
+    """Those whose name says so, in the order of the template."""
+    running: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """A pod, reduced: 10 000 of them are cheap to keep."""
+
+    name: str
+    namespace: str
+    uid: str
+    node: str = ""
+    ip: str = ""
+    phase: str = "Pending"
+    terminating: bool = False
+    host_network: bool = False
+    controller: Reference | None = None
+    labels: Mapping[str, str]
+    completion_index: str = ""
+    """Index in its Job, which older clusters keep in an annotation only."""
+    published_ports: str | None = None
+    """The annotation with the profiler ports, as it stands there."""
+    containers: tuple[Container, ...] = ()
+
+    @classmethod
+    def of(cls, pod: Object) -> Self:
+        """Read a pod as the API returns it."""
+        metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+        labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+        return cls(
+            name=metadata["name"],
+            namespace=metadata["namespace"],
+            uid=metadata["uid"],
+            node=spec.get("nodeName") or "",
+            ip=status.get("podIP") or "",
+            phase=status.get("phase") or "Pending",
+            terminating="deletionTimestamp" in metadata,
+            host_network=bool(spec.get("hostNetwork")),
+            controller=Reference.to_controller(metadata, metadata["namespace"]),
+            labels=labels,
+            completion_index=labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX) or "",
+            published_ports=annotations.get(PROFILER_PORTS_ANNOTATION),
+            containers=_containers(spec, status),
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether no container will run any more."""
+        return self.phase in FINISHED_PHASES
+
+    @property
+    def live(self) -> bool:
+        """Whether the pod runs or will run."""
+        return not self.finished and not self.terminating
+
+
+def _containers(spec: Object, status: Object) -> tuple[Container, ...]:
+    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    running = {s["name"] for s in statuses if "running" in (s.get("state") or {})}
+    return tuple(
+        Container(container["name"], _profiler_ports(container), container["name"] in running)
+        for container in (*(spec.get("containers") or ()), *sidecars)
+    )
+
+
+def _profiler_ports(container: Mapping[str, Any]) -> tuple[int, ...]:
+    ports = container.get("ports") or ()
+    return tuple(p["containerPort"] for p in ports if (p.get("name") or "").startswith(PROFILER_PORT_PREFIX))

@@ -1,0 +1,197 @@
+"""From pods to ranked targets: which of them are meant, by which port they are dialled, and why some are not."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from itertools import groupby
+from typing import Final, Self
+
+from mldiagnostics_api.names import DEFAULT_PORT, PROFILER_PORTS_ANNOTATION, Skip
+from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.ranges import Ranges
+from mldiagnostics_api.ranking import natural, order, part_of, slice_of, without_superseded
+from mldiagnostics_api.v1alpha1 import TargetSelection
+
+TRANSIENT: Final = frozenset({Skip.NOT_FOUND, Skip.NOT_READY, Skip.NO_IP, Skip.TERMINATING})
+"""Reasons that may pass when one waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """Which of the pods found are meant; absent means all."""
+
+    ranks: Ranges | None = None
+    slices: Ranges | None = None
+    nodes: frozenset[str] | None = None
+    replicated_job: str | None = None
+    container: str | None = None
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, target: TargetSelection | None) -> Self:
+        """Read it from the spec. Raises ValueError that names the field."""
+        if target is None:
+            return cls()
+        return cls(
+            ranks=_ranges("ranks", target.ranks),
+            slices=_ranges("slices", target.slices),
+            nodes=frozenset(target.nodes) if target.nodes else None,
+            replicated_job=target.replicated_job,
+            container=target.container,
+            limit=target.limit,
+        )
+
+    def means(self, candidate: "Candidate") -> bool:
+        """Tell whether a candidate is meant; `limit` is not looked at."""
+        return (
+            (self.ranks is None or candidate.rank in self.ranks)
+            and (self.slices is None or (candidate.slice is not None and candidate.slice in self.slices))
+            and (self.nodes is None or candidate.pod.node in self.nodes)
+            and (self.replicated_job is None or part_of(candidate.pod) == self.replicated_job)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One rank of one pod. Without `skip` it can be dialled, at `pod.ip` and `port`."""
+
+    pod: PodView
+    rank: int
+    """Position in its workload among the pods that were looked at, counted in ranks."""
+    slice: int | None
+    local_rank: int | None
+    """Position in the pod; None if that has a single rank."""
+    port: int | None
+    skip: Skip | None = None
+    message: str = ""
+
+
+def candidates(
+    pods: Iterable[PodView],
+    *,
+    workload: Callable[[PodView], str],
+    policy: Policy,
+    narrowing: Narrowing,
+    port: int | None,
+) -> tuple[Candidate, ...]:
+    """Rank the pods, narrow them down and look at each, in the order of workload and rank.
+
+    `workload` names what a pod belongs to: ranks count within it. `port` is the spec's `capturePort`. Pods that run
+    but are not ready are dialled: a host that is stuck is the one that somebody wants to see.
+    """
+    found: list[Candidate] = []
+    ordered = sorted(pods, key=lambda pod: (natural(workload(pod)), workload(pod), pod.uid))
+    for _, group in groupby(ordered, key=workload):
+        rank = 0
+        for pod in sorted(without_superseded(group), key=order):
+            ranks = _examine(pod, rank, policy=policy, container=narrowing.container, port=port)
+            found += ranks
+            rank += len(ranks)
+    return _limited([candidate for candidate in found if narrowing.means(candidate)], narrowing.limit)
+
+
+def _limited(found: list[Candidate], limit: int | None) -> tuple[Candidate, ...]:
+    if limit is None:
+        return tuple(found)
+    ready_first = sorted(range(len(found)), key=lambda index: (found[index].skip is not None, index))
+    return tuple(found[index] for index in sorted(ready_first[:limit]))
+
+
+def _examine(pod: PodView, rank: int, *, policy: Policy, container: str | None, port: int | None) -> list[Candidate]:
+    fault = _pod_fault(pod, policy, container)
+    ports: tuple[int, ...] = ()
+    try:
+        ports = _ports(pod, container, port)
+    except ValueError as error:
+        fault = fault or (Skip.PORT_INVALID, str(error))
+    several = len(ports) > 1
+    return [
+        Candidate(
+            pod=pod,
+            rank=rank + local_rank,
+            slice=slice_of(pod),
+            local_rank=local_rank if several else None,
+            port=number,
+            skip=skip,
+            message=message,
+        )
+        for local_rank, number in enumerate(ports or (None,))
+        for skip, message in [fault or _port_fault(number, policy) or _readiness_fault(pod, container, number) or _NONE]
+    ]
+
+
+_Fault = tuple[Skip | None, str]
+_NONE: Final[_Fault] = (None, "")
+
+
+def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | None:
+    """Tell what no waiting will change."""
+    if pod.finished:
+        return Skip.FINISHED, f"the pod has ended ({pod.phase})"
+    if pod.terminating:
+        return Skip.TERMINATING, "the pod is being deleted"
+    if container and container not in (names := [c.name for c in pod.containers]):
+        return Skip.CONTAINER_NOT_FOUND, f"the pod has no container {container}, it has {', '.join(names)}"
+    if pod.host_network and not policy.host_network:
+        return Skip.HOST_NETWORK_NOT_ALLOWED, "the pod is on its host's network, which the administrator does not allow"
+    return None
+
+
+def _port_fault(port: int | None, policy: Policy) -> _Fault | None:
+    if port is not None and port not in policy.allowed_ports:
+        return Skip.PORT_NOT_ALLOWED, f"port {port} is not among the allowed ones, {policy.allowed_ports}"
+    return None
+
+
+def _readiness_fault(pod: PodView, container: str | None, port: int | None) -> _Fault | None:
+    if pod.phase != "Running":
+        return Skip.NOT_READY, f"the pod is {pod.phase}, not Running" + ("" if pod.node else " (no node yet)")
+    waiting = [c.name for c in pod.containers if not c.running and (c.name == container or port in c.profiler_ports)]
+    if waiting:
+        return Skip.NOT_READY, f"container {waiting[0]} is not running"
+    if not pod.ip:
+        return Skip.NO_IP, "the pod has no IP address yet"
+    return _address_fault(pod.ip)
+
+
+def _address_fault(text: str) -> _Fault | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return Skip.ADDRESS_NOT_ALLOWED, f"{text!r} is no IP address"
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
+        return Skip.ADDRESS_NOT_ALLOWED, f"{text} is a loopback, link-local or multicast address, which no pod has"
+    return None
+
+
+def _ports(pod: PodView, container: str | None, port: int | None) -> tuple[int, ...]:
+    """Find the pod's profiler ports: annotation, then container ports, then the spec's. Never by probing.
+
+    Raises ValueError if the annotation cannot be read.
+    """
+    if pod.published_ports is not None:
+        return _published(pod.published_ports)
+    named = [p for c in pod.containers if container in (None, c.name) for p in c.profiler_ports]
+    return tuple(dict.fromkeys(named)) or (port or DEFAULT_PORT,)
+
+
+def _published(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    ports = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 5]
+    if len(set(ports)) < len(parts) or not all(1 <= port <= 65535 for port in ports):
+        raise ValueError(
+            f"annotation {PROFILER_PORTS_ANNOTATION}={text!r} is no list of distinct ports such as '9999,10000'"
+        )
+    return tuple(ports)
+
+
+def _ranges(name: str, text: str | None) -> Ranges | None:
+    if text is None:
+        return None
+    try:
+        return Ranges.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name} '{text}': {error}") from error

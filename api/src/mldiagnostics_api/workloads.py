@@ -1,0 +1,289 @@
+"""The kinds of workloads, one table entry each: where their pods are, who owns whom, and what the labels mean."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any, Final
+
+Object = Mapping[str, Any]
+"""A Kubernetes object as the API returns it, camel case."""
+
+JOBSET: Final = "jobset.sigs.k8s.io"
+JOB: Final = "batch.kubernetes.io"
+LWS: Final = "leaderworkerset.sigs.k8s.io"
+TRAINING: Final = "training.kubeflow.org"
+
+
+class OptIn(Enum):
+    """Whose label opts a kind in."""
+
+    NAMESPACE = "a label on the namespace is enough"
+    OWN = "needs a label of its own"
+
+
+class Outcome(StrEnum):
+    """How a workload ended, by its own account."""
+
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One kind of workload. `versions` has the preferred one first."""
+
+    kind: str
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    templates: tuple[str, ...]
+    """Paths of its pod templates; `[]` stands for every element or value."""
+    pods: Callable[[Object], str | None]
+    """From the object to the label selector of its pods; None while it has none."""
+    parts: tuple[str, ...] = ()
+    """Kinds between it and its pods, nearest to it first."""
+    groups: bool = False
+    """Never a run itself: each of its parts is one, and it is their group."""
+    opt_in: OptIn = OptIn.NAMESPACE
+    succeeded: tuple[str, ...] = ()
+    """Condition types that mean that it completed."""
+    failed: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """The preferred API version."""
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+    def outcome(self, workload: Object) -> Outcome | None:
+        """Tell how the workload ended; None while it has not."""
+        status = workload.get("status") or {}
+        true = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
+        if true.intersection(self.failed) or status.get("jobStatus") in ("FAILED", "STOPPED"):
+            return Outcome.FAILED
+        if true.intersection(self.succeeded) or status.get("jobStatus") == "SUCCEEDED":
+            return Outcome.COMPLETED
+        return None
+
+
+def _name(workload: Object) -> str:
+    return str(workload["metadata"]["name"])
+
+
+def _by_name(label: str) -> Callable[[Object], str | None]:
+    return lambda workload: f"{label}={_name(workload)}"
+
+
+def _by_uid(label: str) -> Callable[[Object], str | None]:
+    return lambda workload: f"{label}={workload['metadata']['uid']}"
+
+
+def _by_selector(workload: Object) -> str | None:
+    return selector_text((workload.get("spec") or {}).get("selector") or {}) or None
+
+
+def _by_ray_cluster(*path: str) -> Callable[[Object], str | None]:
+    def pods(workload: Object) -> str | None:
+        value: Any = workload
+        for key in path:
+            value = (value or {}).get(key)
+        return f"ray.io/cluster={value}" if value else None
+
+    return pods
+
+
+def _trainjob_pods(workload: Object) -> str | None:
+    # The JobSet has the TrainJob's name; its initializers end before training begins and have no profiler.
+    initializers = "dataset-initializer,model-initializer"
+    return f"{JOBSET}/jobset-name={_name(workload)},{JOBSET}/replicatedjob-name notin ({initializers})"
+
+
+def selector_text(selector: Object) -> str:
+    """Write a LabelSelector (`matchLabels`, `matchExpressions`) as the API's `labelSelector` parameter."""
+    terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression["key"], ",".join(expression.get("values") or ())
+        match expression["operator"]:
+            case "In":
+                terms.append(f"{key} in ({values})")
+            case "NotIn":
+                terms.append(f"{key} notin ({values})")
+            case "Exists":
+                terms.append(key)
+            case _:
+                terms.append(f"!{key}")
+    return ",".join(terms)
+
+
+_RAY_TEMPLATES: Final = ("headGroupSpec.template", "workerGroupSpecs[].template")
+
+WORKLOADS: Final = (
+    Workload(
+        kind="JobSet",
+        group="jobset.x-k8s.io",
+        versions=("v1alpha2",),
+        plural="jobsets",
+        templates=("spec.replicatedJobs[].template.spec.template",),
+        pods=_by_uid(f"{JOBSET}/jobset-uid"),
+        parts=("Job",),
+        succeeded=("Completed",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="Job",
+        group="batch",
+        versions=("v1",),
+        plural="jobs",
+        templates=("spec.template",),
+        pods=_by_uid(f"{JOB}/controller-uid"),
+        succeeded=("Complete",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="CronJob",
+        group="batch",
+        versions=("v1",),
+        plural="cronjobs",
+        templates=("spec.jobTemplate.spec.template",),
+        pods=lambda _: None,
+        parts=("Job",),
+        groups=True,
+    ),
+    Workload(
+        kind="LeaderWorkerSet",
+        group="leaderworkerset.x-k8s.io",
+        versions=("v1",),
+        plural="leaderworkersets",
+        templates=("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
+        pods=_by_name(f"{LWS}/name"),
+        parts=("StatefulSet", "Pod"),
+    ),
+    Workload(
+        kind="RayJob",
+        group="ray.io",
+        versions=("v1",),
+        plural="rayjobs",
+        templates=(*(f"spec.rayClusterSpec.{path}" for path in _RAY_TEMPLATES), "spec.submitterPodTemplate"),
+        pods=_by_ray_cluster("status", "rayClusterName"),
+        parts=("RayCluster",),
+    ),
+    Workload(
+        kind="RayCluster",
+        group="ray.io",
+        versions=("v1",),
+        plural="rayclusters",
+        templates=tuple(f"spec.{path}" for path in _RAY_TEMPLATES),
+        pods=_by_ray_cluster("metadata", "name"),
+    ),
+    Workload(
+        kind="RayService",
+        group="ray.io",
+        versions=("v1",),
+        plural="rayservices",
+        templates=tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_TEMPLATES),
+        pods=_by_ray_cluster("status", "activeServiceStatus", "rayClusterName"),
+        parts=("RayCluster",),
+    ),
+    Workload(
+        kind="StatefulSet",
+        group="apps",
+        versions=("v1",),
+        plural="statefulsets",
+        templates=("spec.template",),
+        pods=_by_selector,
+        opt_in=OptIn.OWN,
+    ),
+    Workload(
+        kind="Deployment",
+        group="apps",
+        versions=("v1",),
+        plural="deployments",
+        templates=("spec.template",),
+        pods=_by_selector,
+        parts=("ReplicaSet",),
+        opt_in=OptIn.OWN,
+    ),
+    Workload(
+        kind="ReplicaSet",
+        group="apps",
+        versions=("v1",),
+        plural="replicasets",
+        templates=("spec.template",),
+        pods=_by_selector,
+        opt_in=OptIn.OWN,
+    ),
+    Workload(
+        kind="TrainJob",
+        group="trainer.kubeflow.org",
+        versions=("v1alpha1",),
+        plural="trainjobs",
+        templates=(),
+        pods=_trainjob_pods,
+        parts=("JobSet", "Job"),
+        succeeded=("Complete",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="PyTorchJob",
+        group="kubeflow.org",
+        versions=("v1",),
+        plural="pytorchjobs",
+        templates=("spec.pytorchReplicaSpecs[].template",),
+        pods=_by_name(f"{TRAINING}/job-name"),
+        succeeded=("Succeeded",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="JAXJob",
+        group="kubeflow.org",
+        versions=("v1",),
+        plural="jaxjobs",
+        templates=("spec.jaxReplicaSpecs[].template",),
+        pods=_by_name(f"{TRAINING}/job-name"),
+        succeeded=("Succeeded",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="MPIJob",
+        group="kubeflow.org",
+        versions=("v2beta1", "v1"),
+        plural="mpijobs",
+        templates=("spec.mpiReplicaSpecs[].template",),
+        pods=_by_name(f"{TRAINING}/job-name"),
+        parts=("Job",),
+        succeeded=("Succeeded",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="PathwaysJob",
+        group="pathways-job.pathways.domain",
+        versions=("v1",),
+        plural="pathwaysjobs",
+        templates=("spec.controller.template",),
+        pods=_by_name(f"{JOBSET}/jobset-name"),
+        parts=("JobSet", "Job"),
+        succeeded=("Succeeded",),
+        failed=("Failed",),
+    ),
+    Workload(
+        kind="Pod",
+        group="",
+        versions=("v1",),
+        plural="pods",
+        templates=("",),
+        pods=lambda _: None,
+        opt_in=OptIn.OWN,
+    ),
+)
+
+_BY_KIND: Final = {(workload.group, workload.kind): workload for workload in WORKLOADS}
+
+SELECTABLE_KINDS: Final = tuple(w.kind for w in WORKLOADS if not w.groups and w.kind != "Pod")
+"""Kinds that `target.workloadRef` may name."""
+
+
+def workload_of(kind: str, api_version: str | None = None) -> Workload | None:
+    """Find the table entry of a kind; the version of `api_version` does not matter, its group does."""
+    if api_version is None:
+        return next((workload for workload in WORKLOADS if workload.kind == kind), None)
+    group, slash, _ = api_version.partition("/")
+    return _BY_KIND.get((group if slash else "", kind))
