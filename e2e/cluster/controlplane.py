@@ -34,7 +34,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.api_port}"
+        return f"https://{self.bind_address}:{self.api_port}"
 
     @property
     def etcd_url(self) -> str:

@@ -77,8 +77,8 @@ class ApiServer:
         disabled = () if self._with_manager else ("ServiceAccount",)
         binary = tool("kube-apiserver")
         self._apiserver.start(apiserver_command(self._plane, binary, with_kubelets=False, disabled_admission=disabled))
-        port, certificates = self._plane.api_port, self._plane.certificates
-        self._wait(lambda: ready(port, "/readyz", certificates), self._apiserver)
+        certificates = self._plane.certificates
+        self._wait(lambda: ready(self.url, "/readyz", certificates), self._apiserver)
 
     def stop_etcd(self) -> None:
         self._etcd.stop()
@@ -91,8 +91,8 @@ class ApiServer:
         """Stop etcd and start it again with its data; the API server stays up and reconnects."""
         self.stop_etcd()
         self.start_etcd()
-        port, certificates = self._plane.api_port, self._plane.certificates
-        self._wait(lambda: ready(port, "/readyz", certificates), self._etcd, self._apiserver)
+        certificates = self._plane.certificates
+        self._wait(lambda: ready(self.url, "/readyz", certificates), self._etcd, self._apiserver)
 
     def _start_manager(self) -> None:
         binary = tool("kube-controller-manager")
@@ -101,9 +101,9 @@ class ApiServer:
                 self._plane, binary, self._manager_kubeconfig, port=self._manager_port, controllers=CONTROLLERS
             )
         )
-        port, certificates = self._plane.api_port, self._plane.certificates
+        certificates = self._plane.certificates
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self._wait(lambda: ready(port, account, certificates), self._manager)
+        self._wait(lambda: ready(self.url, account, certificates), self._manager)
 
     @staticmethod
     def _wait(condition: Callable[[], bool], *needs: Daemon) -> None:

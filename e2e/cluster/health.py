@@ -1,9 +1,11 @@
 """Ask the parts of a cluster whether they are up."""
 
+import http
 import http.client
 import json
 import socket
 import ssl
+import urllib.parse
 from typing import Any
 
 from cluster.certificates import Certificates
@@ -21,16 +23,16 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
-def ready(port: int, path: str, certificates: Certificates) -> bool:
-    """Whether an HTTPS server on loopback answers 200 to the cluster's administrator."""
-    return ask(port, path, certificates)[0] == http.HTTPStatus.OK
+def ready(url: str, path: str, certificates: Certificates) -> bool:
+    """Whether an HTTPS server answers 200 to the cluster's administrator."""
+    return ask(url, path, certificates)[0] == http.HTTPStatus.OK
 
 
-def ask(port: int, path: str, certificates: Certificates) -> tuple[int, Any]:
+def ask(url: str, path: str, certificates: Certificates) -> tuple[int, Any]:
     """Status and JSON body (None if it is none) of a GET as administrator; status 0 if nothing answers."""
     context = ssl.create_default_context(cafile=str(certificates.ca))
     context.load_cert_chain(certificates.certificate("admin"), certificates.key("admin"))
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=context)
+    connection = http.client.HTTPSConnection(urllib.parse.urlsplit(url).netloc, timeout=5, context=context)
     try:
         connection.request("GET", path)
         response = connection.getresponse()

