@@ -69,12 +69,13 @@ class Course:
     async def _probe(self, profiler: Profiler) -> Server:
         """Ask for a snapshot: who knows the word never freezes its process."""
         left_s = self._shared.deadline.left_s
+        timeout_s = min(_PROBE_TIMEOUT_S, left_s() / 2)  # and time to look why, if nobody answers
         try:
-            if await profiler.knows_snapshots(timeout_s=left_s(at_most=_PROBE_TIMEOUT_S)):
+            if await profiler.knows_snapshots(timeout_s=timeout_s):
                 return Server.SNAPSHOTS
             # Any gRPC server says "unimplemented"; a profiler knows at least Terminate. The id is never used again.
             session = f"{self._shared.options.session}-probe"
-            await profiler.terminate(session, timeout_s=left_s(at_most=_PROBE_TIMEOUT_S))
+            await profiler.terminate(session, timeout_s=timeout_s)
         except CallError as error:
             came = await reach(self._target.host, self._target.port, timeout_s=left_s(at_most=_REACH_TIMEOUT_S))
             raise verdict.of_probe(self._target, code=error.code, details=error.details, reach=came) from error
@@ -112,6 +113,7 @@ class Course:
             try:
                 held = await shared.deadline.bound(shared.budget.take())
             except (asyncio.TimeoutError, TimeoutError):
+                await recording.finished()  # if the call has failed meanwhile, that is the reason
                 raise shared.storing.never_read(self._target) from None
             try:
                 data = await recording.answer()

@@ -1,6 +1,7 @@
 """One instant by which everything about a target has to be over."""
 
 import asyncio
+import math
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._at = asyncio.get_running_loop().time() + seconds
 
-    def left_s(self, *, at_most: float = float("inf")) -> float:
+    def left_s(self, *, at_most: float = math.inf) -> float:
         """Seconds that are left, never negative, at most as many as given."""
         return min(max(self._at - asyncio.get_running_loop().time(), 0.0), at_most)
 

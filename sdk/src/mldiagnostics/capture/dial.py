@@ -1,11 +1,12 @@
 """The gRPC client of one profiler server; the only module that knows grpc."""
 
 import ipaddress
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, TERMINATE, terminate_request
+from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, SERVICE, TERMINATE, terminate_request
 from mldiagnostics.capture.model import Target
 from mldiagnostics.errors import MissingExtraError
 
@@ -16,6 +17,19 @@ except ModuleNotFoundError as error:
     raise MissingExtraError(extra="capture", needed_for="capturing profiles") from error
 
 
+_SERVICE_CONFIG = json.dumps(
+    {
+        "methodConfig": [
+            {
+                "name": [{"service": SERVICE, "method": method} for method in ("GetSnapshot", "Terminate")],
+                "maxResponseMessageBytes": 1024,
+            }
+        ]
+    }
+)
+"""Only Profile may answer at length: a process under continuous profiling would send megabytes as its snapshot."""
+
+
 class CallError(Exception):
     """A call that ended without an answer; `code` is the name of the gRPC status, `details` the other side's words."""
 
@@ -23,6 +37,11 @@ class CallError(Exception):
         super().__init__(f"{code}: {details}")
         self.code = code
         self.details = details
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the answer was refused here, for its size."""
+        return self.code == "RESOURCE_EXHAUSTED" and "larger than max" in self.details
 
 
 class Profiler:
@@ -37,29 +56,18 @@ class Profiler:
 
     async def knows_snapshots(self, *, timeout_s: float) -> bool:
         """Tell whether the server has GetSnapshot; a snapshot that it may have is not read. Raises `CallError`."""
-        method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(GET_SNAPSHOT)
-        call = method(b"", timeout=timeout_s)
         try:
-            await call.initial_metadata()
-            if call.done():
-                await _ended_well(call)
+            await self._call(GET_SNAPSHOT, b"", timeout_s=timeout_s)
         except CallError as error:
-            if error.code == "NOT_FOUND":
-                return True
             if error.code == "UNIMPLEMENTED":
                 return False
-            raise
-        finally:
-            call.cancel()
+            if error.code != "NOT_FOUND" and not error.too_large:
+                raise
         return True
 
     async def terminate(self, session: str, *, timeout_s: float) -> None:
         """End the recording of a session; servers remember the id, running or not. Raises `CallError`."""
-        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(TERMINATE)
-        try:
-            await method(terminate_request(session), timeout=timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise _call_error(error.code(), error.details()) from error
+        await self._call(TERMINATE, terminate_request(session), timeout_s=timeout_s)
 
     @asynccontextmanager
     async def profile(self, request: bytes, *, timeout_s: float) -> AsyncIterator["Recording"]:
@@ -72,6 +80,13 @@ class Profiler:
         finally:
             call.cancel()
 
+    async def _call(self, path: str, request: bytes, *, timeout_s: float) -> None:
+        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
+        try:
+            await method(request, timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise _call_error(error.code(), error.details()) from error
+
 
 class Recording:
     """A capture under way."""
@@ -80,7 +95,10 @@ class Recording:
         self._call = call
 
     async def finished(self) -> None:
-        """Return when the host has an answer, of which little is in memory yet. Raises `CallError`."""
+        """Return when the host has an answer, of which little is in memory yet, or none, as `answer` will tell.
+
+        Raises `CallError` if it is known already that there is none.
+        """
         await self._call.initial_metadata()
         if self._call.done():
             await _ended_well(self._call)
@@ -114,8 +132,9 @@ def _grpc_name(target: Target) -> str:
     return f"ipv{version}:{target.address}"
 
 
-def _channel_options(max_trace_bytes: int) -> list[tuple[str, int]]:
+def _channel_options(max_trace_bytes: int) -> list[tuple[str, int | str]]:
     return [
+        ("grpc.service_config", _SERVICE_CONFIG),
         ("grpc.max_receive_message_length", max_trace_bytes),
         ("grpc.max_send_message_length", -1),
         # Flow control must not grow its window while answers wait to be read: that is what bounds memory.

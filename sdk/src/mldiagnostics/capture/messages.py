@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from mldiagnostics.capture.model import Options, Target
 from mldiagnostics.capture.wire import WireError, fields, integer, message, text
 
-PROFILE = "/tensorflow.ProfilerService/Profile"
-GET_SNAPSHOT = "/tensorflow.ProfilerService/GetSnapshot"
-TERMINATE = "/tensorflow.ProfilerService/Terminate"
+SERVICE = "tensorflow.ProfilerService"
+PROFILE = f"/{SERVICE}/Profile"
+GET_SNAPSHOT = f"/{SERVICE}/GetSnapshot"
+TERMINATE = f"/{SERVICE}/Terminate"
 
 HARMLESS_ROOT = "/dev/null/mldiagnostics"
 """A directory that nobody, not even root, can make: for servers that write a file although the trace was asked back."""

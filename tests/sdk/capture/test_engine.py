@@ -1,0 +1,477 @@
+"""The engine against servers that behave and servers that do not: one outcome each, with a reason of its own."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+import grpc
+import pytest
+from mldiagnostics.capture.engine import run
+from mldiagnostics.capture.messages import HARMLESS_ROOT
+from mldiagnostics.capture.model import (
+    Control,
+    Delivery,
+    Options,
+    Outcome,
+    Reason,
+    Server,
+    State,
+    Target,
+    TraceSink,
+    Verify,
+)
+from mldiagnostics.errors import (
+    AlreadyStored,
+    ConfigurationError,
+    StoreForbidden,
+    StoreFull,
+    StoreNotFound,
+    StoreUnreachable,
+)
+from mldiagnostics.store import Stored
+from support import profiler_servers as servers
+from support.profiler_servers import FakeProfiler, plain_tcp
+
+QUICK = Options(session="s1", duration_ms=50, deadline_s=20)
+
+
+@dataclass
+class Memory:
+    """A sink that keeps traces, after as many failures as it is told to have."""
+
+    failures: list[Exception] = field(default_factory=list)
+    traces: dict[str, bytes] = field(default_factory=dict)
+
+    async def __call__(self, target: Target, trace: memoryview) -> Stored:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.traces[target.stem] = bytes(trace)
+        return Stored(target.stem, len(trace), hashlib.sha256(trace).hexdigest(), f"memory:{target.stem}")
+
+
+def at(port: int, stem: str = "host-0") -> Target:
+    return Target("127.0.0.1", port, stem)
+
+
+async def captured(
+    targets: Sequence[Target],
+    options: Options = QUICK,
+    sink: TraceSink | None = None,
+    control: Control | None = None,
+    verify: Verify | None = None,
+) -> list[Outcome]:
+    async with aclosing(run(targets, options, sink=sink or Memory(), control=control, verify=verify)) as outcomes:
+        return [outcome async for outcome in outcomes]
+
+
+async def only(
+    target: Target, options: Options = QUICK, sink: TraceSink | None = None, verify: Verify | None = None
+) -> Outcome:
+    (outcome,) = await captured([target], options, sink, verify=verify)
+    return outcome
+
+
+async def test_a_trace_comes_back_whole_with_the_times_of_its_host() -> None:
+    sink = Memory()
+    async with FakeProfiler().serving() as server:
+        before_ns = time.time_ns()
+        outcome = await only(at(server.port, "trainer-0"), sink=sink)
+    assert (outcome.state, outcome.reason, outcome.server) == (State.CAPTURED, Reason.CAPTURED, Server.SNAPSHOTS)
+    assert outcome.file == "memory:trainer-0"
+    assert outcome.bytes == len(sink.traces["trainer-0"])
+    assert outcome.sha256 == hashlib.sha256(sink.traces["trainer-0"]).hexdigest()
+    assert outcome.start_ns is not None
+    assert outcome.stop_ns is not None
+    assert before_ns <= outcome.start_ns < outcome.stop_ns <= time.time_ns()
+    (request,) = server.requests
+    assert (request.session_id, request.host_name, request.emit_xspace) == ("s1", "trainer-0", True)
+    assert request.repository_root == HARMLESS_ROOT
+    assert request.opts.duration_ms == 50
+
+
+async def test_all_targets_are_given_one_start() -> None:
+    async with FakeProfiler().serving() as one, FakeProfiler().serving() as two:
+        start_ns = time.time_ns() + 500_000_000
+        outcomes = await captured([at(one.port, "a"), at(two.port, "b")], replace(QUICK, start_ns=start_ns))
+    assert {request.opts.start_timestamp_ns for request in one.requests + two.requests} == {start_ns}
+    assert all(outcome.start_ns and outcome.start_ns >= start_ns for outcome in outcomes)
+
+
+async def test_a_start_that_has_passed_means_at_once() -> None:
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), replace(QUICK, start_ns=time.time_ns() - 1))
+    assert outcome.state is State.CAPTURED
+    assert server.requests[0].opts.start_timestamp_ns == 0
+
+
+async def test_one_bad_target_costs_the_others_nothing() -> None:
+    async with FakeProfiler().serving() as good, plain_tcp(b"HTTP/1.1 400 Bad Request\r\n\r\n") as web:
+        outcomes = await captured([at(web, "bad"), at(good.port, "good")])
+    assert {outcome.target.stem: outcome.reason for outcome in outcomes} == {
+        "good": Reason.CAPTURED,
+        "bad": Reason.NOT_A_PROFILER,
+    }
+
+
+async def test_nothing_listens() -> None:
+    with socket.socket() as bound_only:
+        bound_only.bind(("127.0.0.1", 0))
+        port = bound_only.getsockname()[1]
+        outcome = await only(at(port))
+    assert (outcome.state, outcome.reason) == (State.FAILED, Reason.NOTHING_LISTENS)
+    assert str(port) in outcome.message
+
+
+async def test_a_name_that_does_not_exist_is_unreachable() -> None:
+    outcome = await only(Target("no-such-host.invalid", 9999, "host-0"))
+    assert outcome.reason is Reason.UNREACHABLE
+
+
+async def test_a_port_that_says_nothing_is_silent() -> None:
+    async with plain_tcp() as port:
+        outcome = await only(at(port), replace(QUICK, deadline_s=1))
+    assert outcome.reason is Reason.SILENT
+
+
+async def test_a_grpc_server_without_the_service_is_no_profiler() -> None:
+    server = FakeProfiler()
+    server.snapshot, server.knows_terminate = servers.unknown_method, False
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert outcome.reason is Reason.NOT_A_PROFILER
+    assert not server.requests
+
+
+async def test_an_old_server_is_left_alone() -> None:
+    server = FakeProfiler()
+    server.snapshot = servers.unknown_method
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert (outcome.state, outcome.reason) == (State.SKIPPED, Reason.SERVER_MAY_DEADLOCK)
+    assert outcome.server is Server.OLD
+    assert not server.requests
+
+
+@pytest.mark.parametrize("vouched_by", ["target", "options"])
+async def test_an_old_server_that_somebody_vouches_for_is_captured(vouched_by: str) -> None:
+    server = FakeProfiler()
+    server.snapshot = servers.unknown_method
+    async with server.serving():
+        target = replace(at(server.port), server_ok=vouched_by == "target")
+        outcome = await only(target, replace(QUICK, allow_old_server=vouched_by == "options"))
+    assert (outcome.state, outcome.server) == (State.CAPTURED, Server.OLD)
+
+
+async def test_a_snapshot_of_continuous_profiling_is_left_unread() -> None:
+    server = FakeProfiler()
+    server.snapshot = lambda: servers.answer(servers.trace(padding=8_000_000))
+    async with server.serving():
+        outcome = await only(at(server.port), replace(QUICK, max_trace_bytes=1_000_000))
+    assert outcome.state is State.CAPTURED
+
+
+async def test_an_old_server_that_ignores_the_wish_for_an_answer_writes_to_the_bucket_if_there_is_one() -> None:
+    server = FakeProfiler()
+    server.snapshot, server.reply = servers.unknown_method, servers.replying(b"")
+    async with server.serving():
+        target = replace(at(server.port), server_ok=True, workload_root="gs://bucket/runs/r1/")
+        outcome = await only(target)
+    assert outcome.state is State.CAPTURED
+    assert outcome.file == "gs://bucket/runs/r1/plugins/profile/s1/host-0.xplane.pb"
+    assert server.requests[0].repository_root == "gs://bucket/runs/r1/plugins/profile"
+
+
+@pytest.mark.parametrize("root", [None, "/data/runs"])
+@pytest.mark.parametrize(
+    "reply",
+    [servers.replying(b""), servers.refusing(grpc.StatusCode.INTERNAL, "/dev/null is not a directory")],
+    ids=["says nothing", "fails to write"],
+)
+async def test_an_old_server_without_a_bucket_is_too_old_and_writes_nothing(
+    reply: servers.Reply, root: str | None
+) -> None:
+    server = FakeProfiler()
+    server.snapshot, server.reply = servers.unknown_method, reply
+    async with server.serving():
+        outcome = await only(replace(at(server.port), server_ok=True, workload_root=root))
+    assert (outcome.state, outcome.reason) == (State.FAILED, Reason.SERVER_TOO_OLD)
+    assert server.requests[0].repository_root == HARMLESS_ROOT
+
+
+async def test_the_workload_writes_when_it_is_to_deliver() -> None:
+    server = FakeProfiler()
+    server.reply = servers.replying(b"")
+    sink = Memory()
+    async with server.serving():
+        target = replace(at(server.port), workload_root="/profiles")
+        outcome = await only(target, replace(QUICK, delivery=Delivery.WORKLOAD), sink)
+    assert (outcome.state, outcome.file) == (State.CAPTURED, "/profiles/plugins/profile/s1/host-0.xplane.pb")
+    assert not server.requests[0].emit_xspace
+    assert not sink.traces
+
+
+async def test_a_workload_that_cannot_write_says_so() -> None:
+    server = FakeProfiler()
+    server.reply = servers.refusing(grpc.StatusCode.INTERNAL, "/profiles: Permission denied")
+    async with server.serving():
+        target = replace(at(server.port), workload_root="/profiles")
+        outcome = await only(target, replace(QUICK, delivery=Delivery.WORKLOAD))
+    assert outcome.reason is Reason.WORKLOAD_CANNOT_WRITE
+    assert "Permission denied" in outcome.message
+
+
+async def test_a_workload_without_a_place_is_refused_before_the_dial() -> None:
+    async with FakeProfiler().serving() as server:
+        with pytest.raises(ConfigurationError, match="host-0"):
+            await only(at(server.port), replace(QUICK, delivery=Delivery.WORKLOAD))
+    assert not server.requests
+
+
+async def test_busy_is_tried_again_until_it_is_free() -> None:
+    server = FakeProfiler()
+    server.reply = servers.busy(times=2)
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert outcome.state is State.CAPTURED
+    assert len(server.requests) == 3
+
+
+async def test_busy_until_the_deadline() -> None:
+    server = FakeProfiler()
+    server.reply = servers.busy(times=1_000_000)
+    async with server.serving():
+        outcome = await only(at(server.port), replace(QUICK, deadline_s=1))
+    assert outcome.reason is Reason.BUSY
+
+
+async def test_a_host_that_takes_too_long_is_slow() -> None:
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), replace(QUICK, duration_ms=60_000, deadline_s=0.5))
+    assert outcome.reason is Reason.SLOW
+
+
+async def test_a_trace_over_the_cap() -> None:
+    server = FakeProfiler()
+    server.reply = servers.replying(servers.answer(servers.trace(padding=2_000_000)))
+    async with server.serving():
+        outcome = await only(at(server.port), replace(QUICK, max_trace_bytes=1_000_000))
+    assert outcome.reason is Reason.TRACE_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [servers.answer(servers.trace(events=0)), servers.answer(servers.trace(), empty=True), b"\x38\x01"],
+    ids=["no event", "said to be empty", "nothing but the flag"],
+)
+async def test_an_empty_trace_is_not_stored(data: bytes) -> None:
+    server, sink = FakeProfiler(), Memory()
+    server.reply = servers.replying(data)
+    async with server.serving():
+        outcome = await only(at(server.port), sink=sink)
+    assert (outcome.state, outcome.reason) == (State.FAILED, Reason.EMPTY_TRACE)
+    assert not sink.traces
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xff", b"\x42\x7f", b"\x40\x01", b"\x42\x02\x0a\x7f"])
+async def test_an_answer_that_is_no_trace(data: bytes) -> None:
+    server, sink = FakeProfiler(), Memory()
+    server.reply = servers.replying(data)
+    async with server.serving():
+        outcome = await only(at(server.port), sink=sink)
+    assert outcome.reason is Reason.BAD_ANSWER
+    assert not sink.traces
+
+
+async def test_an_error_of_the_server_is_passed_on() -> None:
+    server = FakeProfiler()
+    server.reply = servers.refusing(grpc.StatusCode.INTERNAL, "CUPTI could not be loaded")
+    async with server.serving():
+        outcome = await only(at(server.port))
+    assert outcome.reason is Reason.SERVER_ERROR
+    assert "CUPTI could not be loaded" in outcome.message
+
+
+VICTIM = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+from support.profiler_servers import FakeProfiler
+
+async def main():
+    async with FakeProfiler().serving() as server:
+        print(server.port, flush=True)
+        await server.began.wait()
+        print("recording", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_killed_in_mid_capture_is_a_lost_connection() -> None:
+    tests = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
+    victim = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", VICTIM, tests, stdout=asyncio.subprocess.PIPE, env=os.environ
+    )
+    try:
+        assert victim.stdout
+        port = int(await victim.stdout.readline())
+        outcome_coming = asyncio.create_task(only(at(port), replace(QUICK, duration_ms=60_000)))
+        assert await victim.stdout.readline() == b"recording\n"
+        victim.send_signal(signal.SIGKILL)
+        outcome = await outcome_coming
+    finally:
+        if victim.returncode is None:
+            victim.kill()
+        await victim.wait()
+    assert outcome.reason is Reason.CONNECTION_LOST
+
+
+async def test_terminate_stores_what_was_recorded() -> None:
+    control, sink = Control(), Memory()
+    async with FakeProfiler().serving() as server:
+        options = replace(QUICK, duration_ms=60_000)
+        coming = asyncio.create_task(captured([at(server.port)], options, sink, control))
+        await server.began.wait()
+        control.terminate()
+        (outcome,) = await coming
+    assert (outcome.state, outcome.reason) == (State.CANCELLED, Reason.CANCELLED)
+    assert outcome.file == "memory:host-0"
+    assert sink.traces
+    assert outcome.start_ns
+    assert outcome.stop_ns
+    assert outcome.stop_ns - outcome.start_ns < 60_000_000_000
+
+
+async def test_terminate_before_anything_was_recorded() -> None:
+    control = Control()
+    control.terminate()
+    async with FakeProfiler().serving() as server:
+        (outcome,) = await captured([at(server.port)], control=control)
+    assert (outcome.state, outcome.file) == (State.CANCELLED, None)
+    assert not server.requests
+
+
+async def test_terminate_ends_the_wait_for_a_busy_process() -> None:
+    server, control = FakeProfiler(), Control()
+    server.reply = servers.busy(times=1_000_000)
+    async with server.serving():
+        coming = asyncio.create_task(captured([at(server.port)], control=control))
+        await server.began.wait()
+        control.terminate()
+        (outcome,) = await coming
+    assert outcome.state is State.CANCELLED
+
+
+async def test_closing_the_stream_early_aborts_the_captures() -> None:
+    gone = asyncio.Event()
+
+    async def reply(_server: FakeProfiler, _request: object) -> bytes:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            gone.set()
+            raise
+        return b""
+
+    slow, quick = FakeProfiler(), FakeProfiler()
+    slow.reply = reply
+    async with slow.serving(), quick.serving():
+        targets = [at(slow.port, "slow"), at(quick.port, "quick")]
+        async with aclosing(run(targets, replace(QUICK, duration_ms=300), sink=Memory())) as outcomes:
+            first = await anext(outcomes)
+            await slow.began.wait()
+        await asyncio.wait_for(gone.wait(), 10)
+    assert first.target.stem == "quick"
+
+
+async def test_an_address_that_is_somebody_elses_is_not_dialled() -> None:
+    async def verify(_target: Target) -> str | None:
+        return "its uid is another"
+
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), verify=verify)
+    assert outcome.reason is Reason.WRONG_POD
+    assert "its uid is another" in outcome.message
+    assert not server.requests
+
+
+async def test_a_pod_replaced_during_the_capture_leaves_no_file() -> None:
+    complaints = [None, "it was replaced"]
+
+    async def verify(_target: Target) -> str | None:
+        return complaints.pop(0)
+
+    sink = Memory()
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), sink=sink, verify=verify)
+    assert outcome.reason is Reason.WRONG_POD
+    assert not sink.traces
+
+
+async def test_a_store_that_recovers_gets_the_trace() -> None:
+    sink = Memory(failures=[StoreUnreachable("away"), StoreNotFound("no bucket yet")])
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), sink=sink)
+    assert (outcome.state, outcome.file) == (State.CAPTURED, "memory:host-0")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (StoreUnreachable, Reason.STORE_UNREACHABLE),
+        (StoreNotFound, Reason.STORE_MISSING),
+        (StoreForbidden, Reason.STORE_FORBIDDEN),
+        (StoreFull, Reason.STORE_FULL),
+    ],
+)
+async def test_a_store_that_does_not_recover(error: type[Exception], reason: Reason) -> None:
+    sink = Memory(failures=[error("the store's own words")] * 100)
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), replace(QUICK, deadline_s=1), sink)
+    assert (outcome.state, outcome.reason, outcome.file) == (State.FAILED, reason, None)
+    assert "the store's own words" in outcome.message
+    assert not sink.traces
+
+
+async def test_a_name_that_is_taken_is_not_tried_again() -> None:
+    sink = Memory(failures=[AlreadyStored("there is another")])
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), sink=sink)
+    assert (outcome.reason, sink.traces) == (Reason.FILE_EXISTS, {})
+
+
+async def test_a_store_that_hangs_is_slow_and_not_the_hosts() -> None:
+    async def hang(_target: Target, _trace: memoryview) -> Stored:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with FakeProfiler().serving() as server:
+        outcome = await only(at(server.port), replace(QUICK, deadline_s=1), hang)
+    assert outcome.reason is Reason.STORE_SLOW
+
+
+async def test_a_fault_of_a_given_callable_is_that_targets_alone(caplog: pytest.LogCaptureFixture) -> None:
+    async def verify(target: Target) -> str | None:
+        if target.stem == "odd":
+            raise KeyError("uid")
+        return None
+
+    async with FakeProfiler().serving() as server:
+        outcomes = await captured([at(server.port, "odd"), at(server.port, "even")], verify=verify)
+    assert {outcome.target.stem: outcome.reason for outcome in outcomes} == {
+        "odd": Reason.UNEXPECTED,
+        "even": Reason.CAPTURED,
+    }
+    assert "KeyError" in caplog.text
+
+
+async def test_every_reason_of_a_failure_comes_with_advice_or_cause() -> None:
+    outcomes = await captured([Target("127.0.0.1", 1, "closed"), Target("no-such-host.invalid", 9999, "unnamed")])
+    assert all(":" in outcome.message for outcome in outcomes)
