@@ -28,9 +28,16 @@ class Reference:
         return None
 
     @property
-    def known(self) -> bool:
-        """Whether the kind is in the table; owners of other kinds are neither read nor counted."""
-        return workload_of(self.kind, self.api_version) is not None
+    def counts(self) -> bool:
+        """Whether an owner of this kind can belong to a run; others are neither read nor counted."""
+        workload = workload_of(self.kind, self.api_version)
+        return workload is not None and not workload.groups
+
+    @property
+    def groups(self) -> bool:
+        """Whether the kind groups runs."""
+        workload = workload_of(self.kind, self.api_version)
+        return workload is not None and workload.groups
 
 
 Lookup = Callable[[Reference], Object | None]
@@ -40,12 +47,12 @@ Lookup = Callable[[Reference], Object | None]
 def owner_chain(first: Reference | None, lookup: Lookup) -> tuple[Object, ...]:
     """Walk up from a pod's controller and return the owners, nearest first.
 
-    Ends at an owner of unknown kind, one that does not exist, one whose uid differs, and at a cycle.
+    Ends at an owner of a kind that does not count, one that does not exist, one whose uid differs, and at a cycle.
     """
     chain: list[Object] = []
     seen: set[str] = set()
     reference = first
-    while reference and reference.known and reference.uid not in seen and len(chain) < _MAX_DEPTH:
+    while reference and reference.counts and reference.uid not in seen and len(chain) < _MAX_DEPTH:
         owner = lookup(reference)
         if owner is None or owner["metadata"].get("uid") != reference.uid:
             break
@@ -98,13 +105,10 @@ class Run:
 
 def run_of(chain: tuple[Object, ...]) -> Run | None:
     """Pick the run out of a chain of owners: the topmost that can be one. A CronJob never is, it groups its Jobs."""
-    group = None
     for owner in reversed(chain):
-        workload = workload_of(owner["kind"], owner["apiVersion"])
-        if workload and workload.groups:
-            group = str(owner["metadata"]["name"])
-        elif workload and workload.kind != "Pod":
-            return Run(owner, group)
+        if owner["kind"] != "Pod":
+            above = Reference.to_controller(owner["metadata"], "")
+            return Run(owner, above.name if above and above.groups else None)
     return None
 
 

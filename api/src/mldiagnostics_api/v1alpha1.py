@@ -179,7 +179,7 @@ class TriggerCapture(_Model):
 
     pod_name: Annotated[str, Field(min_length=1, max_length=131_072, pattern=PODS_PATTERN)] | None = None
     """Names of the pods to capture, separated by commas. Exactly one of podName and target is needed."""
-    pod_namespace: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    pod_namespace: Annotated[str, Field(max_length=63)] | None = None
     """Namespace of the pods; the object's own if absent. Another one needs the right to create `pods/profile` there."""
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_INT32)] | None = None
     """Port of the profiler server in pods that publish none by annotation or container port. 9999 if absent."""
