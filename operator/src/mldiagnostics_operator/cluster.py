@@ -24,6 +24,8 @@ T = TypeVar("T")
 CALL_TIMEOUT_S: Final = 10.0
 PAGE: Final = 500
 PARALLEL_CALLS: Final = 64
+_METADATA_ONLY: Final = "application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
+_JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 
@@ -129,9 +131,10 @@ class Cluster:
             key_path=configuration.key_file,
         )
 
-    async def get(self, path: str, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
-        """Read one object."""
-        return await self._call("GET", path, timeout_s=timeout_s)
+    async def get(self, path: str, *, metadata_only: bool = False, timeout_s: float = CALL_TIMEOUT_S) -> Json:
+        """Read one object, or its metadata without the rest."""
+        accept = _METADATA_ONLY.format(kind="PartialObjectMetadata") if metadata_only else _JSON
+        return await self._call("GET", path, accept=accept, timeout_s=timeout_s)
 
     async def items(
         self,
@@ -140,11 +143,13 @@ class Cluster:
         *,
         labels: str = "",
         fields: str = "",
+        metadata_only: bool = False,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> list[T]:
         """Read all objects that match, `keep` of each: pages are dropped as they are read. The timeout is per page."""
+        accept = _METADATA_ONLY.format(kind="PartialObjectMetadataList") if metadata_only else _JSON
         selectors = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
-        return [keep(item) async for item in self._pages(path, selectors, timeout_s)]
+        return [keep(item) async for item in self._pages(path, selectors, accept, timeout_s)]
 
     async def create(self, path: str, body: Json) -> Json:
         """Make an object; Conflict if the name is taken."""
@@ -162,10 +167,12 @@ class Cluster:
         """Delete the object if it is still the one with this uid; Conflict if it is another."""
         await self._call("DELETE", path, body={"preconditions": {"uid": uid}})
 
-    async def _pages(self, path: str, query: list[tuple[str, str]], timeout_s: float) -> AsyncIterator[Json]:
+    async def _pages(
+        self, path: str, query: list[tuple[str, str]], accept: str, timeout_s: float
+    ) -> AsyncIterator[Json]:
         page = [*query, ("limit", str(PAGE))]
         while True:
-            answer = await self._call("GET", path, query=page, timeout_s=timeout_s)
+            answer = await self._call("GET", path, query=page, accept=accept, timeout_s=timeout_s)
             for item in answer["items"]:
                 yield item
             token = answer["metadata"].get("continue")
@@ -180,10 +187,11 @@ class Cluster:
         *,
         query: Sequence[tuple[str, str]] = (),
         body: Json | Sequence[Json] | None = None,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
+        accept: str = _JSON,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Json:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        headers = {"Accept": accept, "Content-Type": content_type}
         try:
             request = await self._client.param_serialize(
                 method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]

@@ -1,0 +1,158 @@
+"""What became of each target, whether it was dialled, skipped, found in the store or lost with another process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.capture.model import Outcome, Reason, State
+from mldiagnostics_api.v1alpha1 import TargetResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mldiagnostics.capture.model import Server
+    from mldiagnostics_api.plan import PlannedTarget, SkippedTarget
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MESSAGE_LENGTH: Final = 300
+_WORST_FIRST: Final = {State.FAILED: 0, State.CANCELLED: 1, State.SKIPPED: 2, State.CAPTURED: 3}
+DRY_RUN: Final = "DryRun"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How one target ended; times are the host's own, in Unix nanoseconds."""
+
+    target: PlannedTarget | SkippedTarget
+    state: State
+    reason: str
+    message: str = ""
+    file: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+    start_ns: int | None = None
+    stop_ns: int | None = None
+    server: Server | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether a trace lies in the store; of a cancelled target it can be a shorter one."""
+        return self.file is not None
+
+
+def of_outcome(target: PlannedTarget, outcome: Outcome) -> Ending:
+    """Take over what the engine says."""
+    return Ending(
+        target=target,
+        state=outcome.state,
+        reason=str(outcome.reason),
+        message=outcome.message,
+        file=outcome.file,
+        bytes=outcome.bytes,
+        sha256=outcome.sha256,
+        start_ns=outcome.start_ns,
+        stop_ns=outcome.stop_ns,
+        server=outcome.server,
+    )
+
+
+def of_skip(target: SkippedTarget) -> Ending:
+    """Say why a pod was not dialled."""
+    return Ending(target=target, state=State.SKIPPED, reason=str(target.reason), message=target.message)
+
+
+def of_file(target: PlannedTarget, *, file: str, size: int) -> Ending:
+    """Report a trace that an earlier process stored."""
+    return Ending(target=target, state=State.CAPTURED, reason=str(Reason.CAPTURED), file=file, bytes=size)
+
+
+def lost(target: PlannedTarget, reason: Reason) -> Ending:
+    """Report a target whose recording ended without a trace: `Interrupted` or `Cancelled`."""
+    state = State.CANCELLED if reason is Reason.CANCELLED else State.FAILED
+    message = {
+        Reason.INTERRUPTED: "the operator's process ended during the capture; what it had not stored is lost",
+        Reason.CANCELLED: "the capture was cancelled before anything was stored",
+    }[reason]
+    return Ending(target=target, state=state, reason=str(reason), message=message)
+
+
+def not_dialled(target: PlannedTarget) -> Ending:
+    """Report a target of a dry run."""
+    return Ending(
+        target=target, state=State.SKIPPED, reason=DRY_RUN, message=f"would be captured at {target.host}:{target.port}"
+    )
+
+
+def skew(endings: Iterable[Ending]) -> timedelta | None:
+    """Time between the first and the last host's start; None with fewer than two known."""
+    starts = [ending.start_ns for ending in endings if ending.start_ns is not None]
+    return timedelta(microseconds=(max(starts) - min(starts)) / 1000) if len(starts) > 1 else None
+
+
+def count(endings: Iterable[Ending]) -> Counter[State]:
+    """Count by state."""
+    return Counter(ending.state for ending in endings)
+
+
+def result(ending: Ending) -> TargetResult:
+    """Write an ending as the object's status shows it; long messages are cut, `capture.json` has them whole."""
+    target = ending.target
+    return TargetResult(
+        pod=target.pod,
+        uid=target.uid or None,
+        node=target.node or None,
+        rank=target.rank,
+        slice=target.slice,
+        local_rank=target.local_rank,
+        port=target.port,
+        state=ending.state,
+        reason=ending.reason,
+        message=_cut(ending.message) or None,
+        file=ending.file,
+        bytes=ending.bytes,
+        start_time=moment(ending.start_ns),
+        stop_time=moment(ending.stop_ns),
+    )
+
+
+def results(endings: Iterable[Ending], *, max_bytes: int) -> list[TargetResult]:
+    """Write as many as fit into `max_bytes` of JSON: failures first, then by rank."""
+    chosen: list[TargetResult] = []
+    for ending in sorted(endings, key=lambda ending: (_WORST_FIRST[ending.state], *_place(ending))):
+        written = result(ending)
+        max_bytes -= len(written.model_dump_json(by_alias=True, exclude_none=True).encode()) + 1
+        if max_bytes < 0:
+            break
+        chosen.append(written)
+    return chosen
+
+
+def summary(endings: Sequence[Ending]) -> str:
+    """Say in one sentence how many were captured and why others were not, with one example each."""
+    captured = count(endings)[State.CAPTURED]
+    parts = [f"{captured} of {len(endings)} targets captured"]
+    others: dict[str, list[Ending]] = {}
+    for ending in sorted(endings, key=_place):
+        if ending.state is not State.CAPTURED:
+            others.setdefault(ending.reason, []).append(ending)
+    for reason, ended in sorted(others.items(), key=lambda item: -len(item[1])):
+        first = ended[0]
+        parts.append(f"{len(ended)} {reason} ({first.target.pod}: {_cut(first.message)})")
+    return "; ".join(parts)
+
+
+def moment(ns: int | None) -> datetime | None:
+    """Turn Unix nanoseconds into a time, to the microsecond."""
+    return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
+
+
+def _place(ending: Ending) -> tuple[int, str]:
+    rank = ending.target.rank
+    return (-1 if rank is None else rank, ending.target.pod)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MESSAGE_LENGTH else f"{text[: _MESSAGE_LENGTH - 1]}…"
