@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics_operator.handlers import register
+from mldiagnostics_operator.watching import watch
+from support.definitions import connection, connections, install
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from cluster.envtest import ApiServer
+    from mldiagnostics_operator.cluster import Cluster
+
+pytestmark = pytest.mark.apiserver
+
+DEADLINE_S = 30
+
+
+class Witness:
+    """Keeps what the watch brings of some namespaces."""
+
+    def __init__(self, *namespaces: str) -> None:
+        self.namespaces = namespaces
+        self.events: list[tuple[str, str]] = []
+        self.news = asyncio.Event()
+
+    def observe(self, body: Mapping[str, Any], event: str) -> None:
+        if body["metadata"]["namespace"] in self.namespaces:
+            self.events.append((body["metadata"]["name"], event))
+            self.news.set()
+
+    async def sees(self, *expected: tuple[str, str]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not set(expected) <= set(self.events):
+                self.news.clear()
+                await self.news.wait()
+
+
+@asynccontextmanager
+async def watched(cluster: Cluster, witness: Witness, *namespaces: str) -> AsyncIterator[asyncio.Event]:
+    """Run the watch; gives an event that SIGTERM sets, as in the product."""
+    told = asyncio.Event()
+
+    def listen() -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(watch(register(witness.observe), cluster, namespaces, started=listen))
+    try:
+        yield told
+    finally:
+        task.cancel()
+        await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), DEADLINE_S)
+        loop = asyncio.get_running_loop()
+        loop.remove_signal_handler(signal.SIGTERM)
+        loop.remove_signal_handler(signal.SIGINT)
+    assert task.cancelled()
+    assert asyncio.all_tasks() == before, "kopf leaves tasks behind"
+
+
+async def finish(cluster: Cluster, path: str, phase: str) -> None:
+    await cluster.patch(f"{path}/status", {"status": {"phase": phase}})
+
+
+async def test_unfinished_captures_come_and_finished_ones_never(cluster: Cluster, namespace: str) -> None:
+    await install(cluster)
+    path = connections(namespace)
+    for name in ("old", "waiting"):
+        await cluster.create(path, connection(name))
+    await finish(cluster, f"{path}/old", "Succeeded")
+    witness = Witness(namespace)
+    async with watched(cluster, witness):
+        await witness.sees(("waiting", "seen"))
+        made = await cluster.create(path, connection("new"))
+        await witness.sees(("new", "seen"))
+        await finish(cluster, f"{path}/new", "Running")
+        await finish(cluster, f"{path}/waiting", "Failed")
+        await cluster.delete(f"{path}/new", uid=made["metadata"]["uid"])
+        await witness.sees(("waiting", "gone"), ("new", "gone"))
+    assert "old" not in dict(witness.events)
+    stands = await cluster.get(f"{path}/waiting")
+    assert "finalizers" not in stands["metadata"]
+    assert "annotations" not in stands["metadata"]
+
+
+async def test_only_the_named_namespaces_are_watched(cluster: Cluster, namespace: str) -> None:
+    await install(cluster)
+    witness = Witness(namespace, "default")
+    async with watched(cluster, witness, namespace):
+        await cluster.create(connections("default"), connection(f"of-{namespace}"))
+        await cluster.create(connections(namespace), connection("mine"))
+        await witness.sees(("mine", "seen"))
+    assert [name for name, _ in witness.events] == ["mine"]
+
+
+async def test_the_watch_goes_on_when_the_api_server_restarts(
+    cluster: Cluster, namespace: str, api_server: ApiServer
+) -> None:
+    await install(cluster)
+    path = connections(namespace)
+    witness = Witness(namespace)
+    async with watched(cluster, witness):
+        await cluster.create(path, connection("before"))
+        await witness.sees(("before", "seen"))
+        await asyncio.to_thread(api_server.restart)
+        await cluster.create(path, connection("after"))
+        await witness.sees(("after", "seen"))
+
+
+async def test_signals_stay_ours(cluster: Cluster, namespace: str) -> None:
+    await install(cluster)
+    await cluster.create(connections(namespace), connection("one"))
+    witness = Witness(namespace)
+    async with watched(cluster, witness) as told:
+        await witness.sees(("one", "seen"))
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(told.wait(), DEADLINE_S)
+        await cluster.create(connections(namespace), connection("two"))
+        await witness.sees(("two", "seen"))

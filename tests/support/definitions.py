@@ -1,0 +1,36 @@
+"""The product's custom resource on an API server, and small objects of it."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from mldiagnostics_api import names
+from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_operator.cluster import Cluster, Conflict, path_to
+from mldiagnostics_operator.surroundings import missing
+
+DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+
+
+async def install(cluster: Cluster) -> None:
+    """Make the custom resource served; does nothing where it is."""
+    with suppress(Conflict):
+        await cluster.create(DEFINITIONS, connection_definition())
+    async with asyncio.timeout(30):
+        while await missing(cluster):  # noqa: ASYNC110 - the API server is asked
+            await asyncio.sleep(0.05)
+
+
+def connections(namespace: str) -> str:
+    """Write the path of a namespace's captures."""
+    return path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=namespace)
+
+
+def connection(name: str, **capture: Any) -> dict[str, Any]:
+    """Compose a capture; of the pod `p` unless `capture` says otherwise."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.CONNECTION_KIND,
+        "metadata": {"name": name},
+        "spec": {"triggerCapture": capture or {"podName": "p"}},
+    }
