@@ -1,0 +1,284 @@
+"""Who may do what: the admission policy, the operator's roles and the users' roles, asked of a real API server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster.envtest import apiserver
+from mldiagnostics_api.workloads import WORKLOADS
+from release.render import NAMESPACE, RELEASE, helm, rendered, setting
+from support.impersonation import Answer, Requests, until
+
+pytestmark = pytest.mark.apiserver
+
+OPERATOR = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
+GROUP = "/apis/diagon.gke.io/v1alpha1"
+POLICY = {
+    "policy.crossNamespaces": ["b"],
+    "policy.allowedStorage": {"*": ["volume:///shared"], "a": ["gs://team-a/profiles", "/tmp/profiles"]},
+}
+# Person -> namespace -> ClusterRole: `capturer` and `traveller` profile, the others hold the roles of Kubernetes.
+PEOPLE = {
+    "capturer": {"a": f"{RELEASE}-capture"},
+    "traveller": {"a": f"{RELEASE}-capture", "b": f"{RELEASE}-capture", "c": f"{RELEASE}-capture"},
+    "admin": {"a": "admin"},
+    "editor": {"a": "edit"},
+    "viewer": {"a": "view"},
+    "stranger": {},
+}
+
+
+@pytest.fixture(scope="module")
+def requests() -> Iterator[Requests]:
+    """The chart, installed by helm beside an API server with its controllers, and the people of PEOPLE."""
+    with apiserver(controller_manager=True) as server:
+        requests = Requests(server.kubeconfig)
+        for namespace in "abc":
+            made = requests("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            assert made.status == 201, made
+        values = [argument for key, value in POLICY.items() for argument in ("--set-json", setting(key, value))]
+        where = [f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace"]
+        helm("install", RELEASE, *where, *values)
+        for person, roles in PEOPLE.items():
+            for namespace, role in roles.items():
+                bind(requests, person, namespace, role)
+        until(lambda: may(requests, "admin", "create", "a"), "the roles are aggregated")
+        until(lambda: create(requests, "admin", durationSeconds=3600).status == 422, "the admission policy is in force")
+        yield requests
+
+
+def bind(requests: Requests, person: str, namespace: str, role: str) -> None:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": person}
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
+    body = {"metadata": {"name": f"{person}-{role}"[:60]}, "roleRef": reference, "subjects": [subject]}
+    assert requests("POST", path, body).status == 201
+
+
+def may(requests: Requests, person: str, verb: str, namespace: str, resource: str = "mldiagnosticsconnections") -> bool:
+    attributes = {"verb": verb, "group": "diagon.gke.io", "resource": resource, "namespace": namespace}
+    body = {"spec": {"user": person, "resourceAttributes": attributes}}
+    answer = requests("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    return bool(answer.body["status"]["allowed"])
+
+
+def capture(name: str = "probe", **trigger: Any) -> dict[str, Any]:
+    pods = {} if "target" in trigger else {"podName": "worker-0"}
+    return {
+        "apiVersion": "diagon.gke.io/v1alpha1",
+        "kind": "MLDiagnosticsConnection",
+        "metadata": {"name": name},
+        "spec": {"triggerCapture": pods | trigger},
+    }
+
+
+def create(requests: Requests, person: str, namespace: str = "a", **trigger: Any) -> Answer:
+    """What somebody is told who applies a capture; nothing is kept."""
+    path = f"{GROUP}/namespaces/{namespace}/mldiagnosticsconnections?dryRun=All"
+    return requests("POST", path, capture(**trigger), user=person)
+
+
+@pytest.mark.parametrize(
+    ("person", "namespace", "trigger"),
+    [
+        ("capturer", "a", {}),
+        ("admin", "a", {}),
+        ("capturer", "a", {"podNamespace": "a"}),
+        ("capturer", "a", {"durationSeconds": 60}),
+        ("capturer", "a", {"durationMilliseconds": 60_000}),
+        ("capturer", "a", {"capturePort": 9012}),
+        ("capturer", "a", {"capturePort": 9999}),
+        ("capturer", "a", {"capturePort": 10014}),
+        ("capturer", "a", {"storageLocation": "volume:///shared"}),
+        ("capturer", "a", {"storageLocation": "volume:////shared/./x//y/"}),
+        ("capturer", "a", {"storageLocation": "gs://team-a/profiles/x"}),
+        ("capturer", "a", {"storageLocation": "/tmp/profiles"}),
+        ("capturer", "a", {"storageLocation": "pod:///tmp/profiles/x"}),
+        ("traveller", "a", {"podNamespace": "b"}),
+        ("traveller", "b", {"storageLocation": "volume:///shared/x"}),
+        ("capturer", "a", {"target": {"selector": {"matchLabels": {"app": "x"}}}, "durationSeconds": 60}),
+    ],
+    ids=str,
+)
+def test_what_is_allowed_passes(requests: Requests, person: str, namespace: str, trigger: dict[str, Any]) -> None:
+    answer = create(requests, person, namespace, **trigger)
+    assert answer.status == 201, answer.message
+
+
+@pytest.mark.parametrize(
+    ("person", "namespace", "trigger", "words"),
+    [
+        ("capturer", "a", {"podNamespace": "b"}, ("podNamespace", "capturer", "pods/profile", "'b'")),
+        ("traveller", "a", {"podNamespace": "c"}, ("podNamespace", "'c'", "policy.crossNamespaces")),
+        (
+            "capturer",
+            "a",
+            {"durationSeconds": 61},
+            ("durationSeconds", "61000 ms", "60 s", "policy.max"),
+        ),
+        ("capturer", "a", {"durationMilliseconds": 60_001}, ("durationMilliseconds", "60001 ms", "60 s")),
+        ("capturer", "a", {"durationSeconds": 2_147_483_647}, ("durationSeconds", "2147483647000 ms")),
+        ("capturer", "a", {"capturePort": 22}, ("capturePort", "22", "9012,9999-10014", "policy.allowedPorts")),
+        ("capturer", "a", {"capturePort": 9998}, ("capturePort", "9998")),
+        ("capturer", "a", {"capturePort": 10015}, ("capturePort", "10015")),
+        ("capturer", "a", {"capturePort": 0}, ("capturePort", "greater than or equal to 1")),
+        ("capturer", "a", {"storageLocation": "volume:///"}, ("storageLocation", "volume:///shared/", "'a'")),
+        ("capturer", "a", {"storageLocation": "volume:///sharedbutnot"}, ("storageLocation", "volume:///shared/")),
+        ("capturer", "a", {"storageLocation": "gs://team-b/profiles"}, ("storageLocation", "gs://team-a/profiles/")),
+        ("capturer", "a", {"storageLocation": "gs://team-a"}, ("storageLocation", "policy.allowedStorage")),
+        ("capturer", "a", {"storageLocation": "gs:///team-a/profiles"}, ("storageLocation", "gs://<bucket>/<path>")),
+        ("capturer", "a", {"storageLocation": "gs://team-a/profiles/../x"}, ("storageLocation", "'..'")),
+        ("capturer", "a", {"storageLocation": "gs://team-a/profiles/%2e%2e/x"}, ("storageLocation", "letters, digits")),
+        ("capturer", "a", {"storageLocation": "/tmp/profiles\n/../etc"}, ("storageLocation",)),
+        ("capturer", "a", {"storageLocation": "/etc"}, ("storageLocation", "'/etc'", "/tmp/profiles/")),
+        ("capturer", "a", {"storageLocation": "pod:///etc"}, ("storageLocation", "pod:///etc")),
+        ("capturer", "a", {"storageLocation": "s3://bucket/x"}, ("storageLocation", "none of gs://")),
+        (
+            "traveller",
+            "b",
+            {"storageLocation": "gs://team-a/profiles"},
+            ("storageLocation", "'b'", "volume:///shared/"),
+        ),
+        ("viewer", "a", {}, ("cannot create",)),
+        ("editor", "a", {}, ("cannot create",)),
+        ("stranger", "a", {}, ("cannot create",)),
+        ("capturer", "b", {}, ("cannot create",)),
+    ],
+    ids=str,
+)
+def test_what_is_not_allowed_is_refused_with_field_value_and_rule(
+    requests: Requests, person: str, namespace: str, trigger: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    answer = create(requests, person, namespace, **trigger)
+    assert answer.status in (403, 422), answer
+    assert [word for word in words if word not in answer.message] == [], answer.message
+
+
+def test_the_policy_has_no_type_errors(requests: Requests) -> None:
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{RELEASE}-captures"
+
+    def checked() -> dict[str, Any]:
+        status: dict[str, Any] = requests("GET", path).body.get("status", {})
+        return status
+
+    until(lambda: "typeChecking" in checked(), "the policy's types are checked")
+    assert checked()["typeChecking"].get("expressionWarnings", []) == []
+
+
+def test_an_admitted_capture_cannot_be_turned_towards_other_pods(requests: Requests) -> None:
+    path = f"{GROUP}/namespaces/a/mldiagnosticsconnections"
+    assert requests("POST", path, capture("fixed"), user="capturer").status == 201
+    turned = requests.merge_patch(f"{path}/fixed", {"spec": {"triggerCapture": {"podNamespace": "b"}}}, user="capturer")
+    assert turned.status == 422
+    assert "immutable" in turned.message
+    assert requests.merge_patch(f"{path}/fixed", {"spec": {"cancel": True}}, user="capturer").status == 200
+
+
+@pytest.mark.parametrize("person", [*PEOPLE, OPERATOR])
+def test_only_the_operator_writes_status(requests: Requests, person: str) -> None:
+    path = f"{GROUP}/namespaces/a/mldiagnosticsconnections"
+    requests("POST", path, capture("state"), user="capturer")
+    answer = requests.merge_patch(f"{path}/state/status", {"status": {"phase": "Running"}}, user=person)
+    assert answer.status == (200 if person == OPERATOR else 403), answer
+
+
+@pytest.mark.parametrize(
+    ("person", "verbs"),
+    [
+        ("capturer", {"get", "list", "watch", "create", "patch", "update", "delete"}),
+        ("admin", {"get", "list", "watch", "create", "patch", "update", "delete"}),
+        ("editor", {"get", "list", "watch"}),
+        ("viewer", {"get", "list", "watch"}),
+        ("stranger", set()),
+    ],
+)
+def test_people_have_these_verbs_in_their_namespace_and_none_elsewhere(
+    requests: Requests, person: str, verbs: set[str]
+) -> None:
+    every = ("get", "list", "watch", "create", "patch", "update", "delete", "deletecollection")
+    assert {verb for verb in every if may(requests, person, verb, "a")} == verbs
+    assert not any(may(requests, person, verb, "gke-mldiagnostics") for verb in every)
+
+
+CAPTURES = ("diagon.gke.io", "mldiagnosticsconnections")
+# What the operator needs everywhere: (group, resource) -> verbs. A workload is read when it is named or owns a pod.
+OPERATOR_EVERYWHERE = {
+    CAPTURES: {"get", "list", "watch", "delete"},
+    ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
+    ("", "events"): {"create"},
+    ("", "pods"): {"get", "list"},
+} | {(kind.group, kind.plural): {"get"} for kind in WORKLOADS if kind.kind != "Pod"}
+# (namespace, group, resource, name) -> verbs; "" stands for no namespace or any name.
+OPERATOR_BY_NAME = {
+    ("", "", "namespaces", "kube-system"): {"get"},
+    ("", "", "namespaces", "gke-managed-mldiagnostics"): {"get"},
+    ("", "apiextensions.k8s.io", "customresourcedefinitions", "mldiagnosticsconnections.diagon.gke.io"): {"get"},
+    (NAMESPACE, "coordination.k8s.io", "leases", RELEASE): {"get", "update"},
+    (NAMESPACE, "coordination.k8s.io", "leases", ""): {"create"},
+}
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+NEVER = (
+    ("", "secrets"),
+    ("", "configmaps"),
+    ("", "nodes"),
+    ("", "namespaces"),
+    ("", "serviceaccounts"),
+    ("", "serviceaccounts/token"),
+    ("", "pods/exec"),
+    ("", "pods/portforward"),
+    ("", "pods/log"),
+    ("", "pods/ephemeralcontainers"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("diagon.gke.io", "mldiagnosticsconnections/finalizers"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("coordination.k8s.io", "leases"),
+)
+
+
+def operator_may(
+    requests: Requests, verb: str, group: str, resource: str, *, namespace: str = "", name: str = ""
+) -> bool:
+    plural, _, subresource = resource.partition("/")
+    place = {"group": group, "resource": plural, "subresource": subresource, "namespace": namespace, "name": name}
+    body = {"spec": {"user": OPERATOR, "resourceAttributes": {"verb": verb, **place}}}
+    answer = requests("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    return bool(answer.body["status"]["allowed"])
+
+
+@pytest.mark.parametrize(("group", "resource"), [*OPERATOR_EVERYWHERE, *NEVER], ids=str)
+def test_the_operator_has_exactly_the_verbs_it_needs(requests: Requests, group: str, resource: str) -> None:
+    allowed = {verb for verb in VERBS if operator_may(requests, verb, group, resource, namespace="a")}
+    assert allowed == OPERATOR_EVERYWHERE.get((group, resource), set())
+
+
+@pytest.mark.parametrize(("namespace", "group", "resource", "name"), OPERATOR_BY_NAME, ids=str)
+def test_some_objects_are_open_to_the_operator_by_name_only(
+    requests: Requests, namespace: str, group: str, resource: str, name: str
+) -> None:
+    place = {"namespace": namespace, "name": name}
+    allowed = {verb for verb in VERBS if operator_may(requests, verb, group, resource, **place)}
+    everywhere = OPERATOR_BY_NAME.get((namespace, group, resource, ""), set())
+    assert allowed == OPERATOR_BY_NAME[namespace, group, resource, name] | everywhere
+    others = {"namespace": namespace, "name": "another"}
+    assert {verb for verb in VERBS if operator_may(requests, verb, group, resource, **others)} == everywhere
+
+
+def test_the_operators_roles_name_nothing_else() -> None:
+    user_roles = {f"{RELEASE}-view", f"{RELEASE}-capture"}
+    roles = [found for found in rendered() if found["kind"] in ("Role", "ClusterRole")]
+    rules = [rule for role in roles if role["metadata"]["name"] not in user_roles for rule in role["rules"]]
+    named = {(group, resource) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]}
+    assert named == {*OPERATOR_EVERYWHERE, *((group, resource) for _, group, resource, _ in OPERATOR_BY_NAME)}
+    assert all("*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]] for rule in rules)
+
+
+def test_with_watched_namespaces_nothing_is_cluster_wide_but_names() -> None:
+    objects = rendered({"watch.namespaces": ["a", "b"]})
+    role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == ("ClusterRole", RELEASE))
+    assert [rule["resourceNames"] for rule in role["rules"]] == [
+        ["kube-system", "gke-managed-mldiagnostics"],
+        ["mldiagnosticsconnections.diagon.gke.io"],
+    ]
+    places = {found["metadata"]["namespace"] for found in objects if found["kind"] == "RoleBinding"}
+    assert places == {"a", "b", NAMESPACE}
