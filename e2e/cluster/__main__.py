@@ -1,10 +1,13 @@
-"""Command line: `python -m cluster up|down|status|kubeconfig|tools`."""
+"""Command line: `python -m cluster up|down|status|kubeconfig|tools|addon|image`."""
 
 import argparse
 import sys
+from pathlib import Path
 
+from cluster import addons, images
+from cluster.addons import ADDONS
 from cluster.progress import ClusterError, say
-from cluster.providers import provider
+from cluster.providers import provider, standing
 from cluster.tools import TOOLS, tool
 
 
@@ -27,6 +30,15 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="remove the cluster and what it made").set_defaults(run=_down)
     commands.add_parser("status", help="say which part runs").set_defaults(run=_status)
     commands.add_parser("kubeconfig", help="print the kubeconfig's path").set_defaults(run=_kubeconfig)
+    addon = commands.add_parser("addon", help="install a controller of another project into the cluster")
+    addon.add_argument("name", choices=ADDONS)
+    addon.set_defaults(run=_install)
+    image = commands.add_parser("image", help="build an image and load it into the cluster")
+    image.add_argument("folder", type=Path, help="folder of the Dockerfile")
+    image.add_argument("tag", help="the image's whole name")
+    image.add_argument("--context", type=Path, help="build context, if it is not the Dockerfile's folder")
+    image.add_argument("--build-only", action="store_true", help="print the archive's path instead of loading it")
+    image.set_defaults(run=_image)
     tools = commands.add_parser("tools", help="get tools (all, or those named) and print their paths")
     tools.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TOOLS))
     tools.set_defaults(run=_tools)
@@ -40,7 +52,20 @@ def _up(_: argparse.Namespace) -> None:
 
 
 def _down(_: argparse.Namespace) -> None:
-    provider().down()
+    for chosen in standing():
+        chosen.down()
+
+
+def _install(options: argparse.Namespace) -> None:
+    addons.install(options.name, provider())
+
+
+def _image(options: argparse.Namespace) -> None:
+    archive = images.build(options.folder / "Dockerfile", options.context or options.folder, options.tag)
+    if options.build_only:
+        print(archive)
+    else:
+        images.load(archive, provider())
 
 
 def _status(_: argparse.Namespace) -> None:

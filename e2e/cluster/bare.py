@@ -72,6 +72,10 @@ class Bare:
         self._certificates = Certificates(DATA / "pki")
 
     @property
+    def folder(self) -> Path:
+        return DATA
+
+    @property
     def kubeconfig(self) -> Path:
         return DATA / "kubeconfig"
 
@@ -122,12 +126,16 @@ class Bare:
             raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
 
     def down(self) -> None:
-        with exclusive(cache() / "bare.lock", "the bare cluster is going up or down"):
-            if not DATA.exists():
-                say("no bare cluster stands here")
-                return
-            with step("removing the bare cluster", about_s=10):
-                self._remove()
+        if not DATA.exists():
+            say("no bare cluster stands here")
+            return
+        if reason := self.obstacle():
+            raise ClusterError(f"the bare cluster in {DATA} cannot be removed: {reason}")
+        with (
+            exclusive(cache() / "bare.lock", "the bare cluster is going up or down"),
+            step("removing the bare cluster", about_s=10),
+        ):
+            self._remove()
 
     def status(self) -> list[str]:
         lines = [f"{name}: {'runs' if daemon.running() else 'stopped'}" for name, daemon in self._daemons.items()]

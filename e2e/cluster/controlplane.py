@@ -116,6 +116,7 @@ def controller_manager_command(
         f"--cluster-signing-key-file={files.ca_key}",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
+        f"--flex-volume-plugin-dir={plane.folder / 'volume-plugins'}",  # its default is a system folder
     ]
 
 

@@ -15,6 +15,10 @@ class Current:
     chosen_by_itself = False
 
     @property
+    def folder(self) -> Path:
+        raise ClusterError(f"the cluster of {self.kubeconfig} is somebody's; nothing is kept for it here")
+
+    @property
     def kubeconfig(self) -> Path:
         chosen = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
         return Path(chosen) if chosen else Path.home() / ".kube" / "config"

@@ -24,8 +24,12 @@ class Kind:
     chosen_by_itself = True
 
     @property
+    def folder(self) -> Path:
+        return cache() / "kind-cluster"
+
+    @property
     def kubeconfig(self) -> Path:
-        return cache() / "kind.kubeconfig"
+        return self.folder / "kubeconfig"
 
     def obstacle(self) -> str | None:
         if shutil.which("docker") is None:
@@ -47,7 +51,8 @@ class Kind:
                 return
             tool("kubectl")
             kind = str(tool("kind"))
-            _must(kind, "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
+            self._remove()
+            self.folder.mkdir(parents=True)
             with step("making a kind cluster; the first time pulls an image of 1 GB", about_s=90):
                 _must(
                     kind,
@@ -63,13 +68,22 @@ class Kind:
         _must(str(tool("kind")), "load", "image-archive", str(archive), f"--name={CLUSTER}")
 
     def down(self) -> None:
-        with exclusive(cache() / "kind.lock", "the kind cluster is going up or down"):
-            _must(str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
-            self.kubeconfig.unlink(missing_ok=True)
+        if not self.folder.exists():
+            say("no kind cluster stands here")
+            return
+        with (
+            exclusive(cache() / "kind.lock", "the kind cluster is going up or down"),
+            step("removing the kind cluster", about_s=5),
+        ):
+            self._remove()
 
     def status(self) -> list[str]:
         nodes = _run(str(tool("kind")), "get", "nodes", f"--name={CLUSTER}").stdout.split()
         return [*(f"node container: {node}" for node in nodes), "runs" if self.running() else "stopped"]
+
+    def _remove(self) -> None:
+        _must(str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
     def _privileged_refused() -> str | None:

@@ -15,6 +15,10 @@ class Provider(Protocol):
     chosen_by_itself: bool
 
     @property
+    def folder(self) -> Path:
+        """A folder that lives and dies with the cluster."""
+
+    @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""
 

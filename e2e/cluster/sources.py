@@ -48,7 +48,7 @@ class Download:
 
     def obtain(self, title: str, destination: Path) -> None:
         url, checksums, member = (text.format(arch=ARCHITECTURE) for text in (self.url, self.checksums, self.member))
-        if not _reachable(urllib.parse.urlsplit(url).hostname or ""):
+        if not reachable(urllib.parse.urlsplit(url).hostname or ""):
             raise Unavailable(f"{urllib.parse.urlsplit(url).hostname} cannot be reached")
         with step(f"downloading {title}", about_s=20), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
             file = Path(folder) / url.rsplit("/", 1)[-1]
@@ -168,8 +168,8 @@ def _attend(run: subprocess.Popen[bytes], about_s: float) -> int:
 
 
 @functools.cache
-def _reachable(host: str) -> bool:
-    """Whether a release host can be reached at all; asked once, so that an offline machine waits once."""
+def reachable(host: str) -> bool:
+    """Whether a host answers on port 443; asked once, so that an offline machine waits once."""
     if urllib.request.getproxies().get("https") and not urllib.request.proxy_bypass(host):
         return True
     try:

@@ -1,0 +1,141 @@
+"""Controllers of other projects that the end-to-end tests run beside ours: their CRDs, images and manifests."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster import images
+from cluster.archive import binary_image
+from cluster.paths import E2E, cache
+from cluster.progress import ClusterError, say, step, tail
+from cluster.provider import Provider
+from cluster.sources import go, go_environment
+from cluster.tools import TOOLS, tool
+
+
+@dataclass(frozen=True, slots=True)
+class Addon:
+    """A controller whose Go module carries its manifests; the tool of the same name is its binary."""
+
+    name: str
+    module: str
+    crds: str
+    namespace: str
+
+    @property
+    def version(self) -> str:
+        return TOOLS[self.name].version
+
+    @property
+    def image(self) -> str:
+        return f"localhost/mldiagnostics-{self.name}:{self.version}"
+
+
+ADDONS = {
+    addon.name: addon
+    for addon in (
+        Addon("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", "jobset-system"),
+        Addon("lws", "sigs.k8s.io/lws", "config/crd/bases", "lws-system"),
+        Addon("kuberay", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases", "ray-system"),
+    )
+}
+
+
+def crd_paths(name: str) -> list[Path]:
+    """The CustomResourceDefinition files of an addon, for API servers that run without its controller.
+
+    Raises:
+        ClusterError: no such addon, or its module cannot be had.
+    """
+    addon = _addon(name)
+    return sorted((_module_folder(addon) / addon.crds).glob("*.yaml"))
+
+
+def install(name: str, provider: Provider) -> None:
+    """Build the addon's controller, load its image and wait until it is available; again is a no-op.
+
+    Raises:
+        ClusterError: a tool cannot be had, or the controller does not become available.
+    """
+    addon = _addon(name)
+    kubectl = [str(tool("kubectl")), f"--kubeconfig={provider.kubeconfig}"]
+    wait = ["wait", "--for=condition=Available", "deployment", "--all", f"--namespace={addon.namespace}"]
+    if subprocess.run([*kubectl, *wait, "--timeout=1s"], capture_output=True, check=False).returncode == 0:
+        say(f"{addon.name} {addon.version} is already available")
+        return
+    binary = tool(addon.name)
+    tool("kustomize")
+    with step(f"installing {addon.name} {addon.version}", about_s=30):
+        archive = cache() / addon.name / addon.version / f"{addon.name}-{addon.version}.tar"
+        if not archive.exists():
+            binary_image(archive, addon.image, binary)
+        images.load(archive, provider)
+        manifests = yaml.safe_dump_all(for_small_cluster(_rendered(addon), addon))
+        _run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=manifests)
+        _run([*kubectl, *wait, "--timeout=120s"])
+
+
+def for_small_cluster(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str, Any]]:
+    """The addon's objects with its controllers on our image, one replica each, with small requests."""
+    return [_small(each, addon) if each["kind"] == "Deployment" else each for each in objects]
+
+
+def _small(deployment: dict[str, Any], addon: Addon) -> dict[str, Any]:
+    template = deployment["spec"]["template"]
+    containers = [
+        {
+            **{key: value for key, value in container.items() if key != "command"},  # the image's own is the binary
+            "image": addon.image,
+            "imagePullPolicy": "IfNotPresent",
+            "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
+        }
+        for container in template["spec"]["containers"]
+    ]
+    small_template = {**template, "spec": {**template["spec"], "containers": containers}}
+    return {**deployment, "spec": {**deployment["spec"], "replicas": 1, "template": small_template}}
+
+
+def _rendered(addon: Addon) -> list[dict[str, Any]]:
+    """The module's default manifests, in the addon's own namespace; the module cache is read-only, so from a copy."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        shutil.copytree(_module_folder(addon) / "config", folder / "config", copy_function=shutil.copyfile)
+        for directory in (folder / "config").rglob("*"):
+            if directory.is_dir():
+                directory.chmod(0o755)
+        overlay = {"resources": ["config/default"], "namespace": addon.namespace}
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+        rendered = _run([str(tool("kustomize")), "build", str(folder)])
+    objects = [each for each in yaml.safe_load_all(rendered) if each]
+    if not any(each["kind"] == "Namespace" for each in objects):
+        objects.insert(0, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": addon.namespace}})
+    return objects
+
+
+def _module_folder(addon: Addon) -> Path:
+    command = [go(), "mod", "download", "-json", addon.module]
+    done = subprocess.run(
+        command, cwd=E2E / "tools" / addon.name, env=go_environment(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stdout + done.stderr)}")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def _addon(name: str) -> Addon:
+    if name not in ADDONS:
+        raise ClusterError(f"no addon is named {name!r}; known: {', '.join(ADDONS)}")
+    return ADDONS[name]
+
+
+def _run(command: list[str], *, given: str = "") -> str:
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
+    return done.stdout
