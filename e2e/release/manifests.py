@@ -4,13 +4,12 @@ from pathlib import Path
 
 from cluster.paths import REPOSITORY
 
-from release.render import NAMESPACE, Object, as_yaml, everything
+from release.render import Object, as_yaml, everything
 
 KUSTOMIZE = REPOSITORY / "kustomize"
 HEADER = "# Generated from charts/ by `make manifests`; do not edit: patch it from an overlay of your own.\n"
-KUSTOMIZATION = f"""apiVersion: kustomize.config.k8s.io/v1beta1
+KUSTOMIZATION = """apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-namespace: {NAMESPACE}
 resources:
   - crds.yaml
   - operator.yaml

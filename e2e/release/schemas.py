@@ -1,6 +1,7 @@
 """JSON Schemas for kubeconform, made of Kubernetes' own OpenAPI document and our CRDs: no network, no copies."""
 
 import functools
+import hashlib
 import json
 import subprocess
 import tempfile
@@ -38,12 +39,13 @@ def kubeconform(documents: str, crds: Iterable[Path] = ()) -> str:
 
 @functools.cache
 def kubernetes_schemas() -> Path:
-    """The folder with one schema for each kind of Kubernetes, made once for each version.
+    """The folder with one schema for each kind of Kubernetes, made once for each version of it and of this file.
 
     Raises:
         ClusterError: the Go module with the OpenAPI document cannot be had.
     """
-    folder = cache() / "schemas" / KUBERNETES
+    maker = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+    folder = cache() / "schemas" / f"{KUBERNETES}-{maker}"
     if not folder.exists():
         with step(f"schemas of Kubernetes {KUBERNETES}", about_s=20):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -106,10 +108,11 @@ def _closed(schema: Any) -> Any:
         return [_closed(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    closed = {key: _closed(part) for key, part in schema.items()}
-    open_ended = schema.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in schema
-    if isinstance(schema.get("properties"), dict) and not open_ended:
-        closed["additionalProperties"] = False
+    closed = {key: _closed(part) for key, part in schema.items() if key != "properties"}
+    if "properties" in schema:  # names of fields, which may look like keywords
+        closed["properties"] = {name: _closed(part) for name, part in schema["properties"].items()}
+        if not schema.get("x-kubernetes-preserve-unknown-fields"):
+            closed.setdefault("additionalProperties", False)
     if schema.get("x-kubernetes-int-or-string"):
         closed["type"] = ["integer", "string"]
     return closed

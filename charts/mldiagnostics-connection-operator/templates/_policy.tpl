@@ -18,7 +18,7 @@
 {{- toJson $spans }}
 {{- end }}
 
-{{/* Every TCP port that is no profiler port, as NetworkPolicyPorts. */}}
+{{/* Every port that is no profiler port, as NetworkPolicyPorts. */}}
 {{- define "mldiag.otherPorts" -}}
 {{- $next := 1 }}
 {{- $ports := list }}
@@ -31,6 +31,9 @@
 {{- end }}
 {{- if le $next 65535 }}
 {{- $ports = append $ports (dict "protocol" "TCP" "port" $next "endPort" 65535) }}
+{{- end }}
+{{- range list "UDP" "SCTP" }}
+{{- $ports = append $ports (dict "protocol" . "port" 1 "endPort" 65535) }}
 {{- end }}
 {{- toYaml $ports }}
 {{- end }}
