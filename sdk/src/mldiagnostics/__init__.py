@@ -38,7 +38,6 @@ __all__ = [
     "StoreFull",
     "StoreNotFound",
     "StoreUnreachable",
-    "__version__",
     "open_store",
 ]
 
@@ -54,4 +53,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

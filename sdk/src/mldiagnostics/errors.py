@@ -4,12 +4,12 @@ MLDiagnosticsError
 ├── ConfigurationError   what was asked for cannot be meant: the caller mends the call (also a ValueError)
 ├── MissingExtraError    an optional part is not installed: whoever builds the image (also an ImportError)
 └── StoreError           a place for files did not do its part
-├── StoreNotFound    the bucket or directory is not there: whoever named it
-├── StoreForbidden   it is there, we may not: its administrator
-├── StoreUnreachable no usable answer in time: nobody yet, try again later
-├── StoreFull        no room: whoever pays for it
-├── AlreadyStored    the key holds other content, which stays as it is: whoever chose the key
-└── NotStored        the key holds nothing: whoever chose the key
+    ├── StoreNotFound    the bucket or directory is not there: whoever named it
+    ├── StoreForbidden   it is there, we may not: its administrator
+    ├── StoreUnreachable no usable answer in time: nobody yet, try again later
+    ├── StoreFull        no room: whoever pays for it
+    ├── AlreadyStored    the key holds other content, which stays as it is: whoever chose the key
+    └── NotStored        the key holds nothing: whoever chose the key
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 _PARTIAL = re.compile(r"\.mldiag-[0-9a-f]{16}\.partial")
 """Names of files still being written; one that stays behind was left by a process that died."""
+
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""How the system says that a key holds nothing, be it that a shorter or a longer key does."""
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
 
@@ -78,17 +82,18 @@ class LocalStore:
         path = self._path(key)
         self._refuse_way_out(path)
         with _errors_of(path):
+            self._require_directory()
             try:
                 return path.open("rb")
-            except (FileNotFoundError, IsADirectoryError) as error:
+            except _ABSENT as error:
                 raise NotStored(f"there is no file {path}") from error
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """See `Store.list`. Links to directories are not followed."""
+        """See `Store.list`. Links are not listed and not followed."""
         start = checked_prefix(prefix)
+        self._refuse_way_out(self._root / start)
         with _errors_of(self._root / start):
-            if start and self._root.is_dir() and not (self._root / start).is_dir():
-                return
+            self._require_directory()
             yield from _files_below(self._root / start, start)
 
     def delete(self, key: str) -> bool:
@@ -96,9 +101,10 @@ class LocalStore:
         path = self._path(key)
         self._refuse_way_out(path.parent)
         with _errors_of(path):
+            self._require_directory()
             try:
                 path.unlink()
-            except (FileNotFoundError, IsADirectoryError):
+            except _ABSENT:
                 return False
         return True
 
@@ -111,6 +117,12 @@ class LocalStore:
         if _PARTIAL.fullmatch(path.name):
             raise ConfigurationError(f"{key!r} is no key: such names are those of files being written")
         return path
+
+    def _require_directory(self) -> None:
+        """Raise `NotADirectoryError` if something else stands where the root should; that it is missing is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISDIR(self._root.stat().st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
     def _refuse_way_out(self, path: Path) -> None:
         """Raise `StoreForbidden` if links, which others with access to the volume can make, lead out of the root."""
@@ -187,14 +199,14 @@ def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
     try:
         with os.scandir(directory) as found:
             entries = [(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name, e) for e in found]
-    except FileNotFoundError:
+    except _ABSENT:
         return
     for name, entry in sorted(entries, key=lambda pair: os.fsencode(pair[0])):
         if name.endswith("/"):
             yield from _files_below(directory / entry.name, prefix + name)
-        elif entry.is_file() and not _PARTIAL.fullmatch(name):
+        elif entry.is_file(follow_symlinks=False) and not _PARTIAL.fullmatch(name):
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                status = entry.stat()
+                status = entry.stat(follow_symlinks=False)
                 modified = datetime.fromtimestamp(status.st_mtime, tz=timezone.utc)
                 yield Entry(prefix + name, status.st_size, modified)
 

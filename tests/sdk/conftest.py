@@ -1,0 +1,44 @@
+"""The storage emulator, shared by the tests of the SDK."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+from support.emulator import running_emulator
+from support.emulator_faults import faulty_proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.emulator import Emulator
+    from support.emulator_faults import FaultyProxy
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def gcs_emulator() -> Iterator[Emulator]:
+    """One emulator for all tests, which keep to buckets of their own."""
+    with running_emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an empty bucket, with Google's client pointed at the emulator and asking only what it is told."""
+    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.url)
+    name = f"bucket-{next(_numbers)}"
+    gcs_emulator.make_bucket(name)
+    return name
+
+
+@pytest.fixture
+def gcs_faults(gcs_emulator: Emulator, gcs_bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
+    """A proxy that misbehaves as told before the emulator of `gcs_bucket`, with Google's client pointed at it."""
+    assert gcs_bucket
+    with faulty_proxy(gcs_emulator) as proxy:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", proxy.url)
+        yield proxy

@@ -1,0 +1,194 @@
+"""A bucket at its worst, as Google's client sees it: refusals, silence, lost answers, no credentials."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.errors import (
+    AlreadyStored,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreUnreachable,
+)
+from mldiagnostics.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mldiagnostics.store import Store
+    from support.emulator import Emulator
+    from support.emulator_faults import Fault, FaultyProxy
+
+MIB = 1024 * 1024
+SDK = Path(__file__).parents[3] / "sdk/src"
+VERBS: dict[str, Callable[[Store], object]] = {
+    "put": lambda store: store.put("k", b"x"),
+    "put in pieces": lambda store: store.put("k", iter([b"x" * 5 * MIB])),
+    "open": lambda store: store.open("k"),
+    "list": lambda store: list(store.list()),
+    "delete": lambda store: store.delete("k"),
+}
+
+pytestmark = pytest.mark.timeout(60)  # nothing here may wait for ever
+
+
+def a_store(bucket: str, *, timeout_s: float = 1.2) -> Store:
+    return open_store(f"gs://{bucket}/p", timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, StoreForbidden),
+        (403, StoreForbidden),
+        (429, StoreUnreachable),
+        (500, StoreUnreachable),
+        (503, StoreUnreachable),
+        (507, StoreFull),
+    ],
+)
+def test_each_refusal_has_its_error(
+    gcs_faults: FaultyProxy, gcs_bucket: str, verb: str, status: int, kind: type[StoreError]
+) -> None:
+    gcs_faults.otherwise = status
+    with pytest.raises(StoreError) as raised:
+        VERBS[verb](a_store(gcs_bucket))
+    assert type(raised.value) is kind
+    assert f"gs://{gcs_bucket}/p" in str(raised.value)
+    assert (len(gcs_faults.requests) > 1) == (kind is StoreUnreachable)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_silent_server_is_unreachable(gcs_faults: FaultyProxy, gcs_bucket: str, verb: str) -> None:
+    gcs_faults.otherwise = "hang"
+    with pytest.raises(StoreUnreachable, match="no usable answer in time"):
+        VERBS[verb](a_store(gcs_bucket))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_refused_connection_is_unreachable(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        with pytest.raises(StoreUnreachable, match="no usable answer in time"):
+            VERBS[verb](a_store("some-bucket"))
+
+
+@pytest.mark.parametrize("fault", [429, 503, "lose"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_one_fault_is_got_over(gcs_faults: FaultyProxy, gcs_bucket: str, verb: str, fault: Fault) -> None:
+    store = a_store(gcs_bucket, timeout_s=30)
+    if not verb.startswith("put"):
+        store.put("k", b"x")
+    gcs_faults.faults.append(fault)
+    gcs_faults.requests.clear()
+    VERBS[verb](store)
+    assert not gcs_faults.faults
+    assert len(gcs_faults.requests) > 1
+
+
+@pytest.mark.parametrize("size", [1, 5 * MIB])
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_our_own_object_is_no_other_ones_after_a_lost_answer(
+    gcs_faults: FaultyProxy, gcs_bucket: str, size: int, lost: int
+) -> None:
+    data = b"x" * size
+    gcs_faults.faults.extend(["pass"] * lost + ["lose"])
+    store = a_store(gcs_bucket, timeout_s=30)
+    assert store.put("k", iter([data])).bytes == size
+    with store.open("k") as file:
+        assert file.read() == data
+
+
+def test_another_ones_object_is_told_from_ours_after_a_lost_answer(
+    gcs_emulator: Emulator, gcs_faults: FaultyProxy, gcs_bucket: str
+) -> None:
+    gcs_emulator.make_object(gcs_bucket, "p/k", b"theirs")
+    gcs_faults.faults.append("lose")
+    with pytest.raises(AlreadyStored):
+        a_store(gcs_bucket, timeout_s=30).put("k", b"ours!!")
+
+
+def test_a_reader_cut_off_later_gets_an_error_of_ours(gcs_faults: FaultyProxy, gcs_bucket: str) -> None:
+    store = a_store(gcs_bucket)
+    store.put("k", b"x" * (9 * MIB))
+    with store.open("k") as file:
+        assert file.read(10) == b"x" * 10
+        gcs_faults.otherwise = 403
+        with pytest.raises(StoreForbidden):
+            file.read()
+
+
+def test_placeholders_of_folders_are_not_listed(gcs_emulator: Emulator, gcs_bucket: str) -> None:
+    for name in ("p/", "p/d/", "p/d/k", "other/k", "p2"):
+        gcs_emulator.make_object(gcs_bucket, name, b"")
+    store = a_store(gcs_bucket)
+    assert [entry.key for entry in store.list()] == [entry.key for entry in store.list("d")] == ["d/k"]
+
+
+@contextlib.contextmanager
+def silent_server() -> Iterator[str]:
+    """Accept connections and never say a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted: list[socket.socket] = []
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted.append(server.accept()[0])
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for connection in accepted:
+            connection.close()
+
+
+def test_without_credentials_it_is_forbidden_even_if_the_metadata_server_is_silent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with silent_server() as address:
+        monkeypatch.setenv("GCE_METADATA_HOST", address)
+        monkeypatch.setenv("GCE_METADATA_IP", address)
+        with pytest.raises(StoreForbidden, match="no Google credentials"):  # after about 12 s, Google's own limit
+            list(a_store("some-bucket").list())
+
+
+def test_a_missing_credentials_file_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    with pytest.raises(StoreForbidden, match=r"key\.json"):
+        list(a_store("some-bucket").list())
+
+
+OPEN_A_BUCKET = """
+from mldiagnostics.errors import MissingExtraError
+from mldiagnostics.store import open_store
+try:
+    open_store("gs://bucket/prefix")
+except MissingExtraError as error:
+    print(error.extra, error)
+"""
+
+
+def test_without_googles_client_the_extra_is_named() -> None:
+    command = [sys.executable, "-S", "-c", OPEN_A_BUCKET]
+    environment = {**os.environ, "PYTHONPATH": str(SDK)}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment, check=True)
+    assert result.stdout == "gcs gs://bucket/prefix needs an optional part: pip install 'mldiagnostics[gcs]'\n"

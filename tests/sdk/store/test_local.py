@@ -1,0 +1,266 @@
+"""The local disk at its worst: no right, no room, no links, and processes that die."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.errors import (
+    AlreadyStored,
+    ConfigurationError,
+    NotStored,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreNotFound,
+)
+from mldiagnostics.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NOBODY = 65534
+SDK = Path(__file__).parents[3] / "sdk/src"
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
+
+
+def run_python(script: str, *arguments: str | Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*before, sys.executable, "-S", "-c", script, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(SDK)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+
+
+@contextlib.contextmanager
+def without_privileges() -> Iterator[None]:
+    """Make permission bits count, also when the tests run as root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_what_permissions_deny_is_forbidden(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    store.put("d/k", b"x")
+    (tmp_path / "store/d").chmod(0)
+    verbs: list[Callable[[], object]] = [
+        lambda: store.put("d/k2", b"x"),
+        lambda: store.open("d/k"),
+        lambda: store.delete("d/k"),
+        lambda: list(store.list("d")),
+    ]
+    with without_privileges():
+        for verb in verbs:
+            with pytest.raises(StoreForbidden, match="give this user the right"):
+                verb()
+    (tmp_path / "store/d").chmod(0o700)
+    assert files(tmp_path) == ["store/d/k"]
+
+
+@pytest.mark.parametrize("place", ["below a file", "dangling link", "where nothing can be made"])
+def test_a_directory_that_cannot_be_made_is_not_found(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "unmounted")
+    roots = {
+        "below a file": tmp_path / "file" / "store",
+        "dangling link": tmp_path / "link",
+        "where nothing can be made": Path("/proc/volume"),
+    }
+    with pytest.raises(StoreNotFound, match=re.escape(str(roots[place]))):
+        open_store(str(roots[place])).put("k", b"x")
+    assert files(tmp_path) == ["file", "link"]
+
+
+def test_a_limit_on_file_sizes_is_full_and_leaves_nothing(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(StoreFull, match="limit on file sizes"):
+            store.put("k", b"x" * 200_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(tmp_path) == []
+
+
+ON_A_TINY_DISK = """
+import json, subprocess, sys
+from mldiagnostics.errors import StoreError
+from mldiagnostics.store import open_store
+
+root = sys.argv[1]
+def mount(*options):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "none", root], check=True)
+def outcome(key, size):
+    try:
+        return open_store(root).put(key, iter([bytes(100_000)] * (size // 100_000))).bytes
+    except StoreError as error:
+        return type(error).__name__
+
+mount("size=1m")
+seen = [outcome("big", 2_000_000), outcome("small", 500_000)]
+mount("remount", "ro")
+seen += [outcome("other", 100_000), [entry.key for entry in open_store(root).list()]]
+print(json.dumps(seen))
+"""
+
+
+def test_a_full_disk_and_a_read_only_one(tmp_path: Path) -> None:
+    isolated = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--map-root-user", "--mount")
+    if not shutil.which("unshare") or subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this user may not mount a small disk in a namespace of its own")
+    result = run_python(ON_A_TINY_DISK, tmp_path, before=isolated)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == ["StoreFull", 500_000, "StoreForbidden", ["small"]]
+
+
+WRITE_HALF = """
+import sys, time
+from mldiagnostics.store import open_store
+
+def pieces():
+    yield bytes(1_000_000)
+    print("half way", flush=True)
+    time.sleep(600)
+
+open_store(sys.argv[1]).put("d/k", pieces())
+"""
+
+
+def test_a_writer_killed_half_way_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    command = [sys.executable, "-S", "-c", WRITE_HALF, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": str(SDK)}) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"half way\n"
+        process.send_signal(signal.SIGKILL)
+    store = open_store(str(tmp_path))
+    [leftover] = files(tmp_path)
+    assert re.fullmatch(r"d/\.mldiag-[0-9a-f]{16}\.partial", leftover)
+    assert list(store.list()) == []
+    with pytest.raises(NotStored):
+        store.open("d/k")
+    with pytest.raises(ConfigurationError, match="files being written"):
+        store.put(leftover, b"x")
+    assert store.put("d/k", b"x").bytes == 1
+
+
+def test_nothing_is_left_beside_what_was_stored_or_refused(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.put("k", b"x")
+    store.put("k", b"x")
+    store.put("k", b"y", replace=True)
+    with pytest.raises(AlreadyStored):
+        store.put("k", b"x")
+    assert files(tmp_path) == ["k"]
+
+
+WITHOUT_LINKS = """
+import errno, json, sys, threading
+from mldiagnostics.errors import AlreadyStored
+from mldiagnostics.store import open_store
+
+def no_links(event, _):
+    if event == "os.link":
+        raise PermissionError(errno.EPERM, "this file system has no hard links")
+
+sys.addaudithook(no_links)
+store = open_store(sys.argv[1])
+barrier = threading.Barrier(8)
+winners = []
+def write(number):
+    barrier.wait()
+    try:
+        store.put("k", iter([bytes([number]) * 100_000] * 10))
+        winners.append(number)
+    except AlreadyStored:
+        pass
+threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps(winners))
+"""
+
+
+def test_one_writer_wins_on_a_file_system_without_hard_links(tmp_path: Path) -> None:
+    result = run_python(WITHOUT_LINKS, tmp_path)
+    assert result.returncode == 0, result.stderr
+    [winner] = json.loads(result.stdout)
+    assert files(tmp_path) == ["k"]
+    assert (tmp_path / "k").read_bytes() == bytes([winner]) * 1_000_000
+
+
+def test_links_that_lead_out_of_the_store_are_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"s")
+    store = open_store(str(tmp_path / "store"))
+    store.put("k", b"x")
+    (tmp_path / "store/d").symlink_to(outside)
+    (tmp_path / "store/f").symlink_to(outside / "secret")
+    verbs: list[Callable[[], object]] = [
+        lambda: store.put("d/new", b"x"),
+        lambda: store.put("d/deep/new", b"x"),
+        lambda: store.open("d/secret"),
+        lambda: store.open("f"),
+        lambda: store.delete("d/secret"),
+        lambda: list(store.list("d")),
+    ]
+    for verb in verbs:
+        with pytest.raises(StoreForbidden, match="leads out of"):
+            verb()
+    assert files(outside) == ["secret"]
+    assert [entry.key for entry in store.list()] == ["k"]
+
+
+def test_a_root_that_is_itself_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    store = open_store(str(tmp_path / "link"))
+    store.put("d/k", b"x")
+    assert files(tmp_path / "real") == ["d/k"]
+    with store.open("d/k") as file:
+        assert file.read() == b"x"
+
+
+def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        open_store(str(tmp_path)).put("k", b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "k").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_relative_path_means_the_directory_it_meant_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("profiles")
+    monkeypatch.chdir("/")
+    store.put("k", b"x")
+    assert store.url("k") == str(tmp_path / "profiles/k")
+    assert files(tmp_path) == ["profiles/k"]
+
+
+def test_a_key_where_a_directory_stands_is_refused_and_the_directory_stays(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.put("a/b", b"x")
+    for replace in (False, True):
+        with pytest.raises(StoreError, match="directory"):
+            store.put("a", b"x", replace=replace)
+    assert files(tmp_path) == ["a/b"]

@@ -1,0 +1,41 @@
+"""Data passes once, whole, in bounded pieces, and its measures are true."""
+
+from __future__ import annotations
+
+import array
+import hashlib
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.store.source import PIECE_BYTES, Source
+
+BYTES = st.binary(max_size=300) | st.integers(PIECE_BYTES - 1, 3 * PIECE_BYTES + 1).map(bytes)
+
+
+@given(st.lists(BYTES, max_size=4))
+def test_every_form_of_data_passes_whole_in_bounded_pieces(parts: list[bytes]) -> None:
+    whole = b"".join(parts)
+    for data in (whole, bytearray(whole), memoryview(whole), io.BytesIO(whole), parts, iter(parts)):
+        source = Source(data)
+        pieces = [bytes(piece) for piece in source]
+        assert b"".join(pieces) == whole
+        assert all(0 < len(piece) <= PIECE_BYTES for piece in pieces)
+        assert source.bytes == len(whole)
+        assert source.sha256 == hashlib.sha256(whole).hexdigest()
+        assert source.md5 == hashlib.md5(whole, usedforsecurity=False).digest()
+
+
+def test_only_bytes_in_hand_tell_their_size_in_advance() -> None:
+    numbers = memoryview(array.array("q", range(10)))
+    assert Source(numbers).size_hint == 80
+    assert b"".join(Source(numbers)) == numbers.tobytes()
+    assert Source(io.BytesIO(b"x")).size_hint is None
+    assert Source([b"x"]).size_hint is None
+
+
+def test_what_is_left_can_be_measured_without_being_kept() -> None:
+    source = Source([b"a", b"b", b"c"])
+    assert bytes(next(iter(source))) == b"a"
+    source.drain()
+    assert source.sha256 == hashlib.sha256(b"abc").hexdigest()

@@ -1,0 +1,287 @@
+"""One conformance suite for every store: what holds on the local disk holds in a bucket."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import io
+import itertools
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mldiagnostics.errors import AlreadyStored, ConfigurationError, NotStored, StoreNotFound
+from mldiagnostics.store import Stored, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from mldiagnostics.store import Data, Store
+
+MIB = 1024 * 1024
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(params=["local", "gs"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return str(tmp_path / "store")
+    return f"gs://{request.getfixturevalue('gcs_bucket')}/some/prefix"
+
+
+@pytest.fixture
+def store(url: str) -> Store:
+    return open_store(url, timeout_s=30)
+
+
+def content(store: Store, key: str) -> bytes:
+    with store.open(key) as file:
+        return file.read()
+
+
+def keys(store: Store, prefix: str = "") -> list[str]:
+    return [entry.key for entry in store.list(prefix)]
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+FORMS: dict[str, Callable[[bytes], Data]] = {
+    "bytes": lambda data: data,
+    "bytearray": bytearray,
+    "memoryview": memoryview,
+    "file": io.BytesIO,
+    "list": lambda data: [data],
+    "pieces": lambda data: pieces(data, 999_999),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [0, 1, 4 * MIB, 4 * MIB + 1, 9 * MIB])
+def test_what_is_put_is_read_and_listed_and_its_receipt_is_true(store: Store, form: str, size: int) -> None:
+    data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=2)
+    receipt = store.put("a/b.bin", FORMS[form](data))
+    assert receipt == Stored("a/b.bin", size, hashlib.sha256(data).hexdigest(), store.url("a/b.bin"))
+    assert content(store, "a/b.bin") == data
+    [entry] = store.list()
+    assert (entry.key, entry.bytes) == ("a/b.bin", size)
+    assert before <= entry.modified <= dt.datetime.now(dt.UTC) + dt.timedelta(seconds=2)
+
+
+SEGMENTS = st.text("aé .-_%#?+=&~", min_size=1, max_size=3).filter(lambda text: text not in {".", ".."})
+KEYS = st.tuples(st.lists(SEGMENTS, max_size=2), SEGMENTS).map(lambda parts: "/".join((*parts[0], parts[1] + "!")))
+CONTENTS = st.sampled_from([b"", b"one", b"two"])
+PUTS = st.tuples(st.just("put"), KEYS, CONTENTS, st.booleans())
+DELETES = st.tuples(st.just("delete"), KEYS, st.just(b""), st.just(value=False))
+
+
+@given(operations=st.lists(PUTS | DELETES, max_size=8))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_store_is_a_dictionary_that_refuses_other_content(
+    url: str, operations: list[tuple[str, str, bytes, bool]]
+) -> None:
+    store = open_store(f"{url}/{next(_numbers)}")
+    model: dict[str, bytes] = {}
+    for verb, key, data, replace in operations:
+        if verb == "delete":
+            assert store.delete(key) == (model.pop(key, None) is not None)
+        elif key in model and model[key] != data and not replace:
+            with pytest.raises(AlreadyStored):
+                store.put(key, data)
+        else:
+            store.put(key, data, replace=replace)
+            model[key] = data
+    assert keys(store) == sorted(model, key=str.encode)
+    assert {key: content(store, key) for key in model} == model
+
+
+def test_a_prefix_is_a_directory(store: Store) -> None:
+    for key in ["s/a", "s/deep/b", "s-2/c", "s.txt", "t"]:
+        store.put(key, key.encode())
+    assert keys(store, "s") == keys(store, "s/") == ["s/a", "s/deep/b"]
+    assert keys(store, "s/deep") == ["s/deep/b"]
+    assert keys(store, "t") == keys(store, "none") == keys(store, "none/below") == []
+    assert keys(store) == ["s-2/c", "s.txt", "s/a", "s/deep/b", "t"]
+
+
+def test_a_store_never_written_to_is_empty(store: Store) -> None:
+    assert keys(store) == []
+    assert not store.delete("a/b")
+    with pytest.raises(NotStored, match="a/b"):
+        store.open("a/b")
+
+
+def test_a_directory_of_keys_is_no_object(store: Store) -> None:
+    store.put("a/b", b"x")
+    assert not store.delete("a")
+    with pytest.raises(NotStored):
+        store.open("a")
+
+
+def test_nothing_is_below_an_object(store: Store) -> None:
+    store.put("a", b"x")
+    assert keys(store, "a") == []
+    assert not store.delete("a/b")
+    with pytest.raises(NotStored):
+        store.open("a/b")
+
+
+def test_the_url_of_a_directory_opens_as_a_store(store: Store) -> None:
+    store.put("log/plugins/x", b"x")
+    inner = open_store(store.url("log"))
+    assert content(inner, "plugins/x") == b"x"
+    assert open_store(inner.url()).url("plugins") == store.url("log/plugins")
+
+
+def test_other_content_is_refused_and_named_and_what_is_there_stays(store: Store) -> None:
+    store.put("k", b"first")
+    with pytest.raises(AlreadyStored) as raised:
+        store.put("k", iter([b"sec", b"ond"]))
+    assert store.url("k") in str(raised.value)
+    assert content(store, "k") == b"first"
+
+
+def test_a_put_can_be_repeated(store: Store) -> None:
+    data = b"x" * (5 * MIB)
+    assert store.put("k", data) == store.put("k", pieces(data, MIB)) == store.put("k", io.BytesIO(data))
+
+
+@pytest.mark.parametrize("key", ["", "/", "/etc/passwd", "..", "../x", "a/../../x", "a//b", "a/", ".", "a/./b", "a\0b"])
+def test_a_key_never_leaves_the_store(store: Store, key: str) -> None:
+    for verb in (lambda: store.put(key, b""), lambda: store.open(key), lambda: store.delete(key)):
+        with pytest.raises(ConfigurationError):
+            verb()
+    if key not in {"", "a/"}:  # as directories these can be meant
+        with pytest.raises(ConfigurationError):
+            list(store.list(key))
+    if key:
+        with pytest.raises(ConfigurationError):
+            store.url(key)
+
+
+def at_once(count: int, call: Callable[[int], object]) -> list[object]:
+    """Run `call(0) … call(count - 1)` in as many threads, started together; errors come back as values."""
+    barrier = threading.Barrier(count)
+
+    def one(number: int) -> object:
+        barrier.wait()
+        try:
+            return call(number)
+        except AlreadyStored as error:
+            return error
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_of_many_writers_of_one_key_exactly_one_wins_and_its_file_is_whole(store: Store) -> None:
+    def contents(number: int) -> bytes:
+        return bytes([number]) * (5 * MIB)
+
+    results = at_once(8, lambda number: store.put("k", pieces(contents(number), 100_000)))
+    winners = [number for number, result in enumerate(results) if isinstance(result, Stored)]
+    assert len(winners) == 1
+    assert content(store, "k") == contents(winners[0])
+
+
+def test_many_threads_put_many_keys(store: Store) -> None:
+    results = at_once(16, lambda number: store.put(f"d/{number:02}", b"%d" % number))
+    assert keys(store) == [result.key for result in results if isinstance(result, Stored)]
+    assert len(results) == 16
+
+
+def test_a_reader_sees_one_whole_version_while_others_replace(store: Store) -> None:
+    versions = {bytes([number]) * 300_000 for number in range(6)}
+    ordered = sorted(versions)
+    store.put("k", ordered[0])
+
+    def read_or_write(number: int) -> object:
+        return store.put("k", ordered[number], replace=True) if number < 6 else content(store, "k")
+
+    assert set(at_once(12, read_or_write)[6:]) <= versions
+
+
+class PartError(OSError):
+    """What a caller's own data may raise: a kind of error that stores raise too."""
+
+
+def test_data_that_fails_half_way_leaves_nothing_and_its_error_is_the_callers(store: Store) -> None:
+    def failing() -> Iterator[bytes]:
+        yield b"x" * (9 * MIB)
+        raise PartError(28, "no space left where it came from")
+
+    with pytest.raises(PartError):
+        store.put("a/k", failing())
+    assert keys(store) == []
+    store.put("a/k", b"whole")
+    assert content(store, "a/k") == b"whole"
+
+
+def test_pieces_are_never_joined(store: Store) -> None:
+    count = 96
+    store.put("warm-up", b"x" * MIB)  # imports and connections
+    tracemalloc.start()
+    try:
+        stored = store.put("k", (bytes([number]) * MIB for number in range(count)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert stored.bytes == count * MIB
+    assert peak < count * MIB / 3
+
+
+def test_reading_in_parts_gives_the_whole(store: Store) -> None:
+    data = bytes(range(256)) * 20_000
+    store.put("k", data)
+    with store.open("k") as file:
+        assert file.read(10) == data[:10]
+        assert file.read(5 * MIB) == data[10:]
+        assert file.read(1) == b""
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "",
+        "gs://",
+        "gs:///x",
+        "gs://UPPER/x",
+        "gs://a/../b",
+        "s3://bucket/x",
+        "file://host/x",
+        "volume:///x",
+        "pod:///x",
+    ],
+)
+def test_what_is_no_location_is_refused(location: str) -> None:
+    with pytest.raises(ConfigurationError, match="gs://bucket"):
+        open_store(location)
+
+
+def test_a_file_url_is_its_path(tmp_path: Path) -> None:
+    open_store(f"file://{tmp_path}/a%20b").put("k", b"x")
+    assert (tmp_path / "a b" / "k").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("place", ["bucket", "file in the way"])
+def test_a_place_that_is_not_there_is_not_found(place: str, gcs_bucket: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = open_store(f"gs://{gcs_bucket}-missing" if place == "bucket" else str(tmp_path / "file"))
+    verbs: list[Callable[[], object]] = [
+        lambda: store.put("k", b"x"),
+        lambda: store.put("k", iter([b"x"])),
+        lambda: store.open("k"),
+        lambda: store.delete("k"),
+        lambda: keys(store),
+    ]
+    for verb in verbs:
+        with pytest.raises(StoreNotFound) as raised:
+            verb()
+        assert store.url() in str(raised.value)
