@@ -159,8 +159,12 @@ def wrong_pod(target: Target, complaint: str) -> Verdict:
 
 def of_store(target: Target, error: StoreError) -> Verdict:
     """Judge a trace that was recorded and could not be stored."""
-    reason = _STORE_REASONS.get(type(error), Reason.STORE_ERROR)
-    return Verdict(reason, f"the trace of {target.stem} was recorded and could not be stored: {error}")
+    return Verdict(store_reason(error), f"the trace of {target.stem} was recorded and could not be stored: {error}")
+
+
+def store_reason(error: StoreError) -> Reason:
+    """Return the reason that stands for a store's error."""
+    return _STORE_REASONS.get(type(error), Reason.STORE_ERROR)
 
 
 def store_slow(target: Target) -> Verdict:
