@@ -1,0 +1,44 @@
+"""The shape of the repository: what may depend on what, and what must not be in the way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {
+    "sdk": ROOT / "sdk/src/mldiagnostics",
+    "api": ROOT / "api/src/mldiagnostics_api",
+    "operator": ROOT / "operator/src/mldiagnostics_operator",
+}
+TESTS = [path for member in PACKAGES for path in sorted((ROOT / "tests" / member).rglob("test_*.py"))]
+
+
+def test_the_folder_of_the_operator_does_not_shadow_the_standard_library() -> None:
+    command = [sys.executable, "-S", "-c", "import operator; print(operator.__file__)"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, timeout=30).stdout
+    assert not Path(shown.strip()).is_relative_to(ROOT / "operator")
+
+
+def test_no_folder_of_the_repository_or_of_tests_is_a_package() -> None:
+    assert [*ROOT.glob("*/__init__.py"), *ROOT.glob("*/src/__init__.py"), *(ROOT / "tests").rglob("__init__.py")] == []
+
+
+def test_the_layers_and_the_purity_of_decisions_hold() -> None:
+    command = [Path(sys.executable).parent / "lint-imports", "--no-cache"]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda path: str(path.relative_to(ROOT / "tests")))
+def test_every_test_file_stands_where_its_source_does(test: Path) -> None:
+    member, *folders, name = test.relative_to(ROOT / "tests").parts
+    source = PACKAGES[member].joinpath(*folders)
+    modules = {path.stem.strip("_") for path in source.iterdir() if path.suffix == ".py" or path.is_dir()}
+    subject = name.removeprefix("test_").removesuffix(".py")
+    if not folders:
+        modules.add("public_surface")  # of the package itself
+    assert any(subject == module or subject.startswith(f"{module}_") for module in modules)
