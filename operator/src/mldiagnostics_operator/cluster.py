@@ -173,7 +173,7 @@ class Cluster:
         page = [*query, ("limit", str(PAGE))]
         while True:
             answer = await self._call("GET", path, query=page, accept=accept, timeout_s=timeout_s)
-            for item in answer["items"]:
+            for item in answer["items"] or ():  # an empty list of metadata is null
                 yield item
             token = answer["metadata"].get("continue")
             if not token:
