@@ -4,14 +4,18 @@ import json
 import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from cluster import images
+from cluster.archive import binary_image
+from cluster.provider import Provider
+from cluster.tools import TOOLS, tool
 from demo.kubectl import Kubectl
 from scene import NAMESPACE
 
-NAME = "fake-gcs"
+NAME = "fake-gcs-server"
 PORT = 4443
-IMAGE = "localhost/mldiagnostics/fake-gcs-server:1.56.1"
+IMAGE = f"localhost/mldiagnostics/{NAME}:{TOOLS[NAME].version}"
 ENDPOINT = f"http://{NAME}.{NAMESPACE}.svc:{PORT}"
 """What the operator sees as STORAGE_EMULATOR_HOST."""
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/services/http:{NAME}:{PORT}/proxy/storage/v1"
@@ -24,13 +28,22 @@ class Cloud:
     kubectl: Kubectl
     bucket: str
 
-    def create(self) -> None:
-        """Make the bucket, if it is not there."""
-        buckets = json.loads(self.kubectl("get", "--raw", f"{PROXY}/b?project=e2e")).get("items", [])
-        if self.bucket not in {bucket["name"] for bucket in buckets}:
-            self.kubectl(
-                "create", "--raw", f"{PROXY}/b?project=e2e", "--filename=-", stdin=json.dumps({"name": self.bucket})
-            )
+    @classmethod
+    def start(cls, provider: Provider, kubectl: Kubectl, bucket: str) -> Self:
+        """Run the emulator, wait until it answers, and make the bucket if it is not there."""
+        binary = tool(NAME)
+        archive = binary.with_suffix(".tar")
+        if not archive.exists():
+            binary_image(archive, IMAGE, binary)
+        images.load(archive, provider)
+        kubectl.apply(manifests())
+        rollout = ("rollout", "status", f"deployment/{NAME}", f"--namespace={NAMESPACE}", "--timeout=60s")
+        kubectl(*rollout, timeout_s=70)
+        listed = json.loads(kubectl("get", "--raw", f"{PROXY}/b?project=e2e")).get("items", [])
+        if bucket not in {each["name"] for each in listed}:
+            body = json.dumps({"name": bucket})
+            kubectl("create", "--raw", f"{PROXY}/b?project=e2e", "--filename=-", stdin=body)
+        return cls(kubectl, bucket)
 
     def download(self, prefix: str, into: Path) -> Path:
         """Copy all objects below a prefix to a local folder, which is returned."""

@@ -9,6 +9,7 @@ from demo.installation import EXAMPLE
 from demo.kubectl import Kubectl
 
 NAMESPACE = "e2e-capture"
+RESOURCE = "mldiagnosticsconnections.diagon.gke.io"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 

@@ -101,7 +101,7 @@ def test_a_target_names_its_pods(
     assert captured_pods(done) == [training[rank] for rank in ranks]
 
 
-@pytest.mark.usefixtures("images")
+@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
 def test_a_capture_waits_for_the_pods_of_a_starting_workload(kubectl: Kubectl, kind: str) -> None:
     name = f"solo-{kind.lower()}"

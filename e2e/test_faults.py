@@ -42,13 +42,13 @@ print(time.time(), flush=True)
 def started(resource: dict[str, Any]) -> bool:
     """Whether recording has begun on the targets."""
     status = resource.get("status", {})
-    planned = status.get("plannedStartTime")
-    return status.get("phase") == "Running" and bool(planned) and _time(planned) < datetime.now(UTC)
+    start = status.get("plannedStartTime")
+    return status.get("phase") == "Running" and start is not None and _time(start) < datetime.now(UTC)
 
 
 def planned(resource: dict[str, Any]) -> bool:
     """Whether the capture's intent is written."""
-    return resource.get("status", {}).get("phase") == "Running"
+    return bool(resource.get("status", {}).get("phase") == "Running")
 
 
 def apply_until(kubectl: Kubectl, manifest: dict[str, Any], wanted: Any) -> dict[str, Any]:

@@ -2,3 +2,68 @@
 
 `DEMO=local` chooses local processes, `CLUSTER=` a kind of cluster, `DEMO_OUTPUT=` the folder of the files.
 """
+
+import os
+import sys
+from pathlib import Path
+
+from cluster.paths import REPOSITORY
+from cluster.progress import ClusterError, say
+from cluster.provider import Provider
+from cluster.providers import provider
+from cluster.tools import tool
+from mldiagnostics.errors import MLDiagnosticsError
+from rich.console import Console
+
+from demo import diagnosis, installation, on_cluster, on_processes
+from demo.kubectl import Kubectl
+from demo.profiles import UnreadableError
+
+
+def main() -> int:
+    """Run the demo; the exit status says whether everything was captured and read."""
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    output = Path(os.environ.get("DEMO_OUTPUT", REPOSITORY / "demo-out")).absolute()
+    try:
+        chosen = _cluster()
+        if chosen is None:
+            on_processes.run(console, output)
+        else:
+            _on_cluster(console, chosen, output)
+    except (ClusterError, MLDiagnosticsError, UnreadableError) as error:
+        say(f"\nThe demo failed: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _cluster() -> Provider | None:
+    """The cluster to use; None, with the reason on the screen, for local processes."""
+    if os.environ.get("DEMO") == "local":
+        return None
+    try:
+        return provider()
+    except ClusterError as error:
+        if os.environ.get("CLUSTER"):
+            raise
+        say(f"{error}\nSo the demo captures two local processes, without Kubernetes.\n")
+        return None
+
+
+def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
+    chosen.up()
+    kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
+    helm = installation.Helm(tool("helm"), chosen.kubeconfig)
+    try:
+        values = installation.prepare(chosen)
+        on_cluster.run(console, kubectl, helm, values, output)
+    except ClusterError:
+        for title, answer in diagnosis.collect(kubectl).items():
+            say(f"\n--- {title}\n{answer}")
+        raise
+    say(f"The cluster stays up: export KUBECONFIG={chosen.kubeconfig}. `make clean` takes it down.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

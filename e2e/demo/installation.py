@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster import addons, images
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
-
-from demo.kubectl import Kubectl
+from cluster.provider import Provider
 
 OPERATOR = "mldiagnostics-connection-operator"
 NAMESPACE = "gke-mldiagnostics"
 CHART = REPOSITORY / "charts" / OPERATOR
 EXAMPLE = REPOSITORY / "examples/jax-training"
-OPERATOR_IMAGE = f"localhost/mldiagnostics/{OPERATOR}:0.1.0"
+OPERATOR_IMAGE = f"localhost/mldiagnostics/{OPERATOR}:0.1.0"  # what the chart names without any value
 TRAINING_IMAGE = "localhost/mldiagnostics/jax-training:0.1.0"
 HELM_DEADLINE_S = 240
 
@@ -39,6 +39,19 @@ class Helm:
         return done.stdout
 
 
+def prepare(provider: Provider) -> list[str]:
+    """Install the JobSet controller, build both images and load them; an unchanged one is left as it is.
+
+    Returns the helm arguments with which an operator image built anew under its old name replaces the running one.
+    """
+    addons.install("jobset", provider)
+    training = images.build(EXAMPLE / "Dockerfile", EXAMPLE, TRAINING_IMAGE)
+    images.load(training, provider)
+    operator = images.build(REPOSITORY / "operator/Dockerfile", REPOSITORY, OPERATOR_IMAGE)
+    images.load(operator, provider)
+    return ["--set-string", f"podAnnotations.image-archive={operator.name}"]
+
+
 def install_operator(helm: Helm, values: Sequence[str] = ()) -> None:
     """Install the operator's chart, or bring an installation to these values, and wait until it is ready."""
     helm(
@@ -46,9 +59,3 @@ def install_operator(helm: Helm, values: Sequence[str] = ()) -> None:
         f"--namespace={NAMESPACE}", "--create-namespace", "--reset-values",
         "--wait", f"--timeout={HELM_DEADLINE_S}s", *values,
     )  # fmt: skip
-
-
-def restart_operator(kubectl: Kubectl) -> None:
-    """Replace the operator's pods, so that an image built anew under the same tag is the one that runs."""
-    kubectl("rollout", "restart", f"deployment/{OPERATOR}", f"--namespace={NAMESPACE}")
-    kubectl("rollout", "status", f"deployment/{OPERATOR}", f"--namespace={NAMESPACE}", "--timeout=4m", timeout_s=250)

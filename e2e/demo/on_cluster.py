@@ -1,6 +1,7 @@
 """The demo on Kubernetes: install the operator, train on two hosts, apply a capture, show what came of it."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,14 @@ TERMINAL = "--output=jsonpath={.status.terminalState}"
 PODS = "--selector=jobset.sigs.k8s.io/jobset-name=training"
 
 
-def run(console: Console, kubectl: Kubectl, helm: installation.Helm, output: Path, xprof: Path) -> None:
+def run(console: Console, kubectl: Kubectl, helm: installation.Helm, values: Sequence[str], output: Path) -> None:
     """From a running cluster with images to shown profiles.
 
     Raises:
         ClusterError: a step failed; the message says which, and what the cluster said.
     """
     with step(f"helm install {installation.OPERATOR}", about_s=25):
-        installation.install_operator(helm)
+        installation.install_operator(helm, values)
     with step("Starting the training job: a JobSet with two hosts", about_s=20):
         pods = start_training(kubectl, NAMESPACE)
     name = f"training-{datetime.now(UTC):%H%M%S}"
@@ -44,7 +45,7 @@ def run(console: Console, kubectl: Kubectl, helm: installation.Helm, output: Pat
     with step("Copying the files out of the operator's volume"):
         directory = capturing.fetch(kubectl, capture, output)
     show.reading(console, directory, capture["status"]["sessionId"])
-    show.how_to_open(console, xprof, directory)
+    show.how_to_open(console, directory)
 
 
 def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
@@ -114,7 +115,6 @@ def _host(result: dict[str, Any]) -> show.Host:
         name=result["pod"],
         rank=result.get("rank"),
         node=result.get("node", "-"),
-        stem=result["pod"],
         size=result.get("bytes", 0),
         start_s=datetime.fromisoformat(started).timestamp() if started else None,
         reason=result.get("reason", result.get("state", "-")),

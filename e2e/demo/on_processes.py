@@ -5,7 +5,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cluster.health import free_ports
@@ -22,23 +21,21 @@ DURATION_MS = 2000
 TRAINING_DEADLINE_S = 120
 
 
-def run(console: Console, output: Path, xprof: Path) -> None:
+def run(console: Console, output: Path) -> None:
     """Train on two local processes, capture both at once, show what was captured.
 
     Raises:
         ClusterError: the job does not train, or a process was not captured.
     """
     with tempfile.TemporaryDirectory(prefix="mldiagnostics-demo-") as folder, training(Path(folder)) as addresses:
-        console.print(
-            f"\nmldiagnostics.capture.capture({addresses}, duration_ms={DURATION_MS}, storage={str(output)!r})"
-        )
-        session = f"training-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-        report = capture(addresses, duration_ms=DURATION_MS, storage=str(output), session=session)
+        call = f"capture({addresses}, duration_ms={DURATION_MS}, storage={str(output)!r})"
+        console.print(f"\n>>> {call}\n", soft_wrap=True, highlight=False)
+        report = capture(addresses, duration_ms=DURATION_MS, storage=str(output))
     show.hosts(console, [_host(rank, outcome) for rank, outcome in enumerate(report.outcomes)])
     if failed := [outcome for outcome in report.outcomes if outcome.state is not State.CAPTURED]:
         raise ClusterError("; ".join(f"{outcome.target.address}: {outcome.message}" for outcome in failed))
     show.reading(console, output, report.session)
-    show.how_to_open(console, xprof, output)
+    show.how_to_open(console, output)
 
 
 @contextmanager
@@ -84,8 +81,7 @@ def _host(rank: int, outcome: Outcome) -> show.Host:
     return show.Host(
         name=outcome.target.address,
         rank=rank,
-        node="this machine",
-        stem=outcome.target.stem,
+        node="local",
         size=outcome.bytes or 0,
         start_s=None if outcome.start_ns is None else outcome.start_ns / 1e9,
         reason=outcome.reason,

@@ -5,21 +5,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cluster.paths import REPOSITORY
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from demo import profiles
 
+XPROF = REPOSITORY / ".venv/bin/xprof"
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One target of a capture; `stem` names its file, `start_s` is Unix time, None where nothing was captured."""
+    """One target of a capture; `start_s` is Unix time, None where nothing was captured."""
 
     name: str
     rank: int | None
     node: str
-    stem: str
     size: int
     start_s: float | None
     reason: str
@@ -27,7 +29,7 @@ class Host:
 
 def hosts(console: Console, rows: Sequence[Host]) -> None:
     """One line per host; skew is the time after the host that began first."""
-    table = Table("pod", "rank", "node", "size", "start (UTC)", "skew", "result", box=SIMPLE_HEAD)
+    table = _table("pod", "rank", "node", "size", "start (UTC)", "skew", "result")
     first = min((row.start_s for row in rows if row.start_s is not None), default=0.0)
     for row in rows:
         started, skew = (
@@ -41,7 +43,7 @@ def hosts(console: Console, rows: Sequence[Host]) -> None:
 def reading(console: Console, log_directory: Path, session: str) -> list[profiles.Steps]:
     """What XProf reads out of the files of a session; returns it."""
     found = profiles.read(profiles.traces(log_directory, session))
-    table = Table("host in XProf", "steps", "mean step time", box=SIMPLE_HEAD)
+    table = _table("host in XProf", "steps", "mean step time")
     for steps in found:
         mean = "-" if steps.mean_ms is None else f"{steps.mean_ms:.1f} ms"
         table.add_row(steps.host, str(steps.count), mean)
@@ -49,12 +51,19 @@ def reading(console: Console, log_directory: Path, session: str) -> list[profile
     return found
 
 
-def how_to_open(console: Console, xprof: Path, log_directory: Path) -> None:
+def how_to_open(console: Console, log_directory: Path) -> None:
     """The command that opens the profiles in the viewer."""
     console.print("Open them in XProf, then http://localhost:8791 in a browser:")
-    console.print(f"  {xprof} --logdir {log_directory} --port 8791\n", style="bold", soft_wrap=True)
+    console.print(f"  {XPROF} --logdir {log_directory} --port 8791\n", style="bold", soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
 
 
 def _clock(unix_s: float) -> str:
-    moment = datetime.fromtimestamp(unix_s, UTC)
-    return moment.strftime("%H:%M:%S.%f")
+    """Time of the day to the millisecond."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%H:%M:%S.%f")[:-3]
