@@ -2,10 +2,7 @@
 
 import asyncio
 import hashlib
-import os
-import signal
 import socket
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -37,6 +34,7 @@ from mldiagnostics.errors import (
 )
 from mldiagnostics.store import Stored
 from support import profiler_servers as servers
+from support.profiler_process import profiler_process
 from support.profiler_servers import FakeProfiler, plain_tcp
 
 QUICK = Options(session="s1", duration_ms=50, deadline_s=20)
@@ -298,38 +296,12 @@ async def test_an_error_of_the_server_is_passed_on() -> None:
     assert "CUPTI could not be loaded" in outcome.message
 
 
-VICTIM = """
-import asyncio, sys
-sys.path.insert(0, sys.argv[1])
-from support.profiler_servers import FakeProfiler
-
-async def main():
-    async with FakeProfiler().serving() as server:
-        print(server.port, flush=True)
-        await server.began.wait()
-        print("recording", flush=True)
-        await asyncio.sleep(600)
-
-asyncio.run(main())
-"""
-
-
 async def test_a_process_killed_in_mid_capture_is_a_lost_connection() -> None:
-    tests = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
-    victim = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", VICTIM, tests, stdout=asyncio.subprocess.PIPE, env=os.environ
-    )
-    try:
-        assert victim.stdout
-        port = int(await victim.stdout.readline())
-        outcome_coming = asyncio.create_task(only(at(port), replace(QUICK, duration_ms=60_000)))
-        assert await victim.stdout.readline() == b"recording\n"
-        victim.send_signal(signal.SIGKILL)
-        outcome = await outcome_coming
-    finally:
-        if victim.returncode is None:
-            victim.kill()
-        await victim.wait()
+    with profiler_process() as victim:
+        coming = asyncio.create_task(only(at(victim.port), replace(QUICK, duration_ms=60_000)))
+        await asyncio.to_thread(victim.wait_until_recording)
+        victim.kill()
+        outcome = await coming
     assert outcome.reason is Reason.CONNECTION_LOST
 
 

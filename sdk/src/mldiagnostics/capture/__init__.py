@@ -1,1 +1,57 @@
-"""On-demand profiles of running processes, all hosts at once; knows nothing of Kubernetes."""
+"""On-demand profiles of running processes, all hosts at once; knows nothing of Kubernetes.
+
+    from mldiagnostics.capture import capture
+    report = capture(["10.0.0.7:9999", "10.0.0.8:9999"], duration_ms=1000, storage="gs://bucket/profiles")
+
+Dialling needs the extra `capture`; the values that it speaks in need nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.capture.model import (
+    Control,
+    Delivery,
+    Options,
+    Outcome,
+    Reason,
+    Server,
+    State,
+    Target,
+    Tracers,
+    TraceSink,
+    Verify,
+)
+
+if TYPE_CHECKING:
+    from mldiagnostics.capture.budget import ByteBudget
+    from mldiagnostics.capture.engine import run
+    from mldiagnostics.capture.front import capture
+    from mldiagnostics.capture.report import CaptureReport
+
+__all__ = [
+    "ByteBudget",
+    "CaptureReport",
+    "Control",
+    "Delivery",
+    "Options",
+    "Outcome",
+    "Reason",
+    "Server",
+    "State",
+    "Target",
+    "TraceSink",
+    "Tracers",
+    "Verify",
+    "capture",
+    "run",
+]
+
+_LAZY = {"ByteBudget": "budget", "CaptureReport": "report", "capture": "front", "run": "engine"}
+"""Loaded when first asked for, since most of it needs grpc."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

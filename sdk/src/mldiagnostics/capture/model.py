@@ -106,7 +106,7 @@ class Target:
     host: str
     port: int
     stem: str
-    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     workload_root: str | None = None
     server_ok: bool = False
 

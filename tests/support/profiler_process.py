@@ -1,0 +1,49 @@
+"""The well-behaved profiler server as a process of its own: one that can be killed, or outlive a blocked event loop."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.profiler_servers import FakeProfiler
+
+
+class ProfilerProcess:
+    """A running server; `port` is known, `wait_until_recording` blocks until a capture has begun."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout
+        self._lines = process.stdout
+        self._process = process
+        self.port = int(self._lines.readline())
+
+    def wait_until_recording(self) -> None:
+        assert self._lines.readline() == "recording\n"
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+@contextmanager
+def profiler_process() -> Iterator[ProfilerProcess]:
+    """Start a server and see that it ends."""
+    tests = Path(__file__).parents[1]
+    with subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True, cwd=tests) as process:
+        try:
+            yield ProfilerProcess(process)
+        finally:
+            process.kill()
+
+
+async def _serve() -> None:
+    async with FakeProfiler().serving() as server:
+        print(server.port, flush=True)
+        await server.began.wait()
+        print("recording", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())
