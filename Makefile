@@ -13,6 +13,7 @@ MEMBERS := sdk api operator
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 CLUSTER := cd e2e && $(PY) -m cluster
+RELEASE := cd e2e && $(PY) -m release
 
 .PHONY: help setup demo test e2e check lint types layers generated charts bench fuzz manifests images package lock fmt clean
 
@@ -69,15 +70,20 @@ manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, re
 	@$(PY) -m mldiagnostics_api manifests
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
-	@$(CLUSTER) image --version $(VERSION) --registry $(REGISTRY)
+	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
 
 package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=, REGISTRY=)
-	@echo "make package is wired by the packaging module"; exit 1
+	@$(RELEASE) package --version $(VERSION) --registry $(REGISTRY)
 
 lock: setup ## Resolve the dependencies anew
 	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
 	  --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
 	  -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
+	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
+	  --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api \
+	  -c requirements.lock -o operator/requirements.lock operator/pyproject.toml
+	@echo hatchling | $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	  --python-version 3.11 -o operator/build.lock -
 
 fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)

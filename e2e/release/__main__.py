@@ -1,0 +1,48 @@
+"""Command line: `python -m release manifests|images|package`."""
+
+import argparse
+import sys
+
+from cluster.progress import ClusterError, say
+
+from release import manifests, package
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; the exit status is 1 if it failed, with the reason on standard error."""
+    parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("manifests", help="write kustomize/ from the chart").set_defaults(run=_manifests)
+    for name, run, text in (
+        ("images", _images, "build the images and print their archives"),
+        ("package", _package, "images, chart and YAML into dist/"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("--version", required=True)
+        command.add_argument("--registry", required=True)
+        command.set_defaults(run=run)
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except ClusterError as error:
+        say(f"error: {error}")
+        return 1
+    return 0
+
+
+def _manifests(_: argparse.Namespace) -> None:
+    for path in manifests.stale():
+        say(f"wrote {path}")
+    manifests.write()
+
+
+def _images(options: argparse.Namespace) -> None:
+    print(package.image(options.version, options.registry))
+
+
+def _package(options: argparse.Namespace) -> None:
+    package.package(options.version, options.registry)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
