@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_api.owners import Reference, missing_owners, owner_chain, run_of
+from mldiagnostics_api.pods import PodView
+from support import builders as a
+
+KINDS = st.sampled_from(
+    [("Job", "batch/v1"), ("JobSet", "jobset.x-k8s.io/v1alpha2"), ("CronJob", "batch/v1"), ("Widget", "example.com/v1")]
+)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Reference, dict[Reference, Any]]:
+    """Objects that own each other at random: cycles, wrong uids, missing owners, unknown kinds."""
+    size = draw(st.integers(1, 6))
+    kinds = [draw(KINDS) for _ in range(size)]
+    names = [Reference(api_version, kind, "ml", f"o{n}", f"uid-{n}") for n, (kind, api_version) in enumerate(kinds)]
+    objects: dict[Reference, Any] = {}
+    for reference in names:
+        owner = draw(st.sampled_from([*names, None]))
+        metadata: dict[str, Any] = {"name": reference.name, "uid": draw(st.sampled_from([reference.uid, "stale"]))}
+        if owner:
+            controller = draw(st.booleans())
+            metadata["ownerReferences"] = [
+                a.owned(owner.name, owner.kind, owner.api_version, uid=owner.uid, controller=controller)
+            ]
+        objects[reference] = draw(st.sampled_from([{"metadata": metadata}, {"metadata": metadata}, None]))
+    return names[0], objects
+
+
+@given(graphs())
+def test_a_chain_ends_and_every_owner_in_it_is_the_one_referred_to(
+    graph: tuple[Reference, dict[Reference, Any]],
+) -> None:
+    first, objects = graph
+    chain = owner_chain(first, objects.get)
+    uids = [owner["metadata"]["uid"] for owner in chain]
+    assert len(set(uids)) == len(uids)
+    assert "stale" not in uids
+    assert {owner["kind"] for owner in chain} <= {"Job", "JobSet"}
+    references = [first, *(Reference.to_controller(owner["metadata"], "ml") for owner in chain)]
+    assert uids == [reference.uid for reference in references[: len(uids)] if reference]
+
+
+@given(graphs())
+def test_fetching_what_is_missing_comes_to_an_end_and_gives_the_whole_chain(
+    graph: tuple[Reference, dict[Reference, Any]],
+) -> None:
+    first, objects = graph
+    known: dict[Reference, Any] = {}
+    while missing := missing_owners([first], known):
+        assert missing.isdisjoint(known)
+        known |= {reference: objects.get(reference) for reference in missing}
+    assert owner_chain(first, known.get) == owner_chain(first, objects.get)
+
+
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [
+        (a.jobset(), "JobSet"),
+        (a.job(), "Job"),
+        (a.leader_worker_set(), "LeaderWorkerSet"),
+        (a.ray_cluster(), "RayCluster"),
+        (a.ray_cluster().owned_by("RayJob", "ray", "ray.io/v1"), "RayJob"),
+        (a.deployment(), "Deployment"),
+        (a.stateful_set(), "StatefulSet"),
+        (a.training_job(), "PyTorchJob"),
+        (a.jobset().owned_by("TrainJob", "trainer", "trainer.kubeflow.org/v1alpha1"), "TrainJob"),
+        (a.job().owned_by("Widget", "w", "example.com/v1"), "Job"),
+    ],
+)
+def test_the_topmost_known_owner_is_the_run(world: a.World, kind: str) -> None:
+    for view in world.views():
+        run = run_of(owner_chain(view.controller, world.owners().get))
+        assert run is not None
+        assert run.kind == kind
+        assert run.group is None
+
+
+def test_a_cronjob_groups_its_jobs_and_is_never_asked_for() -> None:
+    world = a.job("nightly-123").owned_by("CronJob", "nightly", "batch/v1")
+    view = PodView.of(world.pods[0])
+    job = next(part for part in world.parts if part["kind"] == "Job")
+    reference = view.controller
+    assert reference is not None
+    known = {reference: job}
+    assert not missing_owners([reference], known)
+    run = run_of(owner_chain(reference, known.get))
+    assert run is not None
+    assert (run.kind, run.name, run.group) == ("Job", "nightly-123", "nightly")
+
+
+def test_a_pod_without_controller_belongs_to_nothing() -> None:
+    loose = a.pod()
+    loose["metadata"]["ownerReferences"] = [a.owned("trainer", "Job", "batch/v1", controller=False)]
+    assert PodView.of(loose).controller is None
+    assert run_of(owner_chain(None, {}.get)) is None
+
+
+def test_a_recreated_owner_of_the_same_name_does_not_count() -> None:
+    world = a.job()
+    assert world.workload is not None
+    recreated = a.thing("trainer", kind="Job", api_version="batch/v1", uid="another")
+    view = PodView.of(world.pods[0])
+    assert owner_chain(view.controller, lambda _: recreated) == ()
+    assert len(owner_chain(view.controller, lambda _: world.workload)) == 1

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from mldiagnostics_api.pods import Container, PodView
+from support import builders as a
+
+
+def test_a_pod_is_read_once() -> None:
+    raw = a.jobset().pods[1]
+    view = PodView.of(raw)
+    assert (view.name, view.namespace, view.uid) == (
+        raw["metadata"]["name"],
+        "ml",
+        raw["metadata"]["uid"],
+    )
+    assert (view.ip, view.node, view.phase) == ("10.0.1.2", "node-1", "Running")
+    assert view.completion_index == "1"
+    assert view.controller is not None
+    assert view.controller.kind == "Job"
+    assert view.live
+
+
+def test_a_pod_that_has_just_been_created_has_almost_nothing() -> None:
+    bare = {"metadata": {"name": "p", "namespace": "ml", "uid": "u"}}
+    view = PodView.of(bare)
+    assert (view.phase, view.ip, view.node, view.containers) == ("Pending", "", "", ())
+    assert view.live
+
+
+def test_only_ports_named_for_it_are_profiler_ports_and_sidecars_count() -> None:
+    raw = a.pod(ports={"http": 80, "mldiag-prof": 9999, "mldiag-prof-1": 10000})
+    raw["spec"]["initContainers"] = [
+        {"name": "setup", "ports": [{"name": "mldiag-prof", "containerPort": 1}]},
+        {"name": "side", "restartPolicy": "Always", "ports": [{"name": "mldiag-prof", "containerPort": 10001}]},
+    ]
+    raw["status"]["initContainerStatuses"] = [{"name": "side", "state": {"running": {}}}]
+    assert PodView.of(raw).containers == (
+        Container("train", (9999, 10000), running=True),
+        Container("side", (10001,), running=True),
+    )
+
+
+def test_an_older_cluster_keeps_the_completion_index_in_an_annotation() -> None:
+    raw = a.pod(annotations={"batch.kubernetes.io/job-completion-index": "3"})
+    assert PodView.of(raw).completion_index == "3"
+
+
+def test_ended_and_ending_pods_are_not_live() -> None:
+    assert not PodView.of(a.pod(phase="Succeeded")).live
+    assert not PodView.of(a.pod(phase="Failed")).live
+    assert not PodView.of(a.pod(terminating=True)).live
+    assert PodView.of(a.pod(phase="Pending")).live

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from mldiagnostics_api.location import Location
+from mldiagnostics_api.policy import Policy
+
+DOCUMENT = {
+    "defaultStorage": "gs://profiles/runs",
+    "allowedStorage": {"*": ["gs://profiles/shared"], "ml": ["gs://profiles/ml", "/tmp/profiles"], "open": ["gs://"]},
+    "allowedPorts": "9012,9999-10014",
+    "crossNamespaces": ["shared"],
+    "hostNetwork": True,
+    "maxDurationSeconds": 10,
+    "capturesPerNamespace": 2,
+    "capturesTotal": 5,
+    "maxTraceBytes": 1024,
+    "ttlSecondsAfterFinished": None,
+}
+
+
+def test_a_whole_document_is_read() -> None:
+    policy = Policy.parse(json.dumps(DOCUMENT))
+    assert str(policy.default_storage) == "gs://profiles/runs"
+    assert 9012 in policy.allowed_ports
+    assert 9998 not in policy.allowed_ports
+    assert policy.host_network
+    assert policy.max_duration_ms == 10_000
+    assert (policy.captures_per_namespace, policy.captures_total, policy.max_trace_bytes) == (2, 5, 1024)
+    assert policy.ttl_s is None
+
+
+def test_an_empty_document_is_the_installation_without_values() -> None:
+    assert Policy.parse("{}") == Policy()
+
+
+@pytest.mark.parametrize("ports", ["9999,9012", ["9999", 9012], ["9012", "9999-9999"]])
+def test_ports_may_be_written_as_text_or_list(ports: object) -> None:
+    assert Policy.parse(json.dumps({"allowedPorts": ports})).allowed_ports.spans == ((9012, 9012), (9999, 9999))
+
+
+def test_every_fault_of_a_document_is_named() -> None:
+    faulty = {
+        "defaultStorage": "s3://x",
+        "allowedStorage": ["gs://"],
+        "allowedPorts": "70000",
+        "maxDurationSeconds": 0,
+        "capturesTotal": True,
+        "hostNetwork": "yes",
+        "crossNamespaces": "ml",
+        "surprise": 1,
+    }
+    with pytest.raises(ValueError, match="the policy is wrong") as caught:
+        Policy.parse(json.dumps(faulty))
+    assert all(key in str(caught.value) for key in faulty)
+
+
+@pytest.mark.parametrize("document", ["", "[]", "{", "null"])
+def test_what_is_no_document_is_refused(document: str) -> None:
+    with pytest.raises(ValueError, match="is no JSON"):
+        Policy.parse(document)
+
+
+@pytest.mark.parametrize(
+    ("location", "namespace", "allowed"),
+    [
+        ("gs://profiles/shared/x", "any", True),
+        ("gs://profiles/shared", "ml", True),
+        ("gs://profiles/ml/x", "ml", True),
+        ("gs://profiles/ml/x", "other", False),
+        ("gs://profiles/mlops", "ml", False),
+        ("/tmp/profiles/a", "ml", True),
+        ("/tmp", "ml", False),
+        ("/tmp/profiles", "other", False),
+        ("gs://elsewhere/x", "open", True),
+        ("volume:///x", "open", False),
+    ],
+)
+def test_storage_is_allowed_by_namespace(location: str, namespace: str, allowed: bool) -> None:
+    policy = Policy.parse(json.dumps(DOCUMENT))
+    assert policy.may_store(Location.parse(location), namespace) is allowed
+
+
+def test_other_namespaces_are_closed_unless_listed() -> None:
+    assert Policy().may_capture(object_namespace="ml", pod_namespace="ml")
+    assert not Policy().may_capture(object_namespace="ml", pod_namespace="other")
+    listed = Policy.parse(json.dumps(DOCUMENT))
+    assert listed.may_capture(object_namespace="ml", pod_namespace="shared")
+    assert not listed.may_capture(object_namespace="shared", pod_namespace="ml")
+    assert Policy(cross_namespaces=frozenset({"*"})).may_capture(object_namespace="a", pod_namespace="b")

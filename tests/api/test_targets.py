@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_api.names import Skip
+from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.ranges import Ranges
+from mldiagnostics_api.targets import Candidate, Narrowing, candidates
+from support import builders as a
+
+PORTS = "diagon.gke.io/profiler-ports"
+
+
+def look(
+    pods: list[a.Object], *, policy: Policy | None = None, port: int | None = None, **narrowing: Any
+) -> tuple[Candidate, ...]:
+    return look_at([PodView.of(pod) for pod in pods], policy=policy, port=port, **narrowing)
+
+
+def look_at(
+    pods: list[PodView], *, policy: Policy | None = None, port: int | None = None, **narrowing: Any
+) -> tuple[Candidate, ...]:
+    return candidates(
+        pods,
+        workload=lambda _: "",
+        policy=policy or Policy(),
+        narrowing=Narrowing(**narrowing),
+        port=port,
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (a.pod(phase="Pending", ip=""), Skip.NOT_READY),
+        (a.pod(phase="Unknown"), Skip.NOT_READY),
+        (a.pod(ip=""), Skip.NO_IP),
+        (a.pod(phase="Succeeded"), Skip.FINISHED),
+        (a.pod(phase="Failed"), Skip.FINISHED),
+        (a.pod(terminating=True), Skip.TERMINATING),
+        (a.pod(host_network=True), Skip.HOST_NETWORK_NOT_ALLOWED),
+        (a.pod(ip="127.0.0.1"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="169.254.169.254"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="::1"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="::ffff:127.0.0.1"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="fe80::1"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="0.0.0.0"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="224.0.0.1"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="metadata.google.internal"), Skip.ADDRESS_NOT_ALLOWED),
+        (a.pod(annotations={PORTS: "22"}), Skip.PORT_NOT_ALLOWED),
+        (a.pod(ports={"mldiag-prof": 8080}), Skip.PORT_NOT_ALLOWED),
+        (a.pod(annotations={PORTS: "https"}), Skip.PORT_INVALID),
+        (a.pod(annotations={PORTS: "9999,09999"}), Skip.PORT_INVALID),
+        (a.pod(annotations={PORTS: ""}), Skip.PORT_INVALID),
+        (a.pod(annotations={PORTS: "9999,99999"}), Skip.PORT_INVALID),
+        (a.pod(ports={"mldiag-prof": 9999}, running=False), Skip.NOT_READY),
+    ],
+)
+def test_each_reason_not_to_dial_is_its_own(pod: a.Object, reason: Skip) -> None:
+    [candidate] = look([pod])
+    assert candidate.skip is reason
+    assert candidate.message
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a.pod(),
+        a.pod(ip="fd00::7"),
+        a.pod(running=False),  # some other container runs, and nothing says which one holds the profiler
+        a.pod(annotations={PORTS: " 9999 , 10000 "}),
+    ],
+)
+def test_running_pods_are_dialled(pod: a.Object) -> None:
+    assert all(candidate.skip is None for candidate in look([pod]))
+
+
+def test_hostnetwork_is_dialled_where_it_is_allowed() -> None:
+    [candidate] = look([a.pod(host_network=True)], policy=Policy(host_network=True))
+    assert candidate.skip is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "port", "found"),
+    [
+        (a.pod(), None, [9999]),
+        (a.pod(), 10001, [10001]),
+        (a.pod(ports={"mldiag-prof": 9012}), 10001, [9012]),
+        (a.pod(ports={"mldiag-prof-0": 9999, "http": 80, "mldiag-prof-1": 10000}), None, [9999, 10000]),
+        (a.pod(annotations={PORTS: "10000,9999"}, ports={"mldiag-prof": 9012}), 10001, [10000, 9999]),
+    ],
+)
+def test_ports_are_those_that_the_pod_publishes_else_the_specs(
+    pod: a.Object, port: int | None, found: list[int]
+) -> None:
+    assert [candidate.port for candidate in look([pod], port=port)] == found
+
+
+def test_ranks_count_through_the_ranks_of_every_pod_also_of_those_not_ready() -> None:
+    pods = a.job(pods=3, annotations={PORTS: "9999,10000"}).pods
+    pods[1]["status"]["phase"] = "Pending"
+    seen = look(pods)
+    assert [(c.rank, c.local_rank) for c in seen] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1)]
+    assert [c.skip for c in seen[2:4]] == [Skip.NOT_READY, Skip.NOT_READY]
+
+
+def test_a_container_narrows_ports_and_readiness() -> None:
+    pod = a.pod(ports={"mldiag-prof": 9999})
+    pod["spec"]["containers"].append({"name": "side", "ports": [{"name": "mldiag-prof", "containerPort": 10000}]})
+    pod["status"]["containerStatuses"].append({"name": "side", "state": {"waiting": {}}})
+    assert [(c.port, c.skip) for c in look([pod])] == [(9999, None), (10000, Skip.NOT_READY)]
+    assert [(c.port, c.skip) for c in look([pod], container="train")] == [(9999, None)]
+    assert [(c.port, c.skip) for c in look([pod], container="side")] == [(10000, Skip.NOT_READY)]
+    assert [c.skip for c in look([pod], container="nobody")] == [Skip.CONTAINER_NOT_FOUND]
+
+
+def test_limit_takes_ready_targets_first_and_then_the_lowest_ranks() -> None:
+    pods = a.job(pods=4).pods
+    pods[0]["status"]["phase"] = "Pending"
+    assert [c.rank for c in look(pods, limit=2)] == [1, 2]
+    assert [c.rank for c in look(pods, limit=4)] == [0, 1, 2, 3]
+
+
+def test_the_replicated_job_narrows() -> None:
+    pods = a.jobset(jobs={"driver": (1, 1), "workers": (2, 2)}).pods
+    assert [c.rank for c in look(pods, replicated_job="workers")] == [1, 2, 3, 4]
+    assert [c.rank for c in look(pods, replicated_job="workers", slices=Ranges.parse("1"))] == [3, 4]
+
+
+WORLD = a.jobset(jobs={"driver": (1, 1), "workers": (3, 4)}).views()
+narrowings = st.fixed_dictionaries(
+    {},
+    optional={
+        "ranks": st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)).map(sorted), min_size=1).map(
+            lambda spans: Ranges.of((low, high) for low, high in spans)
+        ),
+        "slices": st.sampled_from([Ranges.parse("0"), Ranges.parse("1-2"), Ranges.parse("0,2")]),
+        "nodes": st.frozensets(st.integers(0, 12).map(lambda n: f"node-{n}"), min_size=1),
+        "replicated_job": st.sampled_from(["driver", "workers", "other"]),
+    },
+)
+phases = st.lists(st.sampled_from(["Running", "Pending", "Failed"]), min_size=13, max_size=13)
+
+
+def world_with(states: list[str]) -> list[PodView]:
+    return [replace(pod, phase=state) for pod, state in zip(WORLD, states, strict=True)]
+
+
+@given(st.permutations(range(13)), phases, narrowings)
+def test_the_order_of_the_input_does_not_matter(
+    permutation: list[int], states: list[str], narrowing: dict[str, Any]
+) -> None:
+    pods = world_with(states)
+    assert look_at([pods[index] for index in permutation], **narrowing) == look_at(pods, **narrowing)
+
+
+@given(phases, narrowings, narrowings)
+def test_narrowing_twice_is_the_intersection(states: list[str], one: dict[str, Any], other: dict[str, Any]) -> None:
+    pods = world_with(states)
+    both = {c.rank for c in look_at(pods, **one)} & {c.rank for c in look_at(pods, **other)}
+    combined = [c for c in look_at(pods) if Narrowing(**one).means(c) and Narrowing(**other).means(c)]
+    assert {c.rank for c in combined} == both
+
+
+@given(phases, narrowings, st.integers(1, 15))
+def test_narrowing_only_leaves_out_and_never_renumbers(
+    states: list[str], narrowing: dict[str, Any], limit: int
+) -> None:
+    pods = world_with(states)
+    everything = look_at(pods)
+    assert [c.rank for c in everything] == list(range(13))
+    narrowed = look_at(pods, **narrowing)
+    assert all(candidate in everything for candidate in narrowed)
+    limited = look_at(pods, limit=limit, **narrowing)
+    assert all(candidate in narrowed for candidate in limited)
+    assert len(limited) == min(limit, len(narrowed))
+    ready = sum(c.skip is None for c in narrowed)
+    assert sum(c.skip is None for c in limited) == min(limit, ready)
+
+
+@given(phases)
+def test_ranks_count_within_each_workload(states: list[str]) -> None:
+    views = world_with(states)
+    twice = [*views, *(replace(view, uid=f"{view.uid}-b", name=f"b-{view.name}") for view in views)]
+    seen = candidates(
+        twice,
+        workload=lambda pod: pod.uid[36:],
+        policy=Policy(),
+        narrowing=Narrowing(),
+        port=None,
+    )
+    assert [c.rank for c in seen] == [*range(13), *range(13)]
