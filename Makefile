@@ -68,6 +68,7 @@ fuzz: setup ## The properties, with many more examples
 
 manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
+	@$(RELEASE) manifests
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
