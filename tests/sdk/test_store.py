@@ -83,7 +83,7 @@ DELETES = st.tuples(st.just("delete"), KEYS, st.just(b""), st.just(value=False))
 
 
 @given(operations=st.lists(PUTS | DELETES, max_size=8))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_store_is_a_dictionary_that_refuses_other_content(
     url: str, operations: list[tuple[str, str, bytes, bool]]
 ) -> None:
@@ -225,7 +225,7 @@ def test_data_that_fails_half_way_leaves_nothing_and_its_error_is_the_callers(st
 
 
 def test_pieces_are_never_joined(store: Store) -> None:
-    count = 96
+    count = 40
     store.put("warm-up", b"x" * MIB)  # imports and connections
     tracemalloc.start()
     try:
@@ -234,7 +234,7 @@ def test_pieces_are_never_joined(store: Store) -> None:
     finally:
         tracemalloc.stop()
     assert stored.bytes == count * MIB
-    assert peak < count * MIB / 3
+    assert peak < count * MIB / 2
 
 
 def test_reading_in_parts_gives_the_whole(store: Store) -> None:
