@@ -14,6 +14,7 @@ PACKAGES = {
     "api": ROOT / "api/src/mldiagnostics_api",
     "operator": ROOT / "operator/src/mldiagnostics_operator",
 }
+OF_A_WHOLE_PACKAGE = {"public_surface", "peers"}
 TESTS = [path for member in PACKAGES for path in sorted((ROOT / "tests" / member).rglob("test_*.py"))]
 
 
@@ -35,10 +36,8 @@ def test_the_layers_and_the_purity_of_decisions_hold() -> None:
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda path: str(path.relative_to(ROOT / "tests")))
 def test_every_test_file_stands_where_its_source_does(test: Path) -> None:
-    member, *folders, name = test.relative_to(ROOT / "tests").parts
+    member, *folders, file = test.relative_to(ROOT / "tests").parts
     source = PACKAGES[member].joinpath(*folders)
     modules = {path.stem.strip("_") for path in source.iterdir() if path.suffix == ".py" or path.is_dir()}
-    subject = name.removeprefix("test_").removesuffix(".py")
-    if not folders:
-        modules.add("public_surface")  # of the package itself
-    assert any(subject == module or subject.startswith(f"{module}_") for module in modules)
+    subject = file.removeprefix("test_").removesuffix(".py")
+    assert any(subject == name or subject.startswith(f"{name}_") for name in modules | OF_A_WHOLE_PACKAGE)
