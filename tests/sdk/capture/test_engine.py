@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import grpc
 import pytest
+from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.messages import HARMLESS_ROOT
 from mldiagnostics.capture.model import (
@@ -427,6 +428,28 @@ async def test_a_store_that_hangs_is_slow_and_not_the_hosts() -> None:
     async with FakeProfiler().serving() as server:
         outcome = await only(at(server.port), replace(QUICK, deadline_s=1), hang)
     assert outcome.reason is Reason.STORE_SLOW
+
+
+async def test_a_slow_store_holds_back_the_reading_and_not_the_memory() -> None:
+    size, budget_bytes, held, most = 1_000_000, 8_000_000, 0, 0
+
+    async def slow(target: Target, trace: memoryview) -> Stored:
+        nonlocal held, most
+        held += len(trace)
+        most = max(most, held)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        held -= len(trace)
+        return Stored(target.stem, len(trace), "", "")
+
+    server = FakeProfiler()
+    server.reply = servers.replying(servers.answer(servers.trace(padding=size)))
+    async with server.serving():
+        targets = [at(server.port, f"host-{number}") for number in range(40)]
+        async with aclosing(run(targets, QUICK, sink=slow, budget=ByteBudget(budget_bytes))) as outcomes:
+            states = [outcome.state async for outcome in outcomes]
+    assert states == [State.CAPTURED] * 40
+    assert size <= most <= budget_bytes
 
 
 async def test_a_fault_of_a_given_callable_is_that_targets_alone(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,57 @@
+"""Python environments for peers that cannot live beside each other: made on demand, kept outside the repository.
+
+python tests/support/environments.py [NAME…]    make them now and print their interpreters
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REQUIREMENTS = {
+    "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2"),
+    "tensorflow": ("tensorflow-cpu==2.21.0",),
+}
+_PYTHON = "3.11"
+_REPOSITORY = Path(__file__).parents[2]
+
+
+class Unavailable(Exception):
+    """An environment could not be made; the message has the installer's words."""
+
+
+def interpreter(name: str) -> Path:
+    """Return the Python of an environment, making it first where needed (minutes). Raises `Unavailable`."""
+    folder = _cache() / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    python, complete = folder / "bin/python", folder / "complete"
+    wanted = "\n".join((_PYTHON, *REQUIREMENTS[name]))
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.is_file() or complete.read_text() != wanted:
+            shutil.rmtree(folder, ignore_errors=True)
+            _uv("venv", "--python", _PYTHON, str(folder))
+            _uv("pip", "install", "--python", str(python), *REQUIREMENTS[name])
+            complete.write_text(wanted)
+    return python
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("MLDIAG_CACHE", Path.home() / ".cache/mldiagnostics")) / "envs"
+
+
+def _uv(*arguments: str) -> None:
+    own = _REPOSITORY / ".tools/uv/bin/uv"
+    uv = str(own) if own.exists() else shutil.which("uv")
+    if uv is None:
+        raise Unavailable("uv is not installed: run make setup")
+    done = subprocess.run([uv, "--quiet", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"uv {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:] or REQUIREMENTS:
+        print(interpreter(each))

@@ -1,0 +1,63 @@
+"""Real training processes to profile, of several makes, each with a progress that can be watched."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_START_DEADLINE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Training:
+    """A process that trains and listens for profilers on `port`."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    progress: Path
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def steps(self) -> int:
+        return int(self.progress.read_text() or 0) if self.progress.exists() else 0
+
+    def wait_for_step(self, number: int, *, deadline_s: float = 30) -> None:
+        """Return when the loop has come that far; a frozen one fails."""
+        until = time.monotonic() + deadline_s
+        while self.steps() < number:
+            assert self.process.poll() is None, f"the training process ended with {self.process.returncode}"
+            assert time.monotonic() < until, f"the training stands at step {self.steps()}, wanted {number}"
+            time.sleep(0.05)
+
+
+@contextmanager
+def training(python: Path, program: str, folder: Path, *flags: str) -> Iterator[Training]:
+    """Start a training program of this folder and wait for its first step."""
+    port = _free_port()
+    progress = folder / f"progress-{port}"
+    log = folder / f"log-{port}"
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [python, _HERE / program, str(port), str(progress), *flags], env=environment, stdout=output, stderr=output
+        )
+    try:
+        started = Training(process, port, progress)
+        started.wait_for_step(1, deadline_s=_START_DEADLINE_S)
+        yield started
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
