@@ -36,7 +36,7 @@ def test_ranges_survive_being_written_and_the_schema_accepts_them(pairs: list[tu
 @given(st.text("0123456789,- x"))
 def test_what_the_schema_refuses_is_refused(text: str) -> None:
     if not re.search(RANGES_PATTERN, text.replace(" ", "")):
-        with pytest.raises(ValueError, match="neither a number nor a range"):
+        with pytest.raises(ValueError, match=r"neither a number nor a range|runs backwards"):
             Ranges.parse(text)
 
 

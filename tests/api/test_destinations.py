@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from mldiagnostics_api.destinations import common_directory, homes
+from mldiagnostics_api.location import Location
+from mldiagnostics_api.owners import Run, owner_chain, run_of
+from mldiagnostics_api.pods import PodView
+from support import builders as a
+
+ROOT = Location.parse("gs://profiles/root")
+ON = {"managed-mldiagnostics-gke": "true"}
+CHECK_ID = "38ecfc8a2d254da9e690e33b81bac0358bdcbeddf2e1a373240c1650f1ba3b0c"
+
+
+def with_runs(*worlds: a.World) -> list[tuple[PodView, Run | None]]:
+    return [(pod, run_of(owner_chain(pod.controller, world.owners().get))) for world in worlds for pod in world.views()]
+
+
+def directories(pods: list[tuple[PodView, Run | None]], *, explicit: bool = False, **labels: str) -> list[str]:
+    found = homes(pods, root=ROOT, explicit=explicit, cluster="p/train-cluster", namespace_labels=labels)
+    return [str(found[pod.uid].directory) for pod, _ in pods]
+
+
+def test_a_run_has_the_directory_of_its_id() -> None:
+    assert set(directories(with_runs(a.jobset(labels=ON)))) == {f"gs://profiles/root/{CHECK_ID}"}
+
+
+def test_a_namespace_label_makes_a_run_too() -> None:
+    pods = with_runs(a.jobset())
+    found = homes(pods, root=ROOT, explicit=False, cluster="train-cluster", namespace_labels=ON)
+    assert {home.run_id for home in found.values()} == {CHECK_ID}
+
+
+def test_a_workload_that_is_no_run_has_the_directory_of_its_name() -> None:
+    assert set(directories(with_runs(a.jobset(), a.deployment()))) == {
+        "gs://profiles/root/ml/trainer",
+        "gs://profiles/root/ml/web",
+    }
+
+
+def test_loose_pods_share_the_directory_of_the_first() -> None:
+    pods: list[tuple[PodView, Run | None]] = [(PodView.of(a.pod(name)), None) for name in ("b", "a")]
+    assert directories(pods) == ["gs://profiles/root/ml/b"] * 2
+
+
+def test_an_explicit_location_is_the_directory_itself() -> None:
+    pods = with_runs(a.jobset(labels=ON), a.deployment())
+    assert set(directories(pods, explicit=True)) == {str(ROOT)}
+    found = homes(pods, root=ROOT, explicit=True, cluster="train-cluster", namespace_labels={})
+    assert {home.run_id for home in found.values()} == {CHECK_ID, None}
+
+
+@pytest.mark.parametrize(
+    ("paths", "common"),
+    [
+        ([], "gs://profiles/root"),
+        (["gs://profiles/root/a"], "gs://profiles/root/a"),
+        (["gs://profiles/root/a", "gs://profiles/root/ab"], "gs://profiles/root"),
+        (["gs://profiles/root/ml/a", "gs://profiles/root/ml/b"], "gs://profiles/root/ml"),
+    ],
+)
+def test_what_directories_have_in_common(paths: list[str], common: str) -> None:
+    assert str(common_directory(map(Location.parse, paths), root=ROOT)) == common

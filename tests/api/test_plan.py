@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.capture.model import Delivery, Tracers
+from mldiagnostics_api.names import Refusal, Skip
+from mldiagnostics_api.plan import CapturePlan, Found, make_plan, needed_of
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.request import Refused
+from support import builders as a
+
+NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
+TRAINER = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
+
+
+def found_in(world: a.World, **changes: Any) -> Found:
+    return replace(Found(pods=world.views(), workload=world.workload, owners=world.owners()), **changes)
+
+
+def decide(found: Found, *, attempt: int = 1, **trigger: Any) -> CapturePlan | Refused:
+    return make_plan(
+        a.parsed(a.connection(**trigger)), found, policy=Policy(), cluster="train-cluster", now=NOW, attempt=attempt
+    )
+
+
+def planned(found: Found, **trigger: Any) -> CapturePlan:
+    plan = decide(found, **trigger)
+    assert isinstance(plan, CapturePlan), plan
+    return plan
+
+
+def refused(found: Found, **trigger: Any) -> Refused:
+    answer = decide(found, **trigger)
+    assert isinstance(answer, Refused), answer
+    return answer
+
+
+def test_a_whole_jobset() -> None:
+    world = a.jobset(jobs={"driver": (1, 1), "workers": (2, 2)}, labels={"managed-mldiagnostics-gke": "true"})
+    plan = planned(found_in(world), target=TRAINER)
+    names = [pod["metadata"]["name"] for pod in world.pods]
+    assert [target.pod for target in plan.targets] == names
+    assert [target.rank for target in plan.targets] == [0, 1, 2, 3, 4]
+    assert [target.slice for target in plan.targets] == [0, 0, 0, 1, 1]
+    assert [target.stem for target in plan.targets] == names
+    assert {target.port for target in plan.targets} == {9999}
+    assert plan.skipped == ()
+    assert plan.needed == plan.total == 5
+    [directory] = plan.directories
+    assert directory == plan.output
+    assert str(directory).startswith("volume:///")
+    assert plan.targets[0].run_id == directory.segments[-1]
+    assert plan.delivery is Delivery.OPERATOR
+    assert plan.tracers == Tracers(host=2, device=1, python=0)
+
+
+def test_times_follow_from_lead_and_duration() -> None:
+    plan = planned(found_in(a.jobset()), target=TRAINER, durationSeconds=3)
+    assert plan.lead_ms == 2000
+    assert plan.planned_start == NOW + timedelta(seconds=2)
+    assert plan.deadline == NOW + timedelta(seconds=2 + 2 * 3 + 60)
+    assert plan.start_ns == 1795230247678901000
+    single = planned(found_in(a.job(pods=1)), target={"workloadRef": {"kind": "Job", "name": "trainer"}})
+    assert (single.lead_ms, single.start_ns, single.planned_start) == (0, None, NOW)
+
+
+def test_what_is_asked_for_replaces_the_defaults() -> None:
+    plan = planned(
+        found_in(a.jobset()),
+        target=TRAINER,
+        startLeadMilliseconds=500,
+        deadlineSeconds=9,
+        tracers={"python": 1},
+        sessionId="before fix",
+        allowOldServer=True,
+        dryRun=True,
+        minimumCaptured="50%",
+    )
+    assert plan.deadline == NOW + timedelta(seconds=9)
+    assert plan.lead_ms == 500
+    assert plan.tracers == Tracers(host=2, device=1, python=1)
+    assert plan.session.startswith("before-fix")
+    assert plan.allow_old_server
+    assert plan.dry_run
+    assert plan.needed == 1
+
+
+def test_a_later_attempt_has_a_session_of_its_own() -> None:
+    found = found_in(a.jobset())
+    first, second = decide(found, target=TRAINER), decide(found, target=TRAINER, attempt=2)
+    assert isinstance(first, CapturePlan)
+    assert isinstance(second, CapturePlan)
+    assert second.session == f"{first.session}-2"
+    assert second.attempt == 2
+
+
+def test_pods_that_only_have_the_labels_are_not_the_workloads() -> None:
+    world = a.deployment()
+    impostor = a.pod("impostor", labels={"app": "web"})
+    other = a.deployment("web2").pods[0]
+    other["metadata"]["labels"] = {"app": "web"}
+    world.pods += [impostor, other]
+    plan = planned(found_in(world), target={"workloadRef": {"kind": "Deployment", "name": "web"}})
+    assert {target.pod for target in plan.targets} == {pod["metadata"]["name"] for pod in world.pods[:2]}
+
+
+def test_a_recreated_workload_of_the_same_name_has_none_of_the_old_pods() -> None:
+    world = a.job()
+    recreated = a.thing("trainer", kind="Job", api_version="batch/v1", uid="another")
+    answer = refused(found_in(world, workload=recreated), target={"workloadRef": {"kind": "Job", "name": "trainer"}})
+    assert (answer.reason, answer.transient) == (Refusal.NO_POD_MATCHES, True)
+
+
+def test_pod_names_that_do_not_exist_are_skipped_with_what_was_meant() -> None:
+    found = Found(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0", "trainer-1", "web-7"])
+    plan = planned(found, podName="trainer-0,trainr-1", minimumCaptured=1)
+    assert [target.pod for target in plan.targets] == ["trainer-0"]
+    [skipped] = plan.skipped
+    assert (skipped.pod, skipped.reason) == ("trainr-1", Skip.NOT_FOUND)
+    assert "did you mean trainer-1" in skipped.message
+    assert plan.total == 2
+    assert plan.needed == 1
+    assert plan.may_grow
+
+
+@pytest.mark.parametrize(
+    ("found", "trigger", "reason", "says"),
+    [
+        (Found(nearby=["trainer-0", "x"]), {"podName": "trainer-o"}, Refusal.PODS_NOT_FOUND, "did you mean trainer-0?"),
+        (Found(), {"podName": "a,b"}, Refusal.PODS_NOT_FOUND, "pods a, b in namespace ml; none exist there"),
+        (Found(nearby=["zeta"]), {"podName": "a"}, Refusal.PODS_NOT_FOUND, "there are zeta"),
+        (Found(nearby=["trainer2"]), {"target": TRAINER}, Refusal.WORKLOAD_NOT_FOUND, "did you mean trainer2"),
+        (Found(workload=a.jobset().workload), {"target": TRAINER}, Refusal.NO_POD_MATCHES, "has no pods"),
+        (
+            Found(nearby=["a", "b"]),
+            {"target": {"selector": {"matchLabels": {"app": "x"}}}},
+            Refusal.NO_POD_MATCHES,
+            "app=x in namespace ml; 2 other pods exist there",
+        ),
+        (
+            found_in(a.jobset()),
+            {"target": TRAINER | {"ranks": "7"}},
+            Refusal.NO_POD_MATCHES,
+            "2 pods exist, none in the chosen ranks",
+        ),
+    ],
+)
+def test_what_is_not_found_says_what_was_sought_and_what_is_there(
+    found: Found, trigger: dict[str, Any], reason: Refusal, says: str
+) -> None:
+    answer = refused(found, **trigger)
+    assert answer.reason is reason
+    assert answer.transient
+    assert says in answer.message
+
+
+def test_a_deadline_that_cannot_be_met_is_refused() -> None:
+    answer = refused(found_in(a.jobset()), target=TRAINER, durationSeconds=5, deadlineSeconds=7)
+    assert (answer.reason, answer.transient) == (Refusal.DEADLINE_TOO_SHORT, False)
+
+
+def test_several_runs_have_one_session_and_a_directory_each() -> None:
+    one, other = a.jobset("one"), a.jobset("other")
+    found = Found(pods=[*one.views(), *other.views()], owners={**one.owners(), **other.owners()})
+    plan = planned(found, podName=",".join(pod.name for pod in found.pods))
+    assert [str(directory) for directory in plan.directories] == ["volume:///ml/one", "volume:///ml/other"]
+    assert str(plan.output) == "volume:///ml"
+    assert [target.rank for target in plan.targets] == [0, 1, 0, 1]
+
+
+def test_a_capture_of_no_ready_pod_is_still_a_plan_that_reports_each() -> None:
+    plan = planned(found_in(a.jobset(phase="Pending", ip="")), target=TRAINER)
+    assert plan.targets == ()
+    assert {skipped.reason for skipped in plan.skipped} == {Skip.NOT_READY}
+    assert plan.may_grow
+    assert str(plan.output) == "volume:///"
+
+
+@pytest.mark.parametrize(
+    ("minimum", "total", "needed"),
+    [(None, 4, 4), ("100%", 3, 3), ("50%", 3, 2), ("1%", 3, 1), ("34%", 3, 2), (2, 3, 2), (9, 3, 9), (None, 0, 1)],
+)
+def test_how_many_are_needed(minimum: int | str | None, total: int, needed: int) -> None:
+    trigger = {"podName": "a"} | ({"minimumCaptured": minimum} if minimum else {})
+    assert needed_of(a.parsed(a.connection(**trigger)).spec.trigger_capture, total) == needed
+
+
+states = st.lists(
+    st.fixed_dictionaries(
+        {
+            "phase": st.sampled_from(["Running", "Running", "Pending", "Failed", "Succeeded"]),
+            "ip": st.sampled_from(["10.0.0.1", "", "127.0.0.1"]),
+            "terminating": st.booleans(),
+            "host_network": st.booleans(),
+            "published_ports": st.sampled_from([None, "9999", "9999,10000", "1", "x"]),
+        }
+    ),
+    min_size=6,
+    max_size=6,
+)
+WORLD = a.jobset(jobs={"driver": (1, 1), "workers": (2, 2)})
+VIEWS = [*WORLD.views(), a.PodView.of(a.pod("loose"))]
+OWNERS = WORLD.owners()
+
+
+@given(states, st.permutations(range(6)))
+def test_every_pod_is_a_target_or_skipped_and_the_order_does_not_matter(
+    changes: list[dict[str, Any]], permutation: list[int]
+) -> None:
+    views = [replace(view, **change) for view, change in zip(VIEWS, changes, strict=True)]
+    names = ",".join([*(view.name for view in views), "ghost"])
+    plan = planned(Found(pods=views, owners=OWNERS), podName=names)
+    assert plan == planned(Found(pods=[views[index] for index in permutation], owners=OWNERS), podName=names)
+
+    dialled, skipped = {target.uid for target in plan.targets}, {target.uid for target in plan.skipped if target.uid}
+    assert dialled | skipped == {view.uid for view in views}
+    assert [target.pod for target in plan.skipped if not target.uid] == ["ghost"]
+    files = [(target.directory, target.stem) for target in plan.targets]
+    assert len(set(files)) == len(files)
+    assert len({(target.host, target.port, target.uid) for target in plan.targets}) == len(files)
+    for target in plan.targets:
+        assert target.host == "10.0.0.1"
+        assert target.port in Policy().allowed_ports
+        assert target.directory.within(plan.output)
+    assert 1 <= plan.needed == plan.total

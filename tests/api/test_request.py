@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mldiagnostics.capture.model import Delivery
+from mldiagnostics_api.names import Refusal
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.request import Refused, Request, check
+from support import builders as a
+
+POLICY = Policy.parse(
+    json.dumps(
+        {
+            "defaultStorage": "gs://profiles",
+            "allowedStorage": {"*": ["volume:///"], "ml": ["gs://profiles/ml", "/tmp/profiles"]},
+            "crossNamespaces": ["shared"],
+        }
+    )
+)
+
+
+def ask(policy: Policy = POLICY, **trigger: Any) -> Request | Refused:
+    return check(a.parsed(a.connection(**trigger)), policy)
+
+
+def accepted(policy: Policy = POLICY, **trigger: Any) -> Request:
+    request = ask(policy, **trigger)
+    assert isinstance(request, Request), request
+    return request
+
+
+WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reason", "named"),
+    [
+        ({"podName": "a", "target": WORKLOAD}, Refusal.INVALID, "podName and target"),
+        ({"durationSeconds": 1}, Refusal.INVALID, "podName and target"),
+        ({"podName": "a", "durationSeconds": 1, "durationMilliseconds": 1}, Refusal.INVALID, "durationMilliseconds"),
+        ({"target": {}}, Refusal.INVALID, "runRef, workloadRef and selector"),
+        ({"target": WORKLOAD | {"selector": {"matchLabels": {"a": "b"}}}}, Refusal.INVALID, "exactly one"),
+        ({"target": {"selector": {}}}, Refusal.INVALID, "empty"),
+        ({"target": WORKLOAD | {"ranks": "7-4"}}, Refusal.INVALID, "target.ranks '7-4'"),
+        ({"target": {"runRef": {"name": "r"}}}, Refusal.RUNS_NOT_AVAILABLE, "workloadRef"),
+        ({"target": {"workloadRef": {"kind": "CronJob", "name": "n"}}}, Refusal.KIND_NOT_SUPPORTED, "CronJob"),
+        (
+            {"target": {"workloadRef": {"apiVersion": "x.io/v1", "kind": "Job", "name": "n"}}},
+            Refusal.KIND_NOT_SUPPORTED,
+            "x.io/v1 Job",
+        ),
+        ({"podName": "a", "podNamespace": "other"}, Refusal.NAMESPACE_NOT_ALLOWED, "other"),
+        ({"podName": "a", "durationSeconds": 61}, Refusal.DURATION_TOO_LONG, "61 s"),
+        ({"podName": "a", "durationMilliseconds": 60_001}, Refusal.DURATION_TOO_LONG, "60.001 s"),
+        ({"podName": "a", "durationSeconds": 2**31 - 1}, Refusal.DURATION_TOO_LONG, "60 s"),
+        ({"podName": "a", "capturePort": 22}, Refusal.PORT_NOT_ALLOWED, "9012,9999-10014"),
+        ({"podName": "a", "storageLocation": "gs://profiles/ml/../x"}, Refusal.STORAGE_INVALID, r"\.\."),
+        ({"podName": "a", "storageLocation": "tmp/x"}, Refusal.STORAGE_INVALID, "absolute"),
+        ({"podName": "a", "storageLocation": "gs://profiles/other"}, Refusal.STORAGE_NOT_ALLOWED, "gs://profiles/ml"),
+        ({"podName": "a", "storageLocation": "/etc"}, Refusal.STORAGE_NOT_ALLOWED, "/tmp/profiles"),
+        (
+            {"podName": "a", "storageLocation": "/tmp/profiles", "delivery": "Operator"},
+            Refusal.DELIVERY_IMPOSSIBLE,
+            "in the pod",
+        ),
+        (
+            {"podName": "a", "storageLocation": "volume:///x", "delivery": "Workload"},
+            Refusal.DELIVERY_IMPOSSIBLE,
+            "operator's volume",
+        ),
+    ],
+)
+def test_what_may_not_be_is_refused_with_its_own_reason(trigger: dict[str, Any], reason: Refusal, named: str) -> None:
+    refused = ask(**trigger)
+    assert isinstance(refused, Refused)
+    assert refused.reason is reason
+    assert not refused.transient
+    with pytest.raises(AssertionError, match=named):
+        raise AssertionError(refused.message)
+
+
+def test_without_default_storage_a_location_is_needed() -> None:
+    policy = Policy(default_storage=None)
+    refused = ask(policy, podName="a")
+    assert isinstance(refused, Refused)
+    assert refused.reason is Refusal.STORAGE_MISSING
+    assert accepted(policy, podName="a", storageLocation="volume:///x").explicit
+
+
+def test_the_peers_six_fields_are_accepted() -> None:
+    request = check(a.parsed(a.peer_connection("b, a,a , c,")), POLICY)
+    assert isinstance(request, Request)
+    assert request.pods == ("b", "a", "c")
+    assert (request.namespace, request.duration_ms, str(request.root)) == ("ml", 2000, "volume:///captures")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "duration_ms"),
+    [({}, 2000), ({"durationSeconds": 3}, 3000), ({"durationMilliseconds": 250}, 250)],
+)
+def test_durations(trigger: dict[str, Any], duration_ms: int) -> None:
+    assert accepted(podName="a", **trigger).duration_ms == duration_ms
+
+
+@pytest.mark.parametrize(
+    ("location", "asked", "delivery"),
+    [
+        (None, None, Delivery.AUTO),
+        ("gs://profiles/ml", None, Delivery.AUTO),
+        ("gs://profiles/ml", "Workload", Delivery.WORKLOAD),
+        ("gs://profiles/ml", "Operator", Delivery.OPERATOR),
+        ("volume:///x", None, Delivery.OPERATOR),
+        ("volume:///x", "Auto", Delivery.OPERATOR),
+        ("/tmp/profiles", None, Delivery.WORKLOAD),
+        ("pod:///tmp/profiles/x", "Workload", Delivery.WORKLOAD),
+    ],
+)
+def test_who_stores_follows_from_the_place(location: str | None, asked: str | None, delivery: Delivery) -> None:
+    trigger = {"storageLocation": location} if location else {}
+    trigger |= {"delivery": asked} if asked else {}
+    assert accepted(podName="a", **trigger).delivery is delivery
+
+
+@pytest.mark.parametrize(
+    ("trigger", "refused"),
+    [
+        ({"storageLocation": "gs://profiles/ml"}, False),
+        ({"storageLocation": "gs://profiles/ml", "delivery": "Workload"}, True),
+        ({"storageLocation": "/tmp/profiles"}, True),
+    ],
+)
+def test_what_pods_of_another_namespace_write_must_be_allowed_there_too(
+    trigger: dict[str, Any], *, refused: bool
+) -> None:
+    answer = ask(podName="a", podNamespace="shared", **trigger)
+    assert isinstance(answer, Refused) is refused
+    if isinstance(answer, Request):
+        assert answer.delivery is Delivery.OPERATOR
+
+
+def test_where_to_look() -> None:
+    workload = accepted(target=WORKLOAD)
+    assert workload.workload is not None
+    assert (workload.workload.kind, workload.workload_name, workload.pods, workload.selector) == (
+        "JobSet",
+        "trainer",
+        (),
+        None,
+    )
+    selector = accepted(target={"selector": {"matchLabels": {"app": "x"}, "matchExpressions": None}})
+    assert (selector.selector, selector.pods, selector.workload) == ("app=x", (), None)
+    assert "app=x" in selector.sought
+    assert workload.sought == "JobSet ml/trainer"
