@@ -73,10 +73,15 @@ class Daemon:
 
     def _record(self) -> Record | None:
         try:
-            record: Record = json.loads(self.pid_file.read_text())
-        except (FileNotFoundError, ValueError):
+            content = json.loads(self.pid_file.read_text())
+            return Record(
+                pid=content["pid"],
+                boot=content["boot"],
+                start_ticks=content["start_ticks"],
+                command=content["command"],
+            )
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
-        return record
 
 
 def wait_until(ready: Callable[[], bool], what: str, *, deadline_s: float, needs: Sequence[Daemon] = ()) -> None:

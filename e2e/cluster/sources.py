@@ -48,8 +48,9 @@ class Download:
 
     def obtain(self, title: str, destination: Path) -> None:
         url, checksums, member = (text.format(arch=ARCHITECTURE) for text in (self.url, self.checksums, self.member))
-        if not reachable(urllib.parse.urlsplit(url).hostname or ""):
-            raise Unavailable(f"{urllib.parse.urlsplit(url).hostname} cannot be reached")
+        address = urllib.parse.urlsplit(url)
+        if not reachable(address.hostname or "", address.port or 443):
+            raise Unavailable(f"{address.hostname} cannot be reached")
         with step(f"downloading {title}", about_s=20), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
             file = Path(folder) / url.rsplit("/", 1)[-1]
             expected = published_sha256(_read(checksums).decode(), file.name)
@@ -168,12 +169,12 @@ def _attend(run: subprocess.Popen[bytes], about_s: float) -> int:
 
 
 @functools.cache
-def reachable(host: str) -> bool:
-    """Whether a host answers on port 443; asked once, so that an offline machine waits once."""
+def reachable(host: str, port: int = 443) -> bool:
+    """Whether a host can be connected to; asked once, so that an offline machine waits once."""
     if urllib.request.getproxies().get("https") and not urllib.request.proxy_bypass(host):
         return True
     try:
-        socket.create_connection((host, 443), timeout=5).close()
+        socket.create_connection((host, port), timeout=5).close()
     except OSError:
         return False
     return True

@@ -1,0 +1,50 @@
+"""Other projects' controllers are made small without changing what they do."""
+
+import pytest
+from cluster.addons import ADDONS, crd_paths, for_small_cluster
+from cluster.progress import ClusterError
+
+DEPLOYMENT = {
+    "kind": "Deployment",
+    "metadata": {"name": "controller"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "controller"}},
+        "template": {
+            "metadata": {"labels": {"app": "controller"}},
+            "spec": {
+                "serviceAccountName": "controller",
+                "containers": [
+                    {
+                        "name": "manager",
+                        "command": ["/manager"],
+                        "args": ["--config=/etc/config.yaml"],
+                        "image": "controller:latest",
+                        "imagePullPolicy": "Always",
+                        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}},
+                    }
+                ],
+            },
+        },
+    },
+}
+
+
+def test_controllers_fit_on_a_laptop_and_keep_their_arguments_and_accounts() -> None:
+    service = {"kind": "Service", "spec": {"ports": [{"port": 443}]}}
+    small, untouched = for_small_cluster([DEPLOYMENT, service], ADDONS["jobset"])
+    assert untouched is service
+    assert small["spec"]["replicas"] == 1
+    assert small["spec"]["selector"] == {"matchLabels": {"app": "controller"}}
+    pod = small["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "controller"
+    [container] = pod["containers"]
+    assert container["image"] == "localhost/mldiagnostics-jobset:0.12.0"
+    assert container["args"] == ["--config=/etc/config.yaml"]
+    assert "command" not in container
+    assert container["resources"] == {"requests": {"cpu": "10m", "memory": "64Mi"}}
+
+
+def test_an_unknown_addon_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ClusterError, match="'volcano'; known: jobset, lws, kuberay"):
+        crd_paths("volcano")

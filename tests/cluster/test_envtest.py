@@ -1,0 +1,48 @@
+"""The API server for contract tests: real, restartable, and gone afterwards."""
+
+import socket
+import subprocess
+import urllib.parse
+
+import pytest
+from cluster.addons import ADDONS, crd_paths
+from cluster.envtest import ApiServer, apiserver
+from cluster.tools import tool
+
+pytestmark = pytest.mark.apiserver
+
+
+def kubectl(server: ApiServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(tool("kubectl")), f"--kubeconfig={server.kubeconfig}", "--request-timeout=10s", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_data_survive_restarts_and_nothing_is_left() -> None:
+    with apiserver() as server:
+        folder = server.kubeconfig.parent
+        assert kubectl(server, "create", "namespace", "kept").returncode == 0
+        server.stop_apiserver()
+        assert "refused" in kubectl(server, "get", "namespaces").stderr
+        server.start_apiserver()
+        server.restart_etcd()
+        assert kubectl(server, "get", "namespace", "kept").returncode == 0
+        assert kubectl(server, "run", "pod", "--image=none", "--namespace=kept").returncode == 0
+    assert not folder.exists()
+    address = urllib.parse.urlsplit(server.url)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address.hostname, address.port))
+
+
+def test_with_a_controller_manager_namespaces_go_and_addons_are_known() -> None:
+    with apiserver(controller_manager=True) as server:
+        for name in ADDONS:
+            for path in crd_paths(name):
+                created = kubectl(server, "create", "--filename", str(path))
+                assert created.returncode == 0, created.stderr
+        waited = kubectl(server, "wait", "crd", "--all", "--for=condition=Established", "--timeout=20s")
+        assert waited.returncode == 0, waited.stderr
+        assert "jobsets" in kubectl(server, "api-resources", "--api-group=jobset.x-k8s.io").stdout
+        assert kubectl(server, "create", "namespace", "going").returncode == 0
+        assert kubectl(server, "delete", "namespace", "going", "--timeout=20s").returncode == 0
+        account = kubectl(server, "create", "token", "default", "--audience=mldiagnostics")
+        assert account.stdout.count(".") == 2

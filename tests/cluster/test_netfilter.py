@@ -1,0 +1,102 @@
+"""Taking the rules away: all of ours, none of anybody else's."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cluster.netfilter import chains, removal
+from hypothesis import given
+from hypothesis import strategies as st
+
+TABLES = ("filter", "nat")
+OURS = ("KUBE-SERVICES", "KUBE-SEP-AB12", "CNI-FORWARD", "CNI-0f3a9b")
+THEIRS = ("DOCKER", "MY-KUBE-LIKE", "ufw-before-input")
+BUILT_IN = {"filter": "FORWARD", "nat": "POSTROUTING"}
+
+chain_sets = st.fixed_dictionaries({table: st.sets(st.sampled_from(OURS + THEIRS)) for table in TABLES})
+
+
+@st.composite
+def saved_tables(draw: st.DrawFn) -> str:
+    lines = []
+    for table, names in draw(chain_sets).items():
+        places = [BUILT_IN[table], *sorted(names)]
+        targets = st.sampled_from([*sorted(names), "ACCEPT"])
+        rules = draw(st.lists(st.tuples(st.sampled_from(places), targets), max_size=8))
+        lines += [f"*{table}", f":{BUILT_IN[table]} ACCEPT [0:0]", *(f":{name} - [0:0]" for name in sorted(names))]
+        lines += [f'-A {place} -m comment --comment "to {target}" -j {target}' for place, target in rules]
+        lines.append("COMMIT")
+    return "\n".join(lines)
+
+
+def _table_lines(text: str) -> list[tuple[str, str]]:
+    table = ""
+    found = []
+    for line in text.splitlines():
+        if line.startswith("*"):
+            table = line[1:]
+        found.append((table, line))
+    return found
+
+
+@given(saved=saved_tables(), data=st.data())
+def test_only_our_chains_go_and_every_rule_that_leads_to_them(saved: str, data: st.DataObject) -> None:
+    present = chains(saved)
+    keep = data.draw(st.sets(st.sampled_from(sorted(present)))) if present else set()
+    going = present - keep
+    lines = _table_lines(removal(saved, keep))
+    assert {(table, line[3:]) for table, line in lines if line.startswith("-X ")} == going
+    removed = [(table, "-A " + line[3:]) for table, line in lines if line.startswith("-D ")]
+    wanted = [
+        (table, line)
+        for table, line in _table_lines(saved)
+        if line.startswith("-A ") and (table, line.split()[-1]) in going and (table, line.split()[1]) not in going
+    ]
+    assert sorted(removed) == sorted(wanted)
+
+
+def test_a_machine_without_the_cluster_is_left_alone() -> None:
+    assert removal("*filter\n:FORWARD DROP [0:0]\n:DOCKER - [0:0]\n-A FORWARD -j DOCKER\nCOMMIT\n", set()) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables"), reason="needs root and iptables")
+def test_the_kernel_accepts_the_removal() -> None:
+    """In a network namespace of its own, through the real iptables."""
+    script = """
+import subprocess
+from cluster import netfilter
+
+def restore(text):
+    subprocess.run(["iptables-restore"], input=text, text=True, check=True)
+
+restore('''*filter
+:FORWARD ACCEPT [0:0]
+:DOCKER - [0:0]
+:KUBE-FORWARD - [0:0]
+:CNI-FORWARD - [0:0]
+:CNI-ADMIN - [0:0]
+-A FORWARD -j DOCKER
+-A FORWARD -m comment --comment "CNI firewall plugin rules" -j CNI-FORWARD
+-A FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-A CNI-FORWARD -j CNI-ADMIN
+-A DOCKER -d 10.1.0.0/16 -j RETURN
+COMMIT
+''')
+netfilter.remove_cluster_rules({})
+print(subprocess.run(["iptables-save", "-t", "filter"], capture_output=True, text=True, check=True).stdout)
+"""
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2] / "e2e",
+    )
+    assert done.returncode == 0, done.stderr
+    rules = [line for line in done.stdout.splitlines() if line.startswith("-A")]
+    assert rules == ["-A FORWARD -j DOCKER", "-A DOCKER -d 10.1.0.0/16 -j RETURN"]
+    assert "KUBE" not in done.stdout
+    assert "CNI" not in done.stdout

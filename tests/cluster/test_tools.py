@@ -1,0 +1,58 @@
+"""The table of tools and the pinned modules say the same."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cluster.paths import E2E
+from cluster.progress import ClusterError
+from cluster.sources import GoBuild
+from cluster.tools import TOOLS, Tool, tool
+
+BUILDS = [
+    pytest.param(tool, source, id=tool.name)
+    for tool in TOOLS.values()
+    for source in tool.sources
+    if isinstance(source, GoBuild) and source.package != "."
+]
+
+
+def _module(folder: str) -> dict[str, list[dict[str, str]]]:
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("needs go on the PATH to read go.mod")
+    command = [go, "mod", "edit", "-json"]
+    done = subprocess.run(command, cwd=E2E / "tools" / folder, capture_output=True, text=True, check=True)
+    module: dict[str, list[dict[str, str]]] = json.loads(done.stdout)
+    return module
+
+
+@pytest.mark.parametrize(("tool", "source"), BUILDS)
+def test_a_build_uses_the_version_of_the_table(tool: Tool, source: GoBuild) -> None:
+    module = _module(source.folder)
+    assert source.package in {each["Path"] for each in module["Tool"]}
+    pinned = {each["Path"]: each["Version"] for each in module["Require"]}
+    owner = max((path for path in pinned if f"{source.package}/".startswith(f"{path}/")), key=len)
+    assert pinned[owner] == f"v{tool.version}"
+    assert (E2E / "tools" / source.folder / "go.sum").exists()
+
+
+def test_kubernetes_and_its_libraries_are_of_one_version() -> None:
+    versions = {each["New"]["Version"] for each in _module("kubernetes")["Replace"]}  # type: ignore[index]
+    assert versions == {f"v0.{TOOLS['kubectl'].version.removeprefix('1.')}"}
+
+
+def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ClusterError, match=r"'kubectx'; known: .*kubectl"):
+        tool("kubectx")
+
+
+def test_a_cached_tool_is_returned_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_CACHE", str(tmp_path))
+    path = TOOLS["helm"].path
+    path.parent.mkdir(parents=True)
+    path.write_text("as it is")
+    assert tool("helm") == path
+    assert path.read_text() == "as it is"
