@@ -23,7 +23,7 @@ class Visitor:
             self.inside.set()
             await self.leave.wait()
 
-    def _hear(self, reason: Wait) -> None:
+    async def _hear(self, reason: Wait) -> None:
         self.reasons.append(reason)
         self.told.set()
 

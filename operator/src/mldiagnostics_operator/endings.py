@@ -64,7 +64,7 @@ def of_skip(target: SkippedTarget) -> Ending:
     return Ending(target=target, state=State.SKIPPED, reason=str(target.reason), message=target.message)
 
 
-def of_file(target: PlannedTarget, *, file: str, size: int) -> Ending:
+def of_file(target: PlannedTarget | SkippedTarget, *, file: str, size: int) -> Ending:
     """Report a trace that an earlier process stored."""
     return Ending(target=target, state=State.CAPTURED, reason=str(Reason.CAPTURED), file=file, bytes=size)
 

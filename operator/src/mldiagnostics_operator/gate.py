@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics_operator.admission import Claim, Quota, Wait, decide
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
 class Gate:
@@ -29,14 +29,19 @@ class Gate:
         return self._arrivals
 
     @asynccontextmanager
-    async def passed(self, claim: Claim, waits: Callable[[Wait], None]) -> AsyncIterator[None]:
-        """Be inside the gate for the duration of the block; `waits` is called with each new reason to wait."""
+    async def passed(self, claim: Claim, waits: Callable[[Wait], Awaitable[None]]) -> AsyncIterator[bool]:
+        """Be inside the gate for the duration of the block, which is told whether the claim had to wait.
+
+        `waits` is called with each new reason to wait.
+        """
         waiting = self._waiting[claim.uid] = _Waiting(claim)
         try:
             self._decide()
+            waited = False
             while (reason := await waiting.news.get()) is not None:
-                waits(reason)
-            yield
+                waited = True
+                await waits(reason)
+            yield waited
         finally:
             self._waiting.pop(claim.uid, None)
             self._inside.pop(claim.uid, None)

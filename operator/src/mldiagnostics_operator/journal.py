@@ -86,6 +86,17 @@ class Journal:
         self._holder = holder  # an earlier write of ours arrived although its answer was lost
         raise Unavailable("the status is ours already; write it again")
 
+    async def deleted(self) -> bool:
+        """Ask whether the object does not exist any more; false as long as the API server cannot say."""
+        until = asyncio.get_running_loop().time() + 30
+        try:
+            found = await persist(lambda: self._cluster.get(self._path), on=Unavailable, until=until)
+        except NotFound:
+            return True
+        except ClusterError:
+            return False
+        return bool(found["metadata"]["uid"] != self._meta.uid)
+
     async def announce(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Put an event on the object; one that the API server does not take is logged and dropped."""
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

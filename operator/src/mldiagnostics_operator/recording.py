@@ -7,14 +7,14 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture import engine
-from mldiagnostics.capture.model import Control, Delivery, Options, Target
+from mldiagnostics.capture.model import Delivery, Options, Target
 from mldiagnostics_api.location import Medium
 
 from mldiagnostics_operator.endings import of_outcome, of_skip
 
 if TYPE_CHECKING:
     from mldiagnostics.capture.budget import ByteBudget
-    from mldiagnostics.capture.model import StoredTrace
+    from mldiagnostics.capture.model import Control, StoredTrace
     from mldiagnostics.store import Stored
     from mldiagnostics_api.plan import CapturePlan, PlannedTarget
 
@@ -27,9 +27,9 @@ _DROP_TIMEOUT_S: Final = 60.0
 class Recording:
     """A run of the engine over a plan's targets; `endings` grows as they end, skipped ones are in it from the start."""
 
-    def __init__(self, plan: CapturePlan, session: Session, addresses: Addresses) -> None:
+    def __init__(self, plan: CapturePlan, session: Session, addresses: Addresses, control: Control) -> None:
         self.endings = [of_skip(target) for target in plan.skipped]
-        self.control = Control()
+        self._control = control
         self._plan = plan
         self._session = session
         self._addresses = addresses
@@ -51,7 +51,7 @@ class Recording:
         )
         targets = [self._target(number, planned) for number, planned in enumerate(plan.targets)]
         outcomes = engine.run(
-            targets, options, sink=self._store, control=self.control, verify=self._verify, budget=budget
+            targets, options, sink=self._store, control=self._control, verify=self._verify, budget=budget
         )
         async with aclosing(outcomes):
             async for outcome in outcomes:

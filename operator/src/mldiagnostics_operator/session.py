@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics import layout
 from mldiagnostics.capture.model import Delivery
-from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
+from mldiagnostics.errors import AlreadyStored, NotStored, StoreError, StoreNotFound
 from mldiagnostics_api.location import Medium
 
 from mldiagnostics_operator import record
 from mldiagnostics_operator.endings import of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mldiagnostics.store import Stored
     from mldiagnostics_api.location import Location
-    from mldiagnostics_api.plan import CapturePlan, PlannedTarget
+    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
     from mldiagnostics_operator.endings import Ending
@@ -47,18 +47,10 @@ class Session:
         }
 
     async def claim(self) -> None:
-        """Put a record into every directory, so that nobody else takes the session.
-
-        A bucket that only the pods write to need not be open to the operator. Raises SessionTaken and StoreError.
-        """
+        """Put a record into every directory, so that nobody else takes the session. Raises SessionTaken, StoreError."""
         for location, directory in self._directories.items():
-            content = record.claim(self._connection, self._plan, location, self._versions)
-            try:
-                await self._claim(directory, content)
-            except StoreError as error:
-                if self._plan.delivery is not Delivery.WORKLOAD:
-                    raise
-                _log.info("No %s is kept in %s, which the pods write to: %s", layout.CAPTURE_RECORD, location, error)
+            with self._where_pods_write(location):
+                await self._claim(directory, record.claim(self._connection, self._plan, location, self._versions))
 
     async def _claim(self, directory: Directory, content: bytes) -> None:
         try:
@@ -79,21 +71,24 @@ class Session:
         return await self._directories[target.directory].put(layout.trace_key(self._plan.session, target.stem), trace)
 
     async def stored(self) -> list[Ending]:
-        """List the traces of planned targets that the store has already. Raises StoreError."""
+        """List the traces that the store has already, also those of pods that have ended since. Raises StoreError."""
         files: dict[str, int] = {}
         for location, directory in self._directories.items():
-            entries = await directory.list(layout.session_prefix(self._plan.session))
-            files |= {f"{location}/{entry.key}": entry.bytes for entry in entries}
-        named = {target: self._file(target) for target in self._plan.targets}
-        return [of_file(target, file=file, size=files[file]) for target, file in named.items() if file in files]
+            with self._where_pods_write(location), suppress(StoreNotFound):
+                entries = await directory.list(layout.session_prefix(self._plan.session))
+                files |= {f"{location}/{entry.key}": entry.bytes for entry in entries}
+        chosen: list[PlannedTarget | SkippedTarget] = [*self._plan.targets, *self._plan.skipped]
+        named = {self._file(target): target for target in chosen}
+        return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]
 
-    async def conclude(self, endings: list[Ending]) -> None:
+    async def conclude(self, endings: Sequence[Ending]) -> None:
         """Rewrite the records with what became of every target. Raises StoreError."""
         for location, directory in self._directories.items():
             content = record.complete(self._connection, self._plan, location, endings, self._versions)
-            await directory.put(self._key, content, replaces=True)
+            with self._where_pods_write(location):
+                await directory.put(self._key, content, replaces=True)
 
-    async def drop(self, kept: list[PlannedTarget]) -> None:
+    async def drop(self, kept: Sequence[PlannedTarget]) -> None:
         """Delete the traces of these targets and the records: a deleted capture leaves nothing that claims success."""
         keys = [(target.directory, layout.trace_key(self._plan.session, target.stem)) for target in kept]
         keys += [(location, self._key) for location in self._directories]
@@ -103,5 +98,16 @@ class Session:
             except StoreError as error:
                 _log.warning("%s/%s of the deleted capture stays: %s", location, key, error)
 
-    def _file(self, target: PlannedTarget) -> str:
-        return f"{target.directory}/{layout.trace_key(self._plan.session, target.stem)}"
+    def _file(self, target: PlannedTarget | SkippedTarget) -> str:
+        stem = layout.file_stem(target.pod, target.local_rank)
+        return f"{target.directory}/{layout.trace_key(self._plan.session, stem)}"
+
+    @contextmanager
+    def _where_pods_write(self, location: Location) -> Iterator[None]:
+        """Let errors pass in a directory that the pods write to: it need not be open to the operator."""
+        try:
+            yield
+        except StoreError as error:
+            if self._plan.delivery is not Delivery.WORKLOAD:
+                raise
+            _log.info("%s is for the pods alone: %s", location, error)

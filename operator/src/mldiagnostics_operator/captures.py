@@ -1,0 +1,130 @@
+"""All captures of this process: one task for each object, fed by the watch."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from mldiagnostics.capture.budget import ByteBudget
+from mldiagnostics_api.names import FINISHED_PHASES, Refusal
+from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, ObjectMeta
+from pydantic import ValidationError
+
+from mldiagnostics_operator.admission import Quota
+from mldiagnostics_operator.cluster import ClusterError
+from mldiagnostics_operator.expiry import Expiry
+from mldiagnostics_operator.gate import Gate
+from mldiagnostics_operator.journal import Gone
+from mldiagnostics_operator.life import Fate, Life, Services
+from mldiagnostics_operator.logs import about
+from mldiagnostics_operator.lookup import Lookup
+from mldiagnostics_operator.planning import Planner
+from mldiagnostics_operator.report import Report
+from mldiagnostics_operator.storing import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_operator.config import Config
+    from mldiagnostics_operator.telemetry import Telemetry
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Captures:
+    """Executes what the watch shows; `holder` names this process in the status of what it executes."""
+
+    def __init__(self, cluster: Cluster, config: Config, telemetry: Telemetry, holder: str) -> None:
+        policy = config.policy
+        self._expiry = Expiry(cluster, config.watch_namespaces, default_ttl_s=policy.ttl_s)
+        self._services = Services(
+            cluster=cluster,
+            planner=Planner(Lookup(cluster), policy, config.cluster_name),
+            storage=Storage(config.volume_root),
+            gate=Gate(
+                Quota(policy.captures_per_namespace, policy.captures_total),
+                lambda waiting, inside: telemetry.queue(queued=waiting, in_flight=inside),
+            ),
+            telemetry=telemetry,
+            budget=ByteBudget(),
+            me=holder,
+            namespace=config.pod_namespace,
+            versions={"operator": version("mldiagnostics-operator")},
+        )
+        self._accepting = True
+        self._lives: dict[str, Life] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._answered: set[str] = set()
+
+    def observe(self, body: Mapping[str, Any], event: Literal["seen", "gone"]) -> None:
+        """Take note of an object; returns at once. Seeing the same again changes nothing."""
+        uid = body["metadata"]["uid"]
+        life = self._lives.get(uid)
+        if event == "gone":
+            self._answered.discard(uid)
+        if life is not None and event == "gone":
+            life.end(Fate.GONE)
+        elif life is not None and (body.get("spec") or {}).get("cancel"):
+            life.end(Fate.CANCELLED)
+        elif (
+            event == "seen" and self._accepting and not (uid in self._tasks or uid in self._answered or _finished(body))
+        ):
+            self._begin(body)
+
+    async def run(self) -> None:
+        """Delete captures whose time is over, until cancelled; then end whatever still runs here."""
+        try:
+            await self._expiry.run()
+        finally:
+            self._accepting = False
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            self._services.storage.close()
+
+    def stop_accepting(self) -> None:
+        """Begin nothing any more: what waits is left to the next leader, what runs goes on."""
+        self._accepting = False
+        for life in self._lives.values():
+            life.end(Fate.HANDED_OVER)
+
+    async def drain(self) -> None:
+        """Return once nothing runs here any more."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    def _begin(self, body: Mapping[str, Any]) -> None:
+        meta = ObjectMeta.model_validate(body["metadata"])
+        try:
+            connection = MLDiagnosticsConnection.model_validate(body)
+        except ValidationError as fault:
+            work = self._refuse(meta, fault)
+        else:
+            life = self._lives[meta.uid] = Life(self._services, connection)
+            work = life.run()
+        with about(object=meta.name, namespace=meta.namespace, uid=meta.uid):
+            task = self._tasks[meta.uid] = asyncio.create_task(work, name=f"{meta.namespace}/{meta.name}")
+        task.add_done_callback(lambda _: self._forget(meta.uid))
+
+    def _forget(self, uid: str) -> None:
+        """Let go of a task that has ended; an event from before its verdict may still be under way."""
+        life = self._lives.pop(uid, None)
+        self._tasks.pop(uid, None)
+        if life is None or life.answered:
+            self._answered.add(uid)
+        self._expiry.look()
+
+    async def _refuse(self, meta: ObjectMeta, fault: ValidationError) -> None:
+        """Answer an object that the schema should have kept out."""
+        report = Report(self._services.cluster, self._services.telemetry, meta, None, me=self._services.me)
+        places = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors(include_url=False))
+        with suppress(Gone, ClusterError):
+            await report.refuse(Refusal.INVALID, f"the object cannot be read: {places}", patience_s=60)
+
+
+def _finished(body: Mapping[str, Any]) -> bool:
+    return (body.get("status") or {}).get("phase") in FINISHED_PHASES

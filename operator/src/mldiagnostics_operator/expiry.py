@@ -1,0 +1,82 @@
+"""Deletes finished captures when their time to live is over; what they stored stays."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api import names
+
+from mldiagnostics_operator.cluster import ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_operator.retention import Finished, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from mldiagnostics_operator.cluster import Cluster
+
+_log: Final = logging.getLogger(__name__)
+
+_SETTLE_S: Final = 1.0
+"""Objects that finish together are looked at together."""
+
+
+class Expiry:
+    """Looks at the finished objects of the namespaces (all if none is named) whenever one may be due."""
+
+    def __init__(self, cluster: Cluster, namespaces: Collection[str], *, default_ttl_s: int | None) -> None:
+        self._cluster = cluster
+        self._spaces: Collection[str | None] = namespaces or (None,)
+        self._default_ttl_s = default_ttl_s
+        self._finished = asyncio.Event()
+
+    def look(self) -> None:
+        """Look again soon: a capture has finished."""
+        self._finished.set()
+
+    async def run(self) -> None:
+        """Delete what is due, until cancelled."""
+        while True:
+            self._finished.clear()
+            found = sweep(await self._list(), now=datetime.now(UTC))
+            for item in found.expired:
+                await self._delete(item)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._finished.wait(), found.wait.total_seconds())
+                await asyncio.sleep(_SETTLE_S)
+
+    async def _list(self) -> list[Finished]:
+        found: list[Finished] = []
+        for space in self._spaces:
+            path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=space)
+            for phase in sorted(names.FINISHED_PHASES):
+                try:
+                    found += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}")
+                except ClusterError as error:
+                    _log.warning("Finished captures could not be listed; their time to live waits: %s", error)
+        return found
+
+    def _reduce(self, body: Mapping[str, Any]) -> Finished:
+        meta, ttl_s = body["metadata"], body.get("spec", {}).get("ttlSecondsAfterFinished")
+        completed = body.get("status", {}).get("completionTime")
+        return Finished(
+            namespace=meta["namespace"],
+            name=meta["name"],
+            uid=meta["uid"],
+            finished=datetime.fromisoformat(completed) if completed else None,
+            ttl_s=self._default_ttl_s if ttl_s is None else ttl_s,
+        )
+
+    async def _delete(self, item: Finished) -> None:
+        path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=item.namespace, name=item.name)
+        try:
+            await self._cluster.delete(path, uid=item.uid)
+        except (NotFound, Conflict):
+            return
+        except ClusterError as error:
+            _log.warning("%s/%s could not be deleted after its time to live: %s", item.namespace, item.name, error)
+        else:
+            _log.info("Deleted %s/%s after its time to live of %s s", item.namespace, item.name, item.ttl_s)

@@ -1,0 +1,326 @@
+"""The life of one capture, from Pending to its verdict, whatever happens to it and around it on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.capture.model import Control, Reason
+from mldiagnostics.capture.verdict import store_reason
+from mldiagnostics.errors import StoreError, StoreUnreachable
+from mldiagnostics_api.names import Phase, Refusal
+from mldiagnostics_api.names import Verdict as VerdictReason
+from mldiagnostics_api.request import Refused
+
+from mldiagnostics_operator import recovery
+from mldiagnostics_operator.admission import Claim, Wait
+from mldiagnostics_operator.cluster import ClusterError
+from mldiagnostics_operator.endings import lost, not_dialled, of_skip
+from mldiagnostics_operator.journal import Gone
+from mldiagnostics_operator.patience import persist
+from mldiagnostics_operator.recording import Recording
+from mldiagnostics_operator.report import Report
+from mldiagnostics_operator.session import Session, SessionTaken
+from mldiagnostics_operator.takeover import until_abandoned
+from mldiagnostics_operator.verdict import cancelled, dry_run, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.capture.budget import ByteBudget
+    from mldiagnostics_api.plan import CapturePlan
+    from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
+
+    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_operator.endings import Ending
+    from mldiagnostics_operator.gate import Gate
+    from mldiagnostics_operator.planning import Planner, Prepared
+    from mldiagnostics_operator.storing import Storage
+    from mldiagnostics_operator.telemetry import Telemetry
+    from mldiagnostics_operator.verdict import Verdict
+
+_log: Final = logging.getLogger(__name__)
+
+PROGRESS_S: Final = 5.0
+_STORE_PATIENCE_S: Final = 60.0
+_RECORD_PATIENCE_S: Final = 5.0
+_FAULT_PATIENCE_S: Final = 60.0
+_WAITS: Final = {
+    Wait.POD_BUSY: "queued: another capture is running on one of the pods",
+    Wait.NAMESPACE_QUOTA: "queued: as many captures as a namespace may have are running",
+    Wait.CLUSTER_QUOTA: "queued: as many captures as the operator may have are running",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What all captures of one operator share; `namespace` is the operator's own."""
+
+    cluster: Cluster
+    planner: Planner
+    storage: Storage
+    gate: Gate
+    telemetry: Telemetry
+    budget: ByteBudget
+    me: str
+    namespace: str
+    versions: Mapping[str, str]
+
+
+class Fate(Enum):
+    """Why a life is ended from outside."""
+
+    CANCELLED = auto()
+    """Its owner set `spec.cancel`."""
+    GONE = auto()
+    """The object was deleted, or somebody else finished it."""
+    HANDED_OVER = auto()
+    """This process does not lead any more."""
+
+
+class Stage(Enum):
+    """How far a life has come, which decides what an end from outside means."""
+
+    FOREIGN = auto()
+    """Another process works on it, or did."""
+    WAITING = auto()
+    """Nothing has been dialled."""
+    RECORDING = auto()
+    CLOSING = auto()
+    """All targets have ended; the verdict is being written."""
+    ANSWERED = auto()
+
+
+class Life:
+    """One capture in this process."""
+
+    def __init__(self, services: Services, connection: MLDiagnosticsConnection) -> None:
+        self._services = services
+        self._connection = connection
+        self._report = Report(
+            services.cluster, services.telemetry, connection.metadata, connection.status, me=services.me
+        )
+        self._arrival = services.gate.arrive()
+        running = connection.status is not None and connection.status.phase is Phase.RUNNING
+        self._stage = Stage.FOREIGN if running else Stage.WAITING
+        self._fate: Fate | None = None
+        self._cancel_asked = bool(connection.spec.cancel)
+        self._control = Control()
+        self._task: asyncio.Task[None] | None = None
+        self._recording: Recording | None = None
+        self._session: Session | None = None
+
+    @property
+    def recording(self) -> bool:
+        """Whether this process has to bring it to its end."""
+        return self._stage in (Stage.RECORDING, Stage.CLOSING)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the object has its verdict."""
+        return self._stage is Stage.ANSWERED
+
+    def end(self, fate: Fate) -> None:
+        """End it early, as far as its stage allows and needs that."""
+        self._cancel_asked |= fate is Fate.CANCELLED
+        if self._task is None or self._fate is not None or self._stage in (Stage.CLOSING, Stage.ANSWERED):
+            return
+        if fate is Fate.CANCELLED and self._stage is Stage.RECORDING:
+            self._control.terminate()
+        elif fate is Fate.GONE or self._stage is Stage.WAITING or (fate is Fate.HANDED_OVER and not self.recording):
+            self._fate = fate
+            self._task.cancel()
+
+    async def run(self) -> None:
+        """Live to the end. Raises nothing but CancelledError, when the whole process ends."""
+        self._task = asyncio.current_task()
+        try:
+            await self._live()
+        except Gone as gone:
+            _log.info("Nobody wants the capture any more: %s", gone)
+            await self._drop()
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the object must not stay unanswered
+            _log.exception("The capture failed for a reason that is not its own")
+            self._stage = Stage.CLOSING
+            with suppress(Gone, ClusterError):
+                message = f"{type(fault).__name__}: {fault}"
+                await self._report.refuse("InternalError", message, patience_s=_FAULT_PATIENCE_S)
+
+    async def _live(self) -> None:
+        """Take the way that the object's status asks for; an end from outside becomes what its fate means."""
+        try:
+            if self._stage is Stage.FOREIGN:
+                await self._take_over()
+            elif self._cancel_asked:
+                await self._refuse_cancelled()
+            else:
+                await self._begin(attempt=1)
+        except asyncio.CancelledError:
+            if self._fate is None or self._task is None:
+                raise
+            self._task.uncancel()
+            if self._fate is Fate.GONE:
+                raise Gone("it was deleted, or finished by somebody else") from None
+            if self._fate is Fate.CANCELLED:
+                await self._refuse_cancelled()
+
+    async def _begin(self, *, attempt: int, promised: tuple[datetime, datetime] | None = None) -> None:
+        """Plan, wait for a turn, capture; `promised` are start and deadline that were announced before."""
+        services, meta = self._services, self._connection.metadata
+        self._stage = Stage.WAITING
+        decided = await services.planner.plan_when_ready(self._connection, attempt, tell=self._report.note)
+        while True:
+            if isinstance(decided, Refused):
+                await self._refuse(decided.reason, decided.message)
+                return
+            if decided.plan.dry_run or not decided.pods:
+                await self._finish_undialled(decided.plan)
+                return
+            claim = Claim(meta.uid, meta.namespace, self._arrival, decided.pods)
+            async with services.gate.passed(claim, self._wait) as waited:
+                if waited:
+                    decided = await services.planner.plan(self._connection, attempt)
+                if not isinstance(decided, Refused) and decided.pods and decided.pods <= claim.pods:
+                    await self._capture(decided, promised)
+                    return
+
+    async def _wait(self, reason: Wait) -> None:
+        await self._report.note(reason, _WAITS[reason])
+
+    async def _capture(self, prepared: Prepared, promised: tuple[datetime, datetime] | None) -> None:
+        """Claim the session, announce what will be done, do it, and say what came of it."""
+        session = self._session = self._open(prepared.plan)
+        try:
+            await persist(session.claim, on=StoreUnreachable, until=_at(prepared.plan.deadline))
+        except SessionTaken as taken:
+            self._session = None
+            await self._refuse(Refusal.SESSION_EXISTS, str(taken))
+            return
+        except StoreError as error:
+            await self._refuse(store_reason(error), f"nothing was captured: {error}")
+            return
+        self._stage = Stage.RECORDING
+        prepared = await self._intend(prepared, promised)
+        plan = prepared.plan
+        recording = self._recording = Recording(plan, session, prepared.addresses, self._control)
+        await self._record(recording, plan)
+        endings = recording.endings
+        judged = cancelled(endings) if self._control.terminated else judge(endings, needed=plan.needed)
+        await self._finish(plan, session, endings, judged)
+
+    async def _intend(self, prepared: Prepared, promised: tuple[datetime, datetime] | None) -> Prepared:
+        """Write the intent, which precedes the first request; while that is impossible the start moves on."""
+        while True:
+            now = datetime.now(UTC)
+            kept = promised if promised is not None and promised[0] > now else None
+            prepared = prepared.timed(*kept) if kept else prepared.starting(now)
+            if await self._report.intend(prepared.plan):
+                return prepared
+
+    async def _record(self, recording: Recording, plan: CapturePlan) -> None:
+        """Run the engine, and report progress while it runs."""
+        deadline_s = (plan.deadline - datetime.now(UTC)).total_seconds()
+        work = asyncio.create_task(recording.run(deadline_s=deadline_s, budget=self._services.budget))
+        started = asyncio.create_task(self._report.start(plan))
+        told = len(recording.endings)
+        try:
+            while not (await asyncio.wait({work}, timeout=PROGRESS_S))[0]:
+                if len(recording.endings) > told:
+                    told = len(recording.endings)
+                    await self._report.progress(plan, recording.endings)
+            work.result()
+        finally:
+            work.cancel()
+            started.cancel()
+            await asyncio.wait({work, started})
+
+    async def _take_over(self) -> None:
+        """Go on where another process stopped, once it is certain that it did."""
+        services, meta = self._services, self._connection.metadata
+        status = await until_abandoned(meta, services.cluster, me=services.me, namespace=services.namespace)
+        attempt = status.attempt or 1
+        decided = await services.planner.plan(self._connection, attempt)
+        if isinstance(decided, Refused):
+            await self._refuse(VerdictReason.INTERRUPTED, f"the operator was restarted; now {decided.message}")
+            return
+        session = self._session = self._open(decided.plan)
+        try:
+            stored = await persist(session.stored, on=StoreUnreachable, until=_now() + _STORE_PATIENCE_S)
+        except StoreError as error:
+            await self._refuse(store_reason(error), f"the operator was restarted; now {error}")
+            return
+        start, deadline = status.planned_start_time, status.deadline
+        step = recovery.decide(attempt=attempt, planned_start=start, stored=len(stored), now=datetime.now(UTC))
+        if self._cancel_asked or isinstance(step, recovery.FinishInterrupted):
+            await self._finish_interrupted(decided.plan, session, stored)
+        elif isinstance(step, recovery.Resume):
+            await self._begin(attempt=attempt, promised=(start, deadline) if start and deadline else None)
+        else:
+            await self._report.retry(attempt)
+            await self._begin(attempt=step.attempt)
+
+    async def _finish_interrupted(self, plan: CapturePlan, session: Session, stored: Sequence[Ending]) -> None:
+        """Close with what an earlier process stored; the rest is lost."""
+        found = {ending.target for ending in stored}
+        reason = Reason.CANCELLED if self._cancel_asked else Reason.INTERRUPTED
+        endings = [
+            *stored,
+            *(lost(target, reason) for target in plan.targets if target not in found),
+            *(of_skip(target) for target in plan.skipped if target not in found),
+        ]
+        judged = cancelled(endings) if self._cancel_asked else judge(endings, needed=plan.needed)
+        await self._finish(plan, session, endings, judged)
+
+    async def _finish_undialled(self, plan: CapturePlan) -> None:
+        """Close a dry run, or a capture all of whose targets were skipped."""
+        endings = [*(not_dialled(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
+        judged = dry_run(endings, len(plan.targets)) if plan.dry_run else judge(endings, needed=plan.needed)
+        await self._finish(plan, None, endings, judged)
+
+    async def _finish(
+        self, plan: CapturePlan, session: Session | None, endings: Sequence[Ending], judged: Verdict
+    ) -> None:
+        """Write the record into the store, then the verdict into the object."""
+        self._stage = Stage.CLOSING
+        if session is not None:
+            until = _at(plan.deadline) if any(ending.stored for ending in endings) else _now() + _RECORD_PATIENCE_S
+            try:
+                await persist(lambda: session.conclude(endings), on=StoreError, until=until)
+            except StoreError as error:
+                judged = replace(judged, message=f"{judged.message}; the session's record is not up to date: {error}")
+        await self._report.finish(plan, endings, judged)
+        self._stage = Stage.ANSWERED
+
+    async def _refuse(self, reason: str, message: str) -> None:
+        self._stage = Stage.CLOSING
+        await self._report.refuse(reason, message)
+        self._stage = Stage.ANSWERED
+
+    async def _refuse_cancelled(self) -> None:
+        await self._refuse(VerdictReason.CANCELLED, "cancelled by spec.cancel before anything was captured")
+
+    async def _drop(self) -> None:
+        """Remove what a deleted object's capture left; what somebody else finished is theirs."""
+        if not await self._report.deleted():
+            return
+        if self._recording is not None:
+            await self._recording.drop()
+        elif self._session is not None:
+            await self._session.drop(())
+
+    def _open(self, plan: CapturePlan) -> Session:
+        return Session(self._services.storage, self._connection, plan, self._services.versions)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _at(moment: datetime) -> float:
+    """Turn a time of day into one of the loop's clock."""
+    return _now() + (moment - datetime.now(UTC)).total_seconds()

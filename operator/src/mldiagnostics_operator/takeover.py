@@ -1,0 +1,75 @@
+"""What an earlier process left behind: whether it still lives, and how far its capture had come."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api import names
+from mldiagnostics_api.names import Phase
+from mldiagnostics_api.v1alpha1 import ConnectionStatus
+
+from mldiagnostics_operator.cluster import NotFound, Unavailable, path_to
+from mldiagnostics_operator.journal import Gone
+from mldiagnostics_operator.patience import persist
+from mldiagnostics_operator.recovery import Holder, HolderPod, leave_until, liveness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_api.v1alpha1 import ObjectMeta
+
+    from mldiagnostics_operator.cluster import Cluster
+
+_LOOK_AGAIN_S: Final = 5.0
+
+
+async def until_abandoned(meta: ObjectMeta, cluster: Cluster, *, me: str, namespace: str) -> ConnectionStatus:
+    """Return the status that was left once nobody else works on the capture; operators' pods are in `namespace`.
+
+    Raises Gone when there is nothing left to take over.
+    """
+    while True:
+        status = await persist(lambda: _running(cluster, meta), on=Unavailable)
+        holder = status.holder or ""
+        seen = await persist(lambda: _pod(cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
+        now = datetime.now(UTC)
+        until = leave_until(liveness(holder, me=me, pod=seen), deadline=status.deadline, now=now)
+        if until is None:
+            return status
+        await asyncio.sleep(min((until - now).total_seconds(), _LOOK_AGAIN_S))
+
+
+async def _running(cluster: Cluster, meta: ObjectMeta) -> ConnectionStatus:
+    """Read the status anew: the event that led here may be old."""
+    path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=meta.namespace, name=meta.name)
+    try:
+        found = await cluster.get(path)
+    except NotFound as absent:
+        raise Gone(str(absent)) from absent
+    status = ConnectionStatus.model_validate(found.get("status") or {})
+    if found["metadata"]["uid"] != meta.uid or status.phase is not Phase.RUNNING:
+        raise Gone("it is not running any more")
+    return status
+
+
+async def _pod(cluster: Cluster, namespace: str, name: str) -> HolderPod | None:
+    if not name:
+        return None
+    try:
+        return _holder_pod(await cluster.get(path_to("", "v1", "pods", namespace=namespace, name=name)))
+    except NotFound:
+        return None
+
+
+def _holder_pod(pod: Mapping[str, Any]) -> HolderPod:
+    """Reduce a pod; the container that started first stands for the operator's, sidecars may be restarted."""
+    status = pod.get("status") or {}
+    states = [container.get("state") or {} for container in status.get("containerStatuses") or ()]
+    started = [datetime.fromisoformat(state["running"]["startedAt"]) for state in states if "running" in state]
+    return HolderPod(
+        uid=pod["metadata"]["uid"],
+        running=status.get("phase") == "Running" and bool(started),
+        container_started=min(started, default=None),
+    )
