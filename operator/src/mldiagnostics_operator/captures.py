@@ -70,9 +70,7 @@ class Captures:
             life.end(Fate.GONE)
         elif life is not None and (body.get("spec") or {}).get("cancel"):
             life.end(Fate.CANCELLED)
-        elif (
-            event == "seen" and self._accepting and not (uid in self._tasks or uid in self._answered or _finished(body))
-        ):
+        elif event == "seen" and self._accepting and uid not in self._tasks and not self._has_verdict(body):
             self._begin(body)
 
     async def run(self) -> None:
@@ -110,6 +108,9 @@ class Captures:
             task = self._tasks[meta.uid] = asyncio.create_task(work, name=f"{meta.namespace}/{meta.name}")
         task.add_done_callback(lambda _: self._forget(meta.uid))
 
+    def _has_verdict(self, body: Mapping[str, Any]) -> bool:
+        return body["metadata"]["uid"] in self._answered or (body.get("status") or {}).get("phase") in FINISHED_PHASES
+
     def _forget(self, uid: str) -> None:
         """Let go of a task that has ended; an event from before its verdict may still be under way."""
         life = self._lives.pop(uid, None)
@@ -124,7 +125,3 @@ class Captures:
         places = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors(include_url=False))
         with suppress(Gone, ClusterError):
             await report.refuse(Refusal.INVALID, f"the object cannot be read: {places}", patience_s=60)
-
-
-def _finished(body: Mapping[str, Any]) -> bool:
-    return (body.get("status") or {}).get("phase") in FINISHED_PHASES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
@@ -31,9 +32,9 @@ async def until_abandoned(meta: ObjectMeta, cluster: Cluster, *, me: str, namesp
     Raises Gone when there is nothing left to take over.
     """
     while True:
-        status = await persist(lambda: _running(cluster, meta), on=Unavailable)
+        status = await persist(partial(_running, cluster, meta), on=Unavailable)
         holder = status.holder or ""
-        seen = await persist(lambda: _pod(cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
+        seen = await persist(partial(_pod, cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
         now = datetime.now(UTC)
         until = leave_until(liveness(holder, me=me, pod=seen), deadline=status.deadline, now=now)
         if until is None:
