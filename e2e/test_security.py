@@ -201,17 +201,16 @@ def test_people_have_these_verbs_in_their_namespace_and_none_elsewhere(
 
 
 CAPTURES = ("diagon.gke.io", "mldiagnosticsconnections")
-# What the operator needs everywhere: (group, resource) -> verbs. A workload is read when it is named or owns a pod.
+# What the operator needs everywhere: (group, resource) -> verbs. Workloads are read when named or owning, or listed.
 OPERATOR_EVERYWHERE = {
     CAPTURES: {"get", "list", "watch", "delete"},
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
     ("", "events"): {"create"},
     ("", "pods"): {"get", "list"},
-} | {(kind.group, kind.plural): {"get"} for kind in WORKLOADS if kind.kind != "Pod"}
+    ("", "namespaces"): {"get"},
+} | {(kind.group, kind.plural): {"get", "list"} for kind in WORKLOADS if kind.kind != "Pod" and not kind.groups}
 # (namespace, group, resource, name) -> verbs; "" stands for no namespace or any name.
 OPERATOR_BY_NAME = {
-    ("", "", "namespaces", "kube-system"): {"get"},
-    ("", "", "namespaces", "gke-managed-mldiagnostics"): {"get"},
     ("", "apiextensions.k8s.io", "customresourcedefinitions", "mldiagnosticsconnections.diagon.gke.io"): {"get"},
     (NAMESPACE, "coordination.k8s.io", "leases", RELEASE): {"get", "update"},
     (NAMESPACE, "coordination.k8s.io", "leases", ""): {"create"},
@@ -221,13 +220,13 @@ NEVER = (
     ("", "secrets"),
     ("", "configmaps"),
     ("", "nodes"),
-    ("", "namespaces"),
     ("", "serviceaccounts"),
     ("", "serviceaccounts/token"),
     ("", "pods/exec"),
     ("", "pods/portforward"),
     ("", "pods/log"),
     ("", "pods/ephemeralcontainers"),
+    ("batch", "cronjobs"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("diagon.gke.io", "mldiagnosticsconnections/finalizers"),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),

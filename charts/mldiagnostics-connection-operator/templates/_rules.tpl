@@ -4,17 +4,17 @@
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
 - {apiGroups: [""], resources: [pods], verbs: [get, list]}
-# A workload is read when it is named; those between it and its pods are listed.
-- {apiGroups: [apps], resources: [deployments], verbs: [get]}
-- {apiGroups: [apps], resources: [replicasets, statefulsets], verbs: [get, list]}
+# Its labels may opt workloads in.
+- {apiGroups: [""], resources: [namespaces], verbs: [get]}
+# What is named or owns a pod is read; where it is missing, or owners are many, the kind is listed.
+- {apiGroups: [apps], resources: [deployments, replicasets, statefulsets], verbs: [get, list]}
 - {apiGroups: [batch], resources: [jobs], verbs: [get, list]}
 - {apiGroups: [jobset.x-k8s.io], resources: [jobsets], verbs: [get, list]}
-- {apiGroups: [leaderworkerset.x-k8s.io], resources: [leaderworkersets], verbs: [get]}
-- {apiGroups: [ray.io], resources: [rayclusters], verbs: [get, list]}
-- {apiGroups: [ray.io], resources: [rayjobs, rayservices], verbs: [get]}
-- {apiGroups: [kubeflow.org], resources: [jaxjobs, mpijobs, pytorchjobs], verbs: [get]}
-- {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get]}
-- {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get]}
+- {apiGroups: [leaderworkerset.x-k8s.io], resources: [leaderworkersets], verbs: [get, list]}
+- {apiGroups: [ray.io], resources: [rayclusters, rayjobs, rayservices], verbs: [get, list]}
+- {apiGroups: [kubeflow.org], resources: [jaxjobs, mpijobs, pytorchjobs], verbs: [get, list]}
+- {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get, list]}
+- {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get, list]}
 {{- end }}
 
 {{- define "mldiag.subject" -}}
