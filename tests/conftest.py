@@ -1,4 +1,4 @@
-"""What all tests share: servers, and how properties are run."""
+"""What all tests share: a real API server."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.envtest import apiserver
-from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.envtest import ApiServer
-
-settings.register_profile("repository", deadline=None)  # a busy machine is no fault of the code
-settings.load_profile("repository")
 
 
 @pytest.fixture(scope="session")
