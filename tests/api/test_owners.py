@@ -95,6 +95,18 @@ def test_a_cronjob_groups_its_jobs_and_is_never_asked_for() -> None:
     assert (run.kind, run.name, run.group) == ("Job", "nightly-123", "nightly")
 
 
+def test_metadata_alone_is_enough_to_know_the_run() -> None:
+    world = a.deployment()
+    bare = {
+        reference: {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": owner["metadata"]}
+        for reference, owner in world.owners().items()
+        if owner
+    }
+    run = run_of(owner_chain(PodView.of(world.pods[0]).controller, bare.get))
+    assert run is not None
+    assert (run.kind, run.workload["apiVersion"]) == ("Deployment", "apps/v1")
+
+
 def test_a_pod_without_controller_belongs_to_nothing() -> None:
     loose = a.pod()
     loose["metadata"]["ownerReferences"] = [a.owned("trainer", "Job", "batch/v1", controller=False)]

@@ -113,5 +113,5 @@ def run_of(chain: tuple[Object, ...]) -> Run | None:
 
 
 def _typed(owner: Object, reference: Reference) -> Object:
-    """Say what the object is: items of a list come without kind."""
-    return {"apiVersion": reference.api_version, "kind": reference.kind, **owner}
+    """Say what the object is: items of a list come without kind, mere metadata comes as PartialObjectMetadata."""
+    return {**owner, "apiVersion": reference.api_version, "kind": reference.kind}

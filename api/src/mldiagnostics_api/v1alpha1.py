@@ -5,18 +5,19 @@ fields are ignored: an older operator meets a newer object), writing is exact. D
 plan's business, so that absence can mean "derive it".
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from mldiagnostics.capture.model import Delivery, State
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.ranges import RANGES_PATTERN
 from mldiagnostics_api.workloads import SELECTABLE_KINDS
 
-PODS_PATTERN: Final = r"^\s*[a-z0-9][a-z0-9.-]*(\s*,\s*[a-z0-9][a-z0-9.-]*)*\s*,?\s*$"
+PODS_PATTERN: Final = r"^ *[a-z0-9][a-z0-9.-]*( *, *[a-z0-9][a-z0-9.-]*)* *,? *$"
 PROFILER: Final = "google_cloud_mldiagnostics"
 
 _INT32: Final = {"format": "int32"}
@@ -385,3 +386,12 @@ class MLDiagnosticsConnection(_Model):
     """What to capture. Only `cancel` and `ttlSecondsAfterFinished` may change."""
     status: ConnectionStatus | None = None
     """What became of the capture."""
+
+
+def read_connection(body: Mapping[str, Any]) -> MLDiagnosticsConnection:
+    """Read an object as the API returns it. Raises ValueError that names every field that is wrong, and why."""
+    try:
+        return MLDiagnosticsConnection.model_validate(body)
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise ValueError("; ".join(faults)) from error
