@@ -56,7 +56,7 @@ class GcsStore:
     def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
         """See `Store.put`; the precondition "no generation yet" makes the object exclusive."""
         url = self.url(key)
-        source = Source(data)
+        source = Source(data, md5=True)
         stream = _Stream(source)
         generation = None if replace else 0
         with _errors_of(url, unless=stream):

@@ -14,20 +14,24 @@ PIECE_BYTES = 1024 * 1024
 
 
 class Source:
-    """Iterates once over the pieces of `data` (≤ 1 MiB each); `bytes` and the digests cover what has passed."""
+    """Iterates once over the pieces of `data` (≤ 1 MiB each); `bytes` and the digests cover what has passed.
 
-    def __init__(self, data: Data) -> None:
+    `md5` costs more than everything else here together, so it is only counted where asked for.
+    """
+
+    def __init__(self, data: Data, *, md5: bool = False) -> None:
         self.size_hint = memoryview(data).nbytes if isinstance(data, bytes | bytearray | memoryview) else None
         self.bytes = 0
         self._sha256 = hashlib.sha256()
-        self._md5 = hashlib.md5(usedforsecurity=False)  # what gs:// reports of an object
+        self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None  # what gs:// reports of an object
         self._pieces = _pieces(data)
 
     def __iter__(self) -> Iterator[memoryview]:
         for piece in self._pieces:
             self.bytes += piece.nbytes
             self._sha256.update(piece)
-            self._md5.update(piece)
+            if self._md5:
+                self._md5.update(piece)
             yield piece
 
     def drain(self) -> None:
@@ -43,6 +47,8 @@ class Source:
     @property
     def md5(self) -> bytes:
         """Digest of what has passed, for comparing with a store's own; no protection against forgery."""
+        if self._md5 is None:
+            raise ValueError("this source does not count its MD5: make it with md5=True")
         return self._md5.digest()
 
 
