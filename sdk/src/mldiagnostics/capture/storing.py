@@ -6,8 +6,8 @@ import random
 from mldiagnostics.capture import verdict
 from mldiagnostics.capture.deadline import Deadline
 from mldiagnostics.capture.model import StoredTrace, Target, TraceSink
-from mldiagnostics.capture.verdict import Verdict
-from mldiagnostics.errors import AlreadyStored, StoreError
+from mldiagnostics.capture.verdict import Trouble, Verdict
+from mldiagnostics.errors import StoreError
 
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
@@ -18,33 +18,28 @@ class Storing:
 
     def __init__(self, sink: TraceSink) -> None:
         self._sink = sink
-        self._trouble: StoreError | None = None
+        self._trouble: Trouble | None = None
 
     async def store(self, target: Target, trace: memoryview, deadline: Deadline) -> StoredTrace:
         """Store the trace. Raises `Verdict`: at once for a name that is taken, for anything else at the deadline."""
         pause_s = _FIRST_PAUSE_S
-        own_trouble: StoreError | None = None
+        own_trouble: Trouble | None = None
         while True:
             try:
                 stored = await deadline.bound(self._sink(target, trace))
             except (asyncio.TimeoutError, TimeoutError):
-                raise _judge(target, own_trouble) from None
-            except AlreadyStored as error:
-                raise verdict.of_store(target, error) from error
+                raise verdict.not_stored(target, own_trouble) from None
             except StoreError as error:
-                own_trouble = self._trouble = error
+                # Not the error itself: its traceback would keep the trace in memory.
+                own_trouble = self._trouble = Trouble.of(error)
             else:
                 self._trouble = None
                 return stored
-            if deadline.left_s() <= pause_s:
-                raise _judge(target, own_trouble)
+            if own_trouble.lasting or deadline.left_s() <= pause_s:
+                raise verdict.not_stored(target, own_trouble)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - spreads retries, guards nothing
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def never_read(self, target: Target) -> Verdict:
         """Return the verdict on a recorded trace that waited for others to be stored until its deadline."""
-        return _judge(target, self._trouble)
-
-
-def _judge(target: Target, trouble: StoreError | None) -> Verdict:
-    return verdict.of_store(target, trouble) if trouble else verdict.store_slow(target)
+        return verdict.not_stored(target, self._trouble)

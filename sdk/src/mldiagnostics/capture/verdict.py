@@ -1,5 +1,9 @@
 """Which failure is which: from what a server and the network said to one reason and a message that helps."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from mldiagnostics.capture.messages import HARMLESS_ROOT
 from mldiagnostics.capture.model import Outcome, Reason, Server, State, Target
 from mldiagnostics.capture.reach import Reach
@@ -19,6 +23,21 @@ _STORE_REASONS: dict[type[StoreError], Reason] = {
     StoreUnreachable: Reason.STORE_UNREACHABLE,
     StoreFull: Reason.STORE_FULL,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What a store last complained of; `lasting` if trying again cannot help."""
+
+    reason: Reason
+    words: str
+    lasting: bool
+
+    @classmethod
+    def of(cls, error: StoreError) -> Trouble:
+        """Take from the error what is worth keeping."""
+        reason = _STORE_REASONS.get(type(error), Reason.STORE_ERROR)
+        return cls(reason, str(error), lasting=reason is Reason.FILE_EXISTS)
 
 
 class Verdict(Exception):
@@ -157,18 +176,11 @@ def wrong_pod(target: Target, complaint: str) -> Verdict:
     return Verdict(Reason.WRONG_POD, f"is {target.address} still {target.stem}? {complaint}")
 
 
-def of_store(target: Target, error: StoreError) -> Verdict:
-    """Judge a trace that was recorded and could not be stored."""
-    return Verdict(store_reason(error), f"the trace of {target.stem} was recorded and could not be stored: {error}")
-
-
-def store_reason(error: StoreError) -> Reason:
-    """Return the reason that stands for a store's error."""
-    return _STORE_REASONS.get(type(error), Reason.STORE_ERROR)
-
-
-def store_slow(target: Target) -> Verdict:
-    """Return the verdict on a trace that was recorded when storing it, or those before it, ran into the deadline."""
+def not_stored(target: Target, trouble: Trouble | None) -> Verdict:
+    """Judge a trace that was recorded and not stored; without trouble it was its turn that came too late."""
+    if trouble:
+        message = f"the trace of {target.stem} was recorded and could not be stored: {trouble.words}"
+        return Verdict(trouble.reason, message)
     return Verdict(
         Reason.STORE_SLOW,
         f"the trace of {target.stem} was recorded, but storing took until the deadline: "
