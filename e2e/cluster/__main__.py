@@ -71,6 +71,8 @@ def _image(options: argparse.Namespace) -> None:
 def _status(_: argparse.Namespace) -> None:
     chosen = provider()
     print(f"provider: {chosen.name}", *chosen.status(), sep="\n")
+    if not chosen.running():
+        raise ClusterError(f"the cluster `{chosen.name}` does not run; `up` makes it")
 
 
 def _kubeconfig(_: argparse.Namespace) -> None:

@@ -58,8 +58,14 @@ def etcd_command(plane: ControlPlane, binary: Path) -> list[str]:
 
 
 def apiserver_command(
-    plane: ControlPlane, binary: Path, *, with_kubelets: bool, disabled_admission: Sequence[str] = ()
+    plane: ControlPlane,
+    binary: Path,
+    *,
+    with_kubelets: bool,
+    disabled_admission: Sequence[str] = (),
+    audit: tuple[Path, Path] | None = None,
 ) -> list[str]:
+    """The API server; `audit` names a policy and the log that it writes."""
     files = plane.certificates
     command = [
         str(binary),
@@ -94,6 +100,9 @@ def apiserver_command(
         ]
     if disabled_admission:
         command.append(f"--disable-admission-plugins={','.join(disabled_admission)}")
+    if audit:
+        policy, log = audit
+        command += [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
     return command
 
 

@@ -70,7 +70,7 @@ def _build(context: Path, reference: str, base: str, archive: Path) -> None:
         arguments.append(f"--secret=id=ca,src={bundle}")
     unfinished = archive.with_suffix(".unfinished")
     unfinished.unlink(missing_ok=True)
-    if _docker_answers():
+    if _docker_builds():
         if base == BASE_IMAGE:
             _run(["docker", "load", f"--input={_base_archive()}"])
         with step(f"building {reference} with docker", about_s=60):
@@ -124,15 +124,19 @@ def _buildah_has(reference: str) -> bool:
     )
 
 
-def _docker_answers() -> bool:
+def _docker_builds() -> bool:
+    """Whether an engine answers and the builder that knows `RUN --mount` is there; Debian ships it apart."""
     if shutil.which("docker") is None:
         return False
-    return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
+    questions = (["docker", "version"], ["docker", "buildx", "version"])
+    return all(subprocess.run(each, capture_output=True, check=False).returncode == 0 for each in questions)
 
 
 def _refuse_without_root() -> None:
     if os.geteuid() != 0:
-        raise ClusterError("without a Docker engine images are built by buildah, as root; start Docker or use sudo")
+        raise ClusterError(
+            "images need a Docker engine with the buildx plugin, or root for buildah; start Docker, or use sudo"
+        )
 
 
 def _run(command: list[str]) -> None:

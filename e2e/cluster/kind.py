@@ -92,6 +92,7 @@ class Kind:
             archive = binary_image(Path(folder) / "pause.tar", PAUSE_IMAGE, tool("pause"))
             _must("docker", "load", "--quiet", "--input", str(archive))
         probe = _run("docker", "run", "--rm", "--privileged", "--network=none", PAUSE_IMAGE, "--check")
+        _run("docker", "image", "rm", "--force", PAUSE_IMAGE)
         return f"its Docker engine refuses privileged containers ({_last(probe.stderr)})" if probe.returncode else None
 
 

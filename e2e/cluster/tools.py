@@ -27,7 +27,7 @@ class Tool:
 
 
 def _kubernetes(name: str, about_s: float) -> Tool:
-    url = f"https://dl.k8s.io/v{KUBERNETES}/bin/linux/{{arch}}/{name}"
+    url = f"https://dl.k8s.io/v{KUBERNETES}/bin/{{os}}/{{arch}}/{name}"
     major, minor, _ = KUBERNETES.split(".")
     version = "k8s.io/component-base/version"
     symbols = (
@@ -43,7 +43,7 @@ def _kubernetes(name: str, about_s: float) -> Tool:
 def _etcd(name: str) -> Tool:
     version = "3.5.1"
     release = f"{GITHUB}/etcd-io/etcd/releases/download/v{version}"
-    archive = f"etcd-v{version}-linux-{{arch}}"
+    archive = f"etcd-v{version}-{{os}}-{{arch}}"
     return Tool(
         name,
         version,
@@ -55,16 +55,16 @@ def _etcd(name: str) -> Tool:
 
 
 def _helm(version: str) -> Tool:
-    url = f"https://get.helm.sh/helm-v{version}-linux-{{arch}}.tar.gz"
+    url = f"https://get.helm.sh/helm-v{version}-{{os}}-{{arch}}.tar.gz"
     symbols = (f"helm.sh/helm/v3/internal/version.version=v{version}",)
     build = GoBuild("helm", "helm.sh/helm/v3/cmd/helm", 120, symbols)
-    return Tool("helm", version, (Download(url, f"{url}.sha256sum", "linux-{arch}/helm"), build))
+    return Tool("helm", version, (Download(url, f"{url}.sha256sum", "{os}-{arch}/helm"), build))
 
 
 def _kustomize(version: str) -> Tool:
     release = f"{GITHUB}/kubernetes-sigs/kustomize/releases/download/kustomize%2Fv{version}"
     download = Download(
-        f"{release}/kustomize_v{version}_linux_{{arch}}.tar.gz", f"{release}/checksums.txt", "kustomize"
+        f"{release}/kustomize_v{version}_{{os}}_{{arch}}.tar.gz", f"{release}/checksums.txt", "kustomize"
     )
     symbols = (f"sigs.k8s.io/kustomize/api/provenance.version=v{version}",)
     return Tool(
@@ -74,7 +74,7 @@ def _kustomize(version: str) -> Tool:
 
 def _kubeconform(version: str) -> Tool:
     release = f"{GITHUB}/yannh/kubeconform/releases/download/v{version}"
-    download = Download(f"{release}/kubeconform-linux-{{arch}}.tar.gz", f"{release}/CHECKSUMS", "kubeconform")
+    download = Download(f"{release}/kubeconform-{{os}}-{{arch}}.tar.gz", f"{release}/CHECKSUMS", "kubeconform")
     return Tool(
         "kubeconform",
         version,
@@ -83,13 +83,13 @@ def _kubeconform(version: str) -> Tool:
 
 
 def _coredns(version: str) -> Tool:
-    url = f"{GITHUB}/coredns/coredns/releases/download/v{version}/coredns_{version}_linux_{{arch}}.tgz"
+    url = f"{GITHUB}/coredns/coredns/releases/download/v{version}/coredns_{version}_{{os}}_{{arch}}.tgz"
     build = GoBuild("coredns", "github.com/coredns/coredns", 150)
     return Tool("coredns", version, (Download(url, f"{url}.sha256", "coredns"), build))
 
 
 def _kind(version: str) -> Tool:
-    url = f"{GITHUB}/kubernetes-sigs/kind/releases/download/v{version}/kind-linux-{{arch}}"
+    url = f"{GITHUB}/kubernetes-sigs/kind/releases/download/v{version}/kind-{{os}}-{{arch}}"
     return Tool("kind", version, (Download(url, f"{url}.sha256sum"), GoBuild("kind", "sigs.k8s.io/kind", 15)))
 
 
@@ -108,13 +108,17 @@ TOOLS = {
         _kubernetes("kube-scheduler", 20),
         _kubernetes("kubelet", 45),
         _kubernetes("kube-proxy", 10),
-        Tool("jobset", "0.12.0", (GoBuild("jobset", "sigs.k8s.io/jobset", 95),)),
+        Tool("jobset", "0.12.0", (GoBuild("jobset", "sigs.k8s.io/jobset", 95, system="linux"),)),
         _coredns("1.12.4"),
         Tool("kwok", "0.8.0", (GoBuild("kwok", "sigs.k8s.io/kwok/cmd/kwok", 95),)),
-        Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80),)),
-        Tool("kuberay", "1.6.0", (GoBuild("kuberay", "github.com/ray-project/kuberay/ray-operator", 100),)),
+        Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80, system="linux"),)),
+        Tool(
+            "kuberay",
+            "1.6.0",
+            (GoBuild("kuberay", "github.com/ray-project/kuberay/ray-operator", 100, system="linux"),),
+        ),
         _kind("0.30.0"),
-        Tool("pause", "1", (GoBuild("pause", ".", 5),)),
+        Tool("pause", "1", (GoBuild("pause", ".", 5, system="linux"),)),
     )
 }
 
