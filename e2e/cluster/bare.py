@@ -95,11 +95,13 @@ class Bare:
         return None
 
     def running(self) -> bool:
-        return all(daemon.running() for daemon in self._daemons.values()) and self._node_ready()
+        return self._processes_run() and self._node_ready()
 
     def up(self) -> None:
         with exclusive(cache() / "bare.lock", "the bare cluster is going up or down"):
-            if self.running():
+            if self._processes_run():
+                # Under load a node is late to report; that is no reason to throw a cluster away.
+                self._wait("the node is Ready", self._node_ready, "kubelet")
                 say("the bare cluster already runs")
                 return
             self._remove()
@@ -226,6 +228,9 @@ class Bare:
 
     def _wait(self, what: str, condition: Callable[[], bool], daemon: str) -> None:
         wait_until(condition, what, deadline_s=DEADLINE_S, needs=[self._daemons[daemon]])
+
+    def _processes_run(self) -> bool:
+        return all(daemon.running() for daemon in self._daemons.values())
 
     def _node_ready(self) -> bool:
         if not os.access(self._certificates.key("admin"), os.R_OK):

@@ -1,5 +1,6 @@
 """Command lines of etcd, API server, controller manager and scheduler; pure, for envtest and the bare cluster alike."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,14 @@ class ControlPlane:
         return f"http://127.0.0.1:{self.etcd_port}"
 
 
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata"}],
+}
+
+
 def etcd_command(plane: ControlPlane, binary: Path) -> list[str]:
     peers = f"http://127.0.0.1:{plane.etcd_peer_port}"
     return [
@@ -63,9 +72,9 @@ def apiserver_command(
     *,
     with_kubelets: bool,
     disabled_admission: Sequence[str] = (),
-    audit: tuple[Path, Path] | None = None,
+    audit_log: Path | None = None,
 ) -> list[str]:
-    """The API server; `audit` names a policy and the log that it writes."""
+    """The API server; with `audit_log` it writes down who asked for what (not the objects) and how it answered."""
     files = plane.certificates
     command = [
         str(binary),
@@ -100,9 +109,10 @@ def apiserver_command(
         ]
     if disabled_admission:
         command.append(f"--disable-admission-plugins={','.join(disabled_admission)}")
-    if audit:
-        policy, log = audit
-        command += [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
+    if audit_log:
+        policy = audit_log.with_suffix(".json")
+        policy.write_text(json.dumps(AUDIT_POLICY))
+        command += [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log}"]
     return command
 
 

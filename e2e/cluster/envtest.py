@@ -35,7 +35,7 @@ START_DEADLINE_S = 60
 class ApiServer:
     """A running API server; `kubeconfig` is the administrator's, `url` and `ca` are for clients of other users."""
 
-    def __init__(self, folder: Path, *, controller_manager: bool) -> None:
+    def __init__(self, folder: Path, *, controller_manager: bool, audited: bool) -> None:
         api_port, etcd_port, peer_port, self._manager_port = free_ports(4)
         certificates = make_certificates(folder / "pki", hosts=API_SERVER_NAMES)
         # Not loopback: the server refuses to advertise that, and nothing uses the endpoint in these tests.
@@ -46,6 +46,7 @@ class ApiServer:
             for name in ("etcd", "kube-apiserver", "kube-controller-manager")
         )
         self._with_manager = controller_manager
+        self.audit_log = folder / "audit.log" if audited else None
         self.url = self._plane.url
         self.ca = certificates.ca
         write = partial(write_kubeconfig, server=self.url, certificates=certificates)
@@ -76,7 +77,11 @@ class ApiServer:
         # Without the controller nobody makes the default service account that this plugin asks for.
         disabled = () if self._with_manager else ("ServiceAccount",)
         binary = tool("kube-apiserver")
-        self._apiserver.start(apiserver_command(self._plane, binary, with_kubelets=False, disabled_admission=disabled))
+        self._apiserver.start(
+            apiserver_command(
+                self._plane, binary, with_kubelets=False, disabled_admission=disabled, audit_log=self.audit_log
+            )
+        )
         certificates = self._plane.certificates
         self._wait(lambda: ready(self.url, "/readyz", certificates), self._apiserver)
 
@@ -111,17 +116,18 @@ class ApiServer:
 
 
 @contextmanager
-def apiserver(*, controller_manager: bool = False) -> Iterator[ApiServer]:
+def apiserver(*, controller_manager: bool = False, audited: bool = False) -> Iterator[ApiServer]:
     """Run an API server for the duration of the block.
 
     With `controller_manager`, namespaces are deleted, owned objects collected, service accounts made and ClusterRoles
-    aggregated as on a cluster; without it, pods need no service account.
+    aggregated as on a cluster; without it, pods need no service account. With `audited`, `audit_log` of the server is a
+    file with one event of `audit.k8s.io/v1` in each line.
 
     Raises:
         ClusterError: a tool cannot be had, or a process does not come up; the message quotes its log.
     """
     folder = Path(tempfile.mkdtemp(prefix="mldiagnostics-apiserver-"))
-    server = ApiServer(folder, controller_manager=controller_manager)
+    server = ApiServer(folder, controller_manager=controller_manager, audited=audited)
     try:
         server.start()
         yield server
