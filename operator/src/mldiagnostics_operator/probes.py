@@ -1,5 +1,6 @@
 """The operator's HTTP side: /healthz, /readyz and /metrics."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -61,10 +62,17 @@ async def serving(port: int, health: Health, telemetry: Telemetry) -> AsyncItera
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
     runner = web.AppRunner(app, access_log=None)
+    listener = _listen(port)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, port=port)
-        await site.start()
-        yield runner.addresses[0][1]
+        await web.SockSite(runner, listener).start()
+        yield listener.getsockname()[1]
     finally:
         await runner.cleanup()
+
+
+def _listen(port: int) -> socket.socket:
+    """Listen once on all addresses of both families, so that there is one port to speak of."""
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    return socket.create_server(("", port), family=family, dualstack_ipv6=both)

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from cluster.envtest import apiserver
+from mldiagnostics_api import names
+from mldiagnostics_operator.cluster import Cluster, NotFound, path_to
+from mldiagnostics_operator.surroundings import ADDON_LABEL, missing
+from prometheus_client.parser import text_string_to_metric_families
+from support.definitions import DEFINITIONS, install
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from cluster.envtest import ApiServer
+
+COMMAND = (sys.executable, "-m", "mldiagnostics_operator")
+DEFINITION = f"{DEFINITIONS}/{names.CONNECTION_PLURAL}.{names.GROUP}"
+LEASES = path_to("coordination.k8s.io", "v1", "leases", namespace="default")
+LEASE_S = 3.0
+DEADLINE_S = 30.0
+
+
+def run(**environ: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environ}
+    return subprocess.run(COMMAND, env=env, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+
+
+def test_wrong_settings_end_it_with_all_faults() -> None:
+    ended = run(MLDIAG_HTTP_PORT="high", MLDIAG_LOG_LEVEL="loud")
+    assert ended.returncode == 2
+    assert "MLDIAG_HTTP_PORT='high'" in ended.stderr
+    assert "MLDIAG_LOG_LEVEL='loud'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_no_way_to_a_cluster_ends_it() -> None:
+    ended = run(MLDIAG_HTTP_PORT="0")
+    assert ended.returncode == 2
+    assert "no way to the API server" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+class Operator:
+    """A replica in a process of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.port = 0
+        self.lines: list[dict[str, Any]] = []
+        self.reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self.process.stdout
+        async for raw in self.process.stdout:
+            line = json.loads(raw)
+            self.lines.append(line)
+            self.port = line.get("port", self.port)
+
+    async def ask(self, path: str) -> tuple[int, str]:
+        url = f"http://127.0.0.1:{self.port}{path}"
+        try:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                return answer.status, (await answer.text()).strip()
+        except aiohttp.ClientError:
+            return 0, ""
+
+    async def reaches(self, stage: str) -> int:
+        """Wait for a stage; gives what readiness is there."""
+        until = asyncio.get_running_loop().time() + DEADLINE_S
+        while True:
+            status, said = await self.ask("/readyz")
+            if said == stage:
+                return status
+            ended = self.process.returncode is not None or asyncio.get_running_loop().time() > until
+            assert not ended, f"{said} instead of {stage}: {self.said()}"
+            await asyncio.sleep(0.05)
+
+    async def metric(self, name: str) -> float:
+        _, text = await self.ask("/metrics")
+        samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+        return next(sample.value for sample in samples if sample.name == name)
+
+    async def ends(self) -> int:
+        """Wait for the end; gives the exit status."""
+        status = await asyncio.wait_for(self.process.wait(), DEADLINE_S)
+        await self.reading
+        return status
+
+    def said(self) -> str:
+        return "\n".join(line["message"] for line in self.lines)
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[ApiServer]:
+    """A server of our own: the definition comes and goes, and other tests need theirs."""
+    with apiserver() as server:
+        yield server
+
+
+@pytest.fixture
+async def own(own_server: ApiServer) -> AsyncIterator[Cluster]:
+    client = await Cluster.connect({"KUBECONFIG": str(own_server.kubeconfig)})
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def installed(own: Cluster) -> Cluster:
+    await install(own)
+    return own
+
+
+@asynccontextmanager
+async def replica(server: ApiServer, folder: Path, name: str = "one", **environ: str) -> AsyncIterator[Operator]:
+    """Run a replica; those that share a folder compete for one Lease."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "KUBECONFIG": str(server.kubeconfig),
+        "GCE_METADATA_HOST": "127.0.0.1:1",
+        "POD_NAME": name,
+        "POD_UID": f"uid-of-{name}",
+        "MLDIAG_HTTP_PORT": "0",
+        "MLDIAG_VOLUME_ROOT": str(folder),
+        "MLDIAG_LEASE_NAME": lease_of(folder),
+        "MLDIAG_LEASE_DURATION_SECONDS": f"{LEASE_S}",
+        "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "2",
+        "MLDIAG_LEASE_RETRY_SECONDS": "0.2",
+        **environ,
+    }
+    process = await asyncio.create_subprocess_exec(*COMMAND, env=env, stdout=asyncio.subprocess.PIPE)
+    one = Operator(process)
+    try:
+        yield one
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await one.ends()
+
+
+def lease_of(folder: Path) -> str:
+    return folder.name.replace("_", "-")
+
+
+async def holder(cluster: Cluster, folder: Path) -> str:
+    spec: dict[str, str] = (await cluster.get(f"{LEASES}/{lease_of(folder)}"))["spec"]
+    return spec.get("holderIdentity", "")
+
+
+async def remove_definition(cluster: Cluster) -> None:
+    with suppress(NotFound):
+        await cluster.delete(DEFINITION, uid=(await cluster.get(DEFINITION))["metadata"]["uid"])
+    async with asyncio.timeout(DEADLINE_S):
+        while await missing(cluster) is None:  # noqa: ASYNC110 - the API server is asked
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.apiserver
+class TestAgainstARealServer:
+    async def test_it_leads_and_resigns_when_told_to_stop(
+        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+    ) -> None:
+        async with replica(own_server, tmp_path) as one:
+            assert await one.reaches("leading") == 200
+            assert (await holder(installed, tmp_path)).startswith("one/uid-of-one/")
+            assert await one.metric("mldiagnostics_operator_leader") == 1
+            assert await one.ask("/healthz") == (200, "leading; the watch is 0 s behind the API server")
+            _, metrics = await one.ask("/metrics")
+            assert 'mldiagnostics_operator_info{cluster="k8s-' in metrics
+            one.process.send_signal(signal.SIGTERM)
+            assert await one.ends() == 0
+        assert await holder(installed, tmp_path) == ""
+        assert "Leaving: SIGTERM" in one.said()
+
+    async def test_without_the_resource_it_waits_and_says_so(
+        self, own_server: ApiServer, own: Cluster, tmp_path: Path
+    ) -> None:
+        await remove_definition(own)
+        async with replica(own_server, tmp_path) as one:
+            assert await one.reaches("waiting for the custom resource") == 200
+            assert "apply crds/" in one.said()
+            await install(own)
+            await one.reaches("leading")
+
+    async def test_while_the_api_server_is_away_it_is_not_ready_but_alive(
+        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+    ) -> None:
+        assert installed
+        await asyncio.to_thread(own_server.stop_apiserver)
+        async with replica(own_server, tmp_path) as one:
+            assert await one.reaches("starting") == 503
+            assert (await one.ask("/healthz"))[0] == 200
+            await asyncio.to_thread(own_server.start_apiserver)
+            await one.reaches("leading")
+
+    async def test_the_standby_follows_a_killed_leader(
+        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+    ) -> None:
+        async with replica(own_server, tmp_path, "one") as one:
+            await one.reaches("leading")
+            async with replica(own_server, tmp_path, "two") as two:
+                assert await two.reaches("standby") == 200
+                assert await two.metric("mldiagnostics_operator_leader") == 0
+                one.process.kill()
+                await one.ends()
+                await two.reaches("leading")
+                assert (await holder(installed, tmp_path)).startswith("two/")
+
+    async def test_a_restarted_container_does_not_wait_for_itself(
+        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+    ) -> None:
+        slow = {"MLDIAG_LEASE_DURATION_SECONDS": "3600"}
+        async with replica(own_server, tmp_path, **slow) as one:
+            await one.reaches("leading")
+            one.process.kill()
+            await one.ends()
+        async with replica(own_server, tmp_path, **slow) as again:
+            await again.reaches("leading")
+            again.process.send_signal(signal.SIGTERM)
+            assert await again.ends() == 0
+        assert await holder(installed, tmp_path) == ""
+
+    async def test_the_loser_of_the_lease_leaves_in_peace(
+        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+    ) -> None:
+        async with replica(own_server, tmp_path) as one:
+            await one.reaches("leading")
+            await installed.patch(f"{LEASES}/{lease_of(tmp_path)}", {"spec": {"holderIdentity": "another"}})
+            assert await one.ends() == 0
+        assert "Leaving: loss of the Lease" in one.said()
+        assert await holder(installed, tmp_path) == "another"
+
+    async def test_it_stands_down_for_a_managed_addon(
+        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+    ) -> None:
+        await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: "Reconcile"}}})
+        async with replica(own_server, tmp_path) as one:
+            assert await one.reaches("standing down for a managed add-on") == 200
+            assert await one.metric("mldiagnostics_operator_standing_down") == 1
+            async with replica(own_server, tmp_path, "two", MLDIAG_IGNORE_MANAGED_ADDON="true") as two:
+                await two.reaches("leading")
+            await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: None}}})
+            await one.reaches("leading")
+            assert await one.metric("mldiagnostics_operator_standing_down") == 0
+        assert ADDON_LABEL in one.said()
