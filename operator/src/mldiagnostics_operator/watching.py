@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import kopf
 from mldiagnostics_api import names
@@ -35,6 +35,7 @@ async def watch(
     tasks = await kopf.spawn_tasks(
         registry=registry,
         settings=_settings(),
+        identity=cast(Any, names.FIELD_MANAGER),  # else kopf asks for the user's name, which a container's uid has not
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
