@@ -16,7 +16,7 @@ CHART = REPOSITORY / "charts" / OPERATOR
 EXAMPLE = REPOSITORY / "examples/jax-training"
 OPERATOR_IMAGE = f"localhost/mldiagnostics/{OPERATOR}:0.1.0"  # what the chart names without any value
 TRAINING_IMAGE = "localhost/mldiagnostics/jax-training:0.1.0"
-HELM_DEADLINE_S = 240
+HELM_DEADLINE_S = 120
 
 
 @dataclass(frozen=True, slots=True)
