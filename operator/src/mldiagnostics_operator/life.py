@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Control, Reason
-from mldiagnostics.capture.verdict import store_reason
+from mldiagnostics.capture.verdict import Trouble
 from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics_api.names import Phase, Refusal
 from mldiagnostics_api.names import Verdict as VerdictReason
@@ -202,7 +202,7 @@ class Life:
             await self._refuse(Refusal.SESSION_EXISTS, str(taken))
             return
         except StoreError as error:
-            await self._refuse(store_reason(error), f"nothing was captured: {error}")
+            await self._refuse(Trouble.of(error).reason, f"nothing was captured: {error}")
             return
         self._stage = Stage.RECORDING
         prepared = await self._intend(prepared, promised)
@@ -252,7 +252,7 @@ class Life:
         try:
             stored = await persist(session.stored, on=StoreUnreachable, until=_now() + _STORE_PATIENCE_S)
         except StoreError as error:
-            await self._refuse(store_reason(error), f"the operator was restarted; now {error}")
+            await self._refuse(Trouble.of(error).reason, f"the operator was restarted; now {error}")
             return
         start, deadline = status.planned_start_time, status.deadline
         step = recovery.decide(attempt=attempt, planned_start=start, stored=len(stored), now=datetime.now(UTC))

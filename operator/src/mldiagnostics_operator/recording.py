@@ -62,7 +62,7 @@ class Recording:
         with suppress(TimeoutError):
             async with asyncio.timeout(_DROP_TIMEOUT_S):
                 await asyncio.gather(*self._puts, return_exceptions=True)
-                await self._session.drop([target for put, target in self._puts.items() if _succeeded(put)])
+                await self._session.drop(list(self._puts.values()))
 
     def _target(self, number: int, planned: PlannedTarget) -> Target:
         own_file = self._plan.delivery is not Delivery.OPERATOR and planned.directory.medium is not Medium.VOLUME
@@ -80,8 +80,13 @@ class Recording:
     async def _store(self, target: Target, trace: memoryview) -> StoredTrace:
         put = asyncio.ensure_future(self._session.put(self._planned(target), trace))
         self._puts[put] = self._planned(target)
-        put.add_done_callback(_succeeded)  # whoever was to hear of a failure may have given up
+        put.add_done_callback(self._settle)
         return await asyncio.shield(put)
+
+    def _settle(self, put: asyncio.Task[Stored]) -> None:
+        """Forget a failure: its traceback holds the trace, and whoever was to hear of it may have given up."""
+        if put.cancelled() or put.exception() is not None:
+            del self._puts[put]
 
     async def _verify(self, target: Target) -> str | None:
         number, uid = target.labels["number"], target.labels["uid"]
@@ -89,7 +94,3 @@ class Recording:
             return await self._addresses.after(uid, target.host)
         self._dialled.add(number)
         return await self._addresses.before(uid, target.host)
-
-
-def _succeeded(put: asyncio.Task[Stored]) -> bool:
-    return put.done() and not put.cancelled() and put.exception() is None

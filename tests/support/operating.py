@@ -1,0 +1,163 @@
+"""An operator over a namespace of a real API server, and pods in it whose address leads to servers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import secrets
+import subprocess
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics_api.location import Location
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.ranges import Ranges
+from mldiagnostics_operator.captures import Captures
+from mldiagnostics_operator.cluster import Cluster, NotFound, path_to
+from mldiagnostics_operator.config import Config
+from mldiagnostics_operator.handlers import register
+from mldiagnostics_operator.telemetry import Telemetry
+from mldiagnostics_operator.watching import watch
+from support import builders
+from support.definitions import connections
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+Object = dict[str, Any]
+
+DEADLINE_S = 60
+ANY_PORT = Policy(
+    default_storage=Location.parse("volume:///"),
+    allowed_storage={"*": (Location.prefix("volume:///"), Location.prefix("/profiles"))},
+    allowed_ports=Ranges.parse("1-65535"),
+)
+
+
+@contextmanager
+def address() -> Iterator[str]:
+    """Give this machine another address for the duration of the block: pods have none that loops back.
+
+    From the range of RFC 2544, which no network routes. Needs the right to configure the loopback interface.
+    """
+    ip = f"198.18.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+    subprocess.run(["ip", "address", "add", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
+    try:
+        yield ip
+    finally:
+        subprocess.run(["ip", "address", "del", f"{ip}/32", "dev", "lo"], check=True, capture_output=True)
+
+
+@dataclass
+class Namespace:
+    """A namespace on the API server, with the verbs that tests of captures need."""
+
+    cluster: Cluster
+    name: str
+    ip: str
+    uids: dict[str, str] = field(default_factory=dict)
+
+    async def pod(self, name: str, *ports: int, **changes: Any) -> Object:
+        """Make a pod whose profilers listen on the ports, as if a kubelet ran it."""
+        if ports:
+            changes["annotations"] = {"diagon.gke.io/profiler-ports": ",".join(map(str, ports))}
+        body = builders.pod(name, namespace=self.name, **{"ip": self.ip, **changes})
+        return await self.put(path_to("", "v1", "pods", namespace=self.name), body)
+
+    async def put(self, path: str, body: Object) -> Object:
+        """Make an object with its status."""
+        body = copy.deepcopy(body)
+        for given_by_server in ("uid", "creationTimestamp"):
+            body["metadata"].pop(given_by_server, None)
+        made = await self.cluster.create(path, body)
+        name = made["metadata"]["name"]
+        if "status" not in body:
+            return made
+        return await self.cluster.patch(f"{path}/{name}/status", {"status": body["status"]})
+
+    async def capture(self, name: str = "capture", **trigger: Any) -> Object:
+        """Apply a capture; `cancel` and `ttlSecondsAfterFinished` are of the spec, all else of `triggerCapture`."""
+        body = builders.connection(name, namespace=self.name, **trigger)
+        return await self.put(connections(self.name), body)
+
+    async def change(self, name: str, **spec: Any) -> None:
+        """Change fields of a capture's spec."""
+        await self.cluster.patch(f"{connections(self.name)}/{name}", {"spec": spec})
+
+    async def delete(self, name: str) -> None:
+        """Delete a capture."""
+        path = f"{connections(self.name)}/{name}"
+        await self.cluster.delete(path, uid=(await self.cluster.get(path))["metadata"]["uid"])
+
+    async def status(self, name: str = "capture") -> Object:
+        """Read a capture's status; empty while it has none."""
+        found = await self.cluster.get(f"{connections(self.name)}/{name}")
+        status: Object = found.get("status", {})
+        return status
+
+    async def until(self, condition: Callable[[Object], Any], name: str = "capture") -> Object:
+        """Wait until the capture's status fulfils the condition; gives the status."""
+        status: Object = {}
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not condition(status := await self.status(name)):  # noqa: ASYNC110 - the API server is asked
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"{name} stays at {status}") from None
+        return status
+
+    async def finished(self, name: str = "capture") -> Object:
+        """Wait for the verdict; gives the status."""
+        return await self.until(complete, name)
+
+    async def is_gone(self, name: str) -> None:
+        """Wait until the capture does not exist any more."""
+        async with asyncio.timeout(DEADLINE_S):
+            with suppress(NotFound):
+                while True:
+                    await self.status(name)
+                    await asyncio.sleep(0.05)
+
+    async def events(self, name: str = "capture") -> list[str]:
+        """List the reasons of a capture's events, in the order in which they came."""
+        found: list[Object] = await self.cluster.items(path_to("", "v1", "events", namespace=self.name), dict)
+        about = [event for event in found if event["involvedObject"]["name"] == name]
+        return [event["reason"] for event in sorted(about, key=lambda event: event["metadata"]["creationTimestamp"])]
+
+
+def complete(status: Object) -> bool:
+    """Tell whether a capture has its verdict."""
+    return condition(status, "Complete").get("status") == "True"
+
+
+def condition(status: Object, kind: str) -> Object:
+    """Pick a condition out of a status; empty if it is not there."""
+    return next((c for c in status.get("conditions", ()) if c["type"] == kind), {})
+
+
+def verdict(status: Object) -> tuple[str, str]:
+    """Give phase and reason of a finished capture."""
+    return status["phase"], condition(status, "Complete")["reason"]
+
+
+@asynccontextmanager
+async def operating(
+    cluster: Cluster, namespace: str, volume: Path, *, policy: Policy = ANY_PORT, me: str = "operator/uid/1-test"
+) -> AsyncIterator[Captures]:
+    """Run the operator's core over one namespace, fed by kopf's watch as in the product."""
+    config = Config(policy=policy, volume_root=volume, watch_namespaces=(namespace,), cluster_name="test-cluster")
+    captures = Captures(cluster, config, Telemetry(), me)
+    running = [
+        asyncio.create_task(captures.run()),
+        asyncio.create_task(watch(register(captures.observe), cluster, config.watch_namespaces, started=lambda: None)),
+    ]
+    try:
+        yield captures
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=DEADLINE_S)
+    for task in running:
+        assert task.cancelled(), task
