@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.handlers import register
-from mldiagnostics_operator.watching import watch
+from mldiagnostics_operator.watching import unfinished, watch
 from support.definitions import connection, connections, install
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from cluster.envtest import ApiServer
     from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_operator.handlers import Observe
 
 pytestmark = pytest.mark.apiserver
 
@@ -43,7 +45,7 @@ class Witness:
 
 
 @asynccontextmanager
-async def watched(cluster: Cluster, witness: Witness, *namespaces: str) -> AsyncIterator[asyncio.Event]:
+async def watched(cluster: Cluster, observe: Observe, *namespaces: str) -> AsyncIterator[asyncio.Event]:
     """Run the watch; gives an event that SIGTERM sets, as in the product."""
     told = asyncio.Event()
 
@@ -51,7 +53,7 @@ async def watched(cluster: Cluster, witness: Witness, *namespaces: str) -> Async
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
 
     before = asyncio.all_tasks()
-    task = asyncio.create_task(watch(register(witness.observe), cluster, namespaces, started=listen))
+    task = asyncio.create_task(watch(register(observe), cluster, namespaces, started=listen))
     try:
         yield told
     finally:
@@ -75,7 +77,7 @@ async def test_unfinished_captures_come_and_finished_ones_never(cluster: Cluster
         await cluster.create(path, connection(name))
     await finish(cluster, f"{path}/old", "Succeeded")
     witness = Witness(namespace)
-    async with watched(cluster, witness):
+    async with watched(cluster, witness.observe):
         await witness.sees(("waiting", "seen"))
         made = await cluster.create(path, connection("new"))
         await witness.sees(("new", "seen"))
@@ -92,7 +94,7 @@ async def test_unfinished_captures_come_and_finished_ones_never(cluster: Cluster
 async def test_only_the_named_namespaces_are_watched(cluster: Cluster, namespace: str) -> None:
     await install(cluster)
     witness = Witness(namespace, "default")
-    async with watched(cluster, witness, namespace):
+    async with watched(cluster, witness.observe, namespace):
         await cluster.create(connections("default"), connection(f"of-{namespace}"))
         await cluster.create(connections(namespace), connection("mine"))
         await witness.sees(("mine", "seen"))
@@ -105,7 +107,7 @@ async def test_the_watch_goes_on_when_the_api_server_restarts(
     await install(cluster)
     path = connections(namespace)
     witness = Witness(namespace)
-    async with watched(cluster, witness):
+    async with watched(cluster, witness.observe):
         await cluster.create(path, connection("before"))
         await witness.sees(("before", "seen"))
         await asyncio.to_thread(api_server.restart)
@@ -117,9 +119,33 @@ async def test_signals_stay_ours(cluster: Cluster, namespace: str) -> None:
     await install(cluster)
     await cluster.create(connections(namespace), connection("one"))
     witness = Witness(namespace)
-    async with watched(cluster, witness) as told:
+    async with watched(cluster, witness.observe) as told:
         await witness.sees(("one", "seen"))
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.wait_for(told.wait(), DEADLINE_S)
         await cluster.create(connections(namespace), connection("two"))
         await witness.sees(("two", "seen"))
+
+
+async def test_what_stands_in_the_server_is_what_the_watch_brings(cluster: Cluster, namespace: str) -> None:
+    await install(cluster)
+    assert await unfinished(cluster, [namespace]) == {}
+    path = connections(namespace)
+    for name in ("old", "new"):
+        await cluster.create(path, connection(name))
+    await finish(cluster, f"{path}/old", "Succeeded")
+    stands = await unfinished(cluster, [namespace])
+    assert stands.keys() == {(await cluster.get(f"{path}/new"))["metadata"]["uid"]}
+    assert stands.items() <= (await unfinished(cluster, ())).items()
+
+    freshness, witness = Freshness(), Witness(namespace)
+    assert freshness.compare(stands, 0.0) == 0.0
+    assert freshness.compare(stands, 60.0) == 60.0, "nothing is watched yet"
+
+    def observe(body: Mapping[str, Any], event: str) -> None:
+        freshness.observe(body, event)
+        witness.observe(body, event)
+
+    async with watched(cluster, observe, namespace):
+        await witness.sees(("new", "seen"))
+    assert freshness.compare(await unfinished(cluster, [namespace]), 120.0) == 0.0

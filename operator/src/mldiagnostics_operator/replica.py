@@ -10,20 +10,17 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import chain
 from typing import Any, Final
-
-from mldiagnostics_api import names
 
 from mldiagnostics_operator import handlers, surroundings
 from mldiagnostics_operator.captures import Captures
-from mldiagnostics_operator.cluster import Cluster, ClusterError, path_to
+from mldiagnostics_operator.cluster import Cluster, ClusterError
 from mldiagnostics_operator.config import Config
 from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.lease import Leadership, Timing
 from mldiagnostics_operator.probes import Health, Stage, serving
 from mldiagnostics_operator.telemetry import Telemetry
-from mldiagnostics_operator.watching import UNFINISHED, watch
+from mldiagnostics_operator.watching import unfinished, watch
 
 _log: Final = logging.getLogger(__name__)
 
@@ -165,19 +162,15 @@ class Replica:
 
     async def _compare(self, freshness: Freshness) -> None:
         """Keep the watch's lag current, for the liveness probe."""
-        spaces = self._config.watch_namespaces or (None,)
-        paths = [path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=space) for space in spaces]
         while True:
             await asyncio.sleep(_FRESHNESS_CHECK_S)
             try:
-                pages = [
-                    await self._cluster.items(path, _version, fields=UNFINISHED, metadata_only=True) for path in paths
-                ]
+                stands = await unfinished(self._cluster, self._config.watch_namespaces)
             except ClusterError:
                 freshness.forgive()
                 lag_s = 0.0
             else:
-                lag_s = freshness.compare(dict(chain(*pages)), asyncio.get_running_loop().time())
+                lag_s = freshness.compare(stands, asyncio.get_running_loop().time())
             self._health.watch_lag_s = lag_s
             self._telemetry.watch_lag(lag_s)
 
@@ -208,10 +201,6 @@ class Replica:
             await self._leadership.release()
         except ClusterError as error:
             _log.warning("The Lease could not be released, it runs out by itself: %s", error)
-
-
-def _version(body: Mapping[str, Any]) -> tuple[str, str]:
-    return body["metadata"]["uid"], body["metadata"]["resourceVersion"]
 
 
 def _report(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collection[str]) -> int:

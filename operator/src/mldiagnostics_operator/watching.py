@@ -7,11 +7,10 @@ from typing import Any, Final, cast
 import kopf
 from mldiagnostics_api import names
 
-from mldiagnostics_operator.cluster import Cluster
+from mldiagnostics_operator.cluster import Cluster, path_to
 
-UNFINISHED: Final = ",".join(f"status.phase!={phase}" for phase in sorted(names.FINISHED_PHASES))
-"""Field selector of the captures that are still to be done; the others never reach this process."""
-
+# The captures that are still to be done; the server keeps all others from this process.
+_UNFINISHED: Final = ",".join(f"status.phase!={phase}" for phase in sorted(names.FINISHED_PHASES))
 _STOP_S: Final = 10.0
 
 
@@ -51,6 +50,19 @@ async def watch(
     raise WatchEnded(f"the {first.get_name()} ended") from first.exception()
 
 
+async def unfinished(cluster: Cluster, namespaces: Collection[str]) -> dict[str, str]:
+    """List what the watch should have brought: uid -> version. Raises ClusterError."""
+
+    def version(body: dict[str, Any]) -> tuple[str, str]:
+        return body["metadata"]["uid"], body["metadata"]["resourceVersion"]
+
+    stands: dict[str, str] = {}
+    for namespace in namespaces or (None,):
+        path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=namespace)
+        stands.update(await cluster.items(path, version, fields=_UNFINISHED, metadata_only=True))
+    return stands
+
+
 async def _connection(cluster: Cluster) -> kopf.ConnectionInfo:
     access = await cluster.access()
     scheme, _, token = access.authorization.rpartition(" ")
@@ -77,7 +89,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.connect_timeout = 60
     settings.watching.inactivity_timeout = 70
     settings.watching.chunk_size = 500
-    settings.watching.field_selectors[names.GROUP, names.CONNECTION_PLURAL] = UNFINISHED
+    settings.watching.field_selectors[names.GROUP, names.CONNECTION_PLURAL] = _UNFINISHED
     settings.networking.request_timeout = 60
     settings.networking.connect_timeout = 10
     settings.networking.error_backoffs = (1, 1, 2, 3, 5) + (10,) * 60  # ten minutes without an API server
