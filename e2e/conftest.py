@@ -16,8 +16,10 @@ from demo.on_cluster import start_training
 
 BUCKET = "e2e-captures"
 VALUES = {
-    "storage.allowedPrefixes": {"*": ["volume:///", f"gs://{BUCKET}", f"gs://{BUCKET}-missing"]},
-    "storage.allowedPodPaths": {scene.NAMESPACE: ["/tmp"]},
+    "policy.allowedStorage": {
+        "*": ["volume:///", f"gs://{BUCKET}", f"gs://{BUCKET}-missing"],
+        scene.NAMESPACE: ["/tmp"],
+    },
     "extraEnv": [{"name": "STORAGE_EMULATOR_HOST", "value": ENDPOINT}],
 }
 
