@@ -8,6 +8,7 @@ from aiohttp import web
 from mldiagnostics.identity import fallback_cluster_name
 from mldiagnostics_operator.cluster import path_to
 from mldiagnostics_operator.surroundings import cluster_name
+from support.definitions import install
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -64,3 +65,15 @@ class TestAgainstARealServer:
 
     async def test_without_a_metadata_server_too(self, cluster: Cluster) -> None:
         assert (await cluster_name("", {"GCE_METADATA_HOST": "127.0.0.1:1"}, cluster)).startswith("k8s-")
+
+    async def test_the_managed_addon_is_known_by_its_namespace_while_it_stays(self, cluster: Cluster) -> None:
+        await install(cluster)
+        assert await missing(cluster) is None
+        assert await managed_elsewhere(cluster) is None
+        spaces = path_to("", "v1", "namespaces")
+        made = await cluster.create(spaces, {"metadata": {"name": ADDON_NAMESPACE}})
+        try:
+            assert await managed_elsewhere(cluster) == f"the namespace {ADDON_NAMESPACE} exists"
+        finally:
+            await cluster.delete(f"{spaces}/{ADDON_NAMESPACE}", uid=made["metadata"]["uid"])
+        assert await managed_elsewhere(cluster) is None, "it is being deleted"
