@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from mldiagnostics.identity import fallback_cluster_name
 from mldiagnostics_operator.cluster import path_to
-from mldiagnostics_operator.surroundings import cluster_name
+from mldiagnostics_operator.surroundings import ADDON_NAMESPACE, cluster_name, managed_elsewhere, missing
 from support.definitions import install
 
 if TYPE_CHECKING:
