@@ -64,11 +64,13 @@ bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.
 	@$(PY) -m bench
 
 fuzz: setup ## The properties, with many more examples
-	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests -m "not apiserver and not peers and not cluster" -k "property or properties"
+	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests -m "hypothesis and not apiserver and not peers and not cluster"
 
 manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests
+	@$(PY) -m mldiagnostics_operator.config > docs/reference/operator-env.md
+	@$(PY) -m mldiagnostics_operator.telemetry > docs/reference/metrics.md
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
