@@ -159,9 +159,13 @@ def test_what_is_not_found_says_what_was_sought_and_what_is_there(
     assert says in answer.message
 
 
-def test_a_deadline_that_cannot_be_met_is_refused() -> None:
-    answer = refused(found_in(a.jobset()), target=TRAINER, durationSeconds=5, deadlineSeconds=7)
-    assert (answer.reason, answer.transient) == (Refusal.DEADLINE_TOO_SHORT, False)
+def test_an_ended_pod_that_was_named_is_reported_though_another_took_its_place() -> None:
+    world = a.job(pods=2)
+    old = a.pod("trainer-0-old", labels=world.pods[0]["metadata"]["labels"], owner=world.workload, phase="Failed")
+    world.pods.append(old)
+    named = planned(found_in(world), podName=",".join(pod["metadata"]["name"] for pod in world.pods))
+    assert [(skipped.pod, skipped.reason) for skipped in named.skipped] == [("trainer-0-old", Skip.FINISHED)]
+    assert planned(found_in(world), target={"workloadRef": {"kind": "Job", "name": "trainer"}}).skipped == ()
 
 
 def test_several_runs_have_one_session_and_a_directory_each() -> None:

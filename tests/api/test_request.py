@@ -43,6 +43,17 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
         ({"target": {}}, Refusal.INVALID, "runRef, workloadRef and selector"),
         ({"target": WORKLOAD | {"selector": {"matchLabels": {"a": "b"}}}}, Refusal.INVALID, "exactly one"),
         ({"target": {"selector": {}}}, Refusal.INVALID, "empty"),
+        ({"target": {"selector": {"matchLabels": {"a,!b": "c"}}}}, Refusal.INVALID, "no key of a label"),
+        (
+            {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
+            Refusal.INVALID,
+            "a In: In and NotIn need values",
+        ),
+        (
+            {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}},
+            Refusal.INVALID,
+            "DoesNotExist have none",
+        ),
         ({"target": WORKLOAD | {"ranks": "7-4"}}, Refusal.INVALID, "target.ranks '7-4'"),
         ({"target": {"runRef": {"name": "r"}}}, Refusal.RUNS_NOT_AVAILABLE, "workloadRef"),
         ({"target": {"workloadRef": {"kind": "CronJob", "name": "n"}}}, Refusal.KIND_NOT_SUPPORTED, "CronJob"),

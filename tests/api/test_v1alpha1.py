@@ -44,6 +44,8 @@ def test_every_fault_is_named_by_its_field() -> None:
         {"podName": ","},
         {"podName": "a b"},
         {"podName": "../a"},
+        {"podNamespace": "a/../b"},
+        {"target": {"selector": {"matchExpressions": [{"key": "a=b", "operator": "Exists"}]}}},
         {"durationSeconds": 0},
         {"capturePort": 65536},
         {"minimumCaptured": 0},

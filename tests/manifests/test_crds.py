@@ -155,6 +155,12 @@ class TestOnARealApiServer:
                 "spec.triggerCapture.target",
                 "exactly one of runRef, workloadRef and selector",
             ),
+            (
+                {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
+                "spec.triggerCapture.target.selector.matchExpressions[0].values",
+                "In and NotIn need values",
+            ),
+            ({"podName": "a", "podNamespace": "a/b"}, "spec.triggerCapture.podNamespace", "should match"),
             ({"target": {"selector": {}}}, "spec.triggerCapture.target.selector", "would match every pod"),
             (
                 {"target": {"workloadRef": {"kind": "CronJob", "name": "a"}}},

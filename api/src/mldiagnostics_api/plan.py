@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Final
 
 from mldiagnostics import layout
 from mldiagnostics.capture.model import Delivery, Tracers
 
+from mldiagnostics_api.absence import absent_pods, nothing_found, similar
 from mldiagnostics_api.destinations import Home, common_directory, homes, workload_key
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.names import Refusal, Skip
@@ -16,12 +16,11 @@ from mldiagnostics_api.owners import Reference, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.request import Refused, Request, check
+from mldiagnostics_api.schedule import schedule
 from mldiagnostics_api.targets import TRANSIENT, Candidate, candidates
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.workloads import Object
 
-DEFAULT_LEAD_MS: Final = 2000
-DEADLINE_MARGIN_MS: Final = 60_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -132,15 +131,17 @@ def make_plan(
     """Decide what is captured, when, and where it goes.
 
     `cluster` is the cluster's name, part of run ids; `now` is aware. The same input gives the same plan, in whatever
-    order the pods come. Every pod found is a target, skipped, left out by the narrowing, or superseded.
+    order the pods come. Every pod found is a target, skipped, left out by the narrowing, or,
+    unless it was named, superseded by another in its place.
     """
     request = check(connection, policy)
     if isinstance(request, Refused):
         return request
     pods = {pod.uid: pod for pod in _belonging(request, found)}
-    missing = _missing(request, pods.values(), found.nearby)
-    if refused := _nothing_found(request, found, pods):
-        return refused
+    if not pods:
+        return nothing_found(request, workload=found.workload, nearby=found.nearby)
+    absent = absent_pods(request.pods, (pod.name for pod in pods.values()))
+    missing = tuple(_absent(name, request, found.nearby) for name in absent)
 
     runs = {uid: run_of(owner_chain(pod.controller, found.owners.get)) for uid, pod in pods.items()}
     trigger = connection.spec.trigger_capture
@@ -150,6 +151,7 @@ def make_plan(
         policy=policy,
         narrowing=request.narrowing,
         port=trigger.capture_port,
+        superseded=bool(request.pods),
     )
     if not chosen and not missing:
         return Refused(
@@ -166,10 +168,10 @@ def make_plan(
     )
     targets = tuple(_planned(c, home[c.pod.uid]) for c in chosen if c.skip is None)
     skipped = (*missing, *(_skipped(c, c.skip, home[c.pod.uid]) for c in chosen if c.skip is not None))
-    return _timed(connection, request, policy, targets, skipped, now=now, attempt=attempt)
+    return _plan(connection, request, policy, targets, skipped, now=now, attempt=attempt)
 
 
-def _timed(
+def _plan(
     connection: MLDiagnosticsConnection,
     request: Request,
     policy: Policy,
@@ -181,18 +183,9 @@ def _timed(
 ) -> CapturePlan | Refused:
     trigger = connection.spec.trigger_capture
     metadata = connection.metadata
-    lead_ms = trigger.start_lead_milliseconds
-    if lead_ms is None:
-        lead_ms = DEFAULT_LEAD_MS if len(targets) > 1 else 0
-    deadline_ms = lead_ms + 2 * request.duration_ms + DEADLINE_MARGIN_MS
-    if trigger.deadline_seconds is not None:
-        deadline_ms = 1000 * trigger.deadline_seconds
-    if deadline_ms <= lead_ms + request.duration_ms:
-        return Refused(
-            Refusal.DEADLINE_TOO_SHORT,
-            f"deadlineSeconds {deadline_ms / 1000:g} leaves no time after a lead of {lead_ms / 1000:g} s and a "
-            f"duration of {request.duration_ms / 1000:g} s",
-        )
+    times = schedule(trigger, request.duration_ms, dialled=len(targets), now=now)
+    if isinstance(times, Refused):
+        return times
     tracers = trigger.tracers
     return CapturePlan(
         session=layout.retry_session(
@@ -203,9 +196,9 @@ def _timed(
         skipped=skipped,
         needed=needed_of(trigger, len(targets) + len(skipped)),
         duration_ms=request.duration_ms,
-        lead_ms=lead_ms,
-        planned_start=now + timedelta(milliseconds=lead_ms),
-        deadline=now + timedelta(milliseconds=deadline_ms),
+        lead_ms=times.lead_ms,
+        planned_start=times.start,
+        deadline=times.deadline,
         tracers=Tracers(
             **{name: level for name, level in (tracers.model_dump() if tracers else {}).items() if level is not None}
         ),
@@ -240,40 +233,9 @@ def _belonging(request: Request, found: Found) -> Iterable[PodView]:
     ]
 
 
-def _missing(request: Request, pods: Iterable[PodView], nearby: Collection[str]) -> tuple[SkippedTarget, ...]:
-    present = {pod.name for pod in pods}
-    return tuple(
-        SkippedTarget(
-            pod=name,
-            reason=Skip.NOT_FOUND,
-            message=f"namespace {request.namespace} has no pod {name}" + _similar(name, nearby),
-        )
-        for name in request.pods
-        if name not in present
-    )
-
-
-def _nothing_found(request: Request, found: Found, pods: Collection[object]) -> Refused | None:
-    if request.workload and found.workload is None:
-        similar = _similar(request.workload_name, found.nearby)
-        return Refused(Refusal.WORKLOAD_NOT_FOUND, f"{request.sought} does not exist{similar}", transient=True)
-    if pods:
-        return None
-    if request.pods:
-        similar = _similar(request.pods[0], found.nearby)
-        return Refused(Refusal.PODS_NOT_FOUND, f"not found: {request.sought}{similar}", transient=True)
-    if request.workload:
-        return Refused(Refusal.NO_POD_MATCHES, f"{request.sought} has no pods", transient=True)
-    exist = f"; {len(found.nearby)} other pods exist there" if found.nearby else ""
-    return Refused(Refusal.NO_POD_MATCHES, f"not found: {request.sought}{exist}", transient=True)
-
-
-def _similar(name: str, nearby: Collection[str]) -> str:
-    """Name what may have been meant; the closest first, at most three."""
-    if not nearby:
-        return "; none exist there"
-    close = get_close_matches(name, sorted(nearby), n=3, cutoff=0.5)
-    return f"; did you mean {', '.join(close)}?" if close else f"; there are {', '.join(sorted(nearby)[:3])}"
+def _absent(name: str, request: Request, nearby: Collection[str]) -> SkippedTarget:
+    message = f"namespace {request.namespace} has no pod {name}{similar(name, nearby)}"
+    return SkippedTarget(pod=name, reason=Skip.NOT_FOUND, message=message)
 
 
 def _planned(candidate: Candidate, home: Home) -> PlannedTarget:

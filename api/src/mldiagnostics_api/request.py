@@ -1,5 +1,6 @@
 """What a capture asks for, checked against the policy before anything in the cluster is looked at."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +10,7 @@ from mldiagnostics_api.location import Location, Medium
 from mldiagnostics_api.names import Refusal
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.targets import Narrowing
-from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
+from mldiagnostics_api.v1alpha1 import LABEL_KEY, LabelSelector, MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.workloads import Workload, selector_text, workload_of
 
 DEFAULT_DURATION_MS: Final = 2000
@@ -199,10 +200,24 @@ def _names(pod_name: str | None) -> tuple[str, ...]:
 def _selector(trigger: TriggerCapture) -> str | None:
     if trigger.target is None or trigger.target.selector is None:
         return None
+    _check_selector(trigger.target.selector)
     text = selector_text(trigger.target.selector.model_dump(by_alias=True, exclude_none=True))
     if not text:
         raise _Refusal(Refusal.INVALID, "target.selector is empty and would match every pod of the namespace")
     return text
+
+
+def _check_selector(selector: LabelSelector) -> None:
+    for key in selector.match_labels or {}:
+        if not re.fullmatch(LABEL_KEY, key):
+            raise _Refusal(Refusal.INVALID, f"target.selector.matchLabels: {key!r} is no key of a label")
+    for condition in selector.match_expressions or ():
+        if (condition.operator in {"In", "NotIn"}) != bool(condition.values):
+            raise _Refusal(
+                Refusal.INVALID,
+                f"target.selector.matchExpressions: {condition.key} {condition.operator}: In and NotIn need values, "
+                "Exists and DoesNotExist have none",
+            )
 
 
 def _narrowing(trigger: TriggerCapture) -> Narrowing:

@@ -74,17 +74,19 @@ def candidates(
     policy: Policy,
     narrowing: Narrowing,
     port: int | None,
+    superseded: bool = False,
 ) -> tuple[Candidate, ...]:
     """Rank the pods, narrow them down and look at each, in the order of workload and rank.
 
-    `workload` names what a pod belongs to: ranks count within it. `port` is the spec's `capturePort`. Pods that run
-    but are not ready are dialled: a host that is stuck is the one that somebody wants to see.
+    `workload` names what a pod belongs to: ranks count within it. `port` is the spec's `capturePort`. Ended pods whose
+    place another has taken are left out, unless `superseded` keeps them because they were asked for by name. Pods that
+    run but are not ready are dialled: a host that is stuck is the one that somebody wants to see.
     """
     found: list[Candidate] = []
     ordered = sorted(pods, key=lambda pod: (natural(workload(pod)), workload(pod), pod.uid))
     for _, group in groupby(ordered, key=workload):
         rank = 0
-        for pod in sorted(without_superseded(group), key=order):
+        for pod in sorted(group if superseded else without_superseded(group), key=order):
             ranks = _examine(pod, rank, policy=policy, container=narrowing.container, port=port)
             found += ranks
             rank += len(ranks)

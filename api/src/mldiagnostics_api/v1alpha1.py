@@ -22,10 +22,12 @@ PROFILER: Final = "google_cloud_mldiagnostics"
 
 _INT32: Final = {"format": "int32"}
 _INT64: Final = {"format": "int64"}
-_LABEL_VALUE: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+LABEL_KEY: Final = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
+LABEL_VALUE: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 
 Count = Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=_INT32)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
 RangesText = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
 
 
@@ -82,11 +84,23 @@ class WorkloadRef(_Model):
 class LabelRequirement(_Model):
     """One condition on a label."""
 
-    key: Annotated[str, Field(min_length=1, max_length=317)]
+    model_config = ConfigDict(
+        json_schema_extra=_rules(
+            _rule(
+                "self.operator in ['In', 'NotIn'] == (has(self.values) && size(self.values) > 0)",
+                "In and NotIn need values, Exists and DoesNotExist have none",
+                field=".values",
+            )
+        )
+    )
+
+    key: Annotated[str, Field(max_length=317, pattern=LABEL_KEY)]
     """Key of the label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     """How the label is compared with the values."""
-    values: Annotated[list[Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
+    values: Annotated[list[Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]], Field(max_length=64)] | None = (
+        None
+    )
     """Values for In and NotIn; absent for Exists and DoesNotExist."""
 
 
@@ -105,7 +119,7 @@ class LabelSelector(_Model):
 
     match_labels: (
         Annotated[
-            dict[str, Annotated[str, Field(max_length=63, pattern=_LABEL_VALUE)]],
+            dict[str, LabelValue],
             Field(max_length=64),
         ]
         | None
@@ -180,7 +194,7 @@ class TriggerCapture(_Model):
 
     pod_name: Annotated[str, Field(min_length=1, max_length=131_072, pattern=PODS_PATTERN)] | None = None
     """Names of the pods to capture, separated by commas. Exactly one of podName and target is needed."""
-    pod_namespace: Annotated[str, Field(max_length=63)] | None = None
+    pod_namespace: Annotated[str, Field(max_length=63, pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")] | None = None
     """Namespace of the pods; the object's own if absent. Another one needs the right to create `pods/profile` there."""
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_INT32)] | None = None
     """Port of the profiler server in pods that publish none by annotation or container port. 9999 if absent."""
@@ -295,7 +309,7 @@ class TargetResult(_Model):
     node: Annotated[str, Field(max_length=253)] | None = None
     """Node of the pod."""
     rank: Count | None = None
-    """Position of the target in its workload."""
+    """Position of the target in its workload, among the pods that were looked at."""
     slice: Count | None = None
     """Slice of the pod, where labels tell."""
     local_rank: Count | None = None
