@@ -98,9 +98,7 @@ class LabelRequirement(_Model):
     """Key of the label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     """How the label is compared with the values."""
-    values: Annotated[list[Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]], Field(max_length=64)] | None = (
-        None
-    )
+    values: Annotated[list[LabelValue], Field(max_length=64)] | None = None
     """Values for In and NotIn; absent for Exists and DoesNotExist."""
 
 
