@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics_api.names import FINISHED_PHASES, Refusal
-from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, ObjectMeta
-from pydantic import ValidationError
+from mldiagnostics_api.v1alpha1 import ObjectMeta, read_connection
 
 from mldiagnostics_operator.admission import Quota
 from mldiagnostics_operator.cluster import ClusterError
@@ -98,8 +97,8 @@ class Captures:
     def _begin(self, body: Mapping[str, Any]) -> None:
         meta = ObjectMeta.model_validate(body["metadata"])
         try:
-            connection = MLDiagnosticsConnection.model_validate(body)
-        except ValidationError as fault:
+            connection = read_connection(body)
+        except ValueError as fault:
             work = self._refuse(meta, fault)
         else:
             life = self._lives[meta.uid] = Life(self._services, connection)
@@ -119,9 +118,8 @@ class Captures:
             self._answered.add(uid)
         self._expiry.look()
 
-    async def _refuse(self, meta: ObjectMeta, fault: ValidationError) -> None:
+    async def _refuse(self, meta: ObjectMeta, fault: ValueError) -> None:
         """Answer an object that the schema should have kept out."""
         report = Report(self._services.cluster, self._services.telemetry, meta, None, me=self._services.me)
-        places = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors(include_url=False))
         with suppress(Gone, ClusterError):
-            await report.refuse(Refusal.INVALID, f"the object cannot be read: {places}", patience_s=60)
+            await report.refuse(Refusal.INVALID, f"the object cannot be read: {fault}", patience_s=60)

@@ -96,14 +96,13 @@ class Scribe:
         facts: list[Fact] = [(Condition.ACCEPTED, "True", Progress.ACCEPTED, f"{plan.total} targets were chosen")]
         if not plan.dry_run:
             facts += [_captured(endings), _stored(endings)]
-        apart = skew(endings)
         return self._close(
             {
                 **_numbers(endings, plan.total),
                 "message": verdict.message,
                 "session_id": plan.session,
                 "attempt": plan.attempt,
-                "start_skew_milliseconds": None if apart is None else round(apart / timedelta(milliseconds=1)),
+                "start_skew_milliseconds": _skew_ms(endings),
                 "results": results(endings, max_bytes=RESULTS_BYTES),
             },
             CaptureResult(
@@ -160,6 +159,12 @@ def _numbers(endings: Sequence[Ending], total: int) -> dict[str, object]:
         ),
         "bytes": sum(ending.bytes or 0 for ending in endings if ending.stored),
     }
+
+
+def _skew_ms(endings: Sequence[Ending]) -> int | None:
+    """Whole milliseconds; a host whose clock is off by weeks does not break the status."""
+    apart = skew(endings)
+    return None if apart is None else min(round(apart / timedelta(milliseconds=1)), 2**31 - 1)
 
 
 def _captured(endings: Sequence[Ending]) -> Fact:
