@@ -1,10 +1,17 @@
 """Who may do what: the admission policy, the operator's roles and the users' roles, asked of a real API server."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cluster.envtest import apiserver
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mldiagnostics_api.names import Refusal
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.request import Refused, check
+from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from mldiagnostics_api.workloads import WORKLOADS
 from release.render import NAMESPACE, RELEASE, helm, rendered, setting
 from support.impersonation import Answer, Requests, until
@@ -161,6 +168,41 @@ def test_what_is_not_allowed_is_refused_with_field_value_and_rule(
     answer = create(requests, person, namespace, **trigger)
     assert answer.status in (403, 422), answer
     assert [word for word in words if word not in answer.message] == [], answer.message
+
+
+KNOWN = ("shared", "profiles", "tmp", "team-a")
+TRICKS = ("sharedbutnot", "", ".", "..", "...", "%2e%2e", "a b", "\u00e9", "x\ny")
+LOCATIONS = st.builds(
+    lambda root, segments: root + "/".join(segments),
+    st.sampled_from(
+        ("gs://team-a/", "gs://team-a", "gs://", "gs:///", "volume:///", "volume://", "pod:///", "/", "s3://")
+    ),
+    st.lists(st.sampled_from(KNOWN + TRICKS), max_size=4),
+)
+TRIGGERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "podNamespace": st.sampled_from("abc"),
+        "capturePort": st.sampled_from((9011, 9012, 9013, 9998, 9999, 10014, 10015)) | st.integers(1, 65535),
+        "durationSeconds": st.sampled_from((1, 60, 61)),
+        "storageLocation": LOCATIONS.filter(bool),
+        "delivery": st.sampled_from(("Auto", "Operator", "Workload")),
+    },
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trigger=TRIGGERS, namespace=st.sampled_from("ab"))
+def test_property_the_door_and_the_operator_agree(requests: Requests, trigger: dict[str, Any], namespace: str) -> None:
+    """`traveller` may profile everywhere, so that only the policy decides."""
+    at_the_door = create(requests, "traveller", namespace, **trigger)
+    document = json.dumps({key.removeprefix("policy."): value for key, value in POLICY.items()})
+    body = capture(**trigger)
+    body["metadata"] |= {"namespace": namespace, "uid": "1"}
+    verdict = check(MLDiagnosticsConnection.model_validate(body), Policy.parse(document))
+    # Which deliveries fit which storage is the plan's business.
+    accepted = not isinstance(verdict, Refused) or verdict.reason is Refusal.DELIVERY_IMPOSSIBLE
+    assert (at_the_door.status == 201) == accepted, (at_the_door.message, verdict)
 
 
 def test_the_policy_has_no_type_errors(requests: Requests) -> None:

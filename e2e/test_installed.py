@@ -1,0 +1,19 @@
+"""The installed chart on a whole cluster: its own test passes, and its pods obey the strictest Pod Security."""
+
+import pytest
+from demo.installation import NAMESPACE, OPERATOR, Helm
+from demo.kubectl import Kubectl
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+
+def test_helm_test_writes_and_deletes_an_object_in_the_default_storage(helm: Helm) -> None:
+    report = helm("test", OPERATOR, f"--namespace={NAMESPACE}", "--timeout=120s")
+    assert "Phase:          Succeeded" in report
+
+
+def test_its_pods_are_restricted(kubectl: Kubectl) -> None:
+    """The API server warns of running pods that the label would forbid."""
+    labelled = ("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
+    said = kubectl(*labelled, "--dry-run=server", "--overwrite", "--warnings-as-errors")
+    assert "labeled" in said
