@@ -230,3 +230,13 @@ def test_other_ports_of_training_pods_stay_open_and_profiler_ports_are_the_opera
             "podSelector": one(rendered(), "Deployment")["spec"]["selector"],
         }
     ]
+
+
+def test_a_service_monitor_finds_the_metrics_service_and_is_off_by_default() -> None:
+    assert "ServiceMonitor" not in {item["kind"] for item in rendered()}
+    objects = rendered({"metrics.serviceMonitor.enabled": True, "metrics.serviceMonitor.labels": {"release": "prom"}})
+    monitor, service = one(objects, "ServiceMonitor"), one(objects, "Service", f"{RELEASE}-metrics")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == ["http"]
+    assert [port["name"] for port in service["spec"]["ports"]] == ["http"]
+    assert monitor["metadata"]["labels"]["release"] == "prom"

@@ -1,0 +1,57 @@
+"""`helm test`, run as it is run in its pod: a process that says how it went."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = (sys.executable, "-m", "mldiagnostics_operator.storecheck")
+
+
+def run(policy: str, folder: Path, volume: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "policy.json").write_text(policy)
+    environ = {
+        "PATH": os.environ["PATH"],
+        "MLDIAG_POLICY_FILE": str(folder / "policy.json"),
+        "MLDIAG_VOLUME_ROOT": str(volume),
+        # Buckets are asked for where nothing listens, without credentials.
+        "STORAGE_EMULATOR_HOST": "http://127.0.0.1:1",
+    }
+    return subprocess.run(COMMAND, env=environ, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_it_writes_reads_and_deletes_and_leaves_nothing(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    done = run('{"defaultStorage": "volume:///"}', tmp_path, volume)
+    assert done.returncode == 0, done.stderr
+    assert "volume:///mldiagnostics-store-check-" in done.stdout
+    assert list(volume.iterdir()) == []
+
+
+def test_a_volume_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    done = run('{"defaultStorage": "volume:///profiles"}', tmp_path, Path("/proc"))
+    assert done.returncode == 1
+    assert "The default storage does not work" in done.stderr
+    assert "/proc/profiles" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unreachable_bucket_is_named_in_time(tmp_path: Path) -> None:
+    done = run('{"defaultStorage": "gs://nobodys-bucket/profiles"}', tmp_path, tmp_path)
+    assert done.returncode == 1
+    assert "The default storage does not work" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_default_storage_is_no_fault(tmp_path: Path) -> None:
+    done = run('{"defaultStorage": ""}', tmp_path, tmp_path)
+    assert done.returncode == 0
+    assert "no default storage" in done.stdout
+
+
+def test_a_bad_policy_is_the_fault(tmp_path: Path) -> None:
+    done = run('{"defaultStorage": "s3://bucket"}', tmp_path, tmp_path)
+    assert done.returncode == 1
+    assert "s3" in done.stderr
+    assert "Traceback" not in done.stderr
