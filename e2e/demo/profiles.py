@@ -1,8 +1,10 @@
 """What XProf reads out of stored profiles: steps and their mean duration, host by host."""
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +54,10 @@ def _step_times_ms(file: str) -> list[float]:
     """Duration of each step in the table of XProf's overview page, one of several tables in its answer."""
     from xprof.convert.raw_to_tool_data import xspace_to_tool_data
 
-    data, _ = xspace_to_tool_data([file], "overview_page", {"use_saved_result": False})
+    # XProf leaves caches beside a file that hold for the whole session: reading one host in place would poison them.
+    with tempfile.TemporaryDirectory() as alone:
+        copy = shutil.copy(file, alone)
+        data, _ = xspace_to_tool_data([copy], "overview_page", {"use_saved_result": False})
     for table in json.loads(data):
         columns = [column["id"] for column in table.get("cols", [])]
         if "stepTimeMs" in columns:

@@ -33,7 +33,7 @@ def hosts(console: Console, rows: Sequence[Host]) -> None:
     first = min((row.start_s for row in rows if row.start_s is not None), default=0.0)
     for row in rows:
         started, skew = (
-            ("-", "-") if row.start_s is None else (_clock(row.start_s), f"{1000 * (row.start_s - first):.1f} ms")
+            ("-", "-") if row.start_s is None else (_clock(row.start_s), f"{1000 * (row.start_s - first):.2f} ms")
         )
         rank = "-" if row.rank is None else str(row.rank)
         table.add_row(row.name, rank, row.node, f"{row.size / 1024:.0f} KiB", started, skew, row.reason)

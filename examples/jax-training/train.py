@@ -5,7 +5,7 @@ Started once per host. The environment says who is who; without it the program t
   JAX_PROCESS_COUNT        how many processes take part
   JAX_PROCESS_ID           which one this is; on Kubernetes the completion index of an Indexed Job
   PROFILER_PORT            where this process can be profiled (9999)
-  STEP_SECONDS             least time between two steps, so that a small machine has room for others (0.05)
+  REST_SECONDS             pause between two steps, so that a small machine has room for others (0.04)
   STEPS                    how many steps to train; 0 = until stopped
 """
 
@@ -57,7 +57,7 @@ def make_step(mesh: Mesh) -> Step:
     return jax.jit(step, in_shardings=(everywhere, split, split), out_shardings=(everywhere, everywhere))
 
 
-def train(steps: int, step_seconds: float) -> None:
+def train(steps: int, rest_seconds: float) -> None:
     """Train until done or stopped, saying every second how it goes."""
     mesh = Mesh(np.array(jax.devices()), ("host",))
     split = NamedSharding(mesh, PartitionSpec("host"))
@@ -68,7 +68,6 @@ def train(steps: int, step_seconds: float) -> None:
     ]
     number, reported_at, reported_number = 0, time.monotonic(), 0
     while not steps or number < steps:
-        started = time.monotonic()
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
             batch = own.normal(size=(BATCH_PER_HOST, WIDTH)).astype(np.float32)
             inputs = jax.make_array_from_process_local_data(split, batch)
@@ -80,7 +79,7 @@ def train(steps: int, step_seconds: float) -> None:
             milliseconds = 1000 * elapsed / (number - reported_number)
             print(f"step {number}: loss {float(error):.4f}, {milliseconds:.1f} ms per step", flush=True)
             reported_at, reported_number = time.monotonic(), number
-        time.sleep(max(0.0, started + step_seconds - time.monotonic()))
+        time.sleep(rest_seconds)
 
 
 def main() -> None:
@@ -90,7 +89,7 @@ def main() -> None:
     port = int(os.environ.get("PROFILER_PORT", "9999"))
     jax.profiler.start_server(port)
     print(f"process {jax.process_index()} of {jax.process_count()}, profiler on port {port}", flush=True)
-    train(int(os.environ.get("STEPS", "0")), float(os.environ.get("STEP_SECONDS", "0.05")))
+    train(int(os.environ.get("STEPS", "0")), float(os.environ.get("REST_SECONDS", "0.04")))
 
 
 if __name__ == "__main__":
