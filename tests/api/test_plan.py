@@ -185,6 +185,14 @@ def test_a_capture_of_no_ready_pod_is_still_a_plan_that_reports_each() -> None:
     assert str(plan.output) == "volume:///"
 
 
+@pytest.mark.parametrize(("status", "may_grow"), [("True", False), ("False", True)])
+def test_a_pod_that_runs_but_is_not_ready_is_a_target_worth_waiting_for(status: str, *, may_grow: bool) -> None:
+    world = a.jobset()
+    world.pods[0]["status"]["conditions"] = [{"type": "Ready", "status": status}]
+    plan = planned(found_in(world), target=TRAINER)
+    assert (len(plan.targets), plan.skipped, plan.may_grow) == (2, (), may_grow)
+
+
 @pytest.mark.parametrize(
     ("minimum", "total", "needed"),
     [(None, 4, 4), ("100%", 3, 3), ("50%", 3, 2), ("1%", 3, 1), ("34%", 3, 2), (2, 3, 2), (9, 3, 9), (None, 0, 1)],

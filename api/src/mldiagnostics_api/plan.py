@@ -57,6 +57,8 @@ class PlannedTarget:
     directory: Location
     """Log directory: the trace goes to `plugins/profile/<session>/` below it."""
     run_id: str | None
+    ready: bool = True
+    """Whether the pod says it is. One that does not is dialled all the same, but not before waiting is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +117,8 @@ class CapturePlan:
 
     @property
     def may_grow(self) -> bool:
-        """Whether waiting may turn a skipped target into one that can be dialled."""
-        return any(target.reason in TRANSIENT for target in self.skipped)
+        """Whether waiting may turn a skipped target into one that can be dialled, or make one ready."""
+        return any(target.reason in TRANSIENT for target in self.skipped) or not all(t.ready for t in self.targets)
 
 
 def make_plan(
@@ -255,6 +257,7 @@ def _planned(candidate: Candidate, home: Home) -> PlannedTarget:
         stem=layout.file_stem(pod.name, candidate.local_rank),
         directory=home.directory,
         run_id=home.run_id,
+        ready=pod.ready,
     )
 
 

@@ -33,6 +33,8 @@ class PodView:
     ip: str = ""
     phase: str = "Pending"
     terminating: bool = False
+    ready: bool = True
+    """Whether the pod's readiness probes pass; a pod that says nothing of it counts as ready."""
     host_network: bool = False
     controller: Reference | None = None
     labels: Mapping[str, str]
@@ -55,6 +57,7 @@ class PodView:
             ip=status.get("podIP") or "",
             phase=status.get("phase") or "Pending",
             terminating="deletionTimestamp" in metadata,
+            ready=all(c.get("status") == "True" for c in status.get("conditions") or () if c.get("type") == "Ready"),
             host_network=bool(spec.get("hostNetwork")),
             controller=Reference.to_controller(metadata, metadata["namespace"]),
             labels=labels,

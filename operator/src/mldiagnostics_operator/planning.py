@@ -96,5 +96,6 @@ def _what_is_missing(decided: Prepared | Refused) -> str:
     if isinstance(decided, Refused):
         return f"waiting for pods: {decided.message}"
     plan = decided.plan
-    first = plan.skipped[0]
-    return f"waiting for pods: {len(plan.targets)} of {plan.total} targets are ready; {first.pod}: {first.message}"
+    unready = [target.pod for target in plan.targets if not target.ready]
+    faults = [*(f"{pod}: the pod is not ready" for pod in unready), *(f"{s.pod}: {s.message}" for s in plan.skipped)]
+    return f"waiting for pods: {len(plan.targets) - len(unready)} of {plan.total} targets are ready; {faults[0]}"
