@@ -6,6 +6,7 @@ from collections.abc import Generator
 import pytest
 import scene
 from cloud import ENDPOINT, Cloud
+from cluster import addons
 from cluster.progress import ClusterError
 from cluster.provider import Provider
 from cluster.providers import provider
@@ -59,6 +60,12 @@ def helm(running_cluster: Provider) -> installation.Helm:
 def prepared(running_cluster: Provider) -> list[str]:
     """The JobSet controller and both images are in the cluster; gives the operator's helm arguments."""
     return installation.prepare(running_cluster)
+
+
+@pytest.fixture(scope="session")
+def leader_worker_sets(running_cluster: Provider) -> None:
+    """The LeaderWorkerSet controller is in the cluster."""
+    addons.install("lws", running_cluster)
 
 
 @pytest.fixture(scope="session")

@@ -35,30 +35,33 @@ def captured_pods(finished: dict[str, Any]) -> list[str]:
 
 
 @contextmanager
-def solo(kubectl: Kubectl, kind: str, name: str, *, replicas: int = 1) -> Iterator[None]:
-    """Run the example's container without its companions, each pod for itself, as a Deployment or StatefulSet."""
-    kubectl.apply(solo_workload(kind, name, replicas))
+def solo(kubectl: Kubectl, kind: str, name: str, *, pods: int = 1) -> Iterator[None]:
+    """Run the example's container without its companions, each pod for itself, below a workload of this kind."""
+    kubectl.apply(solo_workload(kind, name, pods))
     try:
         yield
     finally:
         kubectl("delete", kind, name, f"--namespace={NAMESPACE}", "--wait=false")
 
 
-def solo_workload(kind: str, name: str, replicas: int) -> dict[str, Any]:
+def solo_workload(kind: str, name: str, pods: int) -> dict[str, Any]:
     """The manifest of `solo`; its pods do not name their profiler port."""
     jobset = yaml.safe_load((EXAMPLE / "jobset.yaml").read_text())
     pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     pod["restartPolicy"] = "Always"
     for container in pod["containers"]:
         del container["env"], container["ports"]
-        container["readinessProbe"] = {"tcpSocket": {"port": 9999}, "periodSeconds": 1}
+        container["readinessProbe"]["tcpSocket"]["port"] = 9999
     labels = {"app": name}
-    spec: dict[str, Any] = {
-        "replicas": replicas,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    apps = {"replicas": pods, "selector": {"matchLabels": labels}, "template": template}
+    shapes: dict[str, tuple[str, dict[str, Any]]] = {
+        "Deployment": ("apps/v1", apps),
+        "StatefulSet": ("apps/v1", {**apps, "serviceName": name}),
+        "LeaderWorkerSet": (
+            "leaderworkerset.x-k8s.io/v1",
+            {"replicas": 1, "leaderWorkerTemplate": {"size": pods, "workerTemplate": template}},
+        ),
     }
-    if kind == "StatefulSet":
-        spec["serviceName"] = name
-    metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    version, spec = shapes[kind]
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}

@@ -112,6 +112,17 @@ def test_a_capture_waits_for_the_pods_of_a_starting_workload(kubectl: Kubectl, k
         assert (done["status"]["phase"], len(captured_pods(done))) == ("Succeeded", 1)
 
 
+@pytest.mark.usefixtures("prepared", "leader_worker_sets")
+def test_the_workers_of_a_leader_worker_set_are_ranked_after_their_leader(kubectl: Kubectl) -> None:
+    reference = {"kind": "LeaderWorkerSet", "name": "group"}
+    with solo(kubectl, "LeaderWorkerSet", "group", pods=2):
+        manifest = capture("group", target={"workloadRef": reference}, waitForPodsSeconds=90, **BRIEF)
+        done = finish(kubectl, manifest, deadline_s=150)
+    assert done["status"]["phase"] == "Succeeded"
+    ranked = {result["rank"]: result["pod"] for result in done["status"]["results"]}
+    assert ranked == {0: "group-0", 1: "group-0-1"}
+
+
 @pytest.mark.usefixtures("training")
 def test_a_dry_run_reports_the_targets_and_dials_none(kubectl: Kubectl) -> None:
     done = finish(kubectl, capture("dry", target={"workloadRef": JOBSET}, dryRun=True))

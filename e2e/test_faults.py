@@ -69,7 +69,7 @@ def end(kubectl: Kubectl, name: str, *, deadline_s: float = 90) -> dict[str, Any
 
 
 def test_a_pod_deleted_in_mid_capture_fails_alone(kubectl: Kubectl) -> None:
-    with solo(kubectl, "Deployment", "mortal", replicas=2):
+    with solo(kubectl, "Deployment", "mortal", pods=2):
         kubectl("rollout", "status", "deployment/mortal", f"--namespace={NAMESPACE}", "--timeout=90s", timeout_s=100)
         target = {"selector": {"matchLabels": {"app": "mortal"}}}
         apply_until(kubectl, capture("mortal", target=target, durationSeconds=5, minimumCaptured=1), started)

@@ -16,7 +16,6 @@ NAMESPACE = "default"
 HOSTS = 2
 TRAINING_DEADLINE_S = 180
 CAPTURE_DEADLINE_S = 120
-TERMINAL = "--output=jsonpath={.status.terminalState}"
 PODS = "--selector=jobset.sigs.k8s.io/jobset-name=training"
 
 
@@ -49,22 +48,21 @@ def run(console: Console, kubectl: Kubectl, helm: installation.Helm, values: Seq
 
 
 def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
-    """Apply the example's JobSet and return the names of its pods once all of them train.
+    """Run the example's JobSet anew and return the names of its pods once all of them train.
 
     Raises:
         ClusterError: they do not train within the deadline; the message has their last words.
     """
-    manifest = (installation.EXAMPLE / "jobset.yaml").read_text()
-    if kubectl("get", "jobset", "training", f"--namespace={namespace}", "--ignore-not-found", TERMINAL).strip():
-        kubectl("delete", "jobset", "training", f"--namespace={namespace}")
-    kubectl("apply", f"--namespace={namespace}", "--filename=-", stdin=manifest)
+    where = f"--namespace={namespace}"
+    kubectl("delete", "jobset", "training", where, "--ignore-not-found", "--cascade=foreground", timeout_s=90)
+    kubectl("apply", where, "--filename=-", stdin=(installation.EXAMPLE / "jobset.yaml").read_text())
     try:
         return eventually(
             lambda: training_pods(kubectl, namespace), "all pods of the JobSet train", deadline_s=TRAINING_DEADLINE_S
         )
     except ClusterError as error:
-        said = kubectl("logs", PODS, f"--namespace={namespace}", "--tail=10", "--prefix")
-        pods = kubectl("get", "pods", f"--namespace={namespace}", "--output=wide")
+        said = kubectl("logs", PODS, where, "--tail=10", "--prefix")
+        pods = kubectl("get", "pods", where, "--output=wide")
         raise ClusterError(f"{error}\n{pods}\n{said}") from error
 
 
