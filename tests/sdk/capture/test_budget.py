@@ -5,6 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.budget import ByteBudget, Held
+from mldiagnostics.capture.deadline import Deadline
 
 MEBIBYTE = 1024 * 1024
 TOTAL = 64 * MEBIBYTE
@@ -32,7 +33,7 @@ async def _most_bytes_held(sizes: list[int]) -> int:
 
     async def read_and_store(size: int) -> None:
         nonlocal held_now, most
-        held = await budget.take()
+        held = await budget.take(Deadline(60))
         await asyncio.sleep(0)
         held_now += size
         most = max(most, held_now)
@@ -47,8 +48,8 @@ async def _most_bytes_held(sizes: list[int]) -> int:
 
 async def _some_give_up(gives_up: list[bool]) -> None:
     budget = ByteBudget(1)
-    first = await budget.take()
-    waiting: list[asyncio.Task[Held]] = [asyncio.create_task(budget.take()) for _ in gives_up]
+    first = await budget.take(Deadline(60))
+    waiting: list[asyncio.Task[Held]] = [asyncio.create_task(budget.take(Deadline(60))) for _ in gives_up]
     await asyncio.sleep(0)
     for task, gone in zip(waiting, gives_up, strict=True):
         if gone:
@@ -57,4 +58,4 @@ async def _some_give_up(gives_up: list[bool]) -> None:
     for task, gone in zip(waiting, gives_up, strict=True):
         if not gone:
             budget.give_back(await asyncio.wait_for(task, 60))
-    budget.give_back(await asyncio.wait_for(budget.take(), 60))
+    budget.give_back(await budget.take(Deadline(60)))

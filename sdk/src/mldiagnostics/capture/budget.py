@@ -3,6 +3,8 @@
 import asyncio
 from collections import deque
 
+from mldiagnostics.capture.deadline import Deadline
+
 DEFAULT_BUDGET_BYTES = 64 * 1024 * 1024
 
 _LEAST_RESERVATION_BYTES = 1024 * 1024
@@ -28,18 +30,21 @@ class ByteBudget:
         self._expected = total_bytes
         self._waiting: deque[asyncio.Future[Held]] = deque()
 
-    async def take(self) -> Held:
-        """Wait for room for one trace and occupy it until `give_back`."""
+    async def take(self, deadline: Deadline) -> Held:
+        """Wait for room for one trace and occupy it until `give_back`. Raises `asyncio.TimeoutError`."""
         if not self._waiting and self._fits():
             return self._reserve()
         turn: asyncio.Future[Held] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            return await turn
+            await asyncio.wait({turn}, timeout=deadline.left_s())
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if not turn.cancel():
                 self.give_back(turn.result())
             raise
+        if turn.cancel():
+            raise asyncio.TimeoutError
+        return turn.result()
 
     def give_back(self, held: Held) -> None:
         """Let others have the room: the trace is stored, or given up."""

@@ -111,7 +111,7 @@ class Course:
                 shared.recording.discard(profiler)
             cut_short = shared.control.terminated
             try:
-                held = await shared.deadline.bound(shared.budget.take())
+                held = await shared.budget.take(shared.deadline)
             except (asyncio.TimeoutError, TimeoutError):
                 await recording.finished()  # if the call has failed meanwhile, that is the reason
                 raise shared.storing.never_read(self._target) from None

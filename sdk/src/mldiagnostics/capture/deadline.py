@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
@@ -18,6 +18,19 @@ class Deadline:
         """Seconds that are left, never negative, at most as many as given."""
         return min(max(self._at - asyncio.get_running_loop().time(), 0.0), at_most)
 
-    async def bound(self, work: Awaitable[_T]) -> _T:
-        """Await `work`, cancelling it at the deadline. Raises `asyncio.TimeoutError`."""
-        return await asyncio.wait_for(work, self.left_s())
+    async def bound(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Await `work`, cancelling it at the deadline. Raises `asyncio.TimeoutError`.
+
+        Unlike `asyncio.wait_for` before Python 3.12 it never swallows a cancellation.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task}, timeout=self.left_s())
+        finally:
+            in_time = task.done()
+            if not in_time:
+                task.cancel()
+                await asyncio.wait({task})
+        if not in_time:
+            raise asyncio.TimeoutError
+        return task.result()

@@ -1,11 +1,11 @@
 """What a capture is given and what it gives back: targets and options in, one outcome per target out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 """A trace over this is refused while it arrives, unless the caller sets another cap."""
@@ -180,10 +180,10 @@ class StoredTrace(Protocol):
         """Where the file lies."""
 
 
-TraceSink = Callable[[Target, memoryview], Awaitable[StoredTrace]]
+TraceSink = Callable[[Target, memoryview], Coroutine[Any, Any, StoredTrace]]
 """Stores one trace; raises a `StoreError`. Called again after one that may pass, until the target's deadline."""
 
-Verify = Callable[[Target], Awaitable[str | None]]
+Verify = Callable[[Target], Coroutine[Any, Any, str | None]]
 """Says what is wrong with a target's address, if anything; asked before the dial and again after the answer."""
 
 
