@@ -12,7 +12,7 @@ REGISTRY ?= localhost/mldiagnostics
 MEMBERS := sdk api operator
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
-CLUSTER := cd e2e && $(PY) -m cluster
+IN_E2E := cd e2e && $(PY) -m cluster
 RELEASE := cd e2e && $(PY) -m release
 
 .PHONY: help setup demo test e2e check lint types layers generated charts bench fuzz manifests images package lock fmt clean
@@ -92,5 +92,5 @@ fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)
 
 clean: ## Take the cluster down and remove what was built in the checkout (the tool cache stays)
-	@if [ -x $(PY) ]; then $(CLUSTER) down; fi
+	@if [ -x $(PY) ]; then $(IN_E2E) down; fi
 	@rm -rf .venv .tools dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
