@@ -1,7 +1,7 @@
 """The cluster of these tests and what is installed in it, made once; a failure comes with logs, events and objects."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 import scene
@@ -86,9 +86,10 @@ def operator(helm: installation.Helm, prepared: list[str], namespace: str) -> No
 
 
 @pytest.fixture(scope="session")
-def training(kubectl: Kubectl, prepared: list[str], namespace: str) -> list[str]:  # noqa: ARG001  # needs the image
-    """The example's JobSet of two hosts; gives the names of its pods, which train."""
-    return start_training(kubectl, namespace)
+def training(kubectl: Kubectl, prepared: list[str], namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # its image
+    """The example's JobSet of two hosts; gives the names of its pods, which train until the tests are over."""
+    yield start_training(kubectl, namespace)
+    kubectl("delete", "jobset", "training", f"--namespace={namespace}", "--wait=false")
 
 
 @pytest.fixture(scope="session")

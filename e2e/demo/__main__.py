@@ -52,6 +52,7 @@ def _cluster() -> Provider | None:
 
 
 def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
+    say(f"On a cluster of the kind `{chosen.name}`: a minute or two; the first time tools and images come first.\n")
     chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
