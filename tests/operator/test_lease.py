@@ -152,7 +152,7 @@ class TestAgainstARealServer:
         after = (await cluster.get(lease))["spec"]
         assert after["renewTime"] > before["renewTime"]
         assert {**after, "renewTime": 0} == {**before, "renewTime": 0}
-        holding.cancel()
+        await cancel(holding)
         await one.release()
         await asyncio.wait_for(waiting, QUICK.duration_s)
         assert (await cluster.get(lease))["spec"]["leaseTransitions"] == 1
@@ -176,9 +176,15 @@ class TestAgainstARealServer:
         done, others = await asyncio.wait(races, return_when=asyncio.FIRST_COMPLETED)
         more, others = await asyncio.wait(others, timeout=QUICK.duration_s / 2)
         assert len(done | more) == 1
-        for race in others:
-            race.cancel()
+        await cancel(*others)
 
 
 def candidate(cluster: Cluster, namespace: str) -> Leadership:
     return Leadership(cluster, me=f"p/{uuid4()}/1", namespace=namespace, name="it", timing=QUICK)
+
+
+async def cancel(*tasks: asyncio.Task[None]) -> None:
+    """Cancel and see them end, or their connections outlive the client."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
