@@ -1,4 +1,4 @@
-"""`make test`: the gate and the unit tests while the cluster's tools are built, then contract tests, then the cluster."""
+"""`make test`: the gate and unit tests while tools are built, then contract tests, then the cluster."""
 
 import subprocess
 import sys
