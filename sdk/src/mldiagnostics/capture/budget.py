@@ -7,7 +7,8 @@ from mldiagnostics.capture.deadline import Deadline
 
 DEFAULT_BUDGET_BYTES = 64 * 1024 * 1024
 
-_LEAST_RESERVATION_BYTES = 1024 * 1024
+_LEAST_RESERVATION_BYTES = 4 * 1024 * 1024
+"""Bounds how many are read at once, should big traces follow small ones."""
 
 
 class Held:
@@ -28,6 +29,7 @@ class ByteBudget:
         self._total = total_bytes
         self._free = total_bytes
         self._expected = total_bytes
+        self._experienced = False
         self._waiting: deque[asyncio.Future[Held]] = deque()
 
     async def take(self, deadline: Deadline) -> Held:
@@ -55,7 +57,8 @@ class ByteBudget:
         """Replace the guess by the trace's real size, in bytes."""
         self._free += held.bytes - size
         held.bytes = size
-        guess = max(2 * size, int(0.9 * self._expected))
+        guess = max(2 * size, int(0.9 * self._expected) if self._experienced else 0)
+        self._experienced = True
         self._expected = min(max(guess, _LEAST_RESERVATION_BYTES), self._total)
         self._admit()
 

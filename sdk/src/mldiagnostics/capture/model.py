@@ -38,9 +38,9 @@ class Server(_Word):
     """What the probe before the dial said about the profiler server."""
 
     SNAPSHOTS = "Snapshots"
-    """Knows GetSnapshot (jaxlib >= 0.9): returns traces and never freezes its process."""
+    """Knows GetSnapshot (jaxlib >= 0.9, TensorFlow 2.21): returns traces and never freezes its process."""
     OLD = "Old"
-    """Does not know it (older jaxlib, TensorFlow): may freeze its process, may not return traces."""
+    """Does not know it (older ones): may freeze its process, may not return traces."""
 
 
 class Reason(_Word):
