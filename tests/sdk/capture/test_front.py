@@ -93,3 +93,10 @@ async def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
 def test_the_values_need_no_grpc() -> None:
     code = "import sys, mldiagnostics.capture; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_grpc_the_missing_extra_is_named() -> None:
+    code = "import sys; sys.modules['grpc'] = None; from mldiagnostics.capture import capture"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingExtraError" in done.stderr
+    assert "pip install 'mldiagnostics[capture]'" in done.stderr
