@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import socket
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_operator.captures import Captures
+    from support.operating import Operating
 
 
 @pytest.fixture
@@ -24,6 +29,22 @@ async def cluster(api_server: ApiServer) -> AsyncIterator[Cluster]:
     client = await Cluster.connect({"KUBECONFIG": str(api_server.kubeconfig)})
     yield client
     await client.close()
+    await disconnected(urlsplit(api_server.url).port)
+
+
+async def disconnected(port: int | None) -> None:
+    """Wait until no connection of this loop leads to the port: closing TLS takes an answer, and the loop ends soon."""
+    watched = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
+    async with asyncio.timeout(10):
+        while port in {peer_port(key.fd) for key in watched.values()}:  # noqa: ASYNC110 - the selector is asked
+            await asyncio.sleep(0.01)
+
+
+def peer_port(descriptor: int) -> int | None:
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+        peer = connection.getpeername()
+        return peer[1] if isinstance(peer, tuple) else None
+    return None
 
 
 @pytest.fixture
@@ -51,7 +72,7 @@ async def ml(cluster: Cluster, namespace: str, pod_ip: str) -> Namespace:
 
 
 @pytest.fixture
-async def operator(ml: Namespace, tmp_path: Path) -> AsyncIterator[Captures]:
+async def operator(ml: Namespace, tmp_path: Path) -> AsyncIterator[Operating]:
     """An operator over that namespace; its volume is `tmp_path`."""
-    async with operating(ml.cluster, ml.name, tmp_path) as captures:
-        yield captures
+    async with operating(ml.cluster, ml.name, tmp_path) as running:
+        yield running

@@ -1,18 +1,32 @@
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_operator.cluster import path_to
 from support.operating import condition, verdict
-from support.profiler_servers import FakeProfiler
+from support.profiler_servers import FakeProfiler, answer, busy, replying, trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.operating import Namespace
+    from support.operating import Namespace, Operating
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("operator")]
+
+LONG_MS = 30_000
+DEADLINE_S = 30
+
+
+def contents(volume: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in volume.rglob("*") if path.is_file()}
+
+
+def files(volume: Path) -> set[str]:
+    return set(contents(volume))
 
 
 async def test_the_peers_object_profiles_every_pod_that_it_names(ml: Namespace, tmp_path: Path) -> None:
@@ -34,8 +48,237 @@ async def test_the_peers_object_profiles_every_pod_that_it_names(ml: Namespace, 
     for kind in ("Accepted", "Captured", "Stored", "Complete"):
         assert condition(status, kind)["status"] == "True"
     session = tmp_path / "out" / "plugins" / "profile" / status["sessionId"]
-    assert {path.name for path in session.iterdir()} == {"trainer-0.xplane.pb", "trainer-1.xplane.pb", "capture.json"}
+    assert files(session) == {"trainer-0.xplane.pb", "trainer-1.xplane.pb", "capture.json"}
     record = json.loads((session / "capture.json").read_text())
     assert record["uid"] == made["metadata"]["uid"]
     assert [target["state"] for target in record["targets"]] == ["Captured", "Captured"]
     assert record["requested"]["triggerCapture"]["durationSeconds"] == 1
+    assert await ml.events(last="CaptureSucceeded") == ["CaptureStarted", "CaptureSucceeded"]
+
+
+async def test_hosts_start_together_at_the_announced_instant(ml: Namespace) -> None:
+    async with FakeProfiler().serving(ml.ip) as first, FakeProfiler().serving(ml.ip) as second:
+        await ml.pod("a", first.port)
+        await ml.pod("b", second.port)
+        await ml.capture(podName="a,b", durationMilliseconds=10, startLeadMilliseconds=700)
+        status = await ml.finished()
+    starts = {request.opts.start_timestamp_ns for server in (first, second) for request in server.requests}
+    assert len(starts) == 1
+    assert status["startSkewMilliseconds"] < 700
+    assert status["deadline"] > status["plannedStartTime"] > status["startTime"]
+
+
+async def test_a_life_costs_few_status_writes(ml: Namespace, operator: Operating) -> None:
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(FakeProfiler().serving(ml.ip)) for _ in range(20)]
+        for number, server in enumerate(servers):
+            await ml.pod(f"trainer-{number}", server.port, labels={"app": "trainer"})
+        await ml.capture(target={"selector": {"matchLabels": {"app": "trainer"}}}, durationMilliseconds=10)
+        status = await ml.finished()
+    assert verdict(status) == ("Succeeded", "Succeeded")
+    assert len(status["results"]) == 20
+    assert len(operator.versions["capture"]) <= 3, "created, intent, verdict"
+
+
+async def test_what_fails_is_told_apart_and_the_rest_is_captured(ml: Namespace) -> None:
+    idle, slow_to_free = FakeProfiler(), FakeProfiler()
+    idle.reply = replying(answer(trace(events=0), empty=True))
+    slow_to_free.reply = busy(2)
+    async with idle.serving(ml.ip), slow_to_free.serving(ml.ip):
+        await ml.pod("closed", 1)
+        await ml.pod("idle", idle.port)
+        await ml.pod("busy", slow_to_free.port)
+        await ml.pod("starting", 9999, phase="Pending")
+        await ml.capture(podName="closed,idle,busy,starting,absent", durationMilliseconds=10, minimumCaptured=1)
+        status = await ml.finished()
+    assert verdict(status) == ("Succeeded", "PartlySucceeded")
+    assert {result["pod"]: result["reason"] for result in status["results"]} == {
+        "closed": "NothingListens",
+        "idle": "EmptyTrace",
+        "busy": "Captured",
+        "starting": "NotReady",
+        "absent": "NotFound",
+    }
+    assert status["targets"] == {"total": 5, "captured": 1, "failed": 2, "skipped": 2}
+    assert condition(status, "Captured")["status"] == "False"
+
+
+async def test_too_few_captured_targets_fail_the_capture(ml: Namespace) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.pod("b", 1)
+        await ml.capture(podName="a,b", durationMilliseconds=10, startLeadMilliseconds=0)
+        status = await ml.finished()
+    assert verdict(status) == ("Failed", "NothingListens")
+    assert status["captureResult"]["status"] == "Failed"
+    assert "1 of 2 targets captured" in status["message"]
+    assert await ml.events(last="CaptureFailed") == ["CaptureStarted", "CaptureFailed"]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reason", "words"),
+    [
+        ({"podName": "trainer-1"}, "PodsNotFound", "trainer-0"),
+        ({"target": {"workloadRef": {"kind": "Job", "name": "tuner"}}}, "WorkloadNotFound", "trainer"),
+        ({"target": {"workloadRef": {"kind": "JobSet", "name": "tuner"}}}, "WorkloadNotFound", "tuner"),
+        ({"target": {"selector": {"matchLabels": {"app": "none"}}}}, "NoPodMatches", "app=none"),
+        ({"target": {"runRef": {"name": "run"}}}, "RunsNotAvailable", "workloadRef"),
+        ({"podName": "trainer-0", "podNamespace": "kube-system"}, "NamespaceNotAllowed", "kube-system"),
+        ({"podName": "trainer-0", "durationSeconds": 3600}, "DurationTooLong", "60 s"),
+        ({"podName": "trainer-0", "storageLocation": "gs://elsewhere/x"}, "StorageNotAllowed", "volume:///"),
+    ],
+)
+async def test_what_cannot_be_is_refused_with_what_exists(
+    ml: Namespace, trigger: dict[str, object], reason: str, words: str
+) -> None:
+    await ml.pod("trainer-0", 9999)
+    job = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    await ml.cluster.create(
+        path_to("batch", "v1", "jobs", namespace=ml.name), {"metadata": {"name": "trainer"}, "spec": job}
+    )
+    await ml.capture(**trigger)
+    status = await ml.finished()
+    assert verdict(status) == ("Failed", reason)
+    assert words in status["message"]
+    assert condition(status, "Accepted")["status"] == "False"
+
+
+async def test_a_pod_that_is_not_allowed_to_be_dialled_never_is(ml: Namespace) -> None:
+    async with FakeProfiler().serving("127.0.0.1") as local, FakeProfiler().serving(ml.ip) as host:
+        await ml.pod("loopback", local.port, ip="127.0.0.1")
+        await ml.pod("metadata", host.port, ip="169.254.169.254")
+        await ml.pod("of-the-host", host.port, host_network=True)
+        await ml.capture(podName="loopback,metadata,of-the-host", durationMilliseconds=10)
+        status = await ml.finished()
+    assert {result["pod"]: result["reason"] for result in status["results"]} == {
+        "loopback": "AddressNotAllowed",
+        "metadata": "AddressNotAllowed",
+        "of-the-host": "HostNetworkNotAllowed",
+    }
+    assert verdict(status) == ("Failed", "NothingCaptured")
+    assert local.requests == host.requests == []
+
+
+async def test_a_dry_run_reports_the_targets_and_dials_nothing(ml: Namespace, tmp_path: Path) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.pod("b", server.port, phase="Pending")
+        await ml.capture(podName="a,b", dryRun=True)
+        status = await ml.finished()
+    assert verdict(status) == ("Succeeded", "DryRun")
+    assert {result["pod"]: result["reason"] for result in status["results"]} == {"a": "DryRun", "b": "NotReady"}
+    assert server.requests == []
+    assert files(tmp_path) == set()
+
+
+async def test_a_session_of_another_capture_is_left_alone(ml: Namespace, tmp_path: Path) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        trigger = {"podName": "a", "durationMilliseconds": 10, "sessionId": "mine", "storageLocation": "volume:///x"}
+        await ml.capture("first", **trigger)
+        await ml.finished("first")
+        before = contents(tmp_path)
+        await ml.capture("second", **trigger)
+        status = await ml.finished("second")
+    assert verdict(status) == ("Failed", "SessionExists")
+    assert contents(tmp_path) == before
+    assert len(server.requests) == 1
+
+
+async def test_an_unwritable_store_fails_the_capture_before_the_job_is_disturbed(ml: Namespace, tmp_path: Path) -> None:
+    (tmp_path / "a-file").write_text("")
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture(podName="a", storageLocation="volume:///a-file/x")
+        status = await ml.finished()
+    assert verdict(status) == ("Failed", "StoreMissing")
+    assert server.requests == []
+
+
+async def test_captures_of_one_pod_follow_each_other(ml: Namespace) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture("first", podName="a", durationMilliseconds=1500)
+        await asyncio.wait_for(server.began.wait(), DEADLINE_S)
+        await ml.capture("second", podName="a", durationMilliseconds=10)
+        waiting = await ml.until(lambda status: status.get("phase"), "second")
+        assert (waiting["phase"], condition(waiting, "Accepted")["reason"]) == ("Pending", "PodBusy")
+        first, second = await ml.finished("first"), await ml.finished("second")
+    assert first["phase"] == second["phase"] == "Succeeded"
+    assert second["plannedStartTime"] > first["plannedStartTime"]
+    assert condition(second, "Accepted")["status"] == "True"
+
+
+async def test_cancelling_keeps_what_was_recorded(ml: Namespace, tmp_path: Path) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture(podName="a", durationMilliseconds=LONG_MS)
+        await asyncio.wait_for(server.began.wait(), DEADLINE_S)
+        await ml.change("capture", cancel=True)
+        status = await ml.finished()
+    assert verdict(status) == ("Failed", "Cancelled")
+    assert status["results"][0]["state"] == "Cancelled"
+    assert files(tmp_path) == {"a.xplane.pb", "capture.json"}
+
+
+async def test_a_capture_can_be_cancelled_while_it_waits(ml: Namespace) -> None:
+    await ml.pod("a", 9999, phase="Pending")
+    await ml.capture(podName="a", waitForPodsSeconds=600)
+    await ml.until(lambda status: condition(status, "Accepted").get("reason") == "WaitingForPods")
+    await ml.change("capture", cancel=True)
+    assert verdict(await ml.finished()) == ("Failed", "Cancelled")
+
+
+async def test_a_deleted_capture_ends_and_leaves_nothing(ml: Namespace, tmp_path: Path) -> None:
+    quick, slow = FakeProfiler(), FakeProfiler()
+    quick.reply = replying(answer(trace()))
+    async with quick.serving(ml.ip), slow.serving(ml.ip):
+        await ml.pod("quick", quick.port)
+        await ml.pod("slow", slow.port)
+        await ml.capture(podName="quick,slow", durationMilliseconds=LONG_MS, startLeadMilliseconds=0)
+        async with asyncio.timeout(DEADLINE_S):
+            while "quick.xplane.pb" not in files(tmp_path) or not slow.requests:  # noqa: ASYNC110 - the disk is asked
+                await asyncio.sleep(0.05)
+        await ml.delete("capture")
+        async with asyncio.timeout(DEADLINE_S):
+            while files(tmp_path):  # noqa: ASYNC110 - the disk is asked
+                await asyncio.sleep(0.05)
+
+
+async def test_pods_that_are_starting_are_waited_for(ml: Namespace) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        pod = await ml.pod("a", server.port, phase="Pending")
+        await ml.capture(podName="a", durationMilliseconds=10, waitForPodsSeconds=60)
+        waiting = await ml.until(lambda status: condition(status, "Accepted"))
+        assert condition(waiting, "Accepted")["reason"] == "WaitingForPods"
+        running = {"phase": "Running", "containerStatuses": [{**pod["status"]["containerStatuses"][0]}]}
+        running["containerStatuses"][0]["state"] = {"running": {"startedAt": "2026-01-01T00:00:00Z"}, "waiting": None}
+        await ml.cluster.patch(
+            path_to("", "v1", "pods", namespace=ml.name, name="a", sub="status"), {"status": running}
+        )
+        assert verdict(await ml.finished()) == ("Succeeded", "Succeeded")
+
+
+async def test_a_trace_that_came_from_another_pod_is_not_stored(ml: Namespace, tmp_path: Path) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture(podName="a", durationMilliseconds=1500)
+        await asyncio.wait_for(server.began.wait(), DEADLINE_S)
+        await ml.remove_pod("a")
+        await ml.pod("a", server.port)
+        status = await ml.finished()
+    assert verdict(status) == ("Failed", "WrongPod")
+    assert files(tmp_path) == {"capture.json"}
+
+
+async def test_finished_captures_are_deleted_when_their_time_is_over_and_files_stay(
+    ml: Namespace, tmp_path: Path
+) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture("brief", podName="a", durationMilliseconds=10, ttlSecondsAfterFinished=1)
+        await ml.capture("lasting", podName="a", durationMilliseconds=10)
+        await ml.is_gone("brief")
+        await ml.finished("lasting")
+    assert files(tmp_path / ml.name / "a") == {"a.xplane.pb", "capture.json"}
+    assert (await ml.status("lasting"))["phase"] == "Succeeded"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import secrets
 import subprocess
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -66,12 +65,14 @@ class Namespace:
         body = builders.pod(name, namespace=self.name, **{"ip": self.ip, **changes})
         return await self.put(path_to("", "v1", "pods", namespace=self.name), body)
 
+    async def remove_pod(self, name: str) -> None:
+        """Delete a pod at once, as a kubelet does after its containers have ended."""
+        path = path_to("", "v1", "pods", namespace=self.name, name=name)
+        await self.cluster._call("DELETE", path, body={"gracePeriodSeconds": 0})
+
     async def put(self, path: str, body: Object) -> Object:
         """Make an object with its status."""
-        body = copy.deepcopy(body)
-        for given_by_server in ("uid", "creationTimestamp"):
-            body["metadata"].pop(given_by_server, None)
-        made = await self.cluster.create(path, body)
+        made = await self.cluster.create(path, body)  # the server replaces uid and time of creation
         name = made["metadata"]["name"]
         if "status" not in body:
             return made
@@ -120,11 +121,16 @@ class Namespace:
                     await self.status(name)
                     await asyncio.sleep(0.05)
 
-    async def events(self, name: str = "capture") -> list[str]:
-        """List the reasons of a capture's events, in the order in which they came."""
-        found: list[Object] = await self.cluster.items(path_to("", "v1", "events", namespace=self.name), dict)
-        about = [event for event in found if event["involvedObject"]["name"] == name]
-        return [event["reason"] for event in sorted(about, key=lambda event: event["metadata"]["creationTimestamp"])]
+    async def events(self, last: str, name: str = "capture") -> list[str]:
+        """List the reasons of a capture's events in their order, once the last one is there."""
+        path = path_to("", "v1", "events", namespace=self.name)
+        reasons: list[str] = []
+        async with asyncio.timeout(DEADLINE_S):
+            while last not in reasons:
+                found: list[Object] = await self.cluster.items(path, dict, fields=f"involvedObject.name={name}")
+                found.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+                reasons = [event["reason"] for event in found]
+        return reasons
 
 
 def complete(status: Object) -> bool:
@@ -142,19 +148,45 @@ def verdict(status: Object) -> tuple[str, str]:
     return status["phase"], condition(status, "Complete")["reason"]
 
 
+@dataclass
+class Operating:
+    """A running operator, and every version of every object that the watch brought it."""
+
+    captures: Captures
+    versions: dict[str, set[str]] = field(default_factory=dict)
+    streaming: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def observe(self, body: Any, event: Any) -> None:
+        if event == "gone":  # no list tells that
+            self.streaming.set()
+        self.versions.setdefault(body["metadata"]["name"], set()).add(body["metadata"]["resourceVersion"])
+        self.captures.observe(body, event)
+
+
 @asynccontextmanager
 async def operating(
     cluster: Cluster, namespace: str, volume: Path, *, policy: Policy = ANY_PORT, me: str = "operator/uid/1-test"
-) -> AsyncIterator[Captures]:
+) -> AsyncIterator[Operating]:
     """Run the operator's core over one namespace, fed by kopf's watch as in the product."""
-    config = Config(policy=policy, volume_root=volume, watch_namespaces=(namespace,), cluster_name="test-cluster")
-    captures = Captures(cluster, config, Telemetry(), me)
+    config = Config(
+        policy=policy,
+        volume_root=volume,
+        watch_namespaces=(namespace,),
+        cluster_name="test-cluster",
+        pod_namespace=namespace,
+    )
+    operator = Operating(Captures(cluster, config, Telemetry(), me))
     running = [
-        asyncio.create_task(captures.run()),
-        asyncio.create_task(watch(register(captures.observe), cluster, config.watch_namespaces, started=lambda: None)),
+        asyncio.create_task(operator.captures.run()),
+        asyncio.create_task(watch(register(operator.observe), cluster, [namespace], started=lambda: None)),
     ]
     try:
-        yield captures
+        # A watch that is cancelled while it connects leaks its socket: CPython forgets it before the TLS handshake.
+        await cluster.create(
+            connections(namespace), builders.connection("warm-up", namespace=namespace, podName="none")
+        )
+        await asyncio.wait_for(operator.streaming.wait(), DEADLINE_S)
+        yield operator
     finally:
         for task in running:
             task.cancel()
