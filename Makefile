@@ -61,7 +61,7 @@ charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
 
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
-	@$(PY) -m bench
+	@PYTHONPATH=e2e $(PY) -m bench $(BENCH)
 
 fuzz: setup ## The properties, with many more examples
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests -m "hypothesis and not apiserver and not peers and not cluster"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from bench import capture_fanout
+from bench import capture_fanout, operator_load
 from bench.table import FILE, Section, keep
 
-BENCHES: dict[str, Callable[[], Section]] = {"capture": capture_fanout.measure}
+BENCHES: dict[str, Callable[[], Section]] = {"capture": capture_fanout.measure, "operator": operator_load.measure}
 
 
 def main(names: list[str]) -> int:

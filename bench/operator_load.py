@@ -1,0 +1,383 @@
+"""The operator under load: a real API server, the operator in a process of its own, profilers that answer on time.
+
+Figures: object applied -> first RPC with 100 captures in flight; memory and start-up over 10 000 finished captures and
+10 000 pods that kwok keeps running in the captured namespace.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import grpc.aio
+from cluster.envtest import ApiServer, apiserver
+from cluster.tools import tool
+from mldiagnostics.capture.messages import SERVICE
+from mldiagnostics.capture.wire import fields
+from mldiagnostics_api import names
+from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_operator.cluster import Cluster, path_to
+from typing_extensions import override
+
+from bench.profiler_fleet import Fleet
+from bench.table import Section
+
+NAMESPACE = "ml"
+CONNECTIONS = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=NAMESPACE)
+PODS = path_to("", "v1", "pods", namespace=NAMESPACE)
+SESSION_ID = 6
+IN_FLIGHT, CROWD = 100, 10_000
+PARALLEL_WRITES = 32
+CAPTURE_S = 10
+PAUSE_S = 0.05  # so that all of them are in flight together before the first one ends
+DEADLINE_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What was measured; latencies in seconds, memory in MB (10^6 bytes)."""
+
+    paced_first_rpc_s: list[float]
+    """Twenty applied a second, until a hundred are in flight."""
+    burst_first_rpc_s: list[float]
+    """A hundred applied at once."""
+    idle_rss_mb: float
+    start_over_finished_s: float
+    finished_rss_mb: float
+    start_over_pods_s: float
+    pods_rss_mb: float
+
+
+class Witness(Fleet):
+    """A fleet that remembers when each session's first call arrived."""
+
+    def __init__(self) -> None:
+        super().__init__(trace_bytes=0)
+        self.arrived_s: dict[str, float] = {}
+
+    @override
+    async def profile(self, request: bytes, context: object) -> bytes:
+        session = dict(fields(memoryview(request)))[SESSION_ID]
+        assert isinstance(session, memoryview)
+        self.arrived_s.setdefault(bytes(session).decode(), time.time())
+        return await super().profile(request, context)
+
+
+def measure() -> Section:
+    """Run everything; takes a few minutes, most of them to make twenty thousand objects."""
+    machine_load = os.getloadavg()[0]
+    found = asyncio.run(_measure())
+    return Section(
+        name="operator",
+        title=f"The operator: {IN_FLIGHT} captures in flight, {CROWD} finished captures, {CROWD} pods",
+        columns=("what", "measured", "goal"),
+        rows=(
+            ("applied → first call, 20 applied a second, p50 / p99", _p50_p99(found.paced_first_rpc_s), "p99 ≤ 1 s"),
+            ("applied → first call, all applied at once, p50 / p99", _p50_p99(found.burst_first_rpc_s), ""),
+            ("memory when idle", f"{found.idle_rss_mb:.0f} MB", ""),
+            (f"memory with {CROWD} finished captures", f"{found.finished_rss_mb:.0f} MB", "≤ 150 MB"),
+            (f"memory after a capture chose among {CROWD} pods besides", f"{found.pods_rss_mb:.0f} MB", "≤ 150 MB"),
+            ("start to leading over the finished captures", f"{found.start_over_finished_s:.1f} s", "≤ 20 s"),
+            ("start to leading over both", f"{found.start_over_pods_s:.1f} s", "≤ 20 s"),
+        ),
+        notes=(
+            "A real kube-apiserver and etcd, the operator, the profilers and the one who applies share "
+            f"{os.cpu_count()} cores ({platform.machine()}, load average {machine_load:.1f} at the start). Every "
+            "capture has a pod of its own; the first call is the Profile request that reaches the pod's address. "
+            "Pods are kept running by kwok."
+        ),
+    )
+
+
+def _p50_p99(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} / {statistics.quantiles(values, n=100)[98]:.2f} s"
+
+
+def _say(text: str) -> None:
+    print(f"... {text}", flush=True)
+
+
+async def _measure() -> Load:
+    with apiserver() as server, local_addresses(IN_FLIGHT) as addresses:
+        cluster = await Cluster.connect({"KUBECONFIG": str(server.kubeconfig)})
+        try:
+            await _prepare(cluster)
+            async with _witness() as (witness, port):
+                _say(f"{IN_FLIGHT} captures in flight")
+                async with _operator(server, port) as (pid, _):
+                    idle_rss_mb = rss_mb(pid)
+                    await _all(_running_pod(cluster, f"host-{n}", address) for n, address in enumerate(addresses))
+                    paced_s = await _latencies(cluster, witness, port, addresses, PAUSE_S)
+                    burst_s = await _latencies(cluster, witness, port, addresses, 0)
+                _say(f"making {CROWD} finished captures (a minute or two)")
+                await _finished_captures(cluster)
+                async with _operator(server, port) as (pid, over_finished_s):
+                    finished_rss_mb = await _settled(pid)
+                _say(f"making {CROWD} pods (a minute or two)")
+                with _kwok(server):
+                    await _crowd(cluster)
+                    async with _operator(server, port) as (pid, over_pods_s):
+                        await _one_of_the_crowd(cluster, port)
+                        pods_rss_mb = await _settled(pid)
+        finally:
+            await cluster.close()
+    return Load(paced_s, burst_s, idle_rss_mb, over_finished_s, finished_rss_mb, over_pods_s, pods_rss_mb)
+
+
+@contextmanager
+def local_addresses(count: int) -> Iterator[list[str]]:
+    """Addresses of this machine that are not loopback ones, which no operator dials; from the benchmark range."""
+    addresses = [f"198.18.7.{n}" for n in range(1, count + 1)]
+    try:
+        for address in addresses:
+            subprocess.run(["ip", "address", "replace", f"{address}/32", "dev", "lo"], check=True)
+        yield addresses
+    finally:
+        for address in addresses:
+            subprocess.run(["ip", "address", "delete", f"{address}/32", "dev", "lo"], check=False)
+
+
+@asynccontextmanager
+async def _witness() -> AsyncIterator[tuple[Witness, int]]:
+    witness = Witness()
+    methods = {"Profile": witness.profile, "GetSnapshot": witness.get_snapshot}
+    handlers: dict[str, Any] = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()}
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    port = server.add_insecure_port("0.0.0.0:0")
+    await server.start()
+    try:
+        yield witness, port
+    finally:
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def _operator(server: ApiServer, port: int) -> AsyncIterator[tuple[int, float]]:
+    """Run the operator; gives its pid and how long it took to lead with its watch begun."""
+    with tempfile.TemporaryDirectory() as folder:
+        policy = Path(folder) / "policy.json"
+        policy.write_text(
+            json.dumps({"allowedPorts": [port], "capturesPerNamespace": IN_FLIGHT, "capturesTotal": IN_FLIGHT})
+        )
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": folder,
+            "KUBECONFIG": str(server.kubeconfig),
+            "MLDIAG_HTTP_PORT": "0",
+            "MLDIAG_POLICY_FILE": str(policy),
+            "MLDIAG_VOLUME_ROOT": folder,
+            "MLDIAG_CLUSTER_NAME": "bench",
+        }
+        begun = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "mldiagnostics_operator", env=environ, stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            http_port = await _http_port(process)
+            async with asyncio.TaskGroup() as group:
+                reading = group.create_task(_drain(process))
+                await _until(lambda: _stage(http_port, "leading"), "the operator leads")
+                yield process.pid, time.monotonic() - begun
+                reading.cancel()
+        finally:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            await asyncio.wait_for(process.wait(), DEADLINE_S)
+
+
+async def _http_port(process: asyncio.subprocess.Process) -> int:
+    assert process.stdout
+    async for raw in process.stdout:
+        if port := json.loads(raw).get("port"):
+            return int(port)
+    raise RuntimeError("the operator ended before it served its probes")
+
+
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    assert process.stdout
+    async for _ in process.stdout:
+        pass
+
+
+async def _stage(port: int, stage: str) -> bool:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+        return (await answer.text()).strip() == stage
+
+
+async def _prepare(cluster: Cluster) -> None:
+    await cluster.create(path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions"), connection_definition())
+    await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": NAMESPACE}})
+
+    async def served() -> bool:
+        await cluster.items(CONNECTIONS, lambda item: item)
+        return True
+
+    await _until(served, "the custom resource is served")
+
+
+async def _latencies(
+    cluster: Cluster, witness: Witness, port: int, addresses: list[str], pause_s: float
+) -> list[float]:
+    """Apply a capture for each address, `pause_s` apart; gives the seconds until each host's first call."""
+    batch = f"load-{pause_s * 1000:.0f}"
+    applied_s: dict[str, float] = {}
+
+    async def apply(n: int) -> None:
+        await asyncio.sleep(n * pause_s)
+        asked_s = time.time()
+        made = await cluster.create(CONNECTIONS, _connection(f"{batch}-{n}", f"host-{n}", port))
+        applied_s[f"{batch}-{n}-{made['metadata']['uid'][:8]}"] = asked_s
+
+    async with asyncio.TaskGroup() as group:
+        for n in range(len(addresses)):
+            group.create_task(apply(n))
+
+    async def all_arrived() -> bool:
+        return applied_s.keys() <= witness.arrived_s.keys()
+
+    await _until(all_arrived, "every capture dialled its host")
+    await _until(lambda: _all_finished(cluster), "every capture is finished")
+    return [witness.arrived_s[session] - asked_s for session, asked_s in applied_s.items()]
+
+
+async def _all_finished(cluster: Cluster) -> bool:
+    phases = await cluster.items(CONNECTIONS, lambda item: (item.get("status") or {}).get("phase"))
+    return all(phase in names.FINISHED_PHASES for phase in phases)
+
+
+async def _finished_captures(cluster: Cluster) -> None:
+    """Make ten thousand captures that are over, each with the results of two hosts."""
+    outcome = {"pod": "trainer-0", "uid": "u", "node": "n", "rank": 0, "state": "Captured", "reason": "Captured"}
+    status = {"phase": "Succeeded", "message": "2 of 2 captured", "progress": "2/2", "results": [outcome, outcome]}
+
+    async def make(n: int) -> None:
+        await cluster.create(CONNECTIONS, _connection(f"old-{n}", "trainer-0,trainer-1", 9999))
+        await cluster.patch(f"{CONNECTIONS}/old-{n}/status", {"status": status})
+
+    await _all(make(n) for n in range(CROWD))
+
+
+@contextmanager
+def _kwok(server: ApiServer) -> Iterator[None]:
+    stages = Path(__file__).parent / "kwok_stages.yaml"
+    command = [str(tool("kwok")), f"--kubeconfig={server.kubeconfig}", f"--config={stages}", "--manage-all-nodes=true"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+async def _crowd(cluster: Cluster) -> None:
+    """Make ten thousand pods on one fake node and wait until kwok has them all running."""
+    await cluster.create(path_to("", "v1", "nodes"), {"metadata": {"name": "fake", "labels": {"type": "kwok"}}})
+    await _all(cluster.create(PODS, _pod(f"crowd-{n}", "fake")) for n in range(CROWD))
+
+    async def all_running() -> bool:
+        running = await cluster.items(PODS, lambda _: None, labels="app=crowd", fields="status.phase=Running")
+        return len(running) == CROWD
+
+    await _until(all_running, "kwok runs every pod")
+
+
+async def _one_of_the_crowd(cluster: Cluster, port: int) -> None:
+    """Resolve a selector over the whole crowd, without dialling any of it."""
+    capture = _connection("crowd", "", port)
+    capture["spec"]["triggerCapture"] = {"target": {"selector": {"matchLabels": {"app": "crowd"}}}, "dryRun": True}
+    await cluster.create(CONNECTIONS, capture)
+
+    async def done() -> bool:
+        status = (await cluster.get(f"{CONNECTIONS}/crowd")).get("status") or {}
+        return status.get("phase") in names.FINISHED_PHASES
+
+    await _until(done, "the crowd is resolved")
+
+
+async def _running_pod(cluster: Cluster, name: str, address: str) -> None:
+    await cluster.create(PODS, _pod(name, "host"))
+    started = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    container = {"name": "train", "ready": True, "restartCount": 0, "image": "i", "imageID": "i", "state": started}
+    status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "containerStatuses": [container]}
+    await cluster.patch(f"{PODS}/{name}/status", {"status": status})
+
+
+def _pod(name: str, node: str) -> dict[str, Any]:
+    environment = [{"name": f"SETTING_{n}", "value": "x" * 40} for n in range(30)]
+    return {
+        "metadata": {"name": name, "labels": {"app": name.split("-", maxsplit=1)[0]}},
+        "spec": {"nodeName": node, "containers": [{"name": "train", "image": "train", "env": environment}]},
+    }
+
+
+def _connection(name: str, pods: str, port: int) -> dict[str, Any]:
+    capture = {
+        "podName": pods,
+        "capturePort": port,
+        "durationSeconds": CAPTURE_S,
+        "storageLocation": f"volume:///{name}",
+    }
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.CONNECTION_KIND,
+        "metadata": {"name": name},
+        "spec": {"triggerCapture": capture},
+    }
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory of a process, in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError(f"process {pid} has no memory")
+
+
+async def _settled(pid: int) -> float:
+    """Resident memory once it has stopped growing: the same to 1 MB over five seconds."""
+    before = rss_mb(pid)
+    while True:
+        await asyncio.sleep(5)
+        now = rss_mb(pid)
+        if now - before < 1:
+            return now
+        before = now
+
+
+async def _all(work: Iterable[Awaitable[Any]]) -> None:
+    limit = asyncio.Semaphore(PARALLEL_WRITES)
+
+    async def one(item: Awaitable[Any]) -> None:
+        async with limit:
+            await item
+
+    async with asyncio.TaskGroup() as group:
+        for item in work:
+            group.create_task(one(item))
+
+
+async def _until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    until = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            if await condition():
+                return
+        except (aiohttp.ClientError, OSError, Exception) as error:  # noqa: BLE001 - asked again until the deadline
+            problem: object = error
+        else:
+            problem = "not yet"
+        if time.monotonic() > until:
+            raise RuntimeError(f"not within {DEADLINE_S:g} s: {what} ({problem})")
+        await asyncio.sleep(0.05)
