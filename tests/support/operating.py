@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import subprocess
+import sys
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -193,3 +195,47 @@ async def operating(
         await asyncio.wait(running, timeout=DEADLINE_S)
     for task in running:
         assert task.cancelled(), task
+
+
+class Process:
+    """The operator as a process of its own, in the place of a pod."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def kill(self) -> None:
+        """End it as the kernel does: it cannot do anything about it."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+
+@asynccontextmanager
+async def operator_process(
+    kubeconfig: Path, namespace: str, volume: Path, *, pod: str = "operator-0", uid: str = "uid-0", log: Path
+) -> AsyncIterator[Process]:
+    """Run `python -m mldiagnostics_operator` over one namespace; killed at the end of the block, if it still runs."""
+    policy = volume.parent / "policy.json"
+    policy.write_text('{"allowedPorts": "1-65535", "allowedStorage": {"*": ["volume:///"]}}')
+    environ = {
+        "PATH": os.environ["PATH"],
+        "KUBECONFIG": str(kubeconfig),
+        "POD_NAME": pod,
+        "POD_UID": uid,
+        "POD_NAMESPACE": namespace,
+        "MLDIAG_CLUSTER_NAME": "test-cluster",
+        "MLDIAG_POLICY_FILE": str(policy),
+        "MLDIAG_VOLUME_ROOT": str(volume),
+        "MLDIAG_WATCH_NAMESPACES": namespace,
+        "MLDIAG_HTTP_PORT": "0",
+        "MLDIAG_LEASE_DURATION_SECONDS": "3",
+        "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "2",
+        "MLDIAG_LEASE_RETRY_SECONDS": "0.5",
+    }
+    with log.open("ab") as output:
+        command = (sys.executable, "-m", "mldiagnostics_operator")
+        running = Process(await asyncio.create_subprocess_exec(*command, env=environ, stdout=output, stderr=output))
+    try:
+        yield running
+    finally:
+        await running.kill()
