@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +15,13 @@ from mldiagnostics_api.workloads import workload_of
 from mldiagnostics_operator.cluster import Cluster, NotFound, Refused, path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from mldiagnostics_api.owners import Reference
     from mldiagnostics_api.request import Request
     from mldiagnostics_api.workloads import Object
+
+_log: Final = logging.getLogger(__name__)
 
 FEW: Final = 20
 """Up to so many objects are read one by one; more are listed."""
@@ -91,16 +94,24 @@ class Lookup:
         return known
 
     async def _metadata(self, references: list[Reference]) -> Mapping[Reference, Object | None]:
-        """Read the metadata of objects of one kind and namespace."""
+        """Read the metadata of objects of one kind and namespace; what we may not read counts as absent."""
         one = references[0]
         kind = workload_of(one.kind, one.api_version)
         group, _, version = one.api_version.rpartition("/")
         path = path_to(group, version, kind.plural if kind else "", namespace=one.namespace)
-        if len(references) > FEW:
-            listed = await self._list(path)
-            return {reference: listed.get(reference.name) for reference in references}
-        found = await asyncio.gather(*(self._get(f"{path}/{r.name}", metadata_only=True) for r in references))
-        return dict(zip(references, found, strict=True))
+        found: dict[str, Object | None] = {}
+        wanted = {reference.name for reference in references}
+        try:
+            if len(wanted) <= FEW:
+                names = sorted(wanted)
+                read = await asyncio.gather(*(self._get(f"{path}/{name}", metadata_only=True) for name in names))
+                found = dict(zip(names, read, strict=True))
+            else:
+                listed = await self._cluster.items(path, lambda item: _wanted(item, wanted), metadata_only=True)
+                found = {item["metadata"]["name"]: item for item in listed if item}
+        except (NotFound, Refused) as unread:
+            _log.warning("Owners of the pods cannot be read: %s", unread)
+        return {reference: found.get(reference.name) for reference in references}
 
     async def _namespace_labels(self, namespace: str) -> Mapping[str, str]:
         found = await self._get(path_to("", "v1", "namespaces", name=namespace), metadata_only=True)
@@ -110,12 +121,19 @@ class Lookup:
         """Name what exists in place of what was not found."""
         kind = request.workload
         if kind is not None and workload is None:
-            return tuple(
-                await self._list(path_to(kind.group, kind.versions[0], kind.plural, namespace=request.namespace))
-            )
+            return await self._names(path_to(kind.group, kind.versions[0], kind.plural, namespace=request.namespace))
         if len(pods) < len(request.pods) or (request.selector is not None and not pods):
-            return tuple(await self._list(path_to("", "v1", "pods", namespace=request.namespace)))
+            return await self._names(path_to("", "v1", "pods", namespace=request.namespace))
         return ()
+
+    async def _names(self, path: str) -> tuple[str, ...]:
+        """List what there is; nothing where the kind is not installed or not ours to read."""
+        try:
+            return tuple(
+                await self._cluster.items(path, lambda item: str(item["metadata"]["name"]), metadata_only=True)
+            )
+        except (NotFound, Refused):
+            return ()
 
     async def _get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any] | None:
         try:
@@ -123,10 +141,10 @@ class Lookup:
         except NotFound:
             return None
 
-    async def _list(self, path: str) -> dict[str, dict[str, Any]]:
-        """List metadata by name; nothing where the kind is not installed or not ours to read."""
-        try:
-            items = await self._cluster.items(path, lambda item: item, metadata_only=True)
-        except (NotFound, Refused):
-            return {}
-        return {item["metadata"]["name"]: {"metadata": item["metadata"]} for item in items}
+
+def _wanted(item: dict[str, Any], names: Collection[str]) -> dict[str, Any] | None:
+    """Keep the metadata of what is wanted, without the part that is only the API server's."""
+    if item["metadata"]["name"] not in names:
+        return None
+    item["metadata"].pop("managedFields", None)
+    return item

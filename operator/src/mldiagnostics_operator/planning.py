@@ -85,7 +85,8 @@ class Planner:
             await asyncio.sleep(min(_POLL_S, left_s))
 
     def _addresses(self, request: Request, found: Found) -> Addresses:
-        return Addresses(found.pods, lambda: self._lookup.pods(request, found.workload))
+        workload = found.workload  # not all that was found: a plan may wait for long
+        return Addresses(found.pods, lambda: self._lookup.pods(request, workload))
 
 
 def _may_improve(decided: Prepared | Refused) -> bool:
