@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_operator.cluster import path_to
+from support.definitions import connections
 from support.operating import condition, verdict
 from support.profiler_servers import FakeProfiler, answer, busy, replying, trace
 
@@ -282,3 +283,50 @@ async def test_finished_captures_are_deleted_when_their_time_is_over_and_files_s
         await ml.finished("lasting")
     assert files(tmp_path / ml.name / "a") == {"a.xplane.pb", "capture.json"}
     assert (await ml.status("lasting"))["phase"] == "Succeeded"
+
+
+async def test_a_trace_into_the_pod_is_written_by_the_pod(ml: Namespace, tmp_path: Path) -> None:
+    server = FakeProfiler()
+    server.reply = replying(b"")
+    async with server.serving(ml.ip):
+        await ml.pod("a", server.port)
+        await ml.capture(podName="a", durationMilliseconds=10, storageLocation="/profiles/x")
+        status = await ml.finished()
+    assert verdict(status) == ("Succeeded", "Succeeded")
+    assert server.requests[0].repository_root == "/profiles/x/plugins/profile"
+    assert not server.requests[0].emit_xspace
+    assert status["captureResult"]["outputLocation"] == "/profiles/x"
+    assert status["results"][0]["file"] == f"/profiles/x/plugins/profile/{status['sessionId']}/a.xplane.pb"
+    assert files(tmp_path) == set()
+
+
+async def test_a_leader_that_stands_back_begins_nothing_and_finishes_what_runs(
+    ml: Namespace, operator: Operating
+) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        await ml.capture("running", podName="a", durationMilliseconds=1500)
+        await asyncio.wait_for(server.began.wait(), DEADLINE_S)
+        await ml.capture("queued", podName="a", durationMilliseconds=10)
+        await ml.until(lambda status: status.get("phase") == "Pending", "queued")
+        operator.captures.stop_accepting()
+        await ml.capture("late", podName="a", durationMilliseconds=10)
+        await asyncio.wait_for(operator.captures.drain(), DEADLINE_S)
+        assert verdict(await ml.status("running")) == ("Succeeded", "Succeeded")
+    assert (await ml.status("queued"))["phase"] == "Pending"
+    assert await ml.status("late") == {}
+    assert len(server.requests) == 1
+
+
+async def test_an_object_that_cannot_be_read_is_answered(ml: Namespace, operator: Operating) -> None:
+    await ml.capture(podName="nobody")
+    await ml.finished()
+    body = await ml.cluster.get(f"{connections(ml.name)}/capture")
+    unreadable = {**body, "spec": {"triggerCapture": {"podName": 7}}, "status": {}}
+    async with asyncio.timeout(DEADLINE_S):
+        operator.captures.observe(unreadable, "gone")
+        operator.captures.observe(unreadable, "seen")
+        await operator.captures.drain()
+    status = await ml.status()
+    assert verdict(status) == ("Failed", "InvalidSpec")
+    assert "podName" in status["message"]

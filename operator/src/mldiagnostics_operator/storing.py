@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mldiagnostics.store import open_store
@@ -30,21 +31,21 @@ class Directory:
     store itself is rooted at the volume or bucket, so that links on a shared volume do not lead out of it.
     """
 
-    def __init__(self, location: Location, store: Store, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, location: Location, store: Callable[[], Store], pool: ThreadPoolExecutor) -> None:
         self.location = location
         self._store = store
         self._pool = pool
 
     async def put(self, key: str, data: Data, *, replaces: bool = False) -> Stored:
         """Store whole, never over another content unless `replaces`; `url` of the receipt is as users write it."""
-        stored = await self._call(lambda: self._store.put(self._inner(key), data, replace=replaces))
+        stored = await self._call(lambda: self._store().put(self._inner(key), data, replace=replaces))
         return replace(stored, key=key, url=str(self.location.child(key)))
 
     async def read(self, key: str) -> bytes:
         """Read a small file whole."""
 
         def read() -> bytes:
-            with self._store.open(self._inner(key)) as file:
+            with self._store().open(self._inner(key)) as file:
                 return file.read()
 
         return await self._call(read)
@@ -52,12 +53,12 @@ class Directory:
     async def list(self, prefix: str) -> tuple[Entry, ...]:
         """List the files below a directory."""
         top = len(self._inner(prefix)) - len(prefix)
-        found = await self._call(lambda: tuple(self._store.list(self._inner(prefix))))
+        found = await self._call(lambda: tuple(self._store().list(self._inner(prefix))))
         return tuple(replace(entry, key=entry.key[top:]) for entry in found)
 
     async def delete(self, key: str) -> bool:
         """Delete a file; false if there was none."""
-        return await self._call(lambda: self._store.delete(self._inner(key)))
+        return await self._call(lambda: self._store().delete(self._inner(key)))
 
     def _inner(self, key: str) -> str:
         return "/".join((*self.location.segments, key))
@@ -72,6 +73,7 @@ class Storage:
     def __init__(self, volume_root: Path) -> None:
         self._volume_root = volume_root
         self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="store")
+        self._opening = Lock()
         self._stores: dict[str, Store] = {}
 
     def directory(self, location: Location) -> Directory:
@@ -79,9 +81,14 @@ class Storage:
         if location.medium is Medium.POD:
             raise ValueError(f"{location} is a path in the pod, which only the pod can write")
         root = str(self._volume_root) if location.medium is Medium.VOLUME else f"gs://{location.bucket}"
-        if root not in self._stores:
-            self._stores[root] = open_store(root, timeout_s=REQUEST_TIMEOUT_S)
-        return Directory(location, self._stores[root], self._pool)
+        return Directory(location, lambda: self._open(root), self._pool)
+
+    def _open(self, root: str) -> Store:
+        """Open the store at most once, in a thread of the pool: loading a client takes a second."""
+        with self._opening:
+            if root not in self._stores:
+                self._stores[root] = open_store(root, timeout_s=REQUEST_TIMEOUT_S)
+            return self._stores[root]
 
     def close(self) -> None:
         """Let the threads go; what they are writing they write to its end."""
