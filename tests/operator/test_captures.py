@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_operator.cluster import path_to
+from support import builders
 from support.definitions import connections
 from support.operating import condition, verdict
 from support.profiler_servers import FakeProfiler, answer, busy, replying, trace
@@ -330,3 +331,13 @@ async def test_an_object_that_cannot_be_read_is_answered(ml: Namespace, operator
     status = await ml.status()
     assert verdict(status) == ("Failed", "InvalidSpec")
     assert "podName" in status["message"]
+
+
+async def test_a_capture_that_is_gone_before_it_began_is_not_begun(ml: Namespace, operator: Operating) -> None:
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        body = builders.connection("ghost", namespace=ml.name, podName="a", durationMilliseconds=10)
+        operator.captures.observe(body, "seen")
+        operator.captures.observe(body, "gone")
+        await asyncio.wait_for(operator.captures.drain(), DEADLINE_S)
+    assert server.requests == []

@@ -5,8 +5,19 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.model import Outcome, Reason, Server, State, Target
-from mldiagnostics_operator.endings import Ending, count, lost, of_outcome, result, results, skew, summary
-from support.plans import captured, endings, failed, target
+from mldiagnostics_operator.endings import (
+    Ending,
+    count,
+    interrupted,
+    lost,
+    of_file,
+    of_outcome,
+    result,
+    results,
+    skew,
+    summary,
+)
+from support.plans import captured, endings, failed, plan, target
 
 
 def size(ending: Ending) -> int:
@@ -77,3 +88,16 @@ def test_the_summary_counts_and_gives_an_example_of_each_reason() -> None:
 def test_what_a_restart_or_a_cancel_took_is_told_apart() -> None:
     assert lost(target(0), Reason.INTERRUPTED).state is State.FAILED
     assert lost(target(0), Reason.CANCELLED).state is State.CANCELLED
+
+
+@given(st.integers(0, 4), st.integers(0, 3), st.data())
+def test_after_a_restart_every_target_is_accounted_for_once(targets: int, skips: int, data: st.DataObject) -> None:
+    planned = plan(targets, skips)
+    everyone = [*planned.targets, *planned.skipped]
+    kept = data.draw(st.sets(st.sampled_from(everyone)) if everyone else st.just(set()))
+    stored = [of_file(one, file="f", size=1) for one in kept]
+    ended = interrupted(planned, stored, Reason.INTERRUPTED)
+    assert sorted(ending.target.pod for ending in ended) == sorted(one.pod for one in everyone)
+    assert {ending.target for ending in ended if ending.stored} == kept
+    lost_ones = {ending.target for ending in ended if ending.reason == Reason.INTERRUPTED}
+    assert lost_ones == set(planned.targets) - kept

@@ -17,11 +17,12 @@ from mldiagnostics_operator.cluster import ClusterError
 from mldiagnostics_operator.expiry import Expiry
 from mldiagnostics_operator.gate import Gate
 from mldiagnostics_operator.journal import Gone
-from mldiagnostics_operator.life import Fate, Life, Services
+from mldiagnostics_operator.life import Fate, Life
 from mldiagnostics_operator.logs import about
 from mldiagnostics_operator.lookup import Lookup
 from mldiagnostics_operator.planning import Planner
 from mldiagnostics_operator.report import Report
+from mldiagnostics_operator.services import Services
 from mldiagnostics_operator.storing import Storage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mldiagnostics.capture.model import Server
-    from mldiagnostics_api.plan import PlannedTarget, SkippedTarget
+    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MESSAGE_LENGTH: Final = 300
@@ -84,6 +84,21 @@ def not_dialled(target: PlannedTarget) -> Ending:
     return Ending(
         target=target, state=State.SKIPPED, reason=DRY_RUN, message=f"would be captured at {target.host}:{target.port}"
     )
+
+
+def undialled(plan: CapturePlan) -> list[Ending]:
+    """Report all targets of a plan that is not carried out."""
+    return [*(not_dialled(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
+
+
+def interrupted(plan: CapturePlan, stored: Sequence[Ending], reason: Reason) -> list[Ending]:
+    """Report a capture that another process began: what it stored, and the rest as lost for the reason."""
+    found = {ending.target for ending in stored}
+    return [
+        *stored,
+        *(lost(target, reason) for target in plan.targets if target not in found),
+        *(of_skip(target) for target in plan.skipped if target not in found),
+    ]
 
 
 def skew(endings: Iterable[Ending]) -> timedelta | None:

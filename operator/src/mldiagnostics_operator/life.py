@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,7 @@ from mldiagnostics_api.request import Refused
 from mldiagnostics_operator import recovery
 from mldiagnostics_operator.admission import Claim, Wait
 from mldiagnostics_operator.cluster import ClusterError
-from mldiagnostics_operator.endings import lost, not_dialled, of_skip
+from mldiagnostics_operator.endings import interrupted, undialled
 from mldiagnostics_operator.journal import Gone
 from mldiagnostics_operator.patience import persist
 from mldiagnostics_operator.recording import Recording
@@ -30,18 +30,14 @@ from mldiagnostics_operator.takeover import until_abandoned
 from mldiagnostics_operator.verdict import cancelled, dry_run, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from mldiagnostics.capture.budget import ByteBudget
     from mldiagnostics_api.plan import CapturePlan
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
-    from mldiagnostics_operator.cluster import Cluster
     from mldiagnostics_operator.endings import Ending
-    from mldiagnostics_operator.gate import Gate
-    from mldiagnostics_operator.planning import Planner, Prepared
-    from mldiagnostics_operator.storing import Storage
-    from mldiagnostics_operator.telemetry import Telemetry
+    from mldiagnostics_operator.planning import Prepared
+    from mldiagnostics_operator.services import Services
     from mldiagnostics_operator.verdict import Verdict
 
 _log: Final = logging.getLogger(__name__)
@@ -55,21 +51,6 @@ _WAITS: Final = {
     Wait.NAMESPACE_QUOTA: "queued: as many captures as a namespace may have are running",
     Wait.CLUSTER_QUOTA: "queued: as many captures as the operator may have are running",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """What all captures of one operator share; `namespace` is the operator's own."""
-
-    cluster: Cluster
-    planner: Planner
-    storage: Storage
-    gate: Gate
-    telemetry: Telemetry
-    budget: ByteBudget
-    me: str
-    namespace: str
-    versions: Mapping[str, str]
 
 
 class Fate(Enum):
@@ -128,13 +109,14 @@ class Life:
     def end(self, fate: Fate) -> None:
         """End it early, as far as its stage allows and needs that."""
         self._cancel_asked |= fate is Fate.CANCELLED
-        if self._task is None or self._fate is not None or self._stage in (Stage.CLOSING, Stage.ANSWERED):
+        if self._fate is not None or self._stage in (Stage.CLOSING, Stage.ANSWERED):
             return
         if fate is Fate.CANCELLED and self._stage is Stage.RECORDING:
             self._control.terminate()
         elif fate is Fate.GONE or self._stage is Stage.WAITING or (fate is Fate.HANDED_OVER and not self.recording):
             self._fate = fate
-            self._task.cancel()
+            if self._task is not None:
+                self._task.cancel()
 
     async def run(self) -> None:
         """Live to the end. Raises nothing but CancelledError, when the whole process ends."""
@@ -146,14 +128,14 @@ class Life:
             await self._drop()
         except Exception as fault:  # noqa: BLE001 - whatever it is, the object must not stay unanswered
             _log.exception("The capture failed for a reason that is not its own")
-            self._stage = Stage.CLOSING
             with suppress(Gone, ClusterError):
-                message = f"{type(fault).__name__}: {fault}"
-                await self._report.refuse("InternalError", message, patience_s=_FAULT_PATIENCE_S)
+                await self._refuse("InternalError", f"{type(fault).__name__}: {fault}", patience_s=_FAULT_PATIENCE_S)
 
     async def _live(self) -> None:
         """Take the way that the object's status asks for; an end from outside becomes what its fate means."""
         try:
+            if self._fate is not None:
+                raise asyncio.CancelledError  # noqa: TRY301 - it was ended before it began
             if self._stage is Stage.FOREIGN:
                 await self._take_over()
             elif self._cancel_asked:
@@ -178,8 +160,10 @@ class Life:
             if isinstance(decided, Refused):
                 await self._refuse(decided.reason, decided.message)
                 return
-            if decided.plan.dry_run or not decided.pods:
-                await self._finish_undialled(decided.plan)
+            if (plan := decided.plan).dry_run or not decided.pods:
+                endings = undialled(plan)
+                judged = dry_run(endings, len(plan.targets)) if plan.dry_run else judge(endings, needed=plan.needed)
+                await self._finish(plan, None, endings, judged)
                 return
             claim = Claim(meta.uid, meta.namespace, self._arrival, decided.pods)
             async with services.gate.passed(claim, self._wait) as waited:
@@ -209,9 +193,7 @@ class Life:
         plan = prepared.plan
         recording = self._recording = Recording(plan, session, prepared.addresses, self._control)
         await self._record(recording, plan)
-        endings = recording.endings
-        judged = cancelled(endings) if self._control.terminated else judge(endings, needed=plan.needed)
-        await self._finish(plan, session, endings, judged)
+        await self._finish(plan, session, recording.endings, self._judge(plan, recording.endings))
 
     async def _intend(self, prepared: Prepared, promised: tuple[datetime, datetime] | None) -> Prepared:
         """Write the intent, which precedes the first request; while that is impossible the start moves on."""
@@ -248,7 +230,8 @@ class Life:
         if isinstance(decided, Refused):
             await self._refuse(VerdictReason.INTERRUPTED, f"the operator was restarted; now {decided.message}")
             return
-        session = self._session = self._open(decided.plan)
+        plan = decided.plan
+        session = self._session = self._open(plan)
         try:
             stored = await persist(session.stored, on=StoreUnreachable, until=_now() + _STORE_PATIENCE_S)
         except StoreError as error:
@@ -257,30 +240,16 @@ class Life:
         start, deadline = status.planned_start_time, status.deadline
         step = recovery.decide(attempt=attempt, planned_start=start, stored=len(stored), now=datetime.now(UTC))
         if self._cancel_asked or isinstance(step, recovery.FinishInterrupted):
-            await self._finish_interrupted(decided.plan, session, stored)
+            endings = interrupted(plan, stored, Reason.CANCELLED if self._cancel_asked else Reason.INTERRUPTED)
+            await self._finish(plan, session, endings, self._judge(plan, endings))
         elif isinstance(step, recovery.Resume):
             await self._begin(attempt=attempt, promised=(start, deadline) if start and deadline else None)
         else:
             await self._report.retry(attempt)
             await self._begin(attempt=step.attempt)
 
-    async def _finish_interrupted(self, plan: CapturePlan, session: Session, stored: Sequence[Ending]) -> None:
-        """Close with what an earlier process stored; the rest is lost."""
-        found = {ending.target for ending in stored}
-        reason = Reason.CANCELLED if self._cancel_asked else Reason.INTERRUPTED
-        endings = [
-            *stored,
-            *(lost(target, reason) for target in plan.targets if target not in found),
-            *(of_skip(target) for target in plan.skipped if target not in found),
-        ]
-        judged = cancelled(endings) if self._cancel_asked else judge(endings, needed=plan.needed)
-        await self._finish(plan, session, endings, judged)
-
-    async def _finish_undialled(self, plan: CapturePlan) -> None:
-        """Close a dry run, or a capture all of whose targets were skipped."""
-        endings = [*(not_dialled(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
-        judged = dry_run(endings, len(plan.targets)) if plan.dry_run else judge(endings, needed=plan.needed)
-        await self._finish(plan, None, endings, judged)
+    def _judge(self, plan: CapturePlan, endings: Sequence[Ending]) -> Verdict:
+        return cancelled(endings) if self._cancel_asked else judge(endings, needed=plan.needed)
 
     async def _finish(
         self, plan: CapturePlan, session: Session | None, endings: Sequence[Ending], judged: Verdict
@@ -296,9 +265,9 @@ class Life:
         await self._report.finish(plan, endings, judged)
         self._stage = Stage.ANSWERED
 
-    async def _refuse(self, reason: str, message: str) -> None:
+    async def _refuse(self, reason: str, message: str, *, patience_s: float | None = None) -> None:
         self._stage = Stage.CLOSING
-        await self._report.refuse(reason, message)
+        await self._report.refuse(reason, message, patience_s=patience_s)
         self._stage = Stage.ANSWERED
 
     async def _refuse_cancelled(self) -> None:
