@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from mldiagnostics_operator.patience import persist
+
+
+class Fault(Exception):
+    """May pass."""
+
+
+class Fails:
+    """Fails so many times, then succeeds."""
+
+    def __init__(self, times: int, error: type[Exception] = Fault) -> None:
+        self.left = times
+        self.error = error
+
+    async def __call__(self) -> str:
+        if self.left:
+            self.left -= 1
+            raise self.error(f"{self.left} left")
+        return "done"
+
+
+async def test_what_passes_is_waited_for() -> None:
+    assert await persist(Fails(2), on=Fault) == "done"
+
+
+async def test_the_last_failure_is_raised_when_the_time_is_over() -> None:
+    call = Fails(1000)
+    with pytest.raises(Fault):
+        await persist(call, on=Fault, until=asyncio.get_running_loop().time() + 0.5)
+    assert 1 < 1000 - call.left < 10, "tried again, without pressing"
+
+
+async def test_a_moment_that_has_passed_allows_one_try() -> None:
+    call = Fails(1000)
+    with pytest.raises(Fault):
+        await persist(call, on=Fault, until=asyncio.get_running_loop().time())
+    assert call.left == 999
+
+
+async def test_other_failures_are_raised_at_once() -> None:
+    with pytest.raises(KeyError):
+        await persist(Fails(1, KeyError), on=Fault)
