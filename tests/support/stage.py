@@ -1,0 +1,128 @@
+"""A namespace of a real API server in which tests play the controllers: any kind of object, and pods that run."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import yaml
+from cluster.addons import crd_paths
+from mldiagnostics_api.names import PROFILER_PORTS_ANNOTATION
+from mldiagnostics_operator.cluster import Cluster, Conflict, NotFound, path_to
+from support import builders
+from support.definitions import DEFINITIONS
+
+if TYPE_CHECKING:
+    from support.operating import Namespace
+
+Object = dict[str, Any]
+
+SERVED_WITHIN_S: Final = 30
+_ADDONS: Final = {"JobSet": "jobset", "LeaderWorkerSet": "lws", "RayCluster": "kuberay", "RayJob": "kuberay"}
+_WITHOUT_MODULE: Final = frozenset({"PyTorchJob", "TrainJob"})
+
+
+@dataclass
+class Stage:
+    """Makes objects, and pods that all publish the same profiler ports."""
+
+    ml: Namespace
+    published: str | dict[str, int]
+    """What the annotation says, or the names and numbers of container ports."""
+    sidecar: dict[str, int] = field(default_factory=dict)
+    """Ports of a container `sidecar`, which the pods have if this is not empty."""
+    ranks: list[Object] = field(default_factory=list)
+    """The pods made so far, in the order in which their ranks count."""
+
+    async def make(self, api_version: str, kind: str, name: str, **parts: Any) -> Object:
+        """Make an object; `parts` are spec, status, labels and owner."""
+        await _serve(self.ml.cluster, api_version, kind)
+        body = builders.thing(name, kind=kind, api_version=api_version, namespace=self.ml.name, **parts)
+        return await self.ml.put(_path(api_version, kind, self.ml.name), body)
+
+    async def pod(self, name: str, *, annotations: dict[str, str] | None = None, **parts: Any) -> Object:
+        """Make a pod that runs on a node of its own; it has the next rank."""
+        marks = annotations or {}
+        if isinstance(self.published, str):
+            marks = marks | {PROFILER_PORTS_ANNOTATION: self.published}
+        else:
+            parts["ports"] = self.published
+        node = f"node-{len(self.ranks)}"
+        body = builders.pod(name, namespace=self.ml.name, ip=self.ml.ip, node=node, annotations=marks, **parts)
+        if self.sidecar:
+            other = builders.pod(container="sidecar", ports=self.sidecar)
+            body["spec"]["containers"] += other["spec"]["containers"]
+            body["status"]["containerStatuses"] += other["status"]["containerStatuses"]
+        made = await self._put(body)
+        self.ranks.append(made)
+        return made
+
+    async def impostors(self) -> None:
+        """Make pods with all marks of the last one: one whose owner is gone and replaced, and one without owner."""
+        for name, gone in (("remnant-98", True), ("loose-99", False)):
+            body = copy.deepcopy(self.ranks[-1])
+            [owner] = body["metadata"]["ownerReferences"]
+            body["metadata"] = {
+                "name": name,
+                "labels": body["metadata"]["labels"],
+                "annotations": body["metadata"]["annotations"],
+                "ownerReferences": [owner | {"uid": str(uuid4())}] if gone else [],
+            }
+            await self._put(body)
+
+    async def _put(self, body: Object) -> Object:
+        return await self.ml.put(path_to("", "v1", "pods", namespace=self.ml.name), body)
+
+
+def _path(api_version: str, kind: str, namespace: str) -> str:
+    group, _, version = api_version.rpartition("/")
+    return path_to(group, version, f"{kind.lower()}s", namespace=namespace)
+
+
+async def _serve(cluster: Cluster, api_version: str, kind: str) -> None:
+    """Make a custom kind served; does nothing for kinds that are."""
+    path = _path(api_version, kind, "default")
+    with suppress(NotFound):
+        await cluster.get(path)
+        return
+    definition = await asyncio.to_thread(_definition, api_version, kind)
+    with suppress(Conflict):
+        await cluster.create(DEFINITIONS, definition)
+    async with asyncio.timeout(SERVED_WITHIN_S):
+        while True:
+            with suppress(NotFound):
+                await cluster.get(path)
+                return
+            await asyncio.sleep(0.05)
+
+
+def _definition(api_version: str, kind: str) -> Object:
+    if kind in _WITHOUT_MODULE:
+        return _permissive(api_version, kind)
+    [path] = [path for path in crd_paths(_ADDONS[kind]) if path.stem.endswith(f"_{kind.lower()}s")]
+    definition: Object = yaml.load(path.read_text(), yaml.CSafeLoader)
+    return definition
+
+
+def _permissive(api_version: str, kind: str) -> Object:
+    """Define a kind of which every field is kept.
+
+    Nothing else here needs the modules of Kubeflow, whose controllers no test runs.
+    """
+    group, _, version = api_version.rpartition("/")
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.lower()}s.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
