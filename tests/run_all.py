@@ -8,6 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
+# Got while the unit tests run; a cluster gets what else it needs by itself.
+CONTRACT_TOOLS = (
+    "etcd kube-apiserver kube-controller-manager kubectl helm kustomize kubeconform fake-gcs-server jobset lws".split()
+)
 TOOLS_LOG = ROOT / ".tools" / "tools.log"
 
 
@@ -61,7 +65,10 @@ def main() -> int:
     with (
         TOOLS_LOG.open("wb") as log,
         subprocess.Popen(
-            [sys.executable, "-m", "cluster", "tools"], cwd=ROOT / "e2e", stdout=log, stderr=subprocess.STDOUT
+            [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS],
+            cwd=ROOT / "e2e",
+            stdout=log,
+            stderr=subprocess.STDOUT,
         ) as tools,
     ):
         results = [(stage.name, run(stage)) for stage in BEFORE_TOOLS]
