@@ -8,10 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
-# Got while the unit tests run; a cluster gets what else it needs by itself.
-CONTRACT_TOOLS = (
-    "etcd kube-apiserver kube-controller-manager kubectl helm kustomize kubeconform fake-gcs-server jobset lws".split()
-)
+# Got while the unit tests run, those that they use first; a cluster gets what else it needs by itself.
+CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
+CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws"]
 TOOLS_LOG = ROOT / ".tools" / "tools.log"
 
 
@@ -29,8 +28,8 @@ BEFORE_TOOLS = (
     Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 2),
 )
 WITH_TOOLS = (
-    Stage("contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 8),
-    Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 8),
+    Stage("contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 5),
+    Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 5),
 )
 
 
