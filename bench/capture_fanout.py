@@ -18,7 +18,7 @@ from bench.table import Section
 HOSTS = 1000
 DURATION_MS = 1000
 SAMPLE = 5
-REPEATS = 3
+REPEATS = 5
 MEBIBYTE = 1024 * 1024
 
 
