@@ -1,5 +1,6 @@
 """Only etcd and the API server, as local processes on free ports: real answers for contract tests in seconds."""
 
+import base64
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from cluster.controlplane import (
     controller_manager_command,
     etcd_command,
 )
-from cluster.health import free_ports, healthy, ready
+from cluster.health import free_ports, healthy, post, ready
 from cluster.kubeconfig import write_kubeconfig
 from cluster.process import Daemon, wait_until
 from cluster.tools import tool
@@ -98,6 +99,14 @@ class ApiServer:
         self.start_etcd()
         certificates = self._plane.certificates
         self._wait(lambda: ready(self.url, "/readyz", certificates), self._etcd, self._apiserver)
+
+    def forget_history(self) -> None:
+        """Restart with an etcd that keeps the present only: a watch that goes on from before is told `410 Gone`."""
+        self.stop_apiserver()
+        port, key = self._plane.etcd_port, base64.b64encode(b"any").decode()
+        revision = post(port, "/v3/kv/range", {"key": key})["header"]["revision"]
+        post(port, "/v3/kv/compaction", {"revision": revision})
+        self.start_apiserver()
 
     def _start_manager(self) -> None:
         binary = tool("kube-controller-manager")

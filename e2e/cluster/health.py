@@ -9,6 +9,7 @@ import urllib.parse
 from typing import Any
 
 from cluster.certificates import Certificates
+from cluster.progress import ClusterError
 
 
 def free_ports(count: int) -> list[int]:
@@ -45,6 +46,22 @@ def ask(url: str, path: str, certificates: Certificates) -> tuple[int, Any]:
         return response.status, json.loads(body)
     except ValueError:
         return response.status, None
+
+
+def post(port: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Ask an HTTP server on loopback with a JSON body; gives its JSON answer. Raises `ClusterError` unless it is a good one."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        answer: dict[str, Any] = json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise ClusterError(f"POST {path} on port {port} failed: {error}") from error
+    finally:
+        connection.close()
+    if response.status != http.HTTPStatus.OK:
+        raise ClusterError(f"POST {path} on port {port} was answered with {response.status}: {answer}")
+    return answer
 
 
 def healthy(port: int, path: str = "/health") -> bool:

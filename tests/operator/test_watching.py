@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_operator.cluster import path_to
 from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.handlers import register
 from mldiagnostics_operator.watching import unfinished, watch
@@ -115,6 +116,23 @@ async def test_the_watch_goes_on_when_the_api_server_restarts(
         await asyncio.to_thread(api_server.restart)
         await cluster.create(path, connection("after"))
         await witness.sees(("after", "seen"))
+
+
+async def test_the_watch_starts_over_when_its_place_in_history_is_gone(
+    cluster: Cluster, namespace: str, api_server: ApiServer
+) -> None:
+    await install(cluster)
+    path = connections(namespace)
+    witness = Witness(namespace)
+    async with watched(cluster, witness.observe):
+        await cluster.create(path, connection("before"))
+        await witness.sees(("before", "seen"))
+        for n in range(20):
+            await cluster.create(path_to("", "v1", "configmaps", namespace=namespace), {"metadata": {"name": f"c{n}"}})
+        await asyncio.to_thread(api_server.forget_history)
+        await cluster.create(path, connection("after"))
+        await witness.sees(("after", "seen"))
+    assert witness.events.count(("before", "seen")) > 1, "it went on from where it was"
 
 
 async def test_signals_stay_ours(cluster: Cluster, namespace: str) -> None:
