@@ -49,7 +49,7 @@ def ask(url: str, path: str, certificates: Certificates) -> tuple[int, Any]:
 
 
 def post(port: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Ask an HTTP server on loopback with a JSON body; gives its JSON answer. Raises `ClusterError` unless it is a good one."""
+    """JSON answer of an HTTP server on loopback to a JSON body; raises `ClusterError` unless it is a good one."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("POST", path, json.dumps(body))
