@@ -56,6 +56,8 @@ layers: setup
 
 generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check
+	@$(PY) -m mldiagnostics_operator.config | diff -u docs/reference/operator-env.md - || { echo "run make manifests"; exit 1; }
+	@$(PY) -m mldiagnostics_operator.telemetry | diff -u docs/reference/metrics.md - || { echo "run make manifests"; exit 1; }
 
 charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
