@@ -65,8 +65,8 @@ charts: setup
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
 	@PYTHONPATH=e2e $(PY) -m bench $(BENCH)
 
-fuzz: setup ## The properties, with many more examples
-	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests -m "hypothesis and not apiserver and not peers and not cluster"
+fuzz: setup ## The properties, with ten times the examples (about half an hour)
+	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests --timeout=1800 -m "hypothesis and not apiserver and not peers and not cluster"
 
 manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
