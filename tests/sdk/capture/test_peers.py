@@ -103,11 +103,20 @@ async def test_a_second_capture_waits_for_the_first(two_hosts: list[Training], t
     assert (later.start_ns or 0) > (earlier.stop_ns or 0)
 
 
+async def until_held(host: Training, storage: Path) -> None:
+    """Return once another session holds the process: a short one finds no room."""
+    for attempt in range(20):
+        (asked,) = await outcomes_of(host, Options(f"ask-{attempt}", duration_ms=1, deadline_s=2), storage)
+        if asked.reason is Reason.BUSY:
+            return
+    pytest.fail("nobody captures the process")
+
+
 async def test_terminate_keeps_what_was_recorded(two_hosts: list[Training], tmp_path: Path) -> None:
     control = Control()
     coming = asyncio.create_task(outcomes_of(two_hosts[0], Options("cut", 60_000, 60), tmp_path, control))
-    recording = two_hosts[0].steps() + 300  # some steps into the recording
-    await asyncio.to_thread(two_hosts[0].wait_for_step, recording)
+    await until_held(two_hosts[0], tmp_path)
+    await asyncio.to_thread(two_hosts[0].wait_for_step, two_hosts[0].steps() + 300)
     control.terminate()
     (outcome,) = await coming
     assert (outcome.state, outcome.reason) == (State.CANCELLED, Reason.CANCELLED)
