@@ -34,8 +34,9 @@ def test_the_file_is_named_as_xprofs_own_client_does() -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "", "host", "host:", "host:0", "host:65536", "host:9999999999999", "host:-1", "host:٣", ":9999", "a b:1",
-        "http://h:1", "::1:9999", "[::1", "[10.0.0.1]:1", "[nope]:1", "256.0.0.1:1", "10.0.0:1", "gs://b:1", "-h:1",
+        "", "host", "host:", "host:0", "host:65536", "host:9999999999999", "host:0000651234", "host:-1", "host:٣",
+        ":9999", "a b:1", "-h:1", "http://h:1", "::1:9999", "[::1", "[10.0.0.1]:1", "[nope]:1", "256.0.0.1:1",
+        "10.0.0:1", "gs://b:1",
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_with_the_forms_that_work(address: str) -> None:
@@ -43,7 +44,7 @@ def test_what_is_no_address_is_refused_with_the_forms_that_work(address: str) ->
         targets_of([address])
 
 
-@pytest.mark.parametrize("addresses", [[], ["h:1", "h:1"], ["[::1]:1", "[0::1]:1"]])
+@pytest.mark.parametrize("addresses", [[], ["h:1", "h:1"], ["[::1]:1", "[0::1]:1"], ["Host:1", "host.:01"]])
 def test_none_and_twice_are_refused(addresses: list[str]) -> None:
     with pytest.raises(ConfigurationError):
         targets_of(addresses)

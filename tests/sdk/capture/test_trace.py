@@ -1,9 +1,12 @@
 """What is read out of traces, compared with what was written into them by the official messages."""
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.trace import Summary, summarize
-from mldiagnostics.capture.wire import WireError
+from mldiagnostics.capture.wire import WireError, integer, text
+from mldiagnostics.capture.wire import message as wire_message
 from support.profiler_protos import message
 from support.profiler_servers import trace
 
@@ -33,6 +36,17 @@ def test_property_any_bytes_are_summarised_or_refused(data: bytes) -> None:
 
 def test_a_trace_without_an_environment_tells_no_times() -> None:
     assert summarize(memoryview(_plane_only())) == Summary(None, None, has_events=True)
+
+
+def test_a_hostile_trace_of_many_statistics_costs_no_memory_of_its_own() -> None:
+    plane = text(2, "Task Environment") + b"".join(wire_message(5, integer(1, key)) for key in range(1, 5000))
+    hostile = memoryview(wire_message(1, plane))
+    tracemalloc.start()
+    try:
+        summarize(hostile)
+        assert tracemalloc.get_traced_memory()[1] < 50_000
+    finally:
+        tracemalloc.stop()
 
 
 def _plane_only() -> bytes:

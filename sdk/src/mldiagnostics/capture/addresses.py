@@ -9,20 +9,22 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import file_stem
 
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+_PORT = re.compile(r"[0-9]{1,5}")
 _FORMS = "write host:port, 10.0.0.7:9999 or [fd00::7]:9999"
 
 
 def targets_of(addresses: Sequence[str], *, workload_root: str | None = None) -> list[Target]:
-    """Return one target per address, in order; the file stem is the host, `:` and the port as XProf's client has it.
+    """Return one target per address, in order; the file stem is the host, `_` and the port as XProf's client has it.
 
     Raises `ConfigurationError` for what is no address, and for an address that is there twice.
     """
     targets: dict[tuple[str, int], Target] = {}
     for address in addresses:
         host, port = _parse(address)
-        if (host, port) in targets:
+        place = host.lower().removesuffix("."), port  # names are one in any case, and with or without the last dot
+        if place in targets:
             raise ConfigurationError(f"{address} is there twice: each process can record one session at a time")
-        targets[host, port] = Target(host, port, file_stem(host, port), workload_root=workload_root)
+        targets[place] = Target(host, port, file_stem(host, port), workload_root=workload_root)
     if not targets:
         raise ConfigurationError(f"there is no address to capture from: {_FORMS}")
     return list(targets.values())
@@ -30,7 +32,7 @@ def targets_of(addresses: Sequence[str], *, workload_root: str | None = None) ->
 
 def _parse(address: str) -> tuple[str, int]:
     host, colon, digits = address.rpartition(":")
-    if not colon or not digits.isascii() or not digits.isdecimal() or not 1 <= int(digits[:6]) <= 65535:
+    if not colon or not _PORT.fullmatch(digits) or not 1 <= int(digits) <= 65535:
         raise ConfigurationError(f"{address!r} has no port between 1 and 65535: {_FORMS}")
     if host.startswith("[") and host.endswith("]"):
         return _ip(host[1:-1], version=6, address=address), int(digits)

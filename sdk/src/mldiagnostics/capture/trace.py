@@ -11,6 +11,7 @@ from mldiagnostics.capture.wire import WireError, fields
 
 _ENVIRONMENT = b"Task Environment"
 _START, _STOP = b"profile_start_time", b"profile_stop_time"
+_TELLING_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +35,22 @@ def summarize(trace: memoryview) -> Summary:
 
 
 def _statistics(plane: memoryview) -> dict[bytes, int]:
-    """Names and values of a plane's own integer statistics."""
-    names: dict[int, bytes] = {}
+    """Read start and stop out of a plane's own integer statistics; keeps nothing else, however many there are."""
+    keys: dict[bytes, int] = {}
     for entry in _messages(plane, 5):
-        names[_integer(entry, 1)] = next(
-            (bytes(name) for made in _messages(entry, 2) for name in _messages(made, 2)), b""
-        )
-    values = ((_integer(stat, 1), _integer(stat, 3) or _integer(stat, 4)) for stat in _messages(plane, 6))
-    return {names[key]: value for key, value in values if key in names and value}
+        name = next((_name(made) for made in _messages(entry, 2)), b"")
+        if name in (_START, _STOP):
+            keys[name] = _integer(entry, 1)
+    times: dict[bytes, int] = {}
+    for stat in _messages(plane, 6):
+        key, value = _integer(stat, 1), _integer(stat, 3) or _integer(stat, 4)
+        times |= {name: value for name, wanted in keys.items() if key == wanted and value}
+    return times
 
 
 def _name(described: memoryview) -> bytes:
-    return next((bytes(name) for name in _messages(described, 2)), b"")
+    """Return the start of the name, long enough to tell the names that matter from all others."""
+    return next((bytes(name[:_TELLING_BYTES]) for name in _messages(described, 2)), b"")
 
 
 def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:
