@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ async def test_a_store_that_cannot_be_written_disturbs_nobody(two: list[FakeProf
     with pytest.raises(StoreError):
         await aside(two, tmp_path / "file")
     assert not two[0].requests
+
+
+def test_a_duration_that_cannot_be_meant_claims_no_session(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="0 ms"):
+        capture(["127.0.0.1:1"], storage=str(tmp_path), duration_ms=0, session="mine")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_slow_store_does_not_use_up_the_lead(tmp_path: Path) -> None:
+    storage = tmp_path.joinpath(*"d" * 400)  # takes longer to make than file times are coarse
+    report = capture(["127.0.0.1:1"], storage=str(storage), duration_ms=1, start_lead_ms=5000)
+    claimed = (storage / "plugins/profile").stat().st_mtime
+    record = json.loads((storage / "plugins/profile" / report.session / "capture.json").read_text())
+    assert datetime.fromisoformat(record["plannedStart"]).timestamp() >= claimed + 5 - 1e-5
 
 
 async def test_a_host_that_fails_is_an_outcome_in_its_place(two: list[FakeProfiler], tmp_path: Path) -> None:

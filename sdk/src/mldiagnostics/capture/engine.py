@@ -89,8 +89,6 @@ async def _terminate_when_asked(shared: Shared) -> None:
 
 
 def _check(targets: Sequence[Target], options: Options) -> None:
-    if options.duration_ms < 1:
-        raise ConfigurationError(f"a capture of {options.duration_ms} ms records nothing: give at least 1 ms")
     if options.delivery is Delivery.WORKLOAD:
         for target in targets:
             if not target.workload_root:

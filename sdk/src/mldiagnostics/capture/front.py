@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, TypeVar
@@ -53,24 +54,24 @@ def capture(
     """
     targets = targets_of(addresses, workload_root=storage)
     lead_ms = start_lead_ms if start_lead_ms is not None else _LEAD_MS * (len(targets) > 1)
-    started_ns = time.time_ns()
     options = Options(
         session=sanitize(session) if session else _new_session(),
         duration_ms=duration_ms,
         deadline_s=deadline_s if deadline_s is not None else (lead_ms + 2 * duration_ms) / 1000 + _SERIALISATION_S,
-        start_ns=started_ns + lead_ms * 1_000_000 if lead_ms else None,
         tracers=tracers or Tracers(),
         allow_old_server=allow_old_server,
         max_trace_bytes=max_trace_bytes,
     )
     store = open_store(storage, timeout_s=_STORE_TIMEOUT_S)
-    write = partial(
-        record, uid=str(uuid.uuid4()), options=options, targets=targets, started_ns=started_ns, version=__version__
-    )
-    _claim(store, options.session, write(outcomes=()))
+    write = partial(record, uid=str(uuid.uuid4()), targets=targets, version=__version__)
+    _claim(store, options.session, write(options=options, started_ns=time.time_ns(), outcomes=()))
+    started_ns = time.time_ns()  # not before the claim: a slow store must not use up the lead
+    if lead_ms:
+        options = replace(options, start_ns=started_ns + lead_ms * 1_000_000)
     outcomes = _in_own_loop(_all(targets, options, _sink(store, options.session)))
     try:
-        store.put(capture_record_key(options.session), write(outcomes=outcomes), replace=True)
+        complete = write(options=options, started_ns=started_ns, outcomes=outcomes)
+        store.put(capture_record_key(options.session), complete, replace=True)
     except StoreError as error:
         _log.warning("the traces are stored, the record beside them is not complete: %s", error)
     return CaptureReport(options.session, store.url(), outcomes, skew_ms(outcomes))

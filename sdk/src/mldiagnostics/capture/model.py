@@ -7,6 +7,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from mldiagnostics.errors import ConfigurationError
+
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 """A trace over this is refused while it arrives, unless the caller sets another cap."""
 
@@ -132,6 +134,8 @@ class Options:
     `session` must never have been used before: servers remember what was asked of an id. `start_ns` is the common
     start in Unix nanoseconds; without one, and when it has passed, a target starts at once. `deadline_s` counts from
     the start of the run and covers recording, serialisation and storing of each target.
+
+    Raises `ConfigurationError` for a duration of less than 1 ms.
     """
 
     session: str
@@ -142,6 +146,10 @@ class Options:
     delivery: Delivery = Delivery.AUTO
     allow_old_server: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
+
+    def __post_init__(self) -> None:
+        if self.duration_ms < 1:
+            raise ConfigurationError(f"a capture of {self.duration_ms} ms records nothing: give at least 1 ms")
 
 
 @dataclass(frozen=True, slots=True)
