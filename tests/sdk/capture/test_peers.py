@@ -104,8 +104,9 @@ async def test_a_second_capture_waits_for_the_first(two_hosts: list[Training], t
 
 
 async def until_held(host: Training, storage: Path) -> None:
-    """Return once another session holds the process: a short one finds no room."""
+    """Return once another session holds the process: a short one, now and then, finds no room."""
     for attempt in range(20):
+        await asyncio.to_thread(host.wait_for_step, host.steps() + 500)
         (asked,) = await outcomes_of(host, Options(f"ask-{attempt}", duration_ms=1, deadline_s=2), storage)
         if asked.reason is Reason.BUSY:
             return
