@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from cluster.tools import KUBERNETES, tool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.v1alpha1 import read_connection
 from mldiagnostics_operator import config
 from release.manifests import KUSTOMIZE, stale
 from release.render import CHART, HOOK, RELEASE, Object, as_yaml, everything, helm, namespace_object, portable, rendered
@@ -100,7 +103,11 @@ def test_every_namespaced_object_names_its_namespace() -> None:
         ({"policy.defaultStorage": "gs://bucket/../other"}, "defaultStorage"),
         ({"policy.allowedStorage": {"ml": ["/tmp/../etc"]}}, "allowedStorage"),
         ({"policy.allowedStorage": {"ML": ["/tmp"]}}, "allowedStorage"),
+        ({"policy.defaultStorage": "gs://Bucket"}, "defaultStorage"),
+        ({"policy.allowedStorage": {"ml": ["gs://b_/x"]}}, "allowedStorage"),
         ({"policy.allowedPorts": "9999-"}, "allowedPorts"),
+        ({"policy.allowedPorts": "9999,10014-10000"}, "allowedPorts"),
+        ({"policy.allowedPorts": 65536}, "allowedPorts"),
         ({"log.level": "LOUD"}, "level"),
         ({"replicas": "two"}, "replicas"),
     ],
@@ -230,6 +237,39 @@ def test_other_ports_of_training_pods_stay_open_and_profiler_ports_are_the_opera
             "podSelector": one(rendered(), "Deployment")["spec"]["selector"],
         }
     ]
+
+
+def notes(directory: Path, values: Object) -> str:
+    """What helm says after an installation; without a cluster it shows them only as part of an object."""
+    chart = shutil.copytree(CHART, directory / "chart")
+    text = (chart / "templates/NOTES.txt").read_text()
+    frame = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  text: |-\n"
+    (chart / "templates/notes.yaml").write_text(frame + textwrap.indent(text, "    "))
+    said: str = one(rendered(values, chart=chart), "ConfigMap", "notes")["data"]["text"]
+    return said
+
+
+def test_the_capture_in_the_notes_works_as_it_is_pasted(tmp_path: Path) -> None:
+    script = re.findall(r"^kubectl .*?<<END$.*?^END$", notes(tmp_path, {}), re.MULTILINE | re.DOTALL)
+    typed = f"kubectl() {{ cat; }}; {script[0]}".replace("NAMESPACE", "ml").replace("NAME", "trainer")
+    piped = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, check=True)
+    capture = yaml.safe_load(piped.stdout)
+    read_connection(capture | {"metadata": {**capture["metadata"], "uid": "u"}})
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({}, True),
+        ({"volume.claim.enabled": True}, False),
+        ({"policy.defaultStorage": "gs://bucket/profiles"}, False),
+        ({"policy.defaultStorage": ""}, False),
+    ],
+)
+def test_the_notes_warn_of_a_volume_that_does_not_last_where_profiles_go_to_it(
+    values: Object, warned: bool, tmp_path: Path
+) -> None:
+    assert ("ends with the operator's pod" in notes(tmp_path, values)) is warned
 
 
 def test_a_service_monitor_finds_the_metrics_service_and_is_off_by_default() -> None:

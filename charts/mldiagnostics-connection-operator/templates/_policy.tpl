@@ -8,6 +8,9 @@
 {{- $sorted := list }}
 {{- range splitList "," (toString .Values.policy.allowedPorts) }}
 {{- $ends := splitList "-" (trim .) }}
+{{- if or (lt (int (first $ends)) 1) (lt (int (last $ends)) (int (first $ends))) (gt (int (last $ends)) 65535) }}
+{{- fail (printf "policy.allowedPorts: '%s' is no port from 1 to 65535 and no range with the lower one first" (trim .)) }}
+{{- end }}
 {{- $sorted = append $sorted (printf "%05d-%05d" (int (first $ends)) (int (last $ends))) }}
 {{- end }}
 {{- $spans := list }}
