@@ -128,6 +128,13 @@ def test_pod_names_that_do_not_exist_are_skipped_with_what_was_meant() -> None:
     assert plan.may_grow
 
 
+def test_of_many_absent_names_only_the_first_are_compared_with_what_exists() -> None:
+    found = Found(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0"])
+    plan = planned(found, podName=",".join(f"trainer-{rank}" for rank in range(50)), minimumCaptured=1)
+    hinted = ["did you mean trainer-0?" in skipped.message for skipped in plan.skipped]
+    assert hinted == [True] * 10 + [False] * 39
+
+
 @pytest.mark.parametrize(
     ("found", "trigger", "reason", "says"),
     [

@@ -22,6 +22,8 @@ from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.workloads import Object
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_HINTS: Final = 10
+"""Comparing a name with a thousand others takes 20 ms: a thousand absent names must not cost a plan 20 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,8 @@ def make_plan(
     if not pods:
         return nothing_found(request, workload=found.workload, nearby=found.nearby)
     absent = absent_pods(request.pods, (pod.name for pod in pods.values()))
-    missing = tuple(_absent(name, request, found.nearby) for name in absent)
+    hints = {name: similar(name, found.nearby) for name in absent[:_MOST_HINTS]}
+    missing = tuple(_absent(name, request, hints.get(name, "")) for name in absent)
 
     runs = {uid: run_of(owner_chain(pod.controller, found.owners.get)) for uid, pod in pods.items()}
     trigger = connection.spec.trigger_capture
@@ -235,8 +238,8 @@ def _belonging(request: Request, found: Found) -> Iterable[PodView]:
     ]
 
 
-def _absent(name: str, request: Request, nearby: Collection[str]) -> SkippedTarget:
-    message = f"namespace {request.namespace} has no pod {name}{similar(name, nearby)}"
+def _absent(name: str, request: Request, hint: str) -> SkippedTarget:
+    message = f"namespace {request.namespace} has no pod {name}{hint}"
     return SkippedTarget(pod=name, reason=Skip.NOT_FOUND, message=message)
 
 
