@@ -59,6 +59,24 @@ async def test_a_capture_that_another_process_took_over_is_not_touched(ml: Names
     assert not await first.deleted()
 
 
+async def test_of_two_that_announce_the_same_capture_the_second_is_told_that_it_is_taken(ml: Namespace) -> None:
+    body = await ml.capture(podName="a")
+    late, waited = journal(ml, body), journal(ml, body)
+    await waited.write(Scribe(None, generation=1, me=ME).waiting("PodBusy", "queued", now=NOW))
+    await journal(ml, body, me=OTHER).write(running(OTHER))
+    for unaware in (late, waited):
+        with pytest.raises(Gone, match=OTHER):
+            await unaware.write(running(ME))
+    assert (await ml.status())["holder"] == OTHER
+
+
+async def test_what_an_earlier_process_said_of_waiting_is_replaced(ml: Namespace) -> None:
+    body = await ml.capture(podName="a")
+    await journal(ml, body, me=OTHER).write(Scribe(None, generation=1, me=OTHER).waiting("PodBusy", "queued", now=NOW))
+    await journal(ml, body).write(running(ME))
+    assert (await ml.status())["holder"] == ME
+
+
 async def test_a_write_whose_answer_was_lost_is_recognised(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     await journal(ml, body, me=OTHER).write(running(OTHER))

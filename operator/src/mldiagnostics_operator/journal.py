@@ -29,17 +29,25 @@ class Journal:
     """Writes about one object.
 
     The status is replaced whole, because one process at a time owns it: a write holds only if the object still has the
-    same uid and, once a capture runs, the holder that this journal knows.
+    same uid and the holder that this journal knows, which is none before the capture runs.
     """
 
     def __init__(
-        self, cluster: Cluster, telemetry: Telemetry, meta: ObjectMeta, *, me: str, holder: str | None
+        self,
+        cluster: Cluster,
+        telemetry: Telemetry,
+        meta: ObjectMeta,
+        *,
+        me: str,
+        holder: str | None,
+        has_status: bool = False,
     ) -> None:
         self._cluster = cluster
         self._telemetry = telemetry
         self._meta = meta
         self._me = me
         self._holder = holder
+        self._has_status = has_status or holder is not None
         self._path = path_to(
             names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=meta.namespace, name=meta.name
         )
@@ -59,13 +67,16 @@ class Journal:
             self._telemetry.status_written("failed")
             raise
         self._telemetry.status_written("written")
+        self._has_status = True
         self._holder = status.holder or self._holder
 
     async def _attempt(self, body: dict[str, Any]) -> None:
-        patch: list[dict[str, Any]] = [{"op": "test", "path": "/metadata/uid", "value": self._meta.uid}]
-        if self._holder:
-            patch.append({"op": "test", "path": "/status/holder", "value": self._holder})
-        patch.append({"op": "add", "path": "/status", "value": body})
+        held = "/status/holder" if self._has_status else "/status"
+        patch: list[dict[str, Any]] = [
+            {"op": "test", "path": "/metadata/uid", "value": self._meta.uid},
+            {"op": "test", "path": held, "value": self._holder},  # null: there is none
+            {"op": "add", "path": "/status", "value": body},
+        ]
         try:
             await self._cluster.patch(f"{self._path}/status", patch, content_type=JSON_PATCH)
         except Refused as refused:
@@ -76,15 +87,17 @@ class Journal:
     async def _explain(self, refused: Refused) -> None:
         """Find out which guard failed: the API server does not say. Returns only if the write is to be repeated."""
         found = await self._cluster.get(self._path)
-        holder = found.get("status", {}).get("holder")
+        status = found.get("status")
+        holder = (status or {}).get("holder")
         if found["metadata"]["uid"] != self._meta.uid:
             raise Gone(f"{self._meta.namespace}/{self._meta.name} was deleted and made anew") from refused
-        if holder == self._holder:
+        if holder == self._holder and self._has_status == (status is not None):
             raise refused
-        if holder != self._me:
+        if holder not in (self._holder, self._me):
             raise Gone(f"{self._meta.namespace}/{self._meta.name} was taken over by {holder}") from refused
-        self._holder = holder  # an earlier write of ours arrived although its answer was lost
-        raise Unavailable("the status is ours already; write it again")
+        # An earlier write of ours arrived although its answer was lost, or an earlier process said why it waited.
+        self._holder, self._has_status = holder, status is not None
+        raise Unavailable("the status is not another's; write it again")
 
     async def deleted(self) -> bool:
         """Ask whether the object does not exist any more; false as long as the API server cannot say."""

@@ -8,9 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_api.names import Phase
-
-from mldiagnostics_operator.cluster import Unavailable
+from mldiagnostics_operator.cluster import ClusterError, Unavailable
 from mldiagnostics_operator.endings import skew
 from mldiagnostics_operator.journal import Journal
 from mldiagnostics_operator.status import Scribe
@@ -39,9 +37,9 @@ class Report:
     def __init__(
         self, cluster: Cluster, telemetry: Telemetry, meta: ObjectMeta, status: ConnectionStatus | None, *, me: str
     ) -> None:
-        holder = status.holder if status is not None and status.phase is Phase.RUNNING else None
+        holder = status.holder if status is not None else None
         self._scribe = Scribe(status, generation=meta.generation, me=me)
-        self._journal = Journal(cluster, telemetry, meta, me=me, holder=holder)
+        self._journal = Journal(cluster, telemetry, meta, me=me, holder=holder, has_status=status is not None)
         self._telemetry = telemetry
         self._created = meta.creation_timestamp
         self._noted: list[str] = []
@@ -53,7 +51,7 @@ class Report:
             return
         self._noted.append(reason)
         _log.info("Waiting, %s: %s", reason, message)
-        with suppress(Unavailable):
+        with suppress(ClusterError):
             await self._journal.write(self._scribe.waiting(reason, message, now=datetime.now(UTC)), until=_now())
 
     async def intend(self, plan: CapturePlan) -> bool:
@@ -77,7 +75,7 @@ class Report:
 
     async def progress(self, plan: CapturePlan, endings: Sequence[Ending]) -> None:
         """Tell how many targets have ended, if the API server can be told now."""
-        with suppress(Unavailable):
+        with suppress(ClusterError):
             await self._journal.write(self._scribe.progressed(endings, plan), until=_now())
 
     async def retry(self, attempt: int) -> None:
