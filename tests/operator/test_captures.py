@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -197,6 +198,22 @@ async def test_an_unwritable_store_fails_the_capture_before_the_job_is_disturbed
     assert server.requests == []
 
 
+async def test_a_store_that_hangs_fails_the_capture_at_its_deadline(ml: Namespace, tmp_path: Path) -> None:
+    session = tmp_path / "x" / "plugins" / "profile" / "mine"
+    session.mkdir(parents=True)
+    os.mkfifo(session / "capture.json")  # to open it for reading takes as long as nobody writes
+    async with FakeProfiler().serving(ml.ip) as server:
+        await ml.pod("a", server.port)
+        where = {"storageLocation": "volume:///x", "sessionId": "mine"}
+        await ml.capture(podName="a", durationMilliseconds=10, deadlineSeconds=1, **where)
+        try:
+            status = await ml.finished()
+        finally:
+            os.close(os.open(session / "capture.json", os.O_WRONLY | os.O_NONBLOCK))
+    assert verdict(status) == ("Failed", "StoreUnreachable")
+    assert server.requests == []
+
+
 async def test_captures_of_one_pod_follow_each_other(ml: Namespace) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
@@ -341,3 +358,21 @@ async def test_a_capture_that_is_gone_before_it_began_is_not_begun(ml: Namespace
         operator.captures.observe(body, "gone")
         await asyncio.wait_for(operator.captures.drain(), DEADLINE_S)
     assert server.requests == []
+
+
+async def test_a_capture_that_left_the_watch_before_its_task_ended_is_forgotten(
+    ml: Namespace, operator: Operating
+) -> None:
+    await ml.capture(podName="nobody")
+    await ml.finished()
+    body = await ml.cluster.get(f"{connections(ml.name)}/capture")
+    unreadable = {**body, "spec": {"triggerCapture": {"podName": 7}}, "status": {}}
+    operator.captures.observe(unreadable, "gone")
+    async with asyncio.timeout(DEADLINE_S):
+        await operator.captures.drain()
+        for event in ("seen", "gone", "seen"):
+            operator.captures.observe(unreadable, event)
+            if event == "gone":
+                await operator.captures.drain()
+        await operator.captures.drain()
+    assert await ml.events(last="CaptureFailed") == ["CaptureFailed"] * 3

@@ -58,14 +58,14 @@ class Captures:
         self._accepting = True
         self._lives: dict[str, Life] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._answered: set[str] = set()
+        self._taken_up: set[str] = set()  # and neither given back unanswered nor gone from the watch
 
     def observe(self, body: Mapping[str, Any], event: Literal["seen", "gone"]) -> None:
         """Take note of an object; returns at once. Seeing the same again changes nothing."""
         uid = body["metadata"]["uid"]
         life = self._lives.get(uid)
         if event == "gone":
-            self._answered.discard(uid)
+            self._taken_up.discard(uid)
         if life is not None and event == "gone":
             life.end(Fate.GONE)
         elif life is not None and (body.get("spec") or {}).get("cancel"):
@@ -97,6 +97,7 @@ class Captures:
 
     def _begin(self, body: Mapping[str, Any]) -> None:
         meta = ObjectMeta.model_validate(body["metadata"])
+        self._taken_up.add(meta.uid)
         try:
             connection = read_connection(body)
         except ValueError as fault:
@@ -109,14 +110,14 @@ class Captures:
         task.add_done_callback(lambda _: self._forget(meta.uid))
 
     def _has_verdict(self, body: Mapping[str, Any]) -> bool:
-        return body["metadata"]["uid"] in self._answered or (body.get("status") or {}).get("phase") in FINISHED_PHASES
+        return body["metadata"]["uid"] in self._taken_up or (body.get("status") or {}).get("phase") in FINISHED_PHASES
 
     def _forget(self, uid: str) -> None:
         """Let go of a task that has ended; an event from before its verdict may still be under way."""
         life = self._lives.pop(uid, None)
         self._tasks.pop(uid, None)
-        if life is None or life.answered:
-            self._answered.add(uid)
+        if life is not None and not life.answered:
+            self._taken_up.discard(uid)
         self._expiry.look()
 
     async def _refuse(self, meta: ObjectMeta, fault: ValueError) -> None:

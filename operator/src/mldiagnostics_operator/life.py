@@ -22,10 +22,10 @@ from mldiagnostics_operator.admission import Claim, Wait
 from mldiagnostics_operator.cluster import ClusterError
 from mldiagnostics_operator.endings import interrupted, undialled
 from mldiagnostics_operator.journal import Gone
-from mldiagnostics_operator.patience import persist
 from mldiagnostics_operator.recording import Recording
 from mldiagnostics_operator.report import Report
 from mldiagnostics_operator.session import Session, SessionTaken
+from mldiagnostics_operator.storing import insist
 from mldiagnostics_operator.takeover import until_abandoned
 from mldiagnostics_operator.verdict import cancelled, dry_run, judge
 
@@ -138,8 +138,6 @@ class Life:
                 raise asyncio.CancelledError  # noqa: TRY301 - it was ended before it began
             if self._stage is Stage.FOREIGN:
                 await self._take_over()
-            elif self._cancel_asked:
-                await self._refuse_cancelled()
             else:
                 await self._begin(attempt=1)
         except asyncio.CancelledError:
@@ -155,6 +153,9 @@ class Life:
         """Plan, wait for a turn, capture; `promised` are start and deadline that were announced before."""
         services, meta = self._services, self._connection.metadata
         self._stage = Stage.WAITING
+        if self._cancel_asked:  # before, or while another process's attempt was looked at
+            await self._refuse_cancelled()
+            return
         decided = await services.planner.plan_when_ready(self._connection, attempt, tell=self._report.note)
         while True:
             if isinstance(decided, Refused):
@@ -180,7 +181,7 @@ class Life:
         """Claim the session, announce what will be done, do it, and say what came of it."""
         session = self._session = self._open(prepared.plan)
         try:
-            await persist(session.claim, on=StoreUnreachable, until=_at(prepared.plan.deadline))
+            await insist(session.claim, on=StoreUnreachable, until=_at(prepared.plan.deadline))
         except SessionTaken as taken:
             self._session = None
             await self._refuse(Refusal.SESSION_EXISTS, str(taken))
@@ -233,7 +234,7 @@ class Life:
         plan = decided.plan
         session = self._session = self._open(plan)
         try:
-            stored = await persist(session.stored, on=StoreUnreachable, until=_now() + _STORE_PATIENCE_S)
+            stored = await insist(session.stored, on=StoreUnreachable, until=_now() + _STORE_PATIENCE_S)
         except StoreError as error:
             await self._refuse(Trouble.of(error).reason, f"the operator was restarted; now {error}")
             return
@@ -257,9 +258,11 @@ class Life:
         """Write the record into the store, then the verdict into the object."""
         self._stage = Stage.CLOSING
         if session is not None:
-            until = _at(plan.deadline) if any(ending.stored for ending in endings) else _now() + _RECORD_PATIENCE_S
+            until = _now() + _RECORD_PATIENCE_S
+            if any(ending.stored for ending in endings):
+                until = max(until, _at(plan.deadline))
             try:
-                await persist(lambda: session.conclude(endings), on=StoreError, until=until)
+                await insist(lambda: session.conclude(endings), on=StoreError, until=until)
             except StoreError as error:
                 judged = replace(judged, message=f"{judged.message}; the session's record is not up to date: {error}")
         await self._report.finish(plan, endings, judged)

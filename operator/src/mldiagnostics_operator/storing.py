@@ -8,11 +8,14 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics.store import open_store
 from mldiagnostics_api.location import Medium
 
+from mldiagnostics_operator.patience import persist
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from mldiagnostics.store import Data, Entry, Store, Stored
@@ -22,6 +25,18 @@ T = TypeVar("T")
 
 PARALLEL: Final = 16
 REQUEST_TIMEOUT_S: Final = 30.0
+
+
+async def insist(call: Callable[[], Awaitable[T]], *, on: type[StoreError], until: float) -> T:
+    """Repeat a call on the errors `on`, and give up one that hangs, as on a network volume whose server is away.
+
+    `until` is a moment on the event loop's clock. Raises StoreError; StoreUnreachable for a call that gave no answer.
+    """
+    try:
+        async with asyncio.timeout_at(until):
+            return await persist(call, on=on, until=until)
+    except TimeoutError:
+        raise StoreUnreachable("the store gave no answer in time; check the volume or the network") from None
 
 
 class Directory:
@@ -72,7 +87,12 @@ class Storage:
 
     def __init__(self, volume_root: Path) -> None:
         self._volume_root = volume_root
-        self._pool = ThreadPoolExecutor(PARALLEL, thread_name_prefix="store")
+        # What hangs on the volume must not keep traces from the buckets.
+        self._pools = {
+            medium: ThreadPoolExecutor(PARALLEL, thread_name_prefix=f"store-{medium}")
+            for medium in Medium
+            if medium is not Medium.POD
+        }
         self._opening = Lock()
         self._stores: dict[str, Store] = {}
 
@@ -81,7 +101,7 @@ class Storage:
         if location.medium is Medium.POD:
             raise ValueError(f"{location} is a path in the pod, which only the pod can write")
         root = str(self._volume_root) if location.medium is Medium.VOLUME else f"gs://{location.bucket}"
-        return Directory(location, lambda: self._open(root), self._pool)
+        return Directory(location, lambda: self._open(root), self._pools[location.medium])
 
     def _open(self, root: str) -> Store:
         """Open the store at most once, in a thread of the pool: loading a client takes a second."""
@@ -92,4 +112,5 @@ class Storage:
 
     def close(self) -> None:
         """Let the threads go; what they are writing they write to its end."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
