@@ -85,6 +85,7 @@ def test_locations_are_shown_as_people_use_them(text: str, medium: Medium, shown
         ("gs://bucket/a/../b", "contains '..'"),
         ("/tmp/a b", "other than letters"),
         ("/" + "a" * 1024, "1025 characters"),
+        ("volume:///" + "a" * 256, "at most 255"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, complaint: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self
 
+from mldiagnostics.store.model import MAX_SEGMENT_BYTES
 from typing_extensions import override
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
@@ -96,4 +97,8 @@ def _segments(text: str, path: str) -> tuple[str, ...]:
             raise ValueError(f"'{text}' contains '..', which is refused; write the path without it")
         if not _SEGMENT.fullmatch(segment):
             raise ValueError(f"'{segment}' in '{text}' has characters other than letters, digits and ._~=+@:,-")
+        if len(segment) > MAX_SEGMENT_BYTES:
+            raise ValueError(
+                f"'{segment}' has {len(segment)} characters; file systems take at most {MAX_SEGMENT_BYTES}"
+            )
     return segments
