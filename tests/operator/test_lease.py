@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_operator.cluster import path_to
+from kubernetes.aio.client.configuration import Configuration
+from mldiagnostics_operator.cluster import CALL_TIMEOUT_S, Cluster, path_to
 from mldiagnostics_operator.lease import Leadership, Lease, Sight, Step, Timing, decide, look, write
-
-if TYPE_CHECKING:
-    from mldiagnostics_operator.cluster import Cluster
 
 TIMING = Timing()
 QUICK = Timing(duration_s=2, renew_deadline_s=1, retry_s=0.1)
@@ -177,6 +177,34 @@ class TestAgainstARealServer:
         more, others = await asyncio.wait(others, timeout=QUICK.duration_s / 2)
         assert len(done | more) == 1
         await cancel(*others)
+
+
+async def test_a_leader_whose_calls_hang_stands_back_before_its_lease_runs_out() -> None:
+    kept: list[dict[str, Any]] = []
+    silent, over = asyncio.Event(), asyncio.Event()
+
+    async def serve(request: web.Request) -> web.Response:
+        if silent.is_set():
+            await over.wait()
+        if request.method != "GET":
+            kept[:] = [await request.json()]
+            kept[0]["metadata"]["resourceVersion"] = "1"
+        return web.json_response(kept[0] if kept else {}, status=200 if kept else 404)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", serve)
+    async with TestServer(app) as server:
+        configuration = Configuration()
+        configuration.host = str(server.make_url("")).rstrip("/")
+        cluster = Cluster(configuration)
+        leader = candidate(cluster, "it")
+        await leader.acquire()
+        silent.set()
+        try:
+            await asyncio.wait_for(leader.hold(), CALL_TIMEOUT_S / 2)
+        finally:
+            over.set()
+            await cluster.close()
 
 
 def candidate(cluster: Cluster, namespace: str) -> Leadership:

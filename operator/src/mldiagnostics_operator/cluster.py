@@ -145,20 +145,25 @@ class Cluster:
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
+        page: int = PAGE,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> list[T]:
-        """Read all objects that match, `keep` of each: pages are dropped as they are read. The timeout is per page."""
+        """Read all objects that match, `keep` of each: pages are dropped as they are read. The timeout is per page.
+
+        `page` objects at a time: fewer where they are large, because a page is parsed at once.
+        """
         accept = _METADATA_ONLY.format(kind="PartialObjectMetadataList") if metadata_only else _JSON
         selectors = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
-        return [keep(item) async for item in self._pages(path, selectors, accept, timeout_s)]
+        query = [*selectors, ("limit", str(page))]
+        return [keep(item) async for item in self._pages(path, query, accept, timeout_s)]
 
-    async def create(self, path: str, body: Json) -> Json:
+    async def create(self, path: str, body: Json, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Make an object; Conflict if the name is taken."""
-        return await self._call("POST", path, body=body)
+        return await self._call("POST", path, body=body, timeout_s=timeout_s)
 
-    async def replace(self, path: str, body: Json) -> Json:
+    async def replace(self, path: str, body: Json, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Write an object whole; Conflict unless its resourceVersion is the newest."""
-        return await self._call("PUT", path, body=body)
+        return await self._call("PUT", path, body=body, timeout_s=timeout_s)
 
     async def patch(self, path: str, body: Json | Sequence[Json], *, content_type: str = MERGE_PATCH) -> Json:
         """Change parts of an object."""
@@ -171,7 +176,7 @@ class Cluster:
     async def _pages(
         self, path: str, query: list[tuple[str, str]], accept: str, timeout_s: float
     ) -> AsyncIterator[Json]:
-        page = [*query, ("limit", str(PAGE))]
+        page = query
         while True:
             answer = await self._call("GET", path, query=page, accept=accept, timeout_s=timeout_s)
             for item in answer["items"] or ():  # an empty list of metadata is null
@@ -179,7 +184,7 @@ class Cluster:
             token = answer["metadata"].get("continue")
             if not token:
                 return
-            page = [*query, ("limit", str(PAGE)), ("continue", token)]
+            page = [*query, ("continue", token)]
 
     async def _call(
         self,

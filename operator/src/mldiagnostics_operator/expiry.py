@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+_PAGE: Final = 50
+"""Finished objects may have results of 224 KiB each."""
 _SETTLE_S: Final = 1.0
 """Objects that finish together are looked at together."""
 
@@ -54,7 +56,7 @@ class Expiry:
             path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=space)
             for phase in sorted(names.FINISHED_PHASES):
                 try:
-                    found += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}")
+                    found += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}", page=_PAGE)
                 except ClusterError as error:
                     _log.warning("Finished captures could not be listed; their time to live waits: %s", error)
         return found

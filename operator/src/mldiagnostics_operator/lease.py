@@ -27,6 +27,11 @@ class Timing:
     renew_deadline_s: float = 10.0
     retry_s: float = 2.0
 
+    @property
+    def call_timeout_s(self) -> float:
+        """How long one call may take: one that is under way at the renew deadline ends before the duration does."""
+        return self.duration_s - self.renew_deadline_s
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -175,16 +180,16 @@ class Leadership:
             return False
         body = self._body(lease, self._me)
         if lease is None:
-            await self._cluster.create(self._path.rpartition("/")[0], body)
+            await self._cluster.create(self._path.rpartition("/")[0], body, timeout_s=self._timing.call_timeout_s)
         else:
-            await self._cluster.replace(self._path, body)
+            await self._cluster.replace(self._path, body, timeout_s=self._timing.call_timeout_s)
         self._renewed_at = now
         self._sight = None
         return True
 
     async def _read(self) -> Lease | None:
         try:
-            return Lease.of(await self._cluster.get(self._path))
+            return Lease.of(await self._cluster.get(self._path, timeout_s=self._timing.call_timeout_s))
         except NotFound:
             return None
 
