@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,27 +19,51 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
+@dataclass
+class ApiServer:
+    """Answers every write with the status, and takes note of it."""
+
+    cluster: Cluster
+    status: int = 200
+    asked: int = 0
+
+    async def answer(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        return web.json_response({"message": "so be it"}, status=self.status)
+
+
 @pytest.fixture
-async def forbidden() -> AsyncIterator[Cluster]:
-    """An API server that has not read its roles yet, as for a moment after its start."""
-
-    async def refuse(_: web.Request) -> web.Response:
-        return web.json_response({"message": "forbidden"}, status=403)
-
+async def api() -> AsyncIterator[ApiServer]:
+    configuration = Configuration()
+    server = ApiServer(Cluster(configuration))
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", refuse)
-    async with TestServer(app) as server:
-        configuration = Configuration()
-        configuration.host = str(server.make_url("")).rstrip("/")
-        cluster = Cluster(configuration)
-        yield cluster
-        await cluster.close()
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    async with TestServer(app) as serving:
+        configuration.host = str(serving.make_url("")).rstrip("/")
+        yield server
+        await server.cluster.close()
 
 
-async def test_what_is_said_on_the_way_never_fails_a_capture(forbidden: Cluster) -> None:
+@pytest.fixture
+def report(api: ApiServer) -> Report:
     meta = ObjectMeta.model_validate(builders.connection("a", namespace="ml", podName="a")["metadata"])
-    report = Report(forbidden, Telemetry(), meta, None, me="me")
+    return Report(api.cluster, Telemetry(), meta, None, me="me")
+
+
+async def test_what_is_said_on_the_way_never_fails_a_capture(api: ApiServer, report: Report) -> None:
+    api.status = 400
     await report.note("PodBusy", "queued")
     await report.progress(plan(), [])
+    assert api.asked == 2
     with pytest.raises(Refused):
         await report.intend(plan())
+
+
+async def test_a_verdict_waits_for_the_right_to_write_it(api: ApiServer, report: Report) -> None:
+    api.status = 403
+    finishing = asyncio.create_task(report.refuse("PodNotFound", "no pod a"))
+    async with asyncio.timeout(60):
+        while api.asked < 2 and not finishing.done():  # noqa: ASYNC110 - the server counts
+            await asyncio.sleep(0.01)
+        api.status = 200
+        await finishing

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+# For a moment after its start the API server has not read all roles; and one that was taken away may be given back.
+_NOT_PERMITTED: Final = frozenset({401, 403})
+
 
 class Gone(Exception):
     """The object was deleted, made anew, or taken over by another process: nobody wants this status any more."""
@@ -80,6 +83,8 @@ class Journal:
         try:
             await self._cluster.patch(f"{self._path}/status", patch, content_type=JSON_PATCH)
         except Refused as refused:
+            if refused.status in _NOT_PERMITTED:
+                raise Unavailable(f"{refused}; has the operator its role?", status=refused.status) from refused
             if refused.status != 422:
                 raise
             await self._explain(refused)
