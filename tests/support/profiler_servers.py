@@ -37,6 +37,7 @@ class FakeProfiler:
         self.reply: Reply = recorded
         self.snapshot: Callable[[], bytes] = no_session
         self.knows_terminate = True
+        self.headers_first = False
 
     def ended(self, session: str) -> asyncio.Event:
         """Set when somebody terminates the session, running or not."""
@@ -46,6 +47,8 @@ class FakeProfiler:
         decoded = message("ProfileRequest").FromString(request)
         self.requests.append(decoded)
         self.began.set()
+        if self.headers_first:
+            await context.send_initial_metadata(())
         try:
             return await self.reply(self, decoded)
         except Refuse as refusal:

@@ -256,6 +256,21 @@ async def test_a_host_that_takes_too_long_is_slow() -> None:
     assert outcome.reason is Reason.SLOW
 
 
+async def test_an_answer_that_stalls_does_not_keep_the_memory_of_others() -> None:
+    async def never(_server: FakeProfiler, _request: object) -> bytes:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    stalling, good = FakeProfiler(), FakeProfiler()
+    stalling.headers_first, stalling.reply = True, never
+    options = replace(QUICK, duration_ms=500, answer_timeout_s=1)
+    async with stalling.serving(), good.serving():
+        targets = [at(stalling.port, "stalling"), at(good.port, "good")]
+        async with aclosing(run(targets, options, sink=Memory(), budget=ByteBudget(1000))) as outcomes:
+            reasons = {outcome.target.stem: outcome.reason async for outcome in outcomes}
+    assert reasons == {"stalling": Reason.SLOW, "good": Reason.CAPTURED}
+
+
 async def test_a_trace_over_the_cap() -> None:
     server = FakeProfiler()
     server.reply = servers.replying(servers.answer(servers.trace(padding=2_000_000)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mldiagnostics.capture import verdict
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics.capture.deadline import Deadline
-from mldiagnostics.capture.dial import CallError, Profiler
+from mldiagnostics.capture.dial import CallError, Profiler, Recording
 from mldiagnostics.capture.messages import HARMLESS_ROOT, profile_request, read_answer
 from mldiagnostics.capture.model import Control, Delivery, Options, Outcome, Reason, Server, State, Target, Verify
 from mldiagnostics.capture.reach import reach
@@ -116,12 +116,19 @@ class Course:
                 await recording.finished()  # if the call has failed meanwhile, that is the reason
                 raise shared.storing.never_read(self._target) from None
             try:
-                data = await recording.answer()
+                data = await self._read(recording)
                 shared.budget.settle(held, len(data))
                 await self._check_address()
                 return await self._keep(data, cut_short=cut_short)
             finally:
                 shared.budget.give_back(held)
+
+    async def _read(self, recording: Recording) -> bytes:
+        """Read the answer; one that stalls must not keep the others from their share of memory."""
+        try:
+            return await self._shared.deadline.bound(recording.answer(), at_most=self._shared.options.answer_timeout_s)
+        except (asyncio.TimeoutError, TimeoutError):
+            raise verdict.stalled(self._target) from None
 
     async def _keep(self, data: bytes, *, cut_short: bool) -> Outcome:
         """Store the trace that the answer holds, or account for the one that the process wrote itself."""

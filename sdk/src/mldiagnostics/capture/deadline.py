@@ -18,14 +18,14 @@ class Deadline:
         """Seconds that are left, never negative, at most as many as given."""
         return min(max(self._at - asyncio.get_running_loop().time(), 0.0), at_most)
 
-    async def bound(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Await `work`, cancelling it at the deadline. Raises `asyncio.TimeoutError`.
+    async def bound(self, work: Coroutine[Any, Any, _T], *, at_most: float = math.inf) -> _T:
+        """Await `work`, cancelling it at the deadline or after `at_most` seconds. Raises `asyncio.TimeoutError`.
 
         Unlike `asyncio.wait_for` before Python 3.12 it never swallows a cancellation.
         """
         task = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({task}, timeout=self.left_s())
+            await asyncio.wait({task}, timeout=self.left_s(at_most=at_most))
         finally:
             in_time = task.done()
             if not in_time:

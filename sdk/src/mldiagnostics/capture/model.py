@@ -133,7 +133,8 @@ class Options:
 
     `session` must never have been used before: servers remember what was asked of an id. `start_ns` is the common
     start in Unix nanoseconds; without one, and when it has passed, a target starts at once. `deadline_s` counts from
-    the start of the run and covers recording, serialisation and storing of each target.
+    the start of the run and covers recording, serialisation and storing of each target. An answer that has begun must
+    be read within `answer_timeout_s`, since meanwhile it occupies memory that others wait for.
 
     Raises `ConfigurationError` for a duration of less than 1 ms.
     """
@@ -146,6 +147,7 @@ class Options:
     delivery: Delivery = Delivery.AUTO
     allow_old_server: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
+    answer_timeout_s: float = 120.0
 
     def __post_init__(self) -> None:
         if self.duration_ms < 1:

@@ -156,6 +156,15 @@ def too_old(target: Target) -> Verdict:
     )
 
 
+def stalled(target: Target) -> Verdict:
+    """Return the verdict on an answer that began and did not go on."""
+    return Verdict(
+        Reason.SLOW,
+        f"{target.address} began to deliver its trace and did not go on: is the network slow, the process stopped? "
+        "Try again, record for a shorter time or at lower tracer levels",
+    )
+
+
 def empty(target: Target) -> Verdict:
     """Return the verdict on a trace without a single event."""
     return Verdict(
