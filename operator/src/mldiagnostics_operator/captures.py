@@ -107,18 +107,19 @@ class Captures:
             work = life.run()
         with about(object=meta.name, namespace=meta.namespace, uid=meta.uid):
             task = self._tasks[meta.uid] = asyncio.create_task(work, name=f"{meta.namespace}/{meta.name}")
-        task.add_done_callback(lambda _: self._forget(meta.uid))
+        task.add_done_callback(lambda _: self._forget(body))
 
     def _has_verdict(self, body: Mapping[str, Any]) -> bool:
         return body["metadata"]["uid"] in self._taken_up or (body.get("status") or {}).get("phase") in FINISHED_PHASES
 
-    def _forget(self, uid: str) -> None:
+    def _forget(self, body: Mapping[str, Any]) -> None:
         """Let go of a task that has ended; an event from before its verdict may still be under way."""
+        uid = body["metadata"]["uid"]
         life = self._lives.pop(uid, None)
         self._tasks.pop(uid, None)
         if life is not None and not life.answered:
             self._taken_up.discard(uid)
-        self._expiry.look()
+        self._expiry.expect(body)
 
     async def _refuse(self, meta: ObjectMeta, fault: ValueError) -> None:
         """Answer an object that the schema should have kept out."""
