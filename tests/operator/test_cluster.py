@@ -96,9 +96,10 @@ async def connect_to(url: str, folder: Path) -> Cluster:
         (b"", Unavailable),
         (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy", Unavailable),
         (b'HTTP/1.1 410 Gone\r\nContent-Length: 27\r\n\r\n{"message":"token expired"}', Unavailable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", Unavailable),
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nstop", Refused),
     ],
-    ids=["silence", "closed", "503", "410", "403"],
+    ids=["silence", "closed", "503", "410", "a proxy's page", "403"],
 )
 async def test_what_may_pass_is_told_from_what_will_not(
     answer: bytes | None, kind: type[ClusterError], tmp_path: Path

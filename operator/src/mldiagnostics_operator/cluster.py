@@ -208,7 +208,10 @@ class Cluster:
             ) from failure
         if status >= 400:
             raise _error(method, path, status, raw)
-        answer: Json = json.loads(raw)
+        try:
+            answer: Json = json.loads(raw)
+        except ValueError as fault:
+            raise Unavailable(f"What answers {method} {path} is no API server: {raw[:80]!r} is no JSON") from fault
         return answer
 
     async def _exchange(
