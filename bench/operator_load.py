@@ -89,8 +89,8 @@ def measure() -> Section:
             ("memory when idle", f"{found.idle_rss_mb:.0f} MB", ""),
             (f"memory with {CROWD} finished captures", f"{found.finished_rss_mb:.0f} MB", "≤ 150 MB"),
             (f"memory after a capture chose among {CROWD} pods besides", f"{found.pods_rss_mb:.0f} MB", "≤ 150 MB"),
-            ("start to leading over the finished captures", f"{found.start_over_finished_s:.1f} s", "≤ 20 s"),
-            ("start to leading over both", f"{found.start_over_pods_s:.1f} s", "≤ 20 s"),
+            ("start to the first answer over the finished captures", f"{found.start_over_finished_s:.1f} s", "≤ 20 s"),
+            ("start to the first answer over both", f"{found.start_over_pods_s:.1f} s", "≤ 20 s"),
         ),
         notes=(
             "A real kube-apiserver and etcd, the operator, the profilers and the one who applies share "
@@ -116,20 +116,20 @@ async def _measure() -> Load:
             await _prepare(cluster)
             async with _witness() as (witness, port):
                 _say(f"{IN_FLIGHT} captures in flight")
-                async with _operator(server, port) as (pid, _):
+                async with _operator(cluster, server, port) as (pid, _):
                     idle_rss_mb = rss_mb(pid)
                     await _all(_running_pod(cluster, f"host-{n}", address) for n, address in enumerate(addresses))
                     paced_s = await _latencies(cluster, witness, port, addresses, PAUSE_S)
                     burst_s = await _latencies(cluster, witness, port, addresses, 0)
                 _say(f"making {CROWD} finished captures (a minute or two)")
                 await _finished_captures(cluster)
-                async with _operator(server, port) as (pid, over_finished_s):
+                async with _operator(cluster, server, port) as (pid, over_finished_s):
                     finished_rss_mb = await _settled(pid)
                 _say(f"making {CROWD} pods (a minute or two)")
                 with _kwok(server):
                     await _crowd(cluster)
-                    async with _operator(server, port) as (pid, over_pods_s):
-                        await _one_of_the_crowd(cluster, port)
+                    async with _operator(cluster, server, port) as (pid, over_pods_s):
+                        await _dry_run(cluster, "crowd", {"target": {"selector": {"matchLabels": {"app": "crowd"}}}})
                         pods_rss_mb = await _settled(pid)
         finally:
             await cluster.close()
@@ -165,8 +165,8 @@ async def _witness() -> AsyncIterator[tuple[Witness, int]]:
 
 
 @asynccontextmanager
-async def _operator(server: ApiServer, port: int) -> AsyncIterator[tuple[int, float]]:
-    """Run the operator; gives its pid and how long it took to lead with its watch begun."""
+async def _operator(cluster: Cluster, server: ApiServer, port: int) -> AsyncIterator[tuple[int, float]]:
+    """Run the operator; gives its pid and how long it took until it had answered a first capture."""
     with tempfile.TemporaryDirectory() as folder:
         policy = Path(folder) / "policy.json"
         policy.write_text(
@@ -190,6 +190,7 @@ async def _operator(server: ApiServer, port: int) -> AsyncIterator[tuple[int, fl
             async with asyncio.TaskGroup() as group:
                 reading = group.create_task(_drain(process))
                 await _until(lambda: _stage(http_port, "leading"), "the operator leads")
+                await _dry_run(cluster, f"first-of-{process.pid}", {"podName": "nobody"})
                 yield process.pid, time.monotonic() - begun
                 reading.cancel()
         finally:
@@ -293,17 +294,17 @@ async def _crowd(cluster: Cluster) -> None:
     await _until(all_running, "kwok runs every pod")
 
 
-async def _one_of_the_crowd(cluster: Cluster, port: int) -> None:
-    """Resolve a selector over the whole crowd, without dialling any of it."""
-    capture = _connection("crowd", "", port)
-    capture["spec"]["triggerCapture"] = {"target": {"selector": {"matchLabels": {"app": "crowd"}}}, "dryRun": True}
+async def _dry_run(cluster: Cluster, name: str, trigger: dict[str, Any]) -> None:
+    """Have a capture planned, without dialling anybody."""
+    capture = _connection(name, "", 9999)
+    capture["spec"]["triggerCapture"] = {**trigger, "dryRun": True}
     await cluster.create(CONNECTIONS, capture)
 
     async def done() -> bool:
-        status = (await cluster.get(f"{CONNECTIONS}/crowd")).get("status") or {}
+        status = (await cluster.get(f"{CONNECTIONS}/{name}")).get("status") or {}
         return status.get("phase") in names.FINISHED_PHASES
 
-    await _until(done, "the crowd is resolved")
+    await _until(done, f"{name} is planned")
 
 
 async def _running_pod(cluster: Cluster, name: str, address: str) -> None:
