@@ -63,7 +63,7 @@ charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
 
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
-	@PYTHONPATH=e2e $(PY) -m bench $(BENCH)
+	@PYTHONPATH=e2e:tests $(PY) -m bench $(BENCH)
 
 fuzz: setup ## The properties, with ten times the examples (about half an hour)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests --timeout=1800 -m "hypothesis and not apiserver and not peers and not cluster"

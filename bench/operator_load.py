@@ -27,15 +27,15 @@ from cluster.tools import tool
 from mldiagnostics.capture.messages import SERVICE
 from mldiagnostics.capture.wire import fields
 from mldiagnostics_api import names
-from mldiagnostics_api.definition import connection_definition
 from mldiagnostics_operator.cluster import Cluster, path_to
+from support.definitions import connections, install
 from typing_extensions import override
 
 from bench.profiler_fleet import Fleet
 from bench.table import Section
 
 NAMESPACE = "ml"
-CONNECTIONS = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=NAMESPACE)
+CONNECTIONS = connections(NAMESPACE)
 PODS = path_to("", "v1", "pods", namespace=NAMESPACE)
 SESSION_ID = 6
 IN_FLIGHT, CROWD = 100, 10_000
@@ -113,7 +113,8 @@ async def _measure() -> Load:
     with apiserver() as server, local_addresses(IN_FLIGHT) as addresses:
         cluster = await Cluster.connect({"KUBECONFIG": str(server.kubeconfig)})
         try:
-            await _prepare(cluster)
+            await install(cluster)
+            await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": NAMESPACE}})
             async with _witness() as (witness, port):
                 _say(f"{IN_FLIGHT} captures in flight")
                 async with _operator(cluster, server, port) as (pid, _):
@@ -216,17 +217,6 @@ async def _drain(process: asyncio.subprocess.Process) -> None:
 async def _stage(port: int, stage: str) -> bool:
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/readyz") as answer:
         return (await answer.text()).strip() == stage
-
-
-async def _prepare(cluster: Cluster) -> None:
-    await cluster.create(path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions"), connection_definition())
-    await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": NAMESPACE}})
-
-    async def served() -> bool:
-        await cluster.items(CONNECTIONS, lambda item: item)
-        return True
-
-    await _until(served, "the custom resource is served")
 
 
 async def _latencies(
@@ -375,7 +365,7 @@ async def _until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
         try:
             if await condition():
                 return
-        except (aiohttp.ClientError, OSError, Exception) as error:  # noqa: BLE001 - asked again until the deadline
+        except Exception as error:  # noqa: BLE001 - asked again until the deadline
             problem: object = error
         else:
             problem = "not yet"

@@ -14,7 +14,7 @@ from mldiagnostics_operator.watching import unfinished, watch
 from support.definitions import connection, connections, install
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from cluster.envtest import ApiServer
     from mldiagnostics_operator.cluster import Cluster
@@ -104,23 +104,8 @@ async def test_only_the_named_namespaces_are_watched(cluster: Cluster, namespace
     assert [name for name, _ in witness.events] == ["mine"]
 
 
-async def test_the_watch_goes_on_when_the_api_server_restarts(
-    cluster: Cluster, namespace: str, api_server: ApiServer
-) -> None:
-    await install(cluster)
-    path = connections(namespace)
-    witness = Witness(namespace)
-    async with watched(cluster, witness.observe):
-        await cluster.create(path, connection("before"))
-        await witness.sees(("before", "seen"))
-        await asyncio.to_thread(api_server.restart)
-        await cluster.create(path, connection("after"))
-        await witness.sees(("after", "seen"))
-
-
-async def test_the_watch_starts_over_when_its_place_in_history_is_gone(
-    cluster: Cluster, namespace: str, api_server: ApiServer
-) -> None:
+async def seen_across(cluster: Cluster, namespace: str, disturb: Callable[[], None]) -> Witness:
+    """Show that what is created before and after the disturbance is seen; gives who saw it."""
     await install(cluster)
     path = connections(namespace)
     witness = Witness(namespace)
@@ -129,9 +114,22 @@ async def test_the_watch_starts_over_when_its_place_in_history_is_gone(
         await witness.sees(("before", "seen"))
         for n in range(20):
             await cluster.create(path_to("", "v1", "configmaps", namespace=namespace), {"metadata": {"name": f"c{n}"}})
-        await asyncio.to_thread(api_server.forget_history)
+        await asyncio.to_thread(disturb)
         await cluster.create(path, connection("after"))
         await witness.sees(("after", "seen"))
+    return witness
+
+
+async def test_the_watch_goes_on_when_the_api_server_restarts(
+    cluster: Cluster, namespace: str, api_server: ApiServer
+) -> None:
+    await seen_across(cluster, namespace, api_server.restart)
+
+
+async def test_the_watch_starts_over_when_its_place_in_history_is_gone(
+    cluster: Cluster, namespace: str, api_server: ApiServer
+) -> None:
+    witness = await seen_across(cluster, namespace, api_server.forget_history)
     assert witness.events.count(("before", "seen")) > 1, "it went on from where it was"
 
 
