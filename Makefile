@@ -9,7 +9,7 @@ PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
 VERSION ?= 0.1.0
 REGISTRY ?= localhost/mldiagnostics
-MEMBERS := sdk api operator
+MEMBERS := sdk api operator webhook
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
