@@ -8,9 +8,10 @@ from typing import Any, Self
 
 from cluster import images
 from cluster.archive import binary_image
+from cluster.progress import ClusterError
 from cluster.provider import Provider
 from cluster.tools import TOOLS, tool
-from demo.kubectl import Kubectl
+from demo.kubectl import Kubectl, eventually
 from scene import NAMESPACE
 
 NAME = "fake-gcs-server"
@@ -29,8 +30,12 @@ class Cloud:
     bucket: str
 
     @classmethod
-    def start(cls, provider: Provider, kubectl: Kubectl, bucket: str) -> Self:
-        """Run the emulator, wait until it answers, and make the bucket if it is not there."""
+    def start(cls, provider: Provider, kubectl: Kubectl, bucket: str, *, seen_from: str) -> Self:
+        """Run the emulator, make the bucket if it is not there, and wait until the pod `seen_from` reaches it.
+
+        A pod that is ready can still be without a route: until the node knows the Service, its address leads out of
+        the cluster, to whatever answers there.
+        """
         binary = tool(NAME)
         archive = binary.with_suffix(".tar")
         if not archive.exists():
@@ -43,6 +48,7 @@ class Cloud:
         if bucket not in {each["name"] for each in listed}:
             body = json.dumps({"name": bucket})
             kubectl("create", "--raw", f"{PROXY}/b?project=e2e", "--filename=-", stdin=body)
+        eventually(lambda: _reached(kubectl, bucket, seen_from), f"{seen_from} reaches the bucket", deadline_s=60)
         return cls(kubectl, bucket)
 
     def download(self, prefix: str, into: Path) -> Path:
@@ -55,6 +61,14 @@ class Cloud:
             path = f"{PROXY}/b/{self.bucket}/o/{quoted}?alt=media"
             file.write_bytes(self.kubectl.binary_output("get", "--raw", path))
         return into / prefix
+
+
+def _reached(kubectl: Kubectl, bucket: str, pod: str) -> bool:
+    look = f"import urllib.request as r; print(r.urlopen({f'{ENDPOINT}/storage/v1/b/{bucket}'!r}, timeout=5).read())"
+    try:
+        return bucket in kubectl("exec", pod, f"--namespace={NAMESPACE}", "--", "/opt/training/bin/python", "-c", look)
+    except ClusterError:
+        return False
 
 
 def manifests() -> dict[str, Any]:

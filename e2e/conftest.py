@@ -93,6 +93,6 @@ def training(kubectl: Kubectl, prepared: list[str], namespace: str) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def cloud(running_cluster: Provider, kubectl: Kubectl, namespace: str) -> Cloud:  # noqa: ARG001  # it must be there
+def cloud(running_cluster: Provider, kubectl: Kubectl, training: list[str]) -> Cloud:
     """A bucket in a storage emulator inside the cluster."""
-    return Cloud.start(running_cluster, kubectl, BUCKET)
+    return Cloud.start(running_cluster, kubectl, BUCKET, seen_from=training[0])
