@@ -40,7 +40,7 @@ def gate(numbers: list[tuple[int, int]]) -> Gate:
 
 async def test_a_capture_waits_until_the_pod_is_free(gate: Gate) -> None:
     first, second = Visitor(gate, "a", pods="pq"), Visitor(gate, "b", pods="q")
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(first.go())
         await first.inside.wait()
         group.create_task(second.go())
@@ -54,7 +54,7 @@ async def test_a_capture_waits_until_the_pod_is_free(gate: Gate) -> None:
 async def test_a_reason_is_told_once_and_anew_when_it_changes(gate: Gate) -> None:
     inside = [Visitor(gate, "a", pods="p"), Visitor(gate, "b")]
     late = Visitor(gate, "c", pods="p")
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for visitor in inside:
             group.create_task(visitor.go())
             await visitor.inside.wait()
@@ -73,7 +73,7 @@ async def test_a_reason_is_told_once_and_anew_when_it_changes(gate: Gate) -> Non
 
 async def test_a_cancelled_capture_leaves_its_place_to_the_next(gate: Gate, numbers: list[tuple[int, int]]) -> None:
     running, waiting = Visitor(gate, "a", pods="p"), Visitor(gate, "b", pods="p")
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         task = group.create_task(running.go())
         await running.inside.wait()
         abandoned = group.create_task(waiting.go())

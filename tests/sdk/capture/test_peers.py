@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
 import sys
 import time
@@ -105,17 +106,18 @@ async def test_a_second_capture_waits_for_the_first(two_hosts: list[Training], t
 
 async def until_held(host: Training, storage: Path) -> None:
     """Return once another session holds the process: a short one, now and then, finds no room."""
-    for attempt in range(20):
-        await asyncio.to_thread(host.wait_for_step, host.steps() + 500)
-        (asked,) = await outcomes_of(host, Options(f"ask-{attempt}", duration_ms=1, deadline_s=2), storage)
-        if asked.reason is Reason.BUSY:
-            return
-    pytest.fail("nobody captures the process")
+    async with asyncio.timeout(120):
+        for attempt in itertools.count():
+            (asked,) = await outcomes_of(host, Options(f"ask-{attempt}", duration_ms=1, deadline_s=2), storage)
+            if asked.reason is Reason.BUSY:
+                return
+            # The other, which found the process busy with the question, tries again meanwhile.
+            await asyncio.to_thread(host.wait_for_step, host.steps() + 1000)
 
 
 async def test_terminate_keeps_what_was_recorded(two_hosts: list[Training], tmp_path: Path) -> None:
     control = Control()
-    coming = asyncio.create_task(outcomes_of(two_hosts[0], Options("cut", 60_000, 60), tmp_path, control))
+    coming = asyncio.create_task(outcomes_of(two_hosts[0], Options("cut", 60_000, 240), tmp_path, control))
     await until_held(two_hosts[0], tmp_path)
     await asyncio.to_thread(two_hosts[0].wait_for_step, two_hosts[0].steps() + 300)
     control.terminate()
