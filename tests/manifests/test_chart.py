@@ -16,6 +16,7 @@ from cluster.tools import KUBERNETES, tool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.service.settings import declared
 from mldiagnostics_api.v1alpha1 import read_connection
 from mldiagnostics_operator import config
 from release.manifests import KUSTOMIZE, stale
@@ -150,7 +151,7 @@ def test_the_operator_reads_what_the_chart_gives_it(values: Object, tmp_path: Pa
     (tmp_path / "policy.json").write_text(document)
     (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
     environ = {entry["name"]: entry.get("value", "pod") for entry in container["env"]}
-    known = {setting.variable for setting in config.settings().values()}
+    known = {setting.variable for setting in declared(config.Config).values()}
     assert {name for name in environ if name.startswith("MLDIAG_")} <= known
     settings = config.load(environ | {"MLDIAG_POLICY_FILE": str(tmp_path / "policy.json")})
     assert settings.policy == Policy.parse(document)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_operator.config import Config, load, reference, settings
+from mldiagnostics_api.service.settings import declared
+from mldiagnostics_operator.config import Config, load, reference
 
-VARIABLES = [setting.variable for setting in settings().values()]
+VARIABLES = [setting.variable for setting in declared(Config).values()]
 ROOT = Path(__file__).parents[2]
 
 

@@ -8,8 +8,9 @@ import os
 import sys
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.service import logs
 
-from mldiagnostics_operator import config, logs, replica
+from mldiagnostics_operator import config, replica
 
 
 def main() -> int:

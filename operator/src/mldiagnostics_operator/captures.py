@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics_api.names import FINISHED_PHASES, Refusal
+from mldiagnostics_api.service.logs import about
 from mldiagnostics_api.v1alpha1 import ObjectMeta, read_connection
 
 from mldiagnostics_operator.admission import Quota
@@ -18,7 +19,6 @@ from mldiagnostics_operator.expiry import Expiry
 from mldiagnostics_operator.gate import Gate
 from mldiagnostics_operator.journal import Gone
 from mldiagnostics_operator.life import Fate, Life
-from mldiagnostics_operator.logs import about
 from mldiagnostics_operator.lookup import Lookup
 from mldiagnostics_operator.planning import Planner
 from mldiagnostics_operator.report import Report

@@ -14,6 +14,19 @@ from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.service.apiserver import (
+    JSON,
+    JSON_PATCH,
+    MERGE_PATCH,
+    ClusterError,
+    Conflict,
+    NotFound,
+    Refused,
+    Unavailable,
+    error_of,
+    path_to,
+)
+from mldiagnostics_api.service.apiserver import metadata_only as accept_metadata
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -22,58 +35,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+__all__ = [  # what callers need beside the door itself
+    "JSON_PATCH",
+    "Access",
+    "Cluster",
+    "ClusterError",
+    "Conflict",
+    "NotFound",
+    "Refused",
+    "Unavailable",
+    "path_to",
+]
+
 CALL_TIMEOUT_S: Final = 10.0
 PAGE: Final = 500
 PARALLEL_CALLS: Final = 64
-_METADATA_ONLY: Final = "application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
-_JSON: Final = "application/json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
-
-
-class ClusterError(Exception):
-    """The API server did not do what it was asked; `status` is its HTTP status, 0 without an answer."""
-
-    def __init__(self, message: str, *, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Unavailable(ClusterError):
-    """No answer, or one that says to come back later: the same call may succeed soon."""
-
-
-class NotFound(ClusterError):
-    """The object, or its kind, does not exist."""
-
-
-class Conflict(ClusterError):
-    """The object exists already, has changed, or is not the one that was meant."""
-
-
-class Refused(ClusterError):
-    """Forbidden or invalid: the same call would fail again."""
-
-
-_PASSING: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
-_NAMED: Final = {404: NotFound, 409: Conflict}
-
-
-def path_to(
-    group: str,
-    version: str,
-    plural: str,
-    *,
-    namespace: str | None = None,
-    name: str | None = None,
-    sub: str | None = None,
-) -> str:
-    """Write the URL path of a resource, an object or its subresource; the core group is the empty string."""
-    parts = ["/apis", group, version] if group else ["/api", version]
-    if namespace is not None:
-        parts += ["namespaces", namespace]
-    parts += [part for part in (plural, name, sub) if part is not None]
-    return "/".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +110,7 @@ class Cluster:
 
     async def get(self, path: str, *, metadata_only: bool = False, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Read one object, or its metadata without the rest."""
-        accept = _METADATA_ONLY.format(kind="PartialObjectMetadata") if metadata_only else _JSON
+        accept = accept_metadata("PartialObjectMetadata") if metadata_only else JSON
         return await self._call("GET", path, accept=accept, timeout_s=timeout_s)
 
     async def items(
@@ -152,7 +128,7 @@ class Cluster:
 
         `page` objects at a time: fewer where they are large, because a page is parsed at once.
         """
-        accept = _METADATA_ONLY.format(kind="PartialObjectMetadataList") if metadata_only else _JSON
+        accept = accept_metadata("PartialObjectMetadataList") if metadata_only else JSON
         selectors = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
         query = [*selectors, ("limit", str(page))]
         return [keep(item) async for item in self._pages(path, query, accept, timeout_s)]
@@ -193,8 +169,8 @@ class Cluster:
         *,
         query: Sequence[tuple[str, str]] = (),
         body: Json | Sequence[Json] | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
+        content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Json:
         headers = {"Accept": accept, "Content-Type": content_type}
@@ -207,7 +183,7 @@ class Cluster:
                 f"The API server did not answer {method} {path} within {timeout_s:g} s: {what}"
             ) from failure
         if status >= 400:
-            raise _error(method, path, status, raw)
+            raise error_of(method, path, status, raw)
         try:
             answer: Json = json.loads(raw)
         except ValueError as fault:
@@ -245,12 +221,3 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
         if not task.cancelled():
             task.exception()
         raise
-
-
-def _error(method: str, path: str, status: int, raw: bytes) -> ClusterError:
-    try:
-        said = json.loads(raw)["message"]
-    except (ValueError, KeyError, TypeError):
-        said = raw[:200].decode(errors="replace")
-    kind = Unavailable if status in _PASSING else _NAMED.get(status, Refused)
-    return kind(f"The API server answered {method} {path} with {status}: {said}", status=status)

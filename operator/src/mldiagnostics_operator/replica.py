@@ -12,6 +12,8 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
+from mldiagnostics_api.service.cluster_name import cluster_name
+
 from mldiagnostics_operator import handlers, surroundings
 from mldiagnostics_operator.captures import Captures
 from mldiagnostics_operator.cluster import Cluster, ClusterError
@@ -117,7 +119,7 @@ class Replica:
             await asyncio.sleep(_RETRY_S)
 
     async def _identified(self) -> None:
-        name = await surroundings.cluster_name(self._config.cluster_name, self._environ, self._cluster)
+        name = await cluster_name(self._config.cluster_name, self._environ, self._cluster.get)
         self._config = replace(self._config, cluster_name=name)
         self._telemetry.identify(version=version("mldiagnostics-operator"), cluster=name)
         _log.info("The cluster's name is %s", name)

@@ -8,7 +8,7 @@ from datetime import datetime
 from io import StringIO
 
 import pytest
-from mldiagnostics_operator import logs
+from mldiagnostics_api.service import logs
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_libraries_only_warn(lines: StringIO) -> None:
 
 
 def test_python_warnings_are_lines_too() -> None:
-    code = "import warnings; from mldiagnostics_operator import logs; logs.configure('INFO'); warnings.warn('odd')"
+    code = "import warnings; from mldiagnostics_api.service import logs; logs.configure('INFO'); warnings.warn('odd')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "odd" in json.loads(done.stdout)["message"]
     assert not done.stderr
