@@ -12,6 +12,7 @@ from pathlib import Path
 
 REQUIREMENTS = {
     "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2"),
+    "peer-sdk": ("google-cloud-mldiagnostics==1.0.10",),
     "tensorflow": ("tensorflow-cpu==2.21.0",),
 }
 _PYTHON = "3.11"
