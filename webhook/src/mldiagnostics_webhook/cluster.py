@@ -1,0 +1,191 @@
+"""The one door to the API server: JSON in and out, a deadline on every call, watches that end when they fall silent.
+
+Without the Kubernetes client, which would cost each replica 30 MB; only a kubeconfig, outside a cluster, is read by it.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import aiohttp
+import orjson
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.service.apiserver import JSON, ClusterError, Unavailable, error_of, metadata_only
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    Json = dict[str, Any]
+    Query = Sequence[tuple[str, str]]
+
+CALL_TIMEOUT_S: Final = 10.0
+WATCH_S: Final = 300
+PAGE: Final = 250
+# The API server sends a bookmark every minute; a stream that has been silent for longer than this is dead.
+_SILENCE_S: Final = 130.0
+_MAX_LINE_BYTES: Final = 8 * 2**20
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class Cluster:
+    """Verbs on paths of the API server.
+
+    Every method but `close` raises what `mldiagnostics_api.service.apiserver` names, and nothing else.
+    """
+
+    def __init__(self, server: str, tls: ssl.SSLContext, token: Callable[[], str]) -> None:
+        self._server = server
+        self._token = token
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls), json_serialize=lambda body: orjson.dumps(body).decode()
+        )
+
+    @classmethod
+    async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Connect as the pod's service account inside a cluster, else by KUBECONFIG or its default place.
+
+        Raises ConfigurationError if there is neither.
+        """
+        host = environ.get("KUBERNETES_SERVICE_HOST")
+        if environ.get("KUBECONFIG") or not host:
+            return cls(*await _kubeconfig(environ))
+        try:
+            tls = ssl.create_default_context(cafile=_ACCOUNT / "ca.crt")
+        except OSError as fault:
+            raise ConfigurationError(f"The service account in {_ACCOUNT} cannot be read: {fault}") from fault
+        address = f"[{host}]" if ":" in host else host
+        return cls(f"https://{address}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}", tls, _account_token)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> Json:
+        """Send one request and give the object that is answered."""
+        headers = {"Accept": accept, "Content-Type": content_type}
+        data = None if body is None else orjson.dumps(body)
+        try:
+            async with self._send(
+                method, path, query, headers, data=data, timeout=aiohttp.ClientTimeout(total=timeout_s)
+            ) as response:
+                status, raw = response.status, await response.read()
+        except (aiohttp.ClientError, OSError) as silent:  # TimeoutError is an OSError
+            what = str(silent) or type(silent).__name__
+            raise Unavailable(
+                f"The API server did not answer {method} {path} within {timeout_s:g} s: {what}"
+            ) from silent
+        if status >= 400:
+            raise error_of(method, path, status, raw)
+        return _parsed(method, path, raw)
+
+    async def get(self, path: str, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
+        """Read one object."""
+        return await self.request("GET", path, timeout_s=timeout_s)
+
+    async def metadata(self, path: str, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
+        """Read the metadata of one object: PartialObjectMetadata."""
+        return await self.request("GET", path, accept=metadata_only("PartialObjectMetadata"), timeout_s=timeout_s)
+
+    async def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
+        """Read the metadata of all objects page by page, each with the resourceVersion of the list."""
+        token = ""
+        while True:
+            query = [("limit", str(PAGE)), *([("continue", token)] if token else [])]
+            page = await self.request("GET", path, query=query, accept=metadata_only("PartialObjectMetadataList"))
+            yield page.get("items") or [], page["metadata"]["resourceVersion"]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return
+
+    async def watch_metadata(self, path: str, resource_version: str) -> AsyncIterator[Json]:
+        """Follow the changes since a list: events of PartialObjectMetadata, bookmarks and errors included.
+
+        Ends when the API server ends it, after WATCH_S at the latest.
+        """
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", resource_version),
+            ("timeoutSeconds", str(WATCH_S)),
+        ]
+        headers = {"Accept": metadata_only("PartialObjectMetadata")}
+        timeout = aiohttp.ClientTimeout(total=WATCH_S + CALL_TIMEOUT_S, connect=CALL_TIMEOUT_S, sock_read=_SILENCE_S)
+        try:
+            async with self._send("GET", path, query, headers, timeout=timeout) as response:
+                if response.status >= 400:
+                    raise error_of("GET", path, response.status, await response.read())
+                async for line in _lines(response.content):
+                    yield _parsed("GET", path, line)
+        except (aiohttp.ClientError, OSError) as broken:
+            what = str(broken) or type(broken).__name__
+            raise Unavailable(f"The watch of {path} broke: {what}") from broken
+
+    def _send(
+        self, method: str, path: str, query: Query, headers: dict[str, str], **options: Any
+    ) -> aiohttp.client._RequestContextManager:
+        if token := self._token():
+            headers["Authorization"] = f"Bearer {token}"
+        return self._session.request(method, self._server + path, params=query, headers=headers, **options)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Cut a stream into lines; aiohttp's own reader refuses lines as long as metadata can be."""
+    rest = bytearray()
+    async for chunk in content.iter_any():
+        rest += chunk
+        if b"\n" in chunk:
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                yield bytes(line)
+        elif len(rest) > _MAX_LINE_BYTES:
+            raise Unavailable(f"An event of more than {_MAX_LINE_BYTES} bytes is none of metadata")
+
+
+def _parsed(method: str, path: str, raw: bytes) -> Json:
+    try:
+        answer = orjson.loads(raw)
+    except ValueError as fault:
+        raise Unavailable(f"What answers {method} {path} is no API server: {raw[:80]!r} is no JSON") from fault
+    if not isinstance(answer, dict):
+        raise Unavailable(f"What answers {method} {path} is no API server: {raw[:80]!r} is no object")
+    return answer
+
+
+def _account_token() -> str:
+    """Read the service account's token: the kubelet renews the file while the process runs."""
+    try:
+        return (_ACCOUNT / "token").read_text(encoding="ascii").strip()
+    except OSError as fault:
+        raise ClusterError(f"The token of the service account cannot be read: {fault}") from fault
+
+
+async def _kubeconfig(environ: Mapping[str, str]) -> tuple[str, ssl.SSLContext, Callable[[], str]]:
+    from kubernetes.aio import config  # noqa: PLC0415 - 30 MB that no replica in a cluster needs
+    from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415
+
+    configuration = Configuration()
+    chosen = environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    try:
+        await config.load_kube_config(config_file=chosen, client_configuration=configuration)
+    except config.ConfigException as fault:
+        raise ConfigurationError(f"There is no way to the API server: {fault}") from fault
+    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if not configuration.verify_ssl:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    if configuration.cert_file:
+        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
+    token = (await configuration.get_api_key_with_prefix("BearerToken") or "").removeprefix("Bearer ")
+    return configuration.host, tls, lambda: token
