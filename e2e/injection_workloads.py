@@ -1,4 +1,4 @@
-"""Small workloads of every kind whose controller runs on the test cluster; their pods wait, and Ray's form a cluster."""
+"""Small workloads of every kind whose controller runs on the test cluster: pods that wait, and a real Ray cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -91,6 +91,15 @@ def ray_cluster_spec() -> Manifest:
         "template": {"spec": _ray_pod("ray-worker")},
     }
     return {"rayVersion": RAY_VERSION, "headGroupSpec": head, "workerGroupSpecs": [worker]}
+
+
+def ray_cluster(name: str, *, labels: Labels | None = None) -> Manifest:
+    return _workload("ray.io/v1", "RayCluster", name, ray_cluster_spec(), labels)
+
+
+def ray_service(name: str, *, labels: Labels | None = None) -> Manifest:
+    spec = {"serveConfigV2": "applications: []", "rayClusterConfig": ray_cluster_spec()}
+    return _workload("ray.io/v1", "RayService", name, spec, labels)
 
 
 def stateful_set(name: str, *, labels: Labels | None = None) -> Manifest:
