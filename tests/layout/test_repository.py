@@ -13,6 +13,7 @@ PACKAGES = {
     "sdk": ROOT / "sdk/src/mldiagnostics",
     "api": ROOT / "api/src/mldiagnostics_api",
     "operator": ROOT / "operator/src/mldiagnostics_operator",
+    "webhook": ROOT / "webhook/src/mldiagnostics_webhook",
 }
 OF_A_WHOLE_PACKAGE = {"public_surface", "peers"}
 TESTS = [path for member in PACKAGES for path in sorted((ROOT / "tests" / member).rglob("test_*.py"))]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
+from mldiagnostics_api.service import http
 from mldiagnostics_api.service.cluster_name import cluster_name
 
 from mldiagnostics_operator import handlers, surroundings
@@ -20,7 +21,7 @@ from mldiagnostics_operator.cluster import Cluster, ClusterError
 from mldiagnostics_operator.config import Config
 from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.lease import Leadership, Timing
-from mldiagnostics_operator.probes import Health, Stage, serving
+from mldiagnostics_operator.probes import Health, Stage
 from mldiagnostics_operator.telemetry import Telemetry
 from mldiagnostics_operator.watching import unfinished, watch
 
@@ -36,7 +37,7 @@ _INTENT_S: Final = 2.0
 async def live(config: Config, environ: Mapping[str, str] = os.environ) -> int:
     """Run one replica until SIGTERM or SIGINT, the loss of the Lease or a failure; gives the exit status."""
     health, telemetry = Health(), Telemetry()
-    async with serving(config.http_port, health, telemetry) as port:
+    async with http.serving(config.http_port, health, telemetry.exposition) as port:
         _log.info("Probes and metrics are served on port %d", port, extra={"port": port})
         cluster = await Cluster.connect(environ)
         try:

@@ -3,9 +3,9 @@
 import sys
 from typing import Final, Self
 
+from mldiagnostics_api.service import metrics
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _CAPTURE_SECONDS: Final = (1, 2, 5, 10, 20, 40, 60, 90, 120, 180, 300, 600)
 _DELAY_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SKEW_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -123,30 +123,18 @@ class Telemetry:
         self._status_writes.labels(result=result).inc()
 
     def exposition(self) -> bytes:
-        """Render all metrics in Prometheus' text format (CONTENT_TYPE)."""
+        """Render all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 def reference() -> str:
     """Write the reference page of the metrics (Markdown)."""
-    rows = [
-        f"| `{metric.name}{'_total' if metric.type == 'counter' else '_info' if metric.type == 'info' else ''}` "
-        f"| {metric.type} | {metric.documentation} |"
-        for metric in sorted(Telemetry().registry.collect(), key=lambda metric: metric.name)
-        if metric.name.startswith("mldiagnostics_")
-    ]
-    return "\n".join(
-        [
-            "# Metrics of the operator",
-            "",
-            "Written by `python -m mldiagnostics_operator.telemetry`; do not edit. Served at `/metrics`, beside the",
-            "usual `process_*`. Only the leader counts captures; reasons are those of a capture's status: few.",
-            "",
-            "| metric | type | meaning |",
-            "|---|---|---|",
-            *rows,
-            "",
-        ]
+    return metrics.reference(
+        Telemetry().registry,
+        title="Metrics of the operator",
+        module="mldiagnostics_operator.telemetry",
+        notes="Served at `/metrics`, beside the\nusual `process_*`. "
+        "Only the leader counts captures; reasons are those of a capture's status: few.",
     )
 
 
