@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from mldiagnostics.errors import ConfigurationError
@@ -35,6 +36,40 @@ class Config:
             "MLDIAG_HTTP_PORT", "Port of `/healthz`, `/readyz` and `/metrics`; 0 lets the system choose.", settings.port
         ),
     ] = 8081
+    service_name: Annotated[
+        str,
+        Setting(
+            "MLDIAG_SERVICE_NAME",
+            "Name of the Service through which the API server calls; self-managed certificates are for "
+            "`<name>.<POD_NAMESPACE>.svc`.",
+            settings.dns_name,
+        ),
+    ] = "mldiagnostics-injection-webhook"
+    configuration_name: Annotated[
+        str,
+        Setting(
+            "MLDIAG_CONFIGURATION_NAME",
+            "Name of the MutatingWebhookConfiguration; self-managed certificates publish their authorities there.",
+            settings.dns_name,
+        ),
+    ] = "mldiagnostics-injection-webhook-mutating-webhook-config"
+    certificate_secret: Annotated[
+        str,
+        Setting(
+            "MLDIAG_CERTIFICATE_SECRET",
+            "Name of the Secret, in this pod's namespace, that holds self-managed certificates.",
+            settings.dns_name,
+        ),
+    ] = "mldiagnostics-injection-webhook-certificates"  # noqa: S105 - its name, not its content
+    certificate_folder: Annotated[
+        Path | None,
+        Setting(
+            "MLDIAG_CERTIFICATE_FOLDER",
+            "Folder where `tls.crt` and `tls.key` of cert-manager or your own are mounted. "
+            "Empty: certificates are self-managed.",
+            settings.absolute_path,
+        ),
+    ] = None
     log_level: Annotated[
         str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
     ] = "INFO"

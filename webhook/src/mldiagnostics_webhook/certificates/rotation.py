@@ -1,0 +1,61 @@
+"""When self-managed certificates change: a pure decision that never lets a client meet a leaf it does not trust.
+
+Three rules make that so, however many replicas decide at once. An authority signs only after every API server can know
+it: the bundle has held it for the settling time. It is trusted until it expires, so longer than any leaf it signed. The
+bundle follows the Secret: who publishes has read the configuration before the Secret, and replaces just that version.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from cryptography import x509
+
+from mldiagnostics_webhook.certificates.authority import Lifetimes, issued_by, names_of, valid
+from mldiagnostics_webhook.certificates.content import Content
+
+
+class Step(StrEnum):
+    """What is done next with the Secret."""
+
+    KEEP = "keep"
+    WAIT = "wait until API servers know the new authority"
+    NEW_AUTHORITY = "make an authority"
+    NEW_LEAF = "issue a leaf"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the certificates are for and how long they live."""
+
+    authority_name: str
+    dns_names: frozenset[str]
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+
+
+def decide(
+    content: Content | None,
+    published: Sequence[x509.Certificate],
+    now: datetime,
+    rules: Rules,
+    *,
+    settled: bool,
+) -> Step:
+    """Decide what to do with the Secret's content (None: it holds nothing usable).
+
+    `published` is what API servers are told to trust; `settled`: that has held the content's authority long enough.
+    """
+    lifetimes = rules.lifetimes
+    if content is None or not valid(content.authority.certificate, now):
+        return Step.NEW_AUTHORITY
+    if content.authority.ends - now <= lifetimes.authority_ahead:
+        return Step.NEW_AUTHORITY
+    authority, leaf = content.authority.certificate, content.leaf
+    useless = leaf is None or not valid(leaf.certificate, now) or names_of(leaf.certificate) != rules.dns_names
+    if leaf is not None and issued_by(leaf.certificate, authority):
+        return Step.NEW_LEAF if useless or leaf.ends - now <= lifetimes.leaf_ahead else Step.KEEP
+    # Where the Secret was lost, replicas may still serve a leaf of an authority that only the bundle remembers.
+    others_trusted = any(certificate != authority and valid(certificate, now) for certificate in published)
+    nothing_to_lose = useless and not (leaf is None and others_trusted)
+    return Step.NEW_LEAF if settled or nothing_to_lose else Step.WAIT
