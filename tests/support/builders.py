@@ -193,7 +193,9 @@ def leader_worker_set(name: str = "serve", *, groups: int = 2, size: int = 3) ->
     for group in range(groups):
         labels = {f"{LWS}/name": name, f"{LWS}/group-index": str(group)}
         leader = pod(f"{name}-{group}", labels=labels | {f"{LWS}/worker-index": "0"}, owner=leaders)
-        workers = thing(f"{name}-{group}", kind="StatefulSet", api_version="apps/v1", owner=leader, uid=uid_of(group))
+        workers = thing(
+            f"{name}-{group}", kind="StatefulSet", api_version="apps/v1", labels=labels, owner=leader, uid=uid_of(group)
+        )
         world.parts.append(workers)
         world.pods.append(leader)
         world.pods += [

@@ -2,11 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
-from mldiagnostics_api.workloads import Object, workload_of
+from mldiagnostics_api.names import RUN_CREATED_ANNOTATION
+from mldiagnostics_api.workloads import LWS, Object, workload_of
+
+MAX_SKEW: Final = timedelta(seconds=60)
+"""How far apart the clocks of webhook and API server may be."""
 
 _MAX_DEPTH: Final = 10
+_POD: Final = "Pod"
+_LWS_API_VERSION: Final = "leaderworkerset.x-k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,6 +25,7 @@ class Reference:
     namespace: str
     name: str
     uid: str
+    """Empty where only a label names the object."""
 
     @classmethod
     def to_controller(cls, metadata: Object, namespace: str) -> Self | None:
@@ -44,29 +52,33 @@ Lookup = Callable[[Reference], Object | None]
 """From a reference to the object of that kind and name, whatever its uid; None if there is none."""
 
 
-def owner_chain(first: Reference | None, lookup: Lookup) -> tuple[Object, ...]:
+def owner_chain(first: Reference | None, lookup: Lookup, *, pods: bool = True) -> tuple[Object, ...]:
     """Walk up from a pod's controller and return the owners, nearest first.
 
     Ends at an owner of a kind that does not count, one that does not exist, one whose uid differs, and at a cycle.
+    With `pods=False` no pod is asked for. Between the workers of a LeaderWorkerSet and itself there is one, their
+    leader; the label on the leader's StatefulSet then names the set, which counts only if it is the older one.
     """
     chain: list[Object] = []
     seen: set[str] = set()
-    reference = first
+    reference = first if pods or first is None or first.kind != _POD else None
     while reference and reference.counts and reference.uid not in seen and len(chain) < _MAX_DEPTH:
         owner = lookup(reference)
-        if owner is None or owner["metadata"].get("uid") != reference.uid:
+        if owner is None or not _is_meant(owner, reference, chain):
             break
-        seen.add(reference.uid)
+        seen.add(owner["metadata"]["uid"])
         chain.append(_typed(owner, reference))
-        reference = Reference.to_controller(owner["metadata"], reference.namespace)
+        reference = _above(owner["metadata"], reference.namespace, pods=pods)
     return tuple(chain)
 
 
-def missing_owners(first: Iterable[Reference | None], known: Mapping[Reference, Object | None]) -> frozenset[Reference]:
+def missing_owners(
+    first: Iterable[Reference | None], known: Mapping[Reference, Object | None], *, pods: bool = True
+) -> frozenset[Reference]:
     """List the owners that have to be fetched before every chain can be walked to its end.
 
     Fetch them, add them to `known` (None for what does not exist), and ask again until nothing is missing. Metadata
-    alone is enough.
+    alone is enough. `pods` as in `owner_chain`.
     """
     missing: set[Reference] = set()
 
@@ -76,7 +88,7 @@ def missing_owners(first: Iterable[Reference | None], known: Mapping[Reference, 
         return known.get(reference)
 
     for reference in set(first):
-        owner_chain(reference, lookup)
+        owner_chain(reference, lookup, pods=pods)
     return frozenset(missing)
 
 
@@ -110,6 +122,43 @@ def run_of(chain: tuple[Object, ...]) -> Run | None:
             above = Reference.to_controller(owner["metadata"], "")
             return Run(owner, above.name if above and above.groups else None)
     return None
+
+
+def lone_run(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], around: datetime) -> Run:
+    """Take a pod that nothing controls for a run of its own.
+
+    Its creation time is not known while it is admitted, so the webhook writes the moment of admission onto it, and that
+    counts from then on. `around` is the present or, later, the creation time: a moment further from it than `MAX_SKEW`
+    was not written by the webhook for this pod and does not count.
+    """
+    stated = _moment(annotations.get(RUN_CREATED_ANNOTATION, ""))
+    near = stated is not None and abs(stated - around) <= MAX_SKEW
+    created = (stated if stated and near else around).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata = {"name": name, "labels": labels, "creationTimestamp": created}
+    return Run({"apiVersion": "v1", "kind": _POD, "metadata": metadata})
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text.endswith("Z") else None
+    except ValueError:
+        return None
+
+
+def _above(metadata: Object, namespace: str, *, pods: bool) -> Reference | None:
+    reference = Reference.to_controller(metadata, namespace)
+    if pods or reference is None or reference.kind != _POD:
+        return reference
+    name = (metadata.get("labels") or {}).get(f"{LWS}/name")
+    return Reference(_LWS_API_VERSION, "LeaderWorkerSet", namespace, name, uid="") if name else None
+
+
+def _is_meant(owner: Object, reference: Reference, below: list[Object]) -> bool:
+    metadata = owner["metadata"]
+    if reference.uid:
+        return bool(metadata.get("uid") == reference.uid)
+    # Only a label names it: made after its part, it is another one of the same name.
+    return bool(below and metadata["creationTimestamp"] <= below[-1]["metadata"]["creationTimestamp"])
 
 
 def _typed(owner: Object, reference: Reference) -> Object:

@@ -6,9 +6,8 @@ from typing import Any, Final, Self
 
 from mldiagnostics_api.names import PROFILER_PORT_PREFIX, PROFILER_PORTS_ANNOTATION
 from mldiagnostics_api.owners import Reference
-from mldiagnostics_api.workloads import JOB, Object
+from mldiagnostics_api.workloads import COMPLETION_INDEX, Object
 
-COMPLETION_INDEX: Final = f"{JOB}/job-completion-index"
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 

@@ -13,6 +13,8 @@ JOB: Final = "batch.kubernetes.io"
 LWS: Final = "leaderworkerset.sigs.k8s.io"
 TRAINING: Final = "training.kubeflow.org"
 
+COMPLETION_INDEX: Final = f"{JOB}/job-completion-index"
+
 
 class OptIn(Enum):
     """Whose label opts a kind in."""
@@ -26,6 +28,23 @@ class Outcome(StrEnum):
 
     COMPLETED = "Completed"
     FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Labels of a pod that tell its place in the workload; empty where no label does."""
+
+    rank: str = ""
+    slice: str = ""
+    host: str = ""
+    """Index of the host in its slice."""
+    attempt: str = ""
+    jobs: str = ""
+    """Number of Jobs side by side: with one, the host's index is the rank."""
+
+    def rank_label(self, labels: Mapping[str, str]) -> str:
+        """Return the one label that gives the whole rank of a pod with these labels; empty if none does."""
+        return self.rank or (self.host if self.jobs and labels.get(self.jobs) == "1" else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +64,7 @@ class Workload:
     groups: bool = False
     """Never a run itself: each of its parts is one, and it is their group."""
     opt_in: OptIn = OptIn.NAMESPACE
+    places: Places = Places()
     succeeded: tuple[str, ...] = ()
     """Condition types that mean that it completed."""
     failed: tuple[str, ...] = ()
@@ -114,7 +134,26 @@ def selector_text(selector: Object) -> str:
     return ",".join(terms)
 
 
+_OF_JOBSET: Final = Places(
+    slice=f"{JOBSET}/job-index",
+    host=COMPLETION_INDEX,
+    attempt=f"{JOBSET}/restart-attempt",
+    jobs=f"{JOBSET}/global-replicas",
+)
+_OF_RAY: Final = Places(slice="ray.io/worker-group-replica-index", host="ray.io/replica-host-index")
+_OF_TRAINING: Final = Places(host=f"{TRAINING}/replica-index")
 _RAY_TEMPLATES: Final = ("headGroupSpec.template", "workerGroupSpecs[].template")
+
+LONE_POD: Final = Workload(
+    kind="Pod",
+    group="",
+    versions=("v1",),
+    plural="pods",
+    templates=("",),
+    pods=lambda _: None,
+    opt_in=OptIn.OWN,
+)
+"""A pod that nothing controls."""
 
 WORKLOADS: Final = (
     Workload(
@@ -124,6 +163,7 @@ WORKLOADS: Final = (
         plural="jobsets",
         templates=("spec.replicatedJobs[].template.spec.template",),
         pods=_by_uid(f"{JOBSET}/jobset-uid"),
+        places=_OF_JOBSET,
         parts=("Job",),
         succeeded=("Completed",),
         failed=("Failed",),
@@ -135,6 +175,7 @@ WORKLOADS: Final = (
         plural="jobs",
         templates=("spec.template",),
         pods=_by_uid(f"{JOB}/controller-uid"),
+        places=Places(rank=COMPLETION_INDEX),
         succeeded=("Complete",),
         failed=("Failed",),
     ),
@@ -155,6 +196,7 @@ WORKLOADS: Final = (
         plural="leaderworkersets",
         templates=("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
         pods=_by_name(f"{LWS}/name"),
+        places=Places(slice=f"{LWS}/group-index", host=f"{LWS}/worker-index"),
         parts=("StatefulSet", "Pod"),
     ),
     Workload(
@@ -164,6 +206,7 @@ WORKLOADS: Final = (
         plural="rayjobs",
         templates=(*(f"spec.rayClusterSpec.{path}" for path in _RAY_TEMPLATES), "spec.submitterPodTemplate"),
         pods=_by_ray_cluster("status", "rayClusterName"),
+        places=_OF_RAY,
         parts=("RayCluster",),
     ),
     Workload(
@@ -173,6 +216,7 @@ WORKLOADS: Final = (
         plural="rayclusters",
         templates=tuple(f"spec.{path}" for path in _RAY_TEMPLATES),
         pods=_by_ray_cluster("metadata", "name"),
+        places=_OF_RAY,
     ),
     Workload(
         kind="RayService",
@@ -181,6 +225,7 @@ WORKLOADS: Final = (
         plural="rayservices",
         templates=tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_TEMPLATES),
         pods=_by_ray_cluster("status", "activeServiceStatus", "rayClusterName"),
+        places=_OF_RAY,
         parts=("RayCluster",),
     ),
     Workload(
@@ -190,6 +235,7 @@ WORKLOADS: Final = (
         plural="statefulsets",
         templates=("spec.template",),
         pods=_by_selector,
+        places=Places(rank="apps.kubernetes.io/pod-index"),
         opt_in=OptIn.OWN,
     ),
     Workload(
@@ -218,6 +264,7 @@ WORKLOADS: Final = (
         plural="trainjobs",
         templates=(),
         pods=_trainjob_pods,
+        places=_OF_JOBSET,
         parts=("JobSet", "Job"),
         succeeded=("Complete",),
         failed=("Failed",),
@@ -229,6 +276,7 @@ WORKLOADS: Final = (
         plural="pytorchjobs",
         templates=("spec.pytorchReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
+        places=_OF_TRAINING,
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
@@ -239,6 +287,7 @@ WORKLOADS: Final = (
         plural="jaxjobs",
         templates=("spec.jaxReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
+        places=Places(rank=f"{TRAINING}/replica-index"),
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
@@ -249,6 +298,7 @@ WORKLOADS: Final = (
         plural="mpijobs",
         templates=("spec.mpiReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
+        places=_OF_TRAINING,
         parts=("Job",),
         succeeded=("Succeeded",),
         failed=("Failed",),
@@ -260,19 +310,12 @@ WORKLOADS: Final = (
         plural="pathwaysjobs",
         templates=("spec.controller.template",),
         pods=_by_name(f"{JOBSET}/jobset-name"),
+        places=_OF_JOBSET,
         parts=("JobSet", "Job"),
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
-    Workload(
-        kind="Pod",
-        group="",
-        versions=("v1",),
-        plural="pods",
-        templates=("",),
-        pods=lambda _: None,
-        opt_in=OptIn.OWN,
-    ),
+    LONE_POD,
 )
 
 _BY_KIND: Final = {(workload.group, workload.kind): workload for workload in WORKLOADS}

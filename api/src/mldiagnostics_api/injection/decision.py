@@ -1,0 +1,174 @@
+"""Whether a pod is told of its run: all of it, or nothing and the reason why not."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from mldiagnostics.identity import run_label_value
+
+from mldiagnostics_api.injection.belonging import Belonging, belonging
+from mldiagnostics_api.injection.contents import TooLarge, contents
+from mldiagnostics_api.injection.model import Injection, NotInjected, Reason, Unknown
+from mldiagnostics_api.injection.shape import Malformed, PodShape
+from mldiagnostics_api.injection.wishes import Wishes
+from mldiagnostics_api.matching import Match, Why, match
+from mldiagnostics_api.names import (
+    INJECT_ANNOTATION,
+    INJECT_CONTAINERS_ANNOTATION,
+    INJECTION_ANNOTATION,
+    RUN_ANNOTATION,
+    RUN_CREATED_ANNOTATION,
+    RUN_LABEL,
+)
+from mldiagnostics_api.variables import Identity, Settings, written
+from mldiagnostics_api.workloads import LONE_POD, Object
+
+MAX_ANNOTATION_BYTES: Final = 256 * 1024
+"""Most that the API server takes for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
+_MAX_MESSAGE: Final = 400
+_KEPT_OUT: Final = frozenset({Why.NAMESPACE_EXCLUDED, Why.NAMESPACE_EXEMPT, Why.WORKLOAD_OPTED_OUT})
+
+
+class _Refusal(Exception):
+    def __init__(self, reason: Reason | Why, message: str, *, asked: bool = True) -> None:
+        super().__init__(message)
+        self.reason, self.asked = reason, asked
+        # Foreign names are in it: it must be writable whatever they are.
+        self.message = message.encode("ascii", "backslashreplace").decode("ascii")[:_MAX_MESSAGE]
+
+
+def decide(
+    pod: object,
+    *,
+    namespace: str,
+    namespace_labels: Mapping[str, str],
+    namespace_annotations: Mapping[str, str],
+    owners: tuple[Object, ...] | Unknown,
+    settings: Settings,
+    now: datetime,
+) -> Injection | NotInjected:
+    """Decide about any JSON that is said to be a pod; never raises.
+
+    `owners` is what `owner_chain(…, pods=False)` returns for `controller_of(pod)`: metadata is enough. `now` has a time
+    zone. Where the API server itself has seen the label of the namespace, put it into `namespace_labels`.
+    """
+    try:
+        shape = PodShape.of(pod, namespace)
+    except Malformed as fault:
+        return NotInjected(reason=Reason.MALFORMED, message=str(fault), asked=False, annotations={})
+    try:
+        found, matched = _matched(shape, namespace, namespace_labels, owners, now)
+        wishes = _wishes(shape, found, namespace_annotations)
+        return _injection(shape, found, wishes, matched.message, namespace=namespace, settings=settings)
+    except _Refusal as refusal:
+        return _refused(shape, refusal)
+
+
+def _matched(
+    pod: PodShape,
+    namespace: str,
+    namespace_labels: Mapping[str, str],
+    owners: tuple[Object, ...] | Unknown,
+    now: datetime,
+) -> tuple[Belonging, Match]:
+    """Find the run and who opted it in. Raises _Refusal."""
+    found = belonging(pod, owners, now)
+    workload, labels = (found.workload, found.labels) if isinstance(found, Belonging) else (LONE_POD, {})
+    matched = match(
+        workload,
+        labels=labels,
+        pod_labels=pod.labels or {},
+        namespace=namespace,
+        namespace_labels=namespace_labels,
+    )
+    if isinstance(found, Belonging):
+        if not matched.opted_in:
+            raise _Refusal(matched.why, matched.message, asked=matched.why is Why.KIND_NEEDS_OWN_LABEL)
+        return found, matched
+    if matched.why in _KEPT_OUT:
+        raise _Refusal(matched.why, matched.message, asked=False)
+    asked = matched.opted_in or matched.why is Why.KIND_NEEDS_OWN_LABEL
+    raise _Refusal(found.reason, found.message, asked=asked and found.reason is not Reason.MIRROR_POD)
+
+
+def _injection(
+    pod: PodShape, found: Belonging, wishes: Wishes, why: str, *, namespace: str, settings: Settings
+) -> Injection:
+    """Put together all that the pod lacks. Raises _Refusal."""
+    chosen = tuple(container for container in pod.containers if wishes.chooses(container))
+    if not chosen:
+        has = ", ".join(container.name for container in pod.containers) or "none"
+        raise _Refusal(
+            Reason.NO_CONTAINER_CHOSEN, f"{INJECT_CONTAINERS_ANNOTATION} chooses no container of the pod, it has {has}"
+        )
+    try:
+        identity = Identity.of(found.run, found.workload, cluster=settings.cluster, namespace=namespace)
+    except ValueError as fault:
+        raise _Refusal(Reason.IDENTITY_UNUSABLE, str(fault)) from fault
+    labels = {RUN_LABEL: run_label_value(identity.run_id)}
+    annotations = {RUN_ANNOTATION: identity.run_id}
+    if not identity.uid:
+        annotations[RUN_CREATED_ANNOTATION] = written(identity.created)
+    _agree(pod, labels, annotations)
+    message = f"run {identity.run_id} of {identity.workload.kind} {identity.name}: {why}"
+    annotations[INJECTION_ANNOTATION] = f"Injected: {message}"
+    try:
+        gathered = contents(pod, chosen, identity, settings, wishes, besides=[labels, annotations])
+    except TooLarge as large:
+        advice = f"choose fewer containers with {INJECT_CONTAINERS_ANNOTATION}"
+        raise _Refusal(Reason.TOO_LARGE, f"{large}: {advice}") from large
+    added = _lacking(pod.annotations, {**annotations, **gathered.annotations})
+    if not _fits(pod.annotations, added):
+        raise _Refusal(
+            Reason.ANNOTATIONS_FULL, f"all annotations may have {MAX_ANNOTATION_BYTES} bytes, too few for ours"
+        )
+    return Injection(
+        identity=identity,
+        message=message,
+        labels=_lacking(pod.labels, labels),
+        annotations=added,
+        volume=gathered.volume,
+        containers=gathered.containers,
+        labels_dropped=gathered.labels_dropped,
+    )
+
+
+def _wishes(pod: PodShape, found: Belonging, of_namespace: Mapping[str, str]) -> Wishes:
+    try:
+        wishes = Wishes.of(pod=pod.annotations or {}, workload=found.annotations, namespace=of_namespace)
+    except ValueError as fault:
+        raise _Refusal(Reason.ANNOTATION_INVALID, str(fault)) from fault
+    if wishes.opted_out_by:
+        opts_out = f"the {wishes.opted_out_by} has the annotation {INJECT_ANNOTATION}=false"
+        raise _Refusal(Reason.OPTED_OUT, opts_out, asked=False)
+    return wishes
+
+
+def _agree(pod: PodShape, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+    """Refuse a pod that says already, differently, which run it belongs to: it is a copy, and nothing is replaced."""
+    present = {**(pod.labels or {}), **(pod.annotations or {})}
+    other = [key for key, value in {**labels, **annotations}.items() if present.get(key, value) != value]
+    if other:
+        copied = f"the pod says of another run in {', '.join(other)}: leave that out of what it is made from"
+        raise _Refusal(Reason.OTHER_RUN, copied)
+
+
+def _refused(pod: PodShape, refusal: _Refusal) -> NotInjected:
+    explained = {INJECTION_ANNOTATION: f"{refusal.reason}: {refusal.message}"} if refusal.asked else {}
+    lacking = _lacking(pod.annotations, explained)
+    return NotInjected(
+        reason=refusal.reason,
+        message=refusal.message,
+        asked=refusal.asked,
+        annotations=lacking if _fits(pod.annotations, lacking) else {},
+    )
+
+
+def _lacking(present: Mapping[str, str] | None, wanted: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in wanted.items() if key not in (present or {})}
+
+
+def _fits(present: Mapping[str, str] | None, added: Mapping[str, str]) -> bool:
+    """Tell whether the API server takes all annotations; one over the bound would deny the pod."""
+    texts = (text for annotations in (present or {}, added) for pair in annotations.items() for text in pair)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= MAX_ANNOTATION_BYTES

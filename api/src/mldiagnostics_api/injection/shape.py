@@ -1,0 +1,156 @@
+"""A pod as admission shows it, read out of any JSON: what is there already, and whether it is a pod at all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+from mldiagnostics_api.names import PROFILER_PORT_PREFIX
+from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.variables import shown
+
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+
+_T = TypeVar("_T")
+
+_KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a string"}
+
+
+class Malformed(ValueError):
+    """The JSON is no pod; the message says where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerShape:
+    """A container: where it stands, and what it has already."""
+
+    path: str
+    """JSON pointer to it in the pod."""
+    name: str
+    usual: bool
+    """Whether it runs along with the pod: an app container or a native sidecar."""
+    variables: frozenset[str] | None
+    """Names of its variables; None without a list."""
+    mounts: Mapping[str, str] | None
+    """Name of the volume by mount path; None without a list."""
+    profiler_port: int | None
+    """The first that is named as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodShape:
+    """A pod: what decides, and what it has already."""
+
+    name: str
+    """Empty while the API server has not made one up."""
+    labels: Mapping[str, str] | None
+    annotations: Mapping[str, str] | None
+    controller: Reference | None
+    mirror: bool
+    """Whether it stands for a static pod of a kubelet."""
+    containers: tuple[ContainerShape, ...]
+    """The app containers first, then the init containers."""
+    volumes: Mapping[str, Mapping[str, Any]] | None
+
+    @classmethod
+    def of(cls, pod: object, namespace: str) -> Self:
+        """Read a pod. Raises Malformed for what no API server would take for one."""
+        whole = _object(pod, "the pod")
+        metadata, spec = _object(whole.get("metadata"), "metadata"), _object(whole.get("spec"), "spec")
+        labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
+        containers, starters = (_list(spec, key) for key in ("containers", "initContainers"))
+        return cls(
+            name=_text(metadata, "name"),
+            labels=labels,
+            annotations=annotations,
+            controller=_controller(metadata, namespace),
+            mirror=MIRROR_ANNOTATION in (annotations or {}),
+            containers=(
+                *_containers(containers, "/spec/containers"),
+                *_containers(starters, "/spec/initContainers", starts=True),
+            ),
+            volumes=_named(spec, "volumes"),
+        )
+
+
+def controller_of(pod: object, namespace: str) -> Reference | None:
+    """Name the controlling owner of any JSON that is said to be a pod; None without one. Never raises."""
+    try:
+        return PodShape.of(pod, namespace).controller
+    except Malformed:
+        return None
+
+
+def _containers(containers: Sequence[object] | None, path: str, *, starts: bool = False) -> Iterator[ContainerShape]:
+    for index, item in enumerate(containers or ()):
+        here = f"{path}/{index}"
+        container = _object(item, here)
+        env = _named(container, "env")
+        mounts = _list(container, "volumeMounts")
+        yield ContainerShape(
+            path=here,
+            name=_text(container, "name"),
+            usual=not starts or container.get("restartPolicy") == "Always",
+            variables=None if env is None else frozenset(env),
+            mounts=None if mounts is None else dict(_mounts(mounts, here)),
+            profiler_port=next(_profiler_ports(container), None),
+        )
+
+
+def _mounts(mounts: Sequence[object], where: str) -> Iterator[tuple[str, str]]:
+    for item in mounts:
+        mount = _object(item, f"{where}/volumeMounts")
+        yield _text(mount, "mountPath").rstrip("/"), _text(mount, "name")
+
+
+def _profiler_ports(container: Mapping[str, Any]) -> Iterator[int]:
+    for item in _list(container, "ports") or ():
+        port = _object(item, "ports")
+        number = port.get("containerPort")
+        if _text(port, "name").startswith(PROFILER_PORT_PREFIX) and isinstance(number, int):
+            yield number
+
+
+def _controller(metadata: Mapping[str, Any], namespace: str) -> Reference | None:
+    for item in _list(metadata, "ownerReferences") or ():
+        owner = _object(item, "ownerReferences")
+        if owner.get("controller") is True:
+            values = [_text(owner, key) for key in ("apiVersion", "kind", "name", "uid")]
+            if not all(values):
+                raise Malformed(f"the owner reference {shown(owner)} lacks apiVersion, kind, name or uid")
+            api_version, kind, name, uid = values
+            return Reference(api_version, kind, namespace, name, uid)
+    return None
+
+
+def _object(value: object, where: str) -> Mapping[str, Any]:
+    mapping = _typed(value, dict, where)
+    if mapping is None:
+        raise Malformed(f"{where} is missing or null")
+    return mapping
+
+
+def _list(parent: Mapping[str, Any], key: str) -> Sequence[object] | None:
+    return _typed(parent.get(key), list, key)
+
+
+def _text(parent: Mapping[str, Any], key: str) -> str:
+    return _typed(parent.get(key), str, key) or ""
+
+
+def _texts(parent: Mapping[str, Any], key: str) -> Mapping[str, str] | None:
+    """Read a mapping from strings to strings; null values count as empty, as the API server takes them."""
+    mapping = _typed(parent.get(key), dict, key)
+    return None if mapping is None else {name: _text(mapping, name) for name in mapping}
+
+
+def _named(parent: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]] | None:
+    """Read a list of objects that have names."""
+    items = _list(parent, key)
+    objects = None if items is None else [_object(item, key) for item in items]
+    return None if objects is None else {_text(item, "name"): item for item in objects}
+
+
+def _typed(value: object, kind: type[_T], where: str) -> _T | None:
+    if value is None or isinstance(value, kind):
+        return value
+    raise Malformed(f"{where} is {shown(value)}, not {_KINDS[kind]}")

@@ -1,0 +1,74 @@
+"""What the annotations of a pod, its workload and its namespace ask for; the nearest one counts."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from mldiagnostics_api.injection.shape import ContainerShape
+from mldiagnostics_api.names import (
+    INJECT_ANNOTATION,
+    INJECT_CONTAINERS_ANNOTATION,
+    PEER_URL_ANNOTATION,
+    PROFILER_PORTS_ANNOTATION,
+    SINKS_ANNOTATION,
+)
+from mldiagnostics_api.variables import shown
+
+Annotations = Mapping[str, str]
+
+ANNOTATIONS_READ: Final = (INJECT_ANNOTATION, INJECT_CONTAINERS_ANNOTATION, SINKS_ANNOTATION, PEER_URL_ANNOTATION)
+"""All that is read of the annotations of owners and namespaces."""
+
+_USUAL: Final = "*"
+_URL: Final = re.compile(r"https?://[\x21-\x7e]+")
+_SINKS: Final = re.compile(r"[a-z][a-z0-9_-]*(,[a-z][a-z0-9_-]*)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What is asked for, in words that decide."""
+
+    opted_out_by: str = ""
+    """What carries the annotation that wants the pod left as it is; empty if nothing does."""
+    containers: frozenset[str] | None = None
+    """None for the usual ones."""
+    sinks: tuple[str, ...] = ()
+    peer_url: str = ""
+    port: int | None = None
+
+    @classmethod
+    def of(cls, *, pod: Annotations, workload: Annotations, namespace: Annotations) -> Self:
+        """Read them. Raises ValueError that names the annotation and its value."""
+        everywhere = {"pod": pod, "workload": workload, "namespace": namespace}
+        refused = (who for who, annotations in everywhere.items() if annotations.get(INJECT_ANNOTATION) == "false")
+        chosen = pod.get(INJECT_CONTAINERS_ANNOTATION) or workload.get(INJECT_CONTAINERS_ANNOTATION) or ""
+        sinks = next((text for a in everywhere.values() if (text := a.get(SINKS_ANNOTATION))), "").replace(" ", "")
+        url = pod.get(PEER_URL_ANNOTATION) or workload.get(PEER_URL_ANNOTATION) or ""
+        if sinks and not _SINKS.fullmatch(sinks):
+            raise ValueError(f"annotation {SINKS_ANNOTATION}={shown(sinks)} is no list of sinks such as 'jsonl,otel'")
+        if url and not _URL.fullmatch(url):
+            raise ValueError(f"annotation {PEER_URL_ANNOTATION}={shown(url)} is no URL such as http://host:8080")
+        return cls(
+            opted_out_by=next(refused, ""),
+            containers=frozenset(_listed(chosen)) or None,
+            sinks=tuple(_listed(sinks)),
+            peer_url=url,
+            port=_port(pod.get(PROFILER_PORTS_ANNOTATION, "")),
+        )
+
+    def chooses(self, container: ContainerShape) -> bool:
+        """Tell whether a container is to be told of the run; one that only starts up must be asked for by name."""
+        if self.containers is None:
+            return container.usual
+        return container.name in self.containers or (container.usual and _USUAL in self.containers)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _port(ports: str) -> int | None:
+    """Read the first of the published ports; what cannot be read is the operator's to complain of."""
+    first = ports.partition(",")[0].strip()
+    return int(first) if first.isascii() and first.isdecimal() and len(first) <= 5 else None
