@@ -4,11 +4,9 @@ from mldiagnostics_api.injection.decision import decide
 from mldiagnostics_api.injection.model import Injection, NotInjected, Reason, Unknown
 from mldiagnostics_api.injection.patch import patch
 from mldiagnostics_api.injection.shape import controller_of
-from mldiagnostics_api.injection.wishes import ANNOTATIONS_READ
 from mldiagnostics_api.variables import Settings
 
 __all__ = [
-    "ANNOTATIONS_READ",
     "Injection",
     "NotInjected",
     "Reason",

@@ -17,9 +17,6 @@ from mldiagnostics_api.variables import shown
 
 Annotations = Mapping[str, str]
 
-ANNOTATIONS_READ: Final = (INJECT_ANNOTATION, INJECT_CONTAINERS_ANNOTATION, SINKS_ANNOTATION, PEER_URL_ANNOTATION)
-"""All that is read of the annotations of owners and namespaces."""
-
 _USUAL: Final = "*"
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
 _SINKS: Final = re.compile(r"[a-z][a-z0-9_-]*(,[a-z][a-z0-9_-]*)*")
