@@ -54,8 +54,8 @@ def job(name: str, *, labels: Labels | None = None) -> Manifest:
 
 
 def cron_job(name: str, *, labels: Labels | None = None) -> Manifest:
-    """A CronJob that starts a Job at the next full minute, and no other while that runs."""
-    template = {"spec": {"template": {"spec": pod_spec()}}}
+    """A CronJob that starts a Job, which has the labels too, at the next full minute, and no other while that runs."""
+    template = {"metadata": {"labels": dict(labels or {})}, "spec": {"template": {"spec": pod_spec()}}}
     spec = {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": template}
     return _workload("batch/v1", "CronJob", name, spec, labels)
 

@@ -1,0 +1,224 @@
+"""The laws of injection on reviews recorded from the real controllers (`e2e/record_reviews.py` writes them)."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import pytest
+from mldiagnostics import identity
+from mldiagnostics_api.injection import (
+    Injection,
+    NotInjected,
+    Reason,
+    Settings,
+    Unknown,
+    controller_of,
+    decide,
+    patch,
+)
+from mldiagnostics_api.names import (
+    INJECTION_ANNOTATION,
+    OPT_IN_LABEL,
+    RUN_ANNOTATION,
+    RUN_CREATED_ANNOTATION,
+    RUN_LABEL,
+)
+from mldiagnostics_api.owners import Reference, owner_chain
+
+Object = dict[str, Any]
+
+NAMESPACE = "e2e-injection-reviews"
+FOLDER = Path(__file__).parent / "reviews"
+SETTINGS = Settings(
+    cluster="projects/p/locations/l/clusters/train-cluster",
+    storage="gs://bucket/runs",
+    sinks=("jsonl", "otel"),
+    control_plane_url="https://control-plane:8443",
+    control_plane_ca="-----BEGIN CERTIFICATE-----",
+)
+NOW = datetime(2026, 11, 21, 7, 0, 0, tzinfo=UTC)
+WORKLOADS = {
+    "cronjob": "Job cronjob-29920728",
+    "deployment": "Deployment deployment",
+    "jaxjob": "JAXJob jaxjob",
+    "job": "Job job",
+    "jobset": "JobSet jobset",
+    "leaderworkerset-leader": "LeaderWorkerSet leaderworkerset",
+    "leaderworkerset-leader-early": "LeaderWorkerSet leaderworkerset",
+    "leaderworkerset-worker": "LeaderWorkerSet leaderworkerset",
+    "leaderworkerset-worker-early": "LeaderWorkerSet leaderworkerset",
+    "mpijob-launcher": "MPIJob mpijob",
+    "mpijob-worker": "MPIJob mpijob",
+    "pathwaysjob": "PathwaysJob pathwaysjob",
+    "pod": "Pod pod",
+    "pytorchjob": "PyTorchJob pytorchjob",
+    "raycluster-head": "RayCluster raycluster",
+    "rayjob-head": "RayJob rayjob",
+    "rayjob-submitter": "RayJob rayjob",
+    "rayjob-worker": "RayJob rayjob",
+    "rayservice-head": "RayService rayservice",
+    "statefulset": "StatefulSet statefulset",
+    "trainjob": "TrainJob trainjob",
+}
+OWNED = sorted(WORKLOADS.keys() - {"pod"})
+
+
+def test_every_recording_is_in_the_table() -> None:
+    assert {file.stem for file in FOLDER.glob("*.json")} == WORKLOADS.keys()
+
+
+def recorded(title: str) -> tuple[Object, list[Object]]:
+    """The pod as it came to admission, and its owners."""
+    recording = json.loads((FOLDER / f"{title}.json").read_text())
+    return recording["review"]["request"]["object"], recording["owners"]
+
+
+def walked(pod: Object, owners: list[Object]) -> tuple[Object, ...]:
+    """Walk through these owners as the webhook does, which may not read pods."""
+
+    def lookup(reference: Reference) -> Object | None:
+        assert reference.kind != "Pod"
+        wanted = (reference.kind, reference.name)
+        return next((each for each in owners if (each["kind"], each["metadata"]["name"]) == wanted), None)
+
+    return owner_chain(controller_of(pod, NAMESPACE), lookup, pods=False)
+
+
+def decided(
+    pod: Object, owners: list[Object] | Unknown, namespace_labels: dict[str, str] | None = None
+) -> Injection | NotInjected:
+    return decide(
+        pod,
+        namespace=NAMESPACE,
+        namespace_labels=namespace_labels or {},
+        namespace_annotations={},
+        owners=walked(pod, owners) if isinstance(owners, list) else owners,
+        settings=SETTINGS,
+        now=NOW,
+    )
+
+
+def injected(pod: Object, owners: list[Object], namespace_labels: dict[str, str] | None = None) -> Object:
+    """The pod with its injection, as the API server patches it."""
+    decision = decided(pod, owners, namespace_labels)
+    assert isinstance(decision, Injection), decision
+    patched: Object = jsonpatch.apply_patch(pod, patch(pod, decision))
+    return patched
+
+
+def variables(container: Object) -> dict[str, Object]:
+    return {each["name"]: each for each in container.get("env", ())}
+
+
+@pytest.mark.parametrize("title", sorted(WORKLOADS))
+def test_the_pod_is_told_of_the_run_of_its_topmost_owner(title: str) -> None:
+    pod, owners = recorded(title)
+    patched = injected(pod, owners)
+    kind, _, name = WORKLOADS[title].partition(" ")
+    annotations = patched["metadata"]["annotations"]
+    if owners:
+        (workload,) = (each for each in owners if (each["kind"], each["metadata"]["name"]) == (kind, name))
+        created = workload["metadata"]["creationTimestamp"]
+    else:
+        created = annotations[RUN_CREATED_ANNOTATION]
+    run = identity.run_id(
+        cluster="train-cluster",
+        namespace=NAMESPACE,
+        kind=kind,
+        name=name,
+        created=datetime.fromisoformat(created),
+    )
+    assert annotations[RUN_ANNOTATION] == run
+    assert patched["metadata"]["labels"][RUN_LABEL] == run[:32]
+    for container in patched["spec"]["containers"]:
+        told = variables(container)
+        assert told["MLDIAG_RUN_ID"]["value"] == run
+        identifier = json.loads(told["GKE_DIAGON_IDENTIFIER"]["value"])
+        assert (identifier["metadata.kind"], identifier["metadata.name"]) == (kind, name)
+        assert json.loads(told["GKE_DIAGON_METADATA"]["value"])["creation-timestamp"] == created
+
+
+@pytest.mark.parametrize("title", sorted(WORKLOADS))
+def test_nothing_is_removed_reordered_or_replaced_and_it_adds_little(title: str) -> None:
+    pod, owners = recorded(title)
+    untouched = copy.deepcopy(pod)
+    patched = injected(pod, owners)
+    assert pod == untouched
+    assert within(pod, patched)
+    assert len(json.dumps(patched)) - len(json.dumps(pod)) <= 8 * 1024
+
+
+def within(before: Any, after: Any) -> bool:
+    """Whether all that was there is there still: members of objects, and elements at the beginning of lists."""
+    if isinstance(before, dict):
+        return before.keys() <= after.keys() and all(within(value, after[key]) for key, value in before.items())
+    if isinstance(before, list):
+        return len(before) <= len(after) and all(within(*pair) for pair in zip(before, after, strict=False))
+    return bool(before == after)
+
+
+@pytest.mark.parametrize("title", sorted(WORKLOADS))
+def test_a_pod_that_was_told_is_not_told_again(title: str) -> None:
+    pod, owners = recorded(title)
+    patched = injected(pod, owners)
+    again = decided(patched, owners)
+    assert patch(patched, again) == []
+
+
+@pytest.mark.parametrize("title", sorted(WORKLOADS))
+def test_what_the_user_set_wins(title: str) -> None:
+    pod, owners = recorded(title)
+    mine = [{"name": "GKE_DIAGON_IDENTIFIER", "value": "mine"}, {"name": "MLDIAG_SINKS", "value": "mine"}]
+    for container in pod["spec"]["containers"]:
+        container["env"] = [*mine, *container.get("env", ())]
+    for container in injected(pod, owners)["spec"]["containers"]:
+        names = [each["name"] for each in container["env"]]
+        assert len(names) == len(set(names))
+        assert container["env"][:2] == mine
+
+
+@pytest.mark.parametrize("title", OWNED)
+def test_an_owner_with_another_uid_does_not_count(title: str) -> None:
+    pod, owners = recorded(title)
+    pod["metadata"]["ownerReferences"][0]["uid"] = "00000000-0000-0000-0000-000000000000"
+    decision = decided(pod, owners, {OPT_IN_LABEL: "true"})
+    assert isinstance(decision, NotInjected)
+    assert decision.reason == Reason.OWNER_NOT_FOUND
+
+
+@pytest.mark.parametrize("title", OWNED)
+def test_owners_that_cannot_be_found_out_leave_the_pod_as_it_is_and_say_so(title: str) -> None:
+    pod, _ = recorded(title)
+    decision = decided(pod, Unknown("the API server did not answer within 1 s"), {OPT_IN_LABEL: "true"})
+    assert isinstance(decision, NotInjected)
+    patched = jsonpatch.apply_patch(pod, patch(pod, decision))
+    said = patched["metadata"]["annotations"].pop(INJECTION_ANNOTATION)
+    assert "the API server did not answer within 1 s" in said
+    assert patched["spec"] == pod["spec"]
+
+
+@pytest.mark.parametrize("title", sorted(WORKLOADS))
+def test_without_the_label_only_the_namespace_opts_in_and_only_batch_kinds(title: str) -> None:
+    pod, owners = recorded(title)
+    for each in [pod, *owners]:
+        each["metadata"].get("labels", {}).pop(OPT_IN_LABEL, None)
+    assert isinstance(decided(pod, owners), NotInjected)
+    decision = decided(pod, owners, {OPT_IN_LABEL: "true"})
+    assert isinstance(decision, NotInjected) == (title in {"deployment", "statefulset", "pod"})
+
+
+@pytest.mark.parametrize("on_pod", [True, False], ids=["on the pod", "on the workload"])
+@pytest.mark.parametrize("title", OWNED)
+def test_an_opt_out_counts_more_than_the_label_of_the_namespace(title: str, *, on_pod: bool) -> None:
+    pod, owners = recorded(title)
+    (workload,) = (each for each in owners if f"{each['kind']} {each['metadata']['name']}" == WORKLOADS[title])
+    opted_out = pod if on_pod else workload
+    opted_out["metadata"].setdefault("labels", {})[OPT_IN_LABEL] = "false"
+    decision = decided(pod, owners, {OPT_IN_LABEL: "true"})
+    assert isinstance(decision, NotInjected)
+    assert patch(pod, decision) == []
