@@ -33,7 +33,7 @@ _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 class Cluster:
     """Verbs on paths of the API server.
 
-    Every method but `close` raises what `mldiagnostics_api.service.apiserver` names, and nothing else.
+    Every method but `aclose` raises what `mldiagnostics_api.service.apiserver` names, and nothing else.
     """
 
     def __init__(self, server: str, tls: ssl.SSLContext, token: Callable[[], str]) -> None:
@@ -59,7 +59,7 @@ class Cluster:
         address = f"[{host}]" if ":" in host else host
         return cls(f"https://{address}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}", tls, _account_token)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         await self._session.close()
 

@@ -1,14 +1,42 @@
 """What the webhook is told by its environment: parsed once, every fault reported at once."""
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
+from cryptography.x509 import load_pem_x509_certificates
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.names import DEFAULT_PORT
 from mldiagnostics_api.service import settings
 from mldiagnostics_api.service.settings import Setting
+from mldiagnostics_api.variables import Settings
+
+_SINK: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_URL: Final = re.compile(r"https?://[\x21-\x7e]+")
+
+
+def _sinks(raw: str) -> tuple[str, ...]:
+    sinks = tuple(part.strip() for part in raw.split(",") if part.strip())
+    if not all(_SINK.fullmatch(sink) for sink in sinks):
+        raise ValueError("is no list of sinks such as 'jsonl,otel'")
+    return sinks
+
+
+def _url(raw: str) -> str:
+    if not _URL.fullmatch(raw):
+        raise ValueError("is no URL such as https://host:8443")
+    return raw
+
+
+def _certificates(raw: str) -> str:
+    try:
+        load_pem_x509_certificates(raw.encode())
+    except ValueError as fault:
+        raise ValueError(f"is no certificate in PEM: {fault}") from fault
+    return f"{raw}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +45,8 @@ class Config:
 
     pod_name: Annotated[str, Setting("POD_NAME", "Name of this pod (fieldRef).", settings.dns_name)] = "local"
     pod_namespace: Annotated[
-        str, Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef): never injected into.", settings.dns_name)
+        str,
+        Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef): its Secret is here.", settings.dns_name),
     ] = "default"
     cluster_name: Annotated[
         str,
@@ -27,6 +56,34 @@ class Config:
             "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
         ),
     ] = ""
+    storage: Annotated[
+        str,
+        Setting("MLDIAG_STORAGE", "Root of the runs' files, told to every pod: `gs://bucket/prefix` or a directory."),
+    ] = ""
+    sinks: Annotated[
+        tuple[str, ...],
+        Setting("MLDIAG_SINKS", "Comma-separated sinks of the SDK, told to every pod. Empty: the SDK's own.", _sinks),
+    ] = ()
+    view_url: Annotated[str, Setting("MLDIAG_VIEW_URL", "URL of the web view, told to every pod.", _url)] = ""
+    control_plane_url: Annotated[
+        str,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_URL",
+            "URL of the control plane, told to every pod together with a token for it. Empty: neither.",
+            _url,
+        ),
+    ] = ""
+    control_plane_ca: Annotated[
+        str,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_CA",
+            "Certificates (PEM) that pods trust the control plane by. Empty: those that a container trusts anyway.",
+            _certificates,
+        ),
+    ] = ""
+    profiler_port: Annotated[
+        int, Setting("MLDIAG_PROFILER_PORT", "Port of the profiler in pods that name no other.", settings.port)
+    ] = DEFAULT_PORT
     port: Annotated[
         int, Setting("MLDIAG_PORT", "Port of the reviews (HTTPS); 0 lets the system choose.", settings.port)
     ] = 8443
@@ -73,6 +130,18 @@ class Config:
     log_level: Annotated[
         str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
     ] = "INFO"
+
+    def injected(self, cluster: str) -> Settings:
+        """Give what the pods of a cluster are told."""
+        return Settings(
+            cluster=cluster,
+            storage=self.storage,
+            sinks=self.sinks,
+            view_url=self.view_url,
+            control_plane_url=self.control_plane_url,
+            control_plane_ca=self.control_plane_ca,
+            profiler_port=self.profiler_port,
+        )
 
 
 def load(environ: Mapping[str, str]) -> Config:

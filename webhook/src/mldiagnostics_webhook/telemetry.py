@@ -1,6 +1,7 @@
 """What the webhook counts: one registry of its own, one method per thing that happens."""
 
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final, Self
 
@@ -38,7 +39,7 @@ class Telemetry:
         self._lookups = Counter(
             "mldiagnostics_webhook_lookups_total",
             "Namespaces and owners that were looked up, by where they were found: cache (hits), server (misses), "
-            "nowhere, and unknown (no answer in time, or forbidden).",
+            "nowhere, or not: forbidden, failed.",
             ("found",),
             registry=registry,
         )
@@ -81,7 +82,7 @@ class Telemetry:
         self._in_flight.set(reviews)
 
     def looked_up(self, found: str) -> None:
-        """Count a lookup: found in the `cache`, at the `server`, `nowhere`, or `unknown`."""
+        """Count a lookup: found in the `cache`, at the `server` or `nowhere`, `forbidden`, or `failed`."""
         self._lookups.labels(found).inc()
 
     def watch(self, kind: str, *, before: str, now: str) -> None:
@@ -94,9 +95,14 @@ class Telemetry:
         self._objects.labels(kind).set(objects)
         self._left_out.labels(kind).set(left_out)
 
-    def certificate_ends(self, moment: datetime) -> None:
-        """Note when the certificate that is served ends."""
-        self._certificate_ends.set(moment.timestamp())
+    def certificate_ends(self, moment: Callable[[], datetime | None]) -> None:
+        """Say where to read, at any time, when the certificate that is served ends; None while there is none."""
+
+        def timestamp() -> float:
+            end = moment()
+            return end.timestamp() if end else 0.0
+
+        self._certificate_ends.set_function(timestamp)
 
     def exposition(self) -> bytes:
         """Render all metrics in Prometheus' text format."""

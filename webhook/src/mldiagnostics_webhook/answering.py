@@ -1,0 +1,125 @@
+"""From the bytes of a review to the bytes of its answer: whatever happens on the way, the pod is allowed."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+from mldiagnostics_api.injection import Injection, NotInjected, Reason, Settings, Unknown, controller_of, decide, patch
+from mldiagnostics_api.names import OPT_IN_LABEL
+from mldiagnostics_api.owners import Reference
+
+from mldiagnostics_webhook.cache import Surroundings
+from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, permission, read
+from mldiagnostics_webhook.telemetry import Telemetry
+
+_log: Final = logging.getLogger(__name__)
+
+INTERNAL_ERROR: Final = "InternalError"
+
+
+class Seen(StrEnum):
+    """Where the API server has seen the opt-in label before it called; each has a path of its own."""
+
+    NAMESPACE = "namespace"
+    WORKLOAD = "workload"
+    """Perhaps on the pod or its workload: nothing is known of it yet."""
+
+
+class Result(StrEnum):
+    """What became of a review."""
+
+    INJECTED = "injected"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    """Not injected through a fault of ours or of the cluster."""
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer over HTTP."""
+
+    status: int
+    body: bytes
+
+
+class Knowledge(Protocol):
+    """Tells what surrounds a pod: the cache."""
+
+    async def surroundings(
+        self, namespace: str, controller: Reference | None, *, within_s: float
+    ) -> Surroundings | Unknown:
+        """Find the namespace of a pod and its owners."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Answering:
+    """Answers reviews with the settings of one cluster."""
+
+    def __init__(
+        self, knowledge: Knowledge, settings: Settings, telemetry: Telemetry, clock: Callable[[], datetime] = _now
+    ) -> None:
+        self._knowledge = knowledge
+        self._settings = settings
+        self._telemetry = telemetry
+        self._clock = clock
+
+    async def answer(self, seen: Seen, body: bytes, *, within_s: float) -> Answer:
+        """Answer a review; lookups take no longer than `within_s`. A dry run is answered as any other."""
+        uid = ""
+        try:
+            review = read(body)
+            uid = review.uid
+            if isinstance(review, Review):
+                return Answer(200, await self._decided(seen, review, within_s))
+            return self._not_a_pod(review)
+        except Exception:  # noqa: BLE001 - no fault of ours may keep a pod from starting
+            _log.exception("Review %s could not be answered, its pod stays as it is", uid or "without uid")
+            self._telemetry.reviewed(result=Result.FAILED, reason=INTERNAL_ERROR)
+            warning = "mldiagnostics: the pod was not told of its run, the webhook failed: see its log"
+            return Answer(200, permission(uid, warning=warning)) if uid else Answer(400, b"")
+
+    def _not_a_pod(self, review: OtherReview | Unreadable) -> Answer:
+        if isinstance(review, OtherReview):
+            self._telemetry.reviewed(result=Result.SKIPPED, reason="NotPodCreation")
+            _log.warning("Called for what is not the creation of a pod, check the configuration: %s", review.about)
+            return Answer(200, permission(review.uid))
+        self._telemetry.reviewed(result=Result.UNREADABLE, reason="UnreadableReview")
+        _log.warning("A request could not be read: %s", review.why)
+        return Answer(200, permission(review.uid)) if review.uid else Answer(400, review.why.encode())
+
+    async def _decided(self, seen: Seen, review: Review, within_s: float) -> bytes:
+        decision = await self._decide(seen, review, within_s)
+        if isinstance(decision, Injection):
+            self._telemetry.reviewed(result=Result.INJECTED, reason="Injected")
+        else:
+            failed = decision.reason is Reason.OWNERS_UNKNOWN
+            self._telemetry.reviewed(result=Result.FAILED if failed else Result.SKIPPED, reason=decision.reason)
+            if decision.asked or failed:
+                _log.warning("A pod in %s is not told of its run: %s", review.namespace, decision.message)
+        operations = patch(review.pod, decision) if isinstance(review.pod, dict) else ()
+        return permission(review.uid, operations)
+
+    async def _decide(self, seen: Seen, review: Review, within_s: float) -> Injection | NotInjected:
+        controller = controller_of(review.pod, review.namespace)
+        around = await self._knowledge.surroundings(review.namespace, controller, within_s=within_s)
+        if isinstance(around, Unknown):
+            text = f"the namespace {review.namespace} is not known: {around.message}"
+            return NotInjected(reason=Reason.OWNERS_UNKNOWN, message=text, asked=False, annotations={})
+        namespace = around.namespace["metadata"]
+        labels = namespace.get("labels") or {}
+        return decide(
+            review.pod,
+            namespace=review.namespace,
+            namespace_labels=labels | {OPT_IN_LABEL: "true"} if seen is Seen.NAMESPACE else labels,
+            namespace_annotations=namespace.get("annotations") or {},
+            owners=around.owners,
+            settings=self._settings,
+            now=self._clock(),
+        )

@@ -1,0 +1,116 @@
+"""The life of one replica: find out where it is, serve, and leave without losing a request."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.service import http
+from mldiagnostics_api.service.apiserver import ClusterError
+from mldiagnostics_api.service.cluster_name import cluster_name
+
+from mldiagnostics_webhook import certificates
+from mldiagnostics_webhook.answering import Answering
+from mldiagnostics_webhook.cache import Cache
+from mldiagnostics_webhook.cluster import Cluster
+from mldiagnostics_webhook.config import Config
+from mldiagnostics_webhook.server import Server
+from mldiagnostics_webhook.telemetry import Telemetry
+
+_log: Final = logging.getLogger(__name__)
+
+_RETRY_S: Final = 2.0
+LINGER_S: Final = 5.0
+"""How long requests are still taken after SIGTERM: until everybody has learnt that this replica leaves."""
+
+
+@dataclass(slots=True)
+class Health:
+    """What the probes report."""
+
+    cache: Cache
+    certificate: certificates.Serving | None = None
+    serving: bool = False
+    leaving: bool = False
+
+    def live(self) -> tuple[bool, str]:
+        """Whether a restart would not help: whoever answers this can answer reviews."""
+        return True, self.ready()[1]
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether reviews are answered as they should be."""
+        if self.leaving:
+            return False, "leaving"
+        if not self.serving:
+            return False, "asking for the cluster's name"
+        if self.certificate is None or not self.certificate.ready:
+            return False, "waiting for a certificate"
+        if not self.cache.synced:
+            return False, "reading namespaces and workloads"
+        return True, "serving"
+
+
+async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
+    """Run one replica until SIGTERM or SIGINT.
+
+    Raises ConfigurationError if there is no way to the API server, and whatever makes it impossible to go on.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    telemetry = Telemetry()
+    cluster = await Cluster.connect(environ)
+    cache = Cache(cluster, telemetry)
+    health = Health(cache)
+    async with (
+        aclosing(cluster),
+        http.serving(config.http_port, health, telemetry.exposition) as port,
+        cache.following(),
+        certificates.start(config, cluster) as certificate,
+    ):
+        _log.info("Probes and metrics are served on port %d", port, extra={"http_port": port})
+        health.certificate = certificate
+        telemetry.certificate_ends(lambda: certificate.expires)
+        if name := await _cluster_name(config, environ, cluster, stop):
+            telemetry.identify(version=version("mldiagnostics-webhook"), cluster=name)
+            server = Server(Answering(cache, config.injected(name), telemetry), telemetry)
+            await _serve(server, config.port, certificate, health, stop)
+
+
+async def _serve(
+    server: Server, port: int, certificate: certificates.Serving, health: Health, stop: asyncio.Event
+) -> None:
+    """Answer reviews until told to stop, and then as long as anybody may still send one."""
+    async with server.serving(port, certificate.context) as listening:
+        _log.info("Reviews are answered on port %d", listening, extra={"port": listening})
+        health.serving = True
+        await stop.wait()
+        _log.info("Told to stop; requests are taken for another %g s", LINGER_S)
+        health.leaving = server.leaving = True
+        await asyncio.sleep(LINGER_S)
+
+
+async def _cluster_name(
+    config: Config, environ: Mapping[str, str], cluster: Cluster, stop: asyncio.Event
+) -> str | None:
+    """Find the cluster's name, however long that takes; None if told to stop before."""
+    said = ""
+    while not stop.is_set():
+        try:
+            name = await cluster_name(config.cluster_name, environ, cluster.get)
+        except (ClusterError, ConfigurationError) as error:
+            if str(error) != said:
+                _log.warning("The cluster's name is not known yet: %s", error)
+                said = str(error)
+        else:
+            _log.info("The cluster's name is %s", name)
+            return name
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _RETRY_S)
+    return None
