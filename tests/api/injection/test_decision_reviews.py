@@ -1,26 +1,16 @@
-"""The laws of injection on reviews recorded from the real controllers (`e2e/record_reviews.py` writes them)."""
+"""The laws of injection on reviews recorded from the real controllers."""
 
 from __future__ import annotations
 
 import copy
 import json
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
 import jsonpatch
 import pytest
 from mldiagnostics import identity
-from mldiagnostics_api.injection import (
-    Injection,
-    NotInjected,
-    Reason,
-    Settings,
-    Unknown,
-    controller_of,
-    decide,
-    patch,
-)
+from mldiagnostics_api.injection import NotInjected, Reason, Unknown, patch
 from mldiagnostics_api.names import (
     INJECTION_ANNOTATION,
     OPT_IN_LABEL,
@@ -28,20 +18,8 @@ from mldiagnostics_api.names import (
     RUN_CREATED_ANNOTATION,
     RUN_LABEL,
 )
-from mldiagnostics_api.owners import Reference, owner_chain
+from support.recordings import CLUSTER, FOLDER, NAMESPACE, Object, decided, injected, recorded
 
-Object = dict[str, Any]
-
-NAMESPACE = "e2e-injection-reviews"
-FOLDER = Path(__file__).parent / "reviews"
-SETTINGS = Settings(
-    cluster="projects/p/locations/l/clusters/train-cluster",
-    storage="gs://bucket/runs",
-    sinks=("jsonl", "otel"),
-    control_plane_url="https://control-plane:8443",
-    control_plane_ca="-----BEGIN CERTIFICATE-----",
-)
-NOW = datetime(2026, 11, 21, 7, 0, 0, tzinfo=UTC)
 WORKLOADS = {
     "cronjob": "Job cronjob-29920728",
     "deployment": "Deployment deployment",
@@ -72,45 +50,6 @@ def test_every_recording_is_in_the_table() -> None:
     assert {file.stem for file in FOLDER.glob("*.json")} == WORKLOADS.keys()
 
 
-def recorded(title: str) -> tuple[Object, list[Object]]:
-    """The pod as it came to admission, and its owners."""
-    recording = json.loads((FOLDER / f"{title}.json").read_text())
-    return recording["review"]["request"]["object"], recording["owners"]
-
-
-def walked(pod: Object, owners: list[Object]) -> tuple[Object, ...]:
-    """Walk through these owners as the webhook does, which may not read pods."""
-
-    def lookup(reference: Reference) -> Object | None:
-        assert reference.kind != "Pod"
-        wanted = (reference.kind, reference.name)
-        return next((each for each in owners if (each["kind"], each["metadata"]["name"]) == wanted), None)
-
-    return owner_chain(controller_of(pod, NAMESPACE), lookup, pods=False)
-
-
-def decided(
-    pod: Object, owners: list[Object] | Unknown, namespace_labels: dict[str, str] | None = None
-) -> Injection | NotInjected:
-    return decide(
-        pod,
-        namespace=NAMESPACE,
-        namespace_labels=namespace_labels or {},
-        namespace_annotations={},
-        owners=walked(pod, owners) if isinstance(owners, list) else owners,
-        settings=SETTINGS,
-        now=NOW,
-    )
-
-
-def injected(pod: Object, owners: list[Object], namespace_labels: dict[str, str] | None = None) -> Object:
-    """The pod with its injection, as the API server patches it."""
-    decision = decided(pod, owners, namespace_labels)
-    assert isinstance(decision, Injection), decision
-    patched: Object = jsonpatch.apply_patch(pod, patch(pod, decision))
-    return patched
-
-
 def variables(container: Object) -> dict[str, Object]:
     return {each["name"]: each for each in container.get("env", ())}
 
@@ -127,7 +66,7 @@ def test_the_pod_is_told_of_the_run_of_its_topmost_owner(title: str) -> None:
     else:
         created = annotations[RUN_CREATED_ANNOTATION]
     run = identity.run_id(
-        cluster="train-cluster",
+        cluster=CLUSTER,
         namespace=NAMESPACE,
         kind=kind,
         name=name,

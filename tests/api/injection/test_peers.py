@@ -1,0 +1,58 @@
+"""Google's SDK, as it is, finds in an injected pod which run it belongs to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics_api.names import RUN_ANNOTATION
+from support import environments
+from support.recordings import injected, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.peers
+
+PEERS = Path(__file__).parents[3] / "e2e/peers"
+
+
+@contextmanager
+def metadata_server() -> Iterator[int]:
+    """A GKE node's metadata server; gives its port."""
+    command = [sys.executable, str(PEERS / "metadata_server.py"), "0", "train-cluster"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="module")
+def peer_sdk() -> Path:
+    try:
+        return environments.interpreter("peer-sdk")
+    except environments.Unavailable as error:
+        pytest.skip(f"no environment peer-sdk: {error}")
+
+
+@pytest.mark.parametrize("title", ["jobset", "rayjob-worker", "leaderworkerset-worker", "cronjob", "pod"])
+def test_the_sdk_computes_the_run_that_the_pod_is_annotated_with(peer_sdk: Path, title: str) -> None:
+    pod = injected(*recorded(title))
+    told = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"] if "value" in each}
+    with metadata_server() as port:
+        # The SDK asks metadata.google.internal; whoever is its proxy answers.
+        surroundings = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "http_proxy": f"http://127.0.0.1:{port}"}
+        command = [str(peer_sdk), str(PEERS / "run_id.py")]
+        said = subprocess.run(command, env=told | surroundings, capture_output=True, text=True, check=False, timeout=90)
+    assert said.returncode == 0, said.stderr
+    found: dict[str, Any] = json.loads(said.stdout)
+    assert found["run"] == pod["metadata"]["annotations"][RUN_ANNOTATION]
+    assert found["workload"]["parent_workload"] == ("cronjob" if title == "cronjob" else None)
+    assert found["workload"]["labels"] == {"managed-mldiagnostics-gke": "true", "team": "infra"}
