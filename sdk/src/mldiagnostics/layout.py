@@ -17,6 +17,9 @@ PROFILE_DIR = "plugins/profile"
 
 TRACE_SUFFIX = ".xplane.pb"
 CAPTURE_RECORD = "capture.json"
+RUN_RECORD = "run.json"
+RECORDS_DIR = "records"
+"""Where a run's records are, below the run's directory."""
 
 MAX_NAME_BYTES = 200
 """Longest session or stem: with a suffix it stays below the 255 bytes of common file systems."""
@@ -24,6 +27,7 @@ MAX_NAME_BYTES = 200
 _MAX_SESSION_BYTES = 190  # leaves room for the number of a retry
 _CLEAN = re.compile(r"[A-Za-z0-9._-]+")
 _POD_LIKE = re.compile(r"[A-Za-z0-9.-]+")  # what Kubernetes allows in a pod's name, and IPv4 addresses
+_SEGMENT = re.compile(r"records/a\d+-r\d+-[A-Za-z0-9]+-\d{5,}\.jsonl")
 _TRACE = re.compile(r"(?:.*/)?plugins/profile/[^/]+/[^/]+\.xplane\.pb", re.DOTALL)
 
 
@@ -82,6 +86,16 @@ def capture_record_key(session: str) -> str:
 def is_trace(key: str) -> bool:
     """Tell whether a key is a host's trace of some session, and not one of the caches that XProf puts beside it."""
     return _TRACE.fullmatch(key) is not None
+
+
+def record_segment_key(*, attempt: int, rank: int, incarnation: str, number: int) -> str:
+    """Return the key of one file of records, below the run's directory; `number` counts a process's files from 1."""
+    return f"{RECORDS_DIR}/a{attempt}-r{rank}-{incarnation}-{number:05}.jsonl"
+
+
+def is_record_segment(key: str) -> bool:
+    """Tell whether a key below a run's directory is a file of records."""
+    return _SEGMENT.fullmatch(key) is not None
 
 
 def run_directory(root: str, *, run_id: str | None, namespace: str, workload: str) -> str:

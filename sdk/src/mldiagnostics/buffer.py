@@ -1,0 +1,157 @@
+"""Where records wait, from the moment they are made: bounded, never blocking, the same for all threads.
+
+There is one buffer in a process, from import on: what is recorded before a run exists waits for it, and what comes
+while one run ends and another begins is the other's. Its drain takes entries from the left.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from datetime import datetime
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mldiagnostics.drops import Drops
+from mldiagnostics.values import MAX_VALUE_BYTES, Unrecordable, keep, keep_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mldiagnostics.records import Kind
+
+CAPACITY = 131_072
+"""How many records wait at most; each takes about 200 bytes."""
+
+CAPACITY_BYTES = 32 * 1024 * 1024
+"""How much the values that are more than a number may hold together."""
+
+MAX_PAYLOAD_BYTES = 64 * 1024
+"""The most that a record other than a metric may hold: configurations are larger than values."""
+
+Entry: TypeAlias = "tuple[float, Kind, Any, Any, Any, Mapping[str, str] | None, dict[str, object] | None, int]"
+"""When, kind, name, kept value, step, labels, payload, and the bytes to give back."""
+
+
+class Marker:
+    """A place between records: who put it there learns when all before it has been dealt with."""
+
+    def __init__(self, *, deadline: float, closing: bool) -> None:
+        self.deadline = deadline
+        """Until when to try, by `time.monotonic`."""
+        self.closing = closing
+        self.abandoned = False
+        """Set when nobody waits any more: whoever meets it passes over it."""
+        self._answers: SimpleQueue[bool] = SimpleQueue()
+
+    def answer(self, *, delivered: bool) -> None:
+        """Say, for one sink, whether everything before the marker is where it belongs."""
+        self._answers.put(delivered)
+
+    def answers(self, expected: int) -> list[bool]:
+        """Return the answers that come before the deadline."""
+        found: list[bool] = []
+        with suppress(Empty):
+            while len(found) < expected:
+                found.append(self._answers.get(timeout=max(0.0, self.deadline - time.monotonic())))
+        return found
+
+
+class Buffer:
+    """Takes entries from any thread; what does not fit is dropped, the newest first, and counted.
+
+    The fast way in is `append`, allowed for an entry without charge as long as `len(entries) < capacity`. Threads
+    that do so at one and the same time may pass the bound by one entry each.
+    """
+
+    def __init__(self, *, capacity: int = CAPACITY, capacity_bytes: int = CAPACITY_BYTES) -> None:
+        self.entries: deque[Entry | Marker] = deque()
+        self.append = self.entries.append
+        self.capacity = capacity
+        self.drops = Drops()
+        self.awaken: Callable[[], None] | None = None
+        """Asked when the bound is met, which a forked child arranges for its first record."""
+        self._capacity_bytes = capacity_bytes
+        self._charged = 0
+        self._lock = threading.RLock()
+        self._inherited: list[object] = []
+
+    def add(
+        self,
+        kind: Kind,
+        name: Any,
+        *,
+        value: Any = None,
+        step: Any = None,
+        labels: Mapping[Any, Any] | None = None,
+        t: float | datetime | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep a record of anything; what cannot be kept is counted. Never raises and never waits."""
+        try:
+            moment = time.time() if t is None else t.timestamp() if isinstance(t, datetime) else float(t)
+            kept, size = (None, 0) if value is None else keep(value)
+            kept_step = step if step is None or type(step) is int else keep(step)[0]
+            kept_labels, label_size = _keep_labels(labels) if labels else (None, 0)
+            content, content_size = (None, 0) if payload is None else _keep_payload(payload)
+            if kind == "metric" and size + label_size > MAX_VALUE_BYTES:
+                raise Unrecordable("too-large", f"{size + label_size} bytes with labels")  # noqa: TRY301 - one way out
+            charge = size + label_size + content_size
+            self._put((moment, kind, name, kept, kept_step, kept_labels, content, charge))
+        except Unrecordable as reason:
+            self.drops.count(reason.reason, detail=f"{_shown(name)}: {reason}")
+        except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
+            self.drops.count("bad-value", detail=f"{_shown(name)}: {_shown(error)}")
+
+    def give_back(self, charge: int) -> None:
+        """Say that an entry of this charge has left."""
+        if charge:
+            with self._lock:
+                self._charged -= charge
+
+    def begin_again(self) -> None:
+        """Begin anew in a forked child: what waits is the parent's to write, and its threads may hold the lock.
+
+        The entries are kept, unused: to let go of an array here could wait for a thread that no longer exists.
+        """
+        self._lock = threading.RLock()
+        self._inherited.append(list(self.entries))
+        self.entries.clear()
+        self._charged = 0
+        self.drops.renew()
+
+    def _put(self, entry: Entry) -> None:
+        charge = entry[-1]
+        with self._lock:
+            if len(self.entries) >= self.capacity and self.awaken is not None:
+                self.awaken()
+            if len(self.entries) >= self.capacity or self._charged + charge > self._capacity_bytes:
+                self.drops.count("buffer-full", detail=_shown(entry[2]))
+                return
+            self._charged += charge
+            self.append(entry)
+
+
+def _keep_labels(labels: Mapping[Any, Any]) -> tuple[dict[str, str], int]:
+    kept = {keep_text(str(key)): keep_text(str(value)) for key, value in labels.items()}
+    return kept, sum(map(len, kept)) + sum(map(len, kept.values()))
+
+
+def _keep_payload(payload: Mapping[str, Any]) -> tuple[dict[str, object], int]:
+    kept, size = keep(payload, max_bytes=MAX_PAYLOAD_BYTES)
+    if not isinstance(kept, dict):
+        raise Unrecordable("bad-value", "a payload is a dict")
+    return kept, size
+
+
+def _shown(thing: object) -> str:
+    try:
+        return str(thing)[:120]
+    except Exception:  # noqa: BLE001 - even this may be a foreign object's
+        return type(thing).__name__
+
+
+PROCESS = Buffer()
+"""The process's buffer."""

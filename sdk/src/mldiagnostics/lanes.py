@@ -1,0 +1,200 @@
+"""A sink's own thread and queue: a slow, dead or hanging sink costs neither the training nor the other sinks."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from mldiagnostics.buffer import CAPACITY, CAPACITY_BYTES, Marker
+from mldiagnostics.complaints import complain
+from mldiagnostics.sinks.model import SinkUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mldiagnostics.drops import Drops
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+    from mldiagnostics.sinks.model import SinkMaker
+
+Batch: TypeAlias = "tuple[list[Record], int]"
+"""Records, and how many bytes their values hold beyond a number's."""
+
+Outcome: TypeAlias = Literal["done", "later", "never"]
+
+
+class Lane:
+    """Takes batches from the drain and sees them into one sink, in order; what exceeds its bounds is counted.
+
+    What the sink cannot take now is kept and offered again, after 0.5 s at first and 30 s at last.
+    """
+
+    def __init__(self, maker: SinkMaker, origin: Origin, drops: Drops) -> None:
+        self.name = maker.name
+        self.written = 0
+        self._sink = maker.make(origin)
+        self._drops = drops
+        self._queue: SimpleQueue[Batch | Marker] = SimpleQueue()
+        self._offered = self._offered_bytes = 0  # counted by the drain
+        self._settled = self._settled_bytes = 0  # counted by the lane
+        self._held: deque[Record] = deque()
+        self._held_since = 0.0
+        self._opened = False
+        self._pace = self._sink.pace
+        self._unflushed_since = math.inf
+        self._writing, self._flushing = _Retry(), _Retry()
+        self._thread = threading.Thread(target=self._serve, name=f"mldiagnostics-{self.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the sink is opened by the lane's thread."""
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many records the sink has not taken yet."""
+        return self._offered - self._settled
+
+    def offer(self, records: list[Record], size: int) -> None:
+        """Take a batch, or drop it if the sink is that far behind. Called by the drain only."""
+        if self.waiting + len(records) > CAPACITY or self._offered_bytes - self._settled_bytes + size > CAPACITY_BYTES:
+            self._drops.count("queue-full", len(records), sink=self.name)
+            return
+        self._offered += len(records)
+        self._offered_bytes += size
+        self._queue.put((records, size))
+
+    def mark(self, marker: Marker) -> None:
+        """Have the marker answered when everything before it is where it belongs."""
+        self._queue.put(marker)
+
+    def _serve(self) -> None:
+        while True:
+            item = self._take()
+            if isinstance(item, Marker):
+                delivered = self._deliver_by(item)
+                if item.closing:
+                    self._close()
+                item.answer(delivered=delivered)
+                if item.closing:
+                    return
+            else:
+                if item is not None:
+                    self._hold(*item)
+                self._do_what_is_due()
+
+    def _take(self) -> Batch | Marker | None:
+        """Wait for something to come, or for the moment when something is due."""
+        due_at = min(self._write_at(), self._flush_at())
+        patience_s = None if due_at == math.inf else max(0.0, due_at - time.monotonic())
+        try:
+            return self._queue.get(timeout=patience_s)
+        except Empty:
+            return None
+
+    def _hold(self, records: list[Record], size: int) -> None:
+        if not self._held:
+            self._held_since = time.monotonic()
+        self._held.extend(records)
+        self._settled_bytes += size
+
+    def _write_at(self) -> float:
+        """Return when to write: a full batch at once, a part of one when it has been gathered long enough."""
+        if not self._opened:
+            return self._writing.at
+        if not self._held:
+            return math.inf
+        full = len(self._held) >= self._pace.records
+        return max(self._writing.at, self._held_since + (0.0 if full else self._pace.gather_s))
+
+    def _flush_at(self) -> float:
+        return max(self._flushing.at, self._unflushed_since + self._pace.flush_s)
+
+    def _do_what_is_due(self) -> None:
+        if time.monotonic() >= self._write_at():
+            self._write_held()
+        if time.monotonic() >= self._flush_at():
+            self._flush()
+
+    def _deliver_by(self, marker: Marker) -> bool:
+        """Write and flush all before the marker, again and again if need be, until its deadline."""
+        while True:
+            written = self._write_held()
+            if written and (self._flush() or (marker.closing and self._sink.durable)):
+                return self._unflushed_since == math.inf
+            left_s = marker.deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(left_s, self._writing.pause_s or self._flushing.pause_s))
+
+    def _write_held(self) -> bool:
+        """Give the sink what is held, in batches; return whether all of it is settled."""
+        if not self._opened and not self._open():
+            return False
+        while self._held:
+            batch = list(islice(self._held, self._pace.records))
+            outcome = self._call(lambda: self._sink.write(batch), self._writing)  # noqa: B023 - called at once
+            if outcome == "later":
+                return False
+            for _ in batch:
+                self._held.popleft()
+            self._settled += len(batch)
+            if outcome == "never":
+                self._drops.count("refused", len(batch), sink=self.name)
+            else:
+                self.written += len(batch)
+                self._unflushed_since = min(self._unflushed_since, time.monotonic())
+        return True
+
+    def _open(self) -> bool:
+        outcome = self._call(self._sink.open, self._writing)
+        if outcome == "done":
+            self._opened = True
+        elif outcome == "never":  # it will not take a record either
+            self._settled += len(self._held)
+            self._drops.count("refused", len(self._held), sink=self.name)
+            self._held.clear()
+            self._writing.put_off()
+        return self._opened
+
+    def _flush(self) -> bool:
+        outcome = self._call(self._sink.flush, self._flushing)
+        if outcome != "later":
+            self._unflushed_since = math.inf
+        return outcome == "done"
+
+    def _close(self) -> None:
+        self._call(self._sink.close, self._flushing)
+
+    def _call(self, action: Callable[[], object], retry: _Retry) -> Outcome:
+        """Have the sink do something, and say what its errors mean for the records."""
+        try:
+            action()
+        except SinkUnavailable as error:
+            retry.put_off()
+            complain(f"sink-unavailable {self.name}", f"the sink {self.name} is unavailable, will try again: {error}")
+            return "later"
+        except Exception as error:  # noqa: BLE001 - a sink's fault must not end its thread
+            complain(f"sink-refused {self.name}", f"the sink {self.name} takes nothing of what it got: {error!r}")
+            retry.reset()
+            return "never"
+        retry.reset()
+        return "done"
+
+
+class _Retry:
+    """When to try again: at once at first, then after pauses that double."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.at, self.pause_s = 0.0, 0.0
+
+    def put_off(self) -> None:
+        self.pause_s = min(30.0, max(0.5, self.pause_s * 2))
+        self.at = time.monotonic() + self.pause_s

@@ -1,0 +1,37 @@
+"""What all records of one process have in common: which run, which process of it, on which host."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One process of one attempt at a run.
+
+    `rank` counts processes over the whole run and `local_rank` those on this host, both from 0. `attempt` counts
+    restarts of the workload from 0; `incarnation` is 8 hex digits that no other process of the run has. `slice` is
+    the TPU slice, where there is one. `storage` is the root for all runs, a path or a URL.
+    """
+
+    run_id: str
+    name: str
+    storage: str
+    incarnation: str
+    host: str
+    attempt: int = 0
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    slice: int | None = None
+    namespace: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The run's place, `<storage>/<run id>`: a path or a URL."""
+        return f"{self.storage.rstrip('/')}/{self.run_id}"
+
+    def reborn(self) -> Origin:
+        """Return the origin of a forked child: the same place in the run, but files of its own."""
+        return replace(self, incarnation=secrets.token_hex(4))

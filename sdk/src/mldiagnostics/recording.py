@@ -1,0 +1,159 @@
+"""The records of one run as this process makes them: from the buffer through the drain to its sinks."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.buffer import PROCESS, Buffer, Marker
+from mldiagnostics.complaints import complain
+from mldiagnostics.drain import Drain
+from mldiagnostics.lanes import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Kind
+    from mldiagnostics.sinks.model import SinkMaker
+
+EXIT_TIMEOUT_S = 10.0
+"""How long the end of the process waits for sinks, where nobody closed the recording before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What became of a process's records: written by sink, dropped by reason; `complete` if nothing waits any more."""
+
+    written: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = True
+
+
+class Recording:
+    """Takes records from any thread and writes them to every sink, until it is closed or the process ends.
+
+    What was put into `buffer` before it exists is its too. Nothing here raises or waits, but `flush` and `close`,
+    which wait for at most the time they are given. In a forked child it goes on by itself with its first record, as a
+    process of its own: new threads, new sinks, and an origin with another incarnation.
+    """
+
+    def __init__(self, origin: Origin, sinks: Sequence[SinkMaker], *, buffer: Buffer = PROCESS) -> None:
+        self.origin = origin
+        self._makers = tuple(sinks)
+        self._buffer = buffer
+        self._lanes: list[Lane] = []
+        self._drain: Drain | None = None
+        self._closed: Closed | None = None
+        self._closing = False
+        self._start()
+        _open.append(self)
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """How many records were dropped so far, by reason (`<sink>: <reason>` where only one sink lost them)."""
+        return self._buffer.drops.totals() if self._closed is None else dict(self._closed.dropped)
+
+    def append(
+        self,
+        kind: Kind,
+        name: str,
+        *,
+        value: Any = None,
+        step: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        t: float | datetime | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record anything; `t` is Unix time in seconds, by default now. Never raises and never waits."""
+        self._buffer.add(kind, name, value=value, step=step, labels=labels, t=t, payload=payload)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until all that was recorded is where it belongs; false if that took too long or a sink failed."""
+        return self._mark(timeout_s, closing=False)
+
+    def close(self, timeout_s: float = EXIT_TIMEOUT_S) -> Closed:
+        """Write what is left, within `timeout_s`, and stop. What is recorded after that waits for the next recording.
+
+        Closing again returns what the first time did.
+        """
+        if self._closed is None and self._closing:  # a signal's handler, while the thread it interrupts does this
+            return Closed({}, self.drops, complete=False)
+        if self._closed is None:
+            self._closing = True
+            complete = self._mark(timeout_s, closing=True)
+            for lane in self._lanes:
+                if lane.waiting:
+                    self._buffer.drops.count("unwritten", lane.waiting, sink=lane.name, detail=f"{timeout_s:g} s")
+            for loss in self._buffer.drops.take_news():
+                complain(f"dropped {loss.sink} {loss.reason}", loss.sentence())
+            if self in _open:
+                _open.remove(self)
+            self._buffer.awaken = None
+            self._closed = Closed({lane.name: lane.written for lane in self._lanes}, self.drops, complete)
+            self._buffer.drops.renew()
+        return self._closed
+
+    def _start(self) -> None:
+        self._lanes = [Lane(maker, self.origin, self._buffer.drops) for maker in self._makers]
+        self._drain = Drain(self._buffer, self.origin, self._lanes)
+        for lane in self._lanes:
+            lane.start()
+        self._drain.start()
+
+    def _mark(self, timeout_s: float, *, closing: bool) -> bool:
+        if self._drain is None:  # a forked child that has recorded nothing
+            return True
+        marker = Marker(deadline=time.monotonic() + timeout_s, closing=closing)
+        self._buffer.append(marker)
+        self._drain.wake()
+        answers = marker.answers(len(self._lanes))
+        marker.abandoned = True
+        if closing:
+            self._drain.stop()
+        return len(answers) == len(self._lanes) and all(answers)
+
+    def _continue_in_child(self) -> None:
+        """Stand ready in a forked child: most of them, like data loaders, never record and need no threads."""
+        self.origin = self.origin.reborn()
+        self._drain, self._lanes = None, []
+        capacity, self._buffer.capacity = self._buffer.capacity, 0
+
+        def awaken() -> None:
+            self._buffer.awaken, self._buffer.capacity = None, capacity
+            self._start()
+            if "multiprocessing.util" in sys.modules:  # its children end without the usual handlers
+                sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
+
+        self._buffer.awaken = awaken
+
+
+_open: list[Recording] = []
+
+
+def current() -> Recording | None:
+    """Return the recording that was begun last and is not closed."""
+    return _open[-1] if _open else None
+
+
+def _close_all() -> None:
+    while _open:
+        _open[-1].close()
+    if PROCESS.entries:
+        complain("no-run", f"{len(PROCESS.entries)} records belong to no run: call machinelearning_run(name=…) first")
+
+
+def _after_fork_in_child() -> None:
+    PROCESS.begin_again()
+    for recording in _open:
+        recording._continue_in_child()  # noqa: SLF001 - the same module
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,149 @@
+"""Records as files of JSON lines below the run's directory: on a local path by line, elsewhere by whole objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from mldiagnostics.errors import StoreError
+from mldiagnostics.layout import sanitize
+from mldiagnostics.sinks import shelter
+from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.segments import Segments
+from mldiagnostics.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+    from mldiagnostics.sinks.shelter import Shelter
+
+LOCAL_SEGMENT_BYTES = 64 * 1024 * 1024
+OBJECT_BYTES = 8 * 1024 * 1024
+OBJECT_S = 60.0
+"""How old the oldest record in an object that is still open may be."""
+
+MAX_WAITING_BYTES = 256 * 1024 * 1024
+"""How much may wait on the local disk for a store that does not answer."""
+
+
+def maker(url: str) -> SinkMaker:
+    """Return the maker for `jsonl:`, the run's own storage, or `jsonl:<path or URL>`, another root for all runs.
+
+    Raises `ConfigurationError` and `MissingExtraError` as `open_store` does.
+    """
+    root = url.removeprefix("jsonl:")
+    if root:
+        open_store(root)
+
+    def make(origin: Origin) -> Sink:
+        place = root or origin.storage
+        local = _local_path(place)
+        return StoredLines(place, origin) if local is None else LocalLines(local, origin)
+
+    return SinkMaker(url.rstrip(":"), make)
+
+
+class LocalLines:
+    """Appends lines to files on the local disk; they are there for readers with each batch."""
+
+    pace = Pace(records=256)
+    durable = True
+
+    def __init__(self, root: Path, origin: Origin) -> None:
+        self._segments = Segments(root / sanitize(origin.run_id), origin, max_bytes=LOCAL_SEGMENT_BYTES)
+
+    def open(self) -> None:
+        """Begin a file, so that a disk that cannot be written is known at once."""
+        self._segments.open()
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Append the batch."""
+        self._segments.append(batch)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._segments.close()
+
+
+class StoredLines:
+    """Collects lines in files on the local disk and puts each, once it is closed, into a store as one object.
+
+    A file that the process did not bring there any more is left for the next one with records for the same store.
+    """
+
+    pace = Pace(records=256, flush_s=OBJECT_S)
+    durable = True
+
+    def __init__(self, root: str, origin: Origin) -> None:
+        self._root = root.rstrip("/")
+        self._origin = origin
+        self._shelter: Shelter | None = None
+        self._segments: Segments | None = None
+
+    def open(self) -> None:
+        """Find room on the local disk."""
+        self._begin()
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Append the batch to a local file. Raises `SinkRefused` when too much waits for the store."""
+        segments = self._begin()
+        if self._shelter is not None and self._shelter.bytes() > MAX_WAITING_BYTES:
+            raise SinkRefused(f"{MAX_WAITING_BYTES >> 20} MiB wait for {self._root} already, which takes nothing")
+        segments.append(batch)
+
+    def flush(self) -> None:
+        """Close the file and put all that waits into the store, also what dead processes left."""
+        if self._segments is not None and self._shelter is not None:
+            self._segments.close()
+            self._deliver(self._shelter)
+        for left in shelter.abandoned(self._root):
+            try:
+                self._deliver(left)
+            except SinkUnavailable:
+                left.leave()
+                raise
+            left.remove()
+
+    def close(self) -> None:
+        """Leave what could not be delivered to the next process."""
+        if self._segments is not None and self._shelter is not None:
+            self._segments.close()
+            if self._shelter.bytes():
+                self._shelter.leave()
+            else:
+                self._shelter.remove()
+
+    def _begin(self) -> Segments:
+        if self._shelter is None:
+            self._shelter = shelter.claim(self._root, self._origin)
+        if self._segments is None:
+            folder = self._shelter.files / sanitize(self._origin.run_id)
+            self._segments = Segments(folder, self._origin, max_bytes=OBJECT_BYTES)
+        return self._segments
+
+    def _deliver(self, waiting: Shelter) -> None:
+        """Put the files into the store, the oldest first, and delete each that is there."""
+        try:
+            store = open_store(self._root)
+            for path in sorted(path for path in waiting.files.rglob("*") if path.is_file()):
+                with path.open("rb") as file:
+                    store.put(path.relative_to(waiting.files).as_posix(), file)
+                path.unlink()
+        except StoreError as error:
+            raise SinkUnavailable(str(error)) from error
+        except OSError as error:
+            raise SinkUnavailable(f"{waiting.files}: {error.strerror}") from error
+
+
+def _local_path(place: str) -> Path | None:
+    """Return the directory that a path or file URL means, None if the place is no local one."""
+    scheme, separator, _ = place.partition("://")
+    if not separator:
+        return Path(place).absolute()
+    return Path(unquote(urlsplit(place).path)) if scheme == "file" else None

@@ -1,0 +1,108 @@
+"""Files of records on the local disk: appended to by whole lines, closed at a size, never written again."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from mldiagnostics import layout
+from mldiagnostics.records import Record, encode
+from mldiagnostics.sinks.model import SinkUnavailable
+from mldiagnostics.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mldiagnostics.origin import Origin
+
+HEAD = "segment"
+"""Name of the event that begins each file: whose records follow. It has every key a record can have, with a value of
+the right type, since readers like DuckDB take the columns and their types from the first lines."""
+
+
+class Segments:
+    """The files of one process below a run's directory; a batch is in the file, whole, or it is not at all."""
+
+    def __init__(self, directory: Path, origin: Origin, *, max_bytes: int) -> None:
+        self._directory = directory
+        self._origin = origin
+        self._max_bytes = max_bytes
+        self._number = 0
+        self._file = -1
+        self._bytes = 0
+
+    def append(self, batch: Sequence[Record]) -> None:
+        """Append a batch. Raises `SinkUnavailable` if the disk does not take it, now."""
+        turns = Turns()
+        lines = []
+        for record in batch:
+            lines.append(encode(record))
+            turns()
+        self._ensure_open()
+        self._write("".join(lines).encode())
+        if self._bytes >= self._max_bytes:
+            self.close()
+
+    def open(self) -> None:
+        """Begin a file now, so that this process is seen. Raises `SinkUnavailable` if the disk does not take it."""
+        self._ensure_open()
+
+    def close(self) -> None:
+        """Close the file; the next batch begins another."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            os.close(file)
+
+    @property
+    def path(self) -> Path:
+        """The file of the current number."""
+        origin = self._origin
+        key = layout.record_segment_key(
+            attempt=origin.attempt, rank=origin.rank, incarnation=origin.incarnation, number=self._number
+        )
+        return self._directory / key
+
+    def _ensure_open(self) -> None:
+        if self._file >= 0 and os.fstat(self._file).st_nlink:
+            return
+        self.close()  # also a file that somebody deleted
+        try:
+            self._open_next()
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
+        self._write(encode(_head(self._origin, self._number)).encode())
+
+    def _open_next(self) -> None:
+        self._number += 1
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC
+        self._file, self._bytes = os.open(self.path, flags, 0o666), 0
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError as error:
+            os.ftruncate(self._file, self._bytes)  # a full disk takes a part of a write
+            raise _unavailable(self.path, error) from error
+        self._bytes += len(data)
+
+
+def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
+    return SinkUnavailable(f"{path}: {error.strerror}: free some space, or choose another place with storage=")
+
+
+def _head(origin: Origin, number: int) -> Record:
+    labels = {
+        "run": origin.run_id,
+        "name": origin.name,
+        "host": origin.host,
+        "slice": "" if origin.slice is None else str(origin.slice),
+        "local_rank": str(origin.local_rank),
+        "world_size": str(origin.world_size),
+        "incarnation": origin.incarnation,
+    }
+    return Record("event", time.time(), HEAD, (float(number),), None, labels, origin.rank, origin.attempt, "1", {})

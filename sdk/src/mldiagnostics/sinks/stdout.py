@@ -1,0 +1,63 @@
+"""Records as lines on standard output, for a log collector or a look at the terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.records import encode
+from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused
+from mldiagnostics.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.records import Record
+
+_STDOUT = 1
+
+
+def maker(url: str) -> SinkMaker:
+    """Return the maker for `stdout:`. Raises `ConfigurationError` if more follows."""
+    if url not in {"stdout:", "stdout://"}:
+        raise ConfigurationError(f"{url!r}: standard output has no address, write 'stdout:'")
+    return SinkMaker("stdout", lambda _: StdoutSink())
+
+
+class StdoutSink:
+    """Writes to the process's file descriptor 1, past `sys.stdout`, whose lock a print statement would wait for.
+
+    Each record is one write, so that no line is cut by another's as long as it fits a pipe's 4 KiB.
+    """
+
+    pace = Pace()
+    durable = False
+
+    def open(self) -> None:
+        """Do nothing: it is open."""
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Write one line for each record; waits while nobody reads."""
+        turns = Turns()
+        for record in batch:
+            try:
+                _write(encode(record).encode())
+            except OSError as error:
+                raise SinkRefused(f"standard output is closed: {error.strerror}") from error
+            turns()
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Leave it open: it is the process's."""
+
+
+def _write(line: bytes) -> None:
+    while line:
+        select.select([], [_STDOUT], [])  # somebody may have set it non-blocking
+        with suppress(BlockingIOError):
+            line = line[os.write(_STDOUT, line) :]
