@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, OPT_IN_LABEL
-from mldiagnostics_api.workloads import OptIn, Workload
+from mldiagnostics_api.owners import Run
+from mldiagnostics_api.variables import Identity, Settings, told
+from mldiagnostics_api.workloads import WORKLOADS, OptIn, Workload, workload_of
 
 Labels = Mapping[str, str]
 
@@ -68,3 +70,67 @@ def match(workload: Workload, *, labels: Labels, pod_labels: Labels, namespace: 
             f"namespace {namespace} has the label {label}, but a {workload.kind} needs it itself",
         )
     return Match(Why.NAMESPACE_LABEL, f"namespace {namespace} has the label {label}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What the webhook makes of a namespace, a workload or a pod, for people."""
+
+    match: Match
+    message: str
+    run_id: str | None = None
+    variables: tuple[str, ...] = ()
+    """Names of what every container would be told; what a container sets itself stays as it is."""
+
+
+def explain(
+    run: Run | None,
+    *,
+    namespace: str,
+    namespace_labels: Labels,
+    settings: Settings,
+    pod_labels: Labels | None = None,
+) -> Explanation:
+    """Explain whether something is matched, by which label, and what would be injected.
+
+    `run` is the topmost owner of a pod (`owners.run_of`), or a pod that nothing controls (`owners.lone_run`); without
+    it, the namespace is explained. `pod_labels` are those of the pod in question, if it is about one.
+    """
+    if run is None:
+        return _explain_namespace(namespace, namespace_labels)
+    workload = workload_of(run.kind, run.workload["apiVersion"])
+    if workload is None:
+        raise ValueError(f"{run.kind} of {run.workload['apiVersion']} is no kind of workload that can be a run")
+    pod_labels = pod_labels or {}
+    matched = match(
+        workload,
+        labels=run.workload["metadata"].get("labels") or {},
+        pod_labels=pod_labels,
+        namespace=namespace,
+        namespace_labels=namespace_labels,
+    )
+    if not matched.opted_in:
+        return Explanation(match=matched, message=f"{run.kind} {namespace}/{run.name} is no run: {matched.message}")
+    identity = Identity.of(run, workload, cluster=settings.cluster, namespace=namespace)
+    return Explanation(
+        match=matched,
+        message=f"{run.kind} {namespace}/{run.name} is run {identity.run_id}: {matched.message}",
+        run_id=identity.run_id,
+        variables=told(identity, settings, pod_labels=pod_labels),
+    )
+
+
+def _explain_namespace(namespace: str, labels: Labels) -> Explanation:
+    by_itself = [workload for workload in WORKLOADS if workload.opt_in is OptIn.NAMESPACE and not workload.groups]
+    matched = match(by_itself[0], labels={}, pod_labels={}, namespace=namespace, namespace_labels=labels)
+    own = ", ".join(workload.kind for workload in WORKLOADS if workload.opt_in is OptIn.OWN)
+    match matched.why:
+        case Why.NAMESPACE_LABEL:
+            every = ", ".join(workload.kind for workload in by_itself)
+            message = f"{matched.message}: every {every} in it is a run; {own} need the label themselves"
+        case Why.NO_LABEL:
+            lacks = f"namespace {namespace} does not have the label {OPT_IN_LABEL}=true"
+            message = f"{lacks}: only what has it itself is a run"
+        case _:
+            message = f"{matched.message}: nothing in it is a run"
+    return Explanation(match=matched, message=message)

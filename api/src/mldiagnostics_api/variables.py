@@ -122,6 +122,13 @@ def control_plane_variables(settings: Settings) -> tuple[Variable, ...]:
     return (url, ca) if settings.control_plane_ca else (url,)
 
 
+def told(identity: Identity, settings: Settings, *, pod_labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Name all that a container is told, as far as no annotation and nothing of its own changes it."""
+    common = variables(identity, settings, pod_labels=pod_labels)
+    ways = control_plane_variables(settings) if settings.control_plane_url else ()
+    return tuple(variable["name"] for variable in (*common, profiler_port(settings.profiler_port), *ways))
+
+
 def moment(text: object) -> datetime:
     """Read a time as the API server writes it, RFC 3339 in UTC. Raises ValueError."""
     if not isinstance(text, str) or not text.endswith("Z"):
