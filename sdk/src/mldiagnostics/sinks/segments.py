@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mldiagnostics import layout
@@ -75,10 +76,13 @@ class Segments:
         self._write(encode(_head(self._origin, self._number)).encode())
 
     def _open_next(self) -> None:
-        self._number += 1
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Open the file of the next free number: an earlier run of this process may have written some."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC
-        self._file, self._bytes = os.open(self.path, flags, 0o666), 0
+        while self._file < 0:
+            self._number += 1
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                self._file, self._bytes = os.open(self.path, flags, 0o666), 0
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
