@@ -19,7 +19,7 @@ Annotations = Mapping[str, str]
 
 _USUAL: Final = "*"
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
-_SINKS: Final = re.compile(r"[a-z][a-z0-9_-]*(,[a-z][a-z0-9_-]*)*")
+_SINK: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +40,16 @@ class Wishes:
         everywhere = {"pod": pod, "workload": workload, "namespace": namespace}
         refused = (who for who, annotations in everywhere.items() if annotations.get(INJECT_ANNOTATION) == "false")
         chosen = pod.get(INJECT_CONTAINERS_ANNOTATION) or workload.get(INJECT_CONTAINERS_ANNOTATION) or ""
-        sinks = next((text for a in everywhere.values() if (text := a.get(SINKS_ANNOTATION))), "").replace(" ", "")
+        sinks = _listed(next((text for a in everywhere.values() if (text := a.get(SINKS_ANNOTATION))), ""))
         url = pod.get(PEER_URL_ANNOTATION) or workload.get(PEER_URL_ANNOTATION) or ""
-        if sinks and not _SINKS.fullmatch(sinks):
-            raise ValueError(f"annotation {SINKS_ANNOTATION}={shown(sinks)} is no list of sinks such as 'jsonl,otel'")
+        if bad := next((sink for sink in sinks if not _SINK.fullmatch(sink)), None):
+            raise ValueError(f"annotation {SINKS_ANNOTATION} has {shown(bad)}, which is no sink such as 'jsonl'")
         if url and not _URL.fullmatch(url):
             raise ValueError(f"annotation {PEER_URL_ANNOTATION}={shown(url)} is no URL such as http://host:8080")
         return cls(
             opted_out_by=next(refused, ""),
             containers=frozenset(_listed(chosen)) or None,
-            sinks=tuple(_listed(sinks)),
+            sinks=tuple(sinks),
             peer_url=url,
             port=_port(pod.get(PROFILER_PORTS_ANNOTATION, "")),
         )

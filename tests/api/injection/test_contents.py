@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from mldiagnostics_api.injection import Injection, Settings, decide
+from support import admission
+from support import builders as a
+
+SETTINGS = Settings(cluster="c1", control_plane_url="https://control", control_plane_ca="PEM", profiler_port=9012)
+OURS = {"name": "mldiagnostics", "projected": {"sources": [{"serviceAccountToken": {"audience": "mldiagnostics"}}]}}
+THEIRS = {"name": "mldiagnostics", "emptyDir": {}}
+
+
+def injection(pod: dict[str, Any], settings: Settings = SETTINGS) -> Injection:
+    decision = decide(
+        pod,
+        namespace="ml",
+        namespace_labels={},
+        namespace_annotations={},
+        owners=(),
+        settings=settings,
+        now=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
+    )
+    assert isinstance(decision, Injection)
+    return decision
+
+
+def lone(**parts: Any) -> dict[str, Any]:
+    """A pod of one container; `volumes` are the pod's, all else is the container's."""
+    pod = a.pod(labels=admission.LABELLED, annotations=parts.pop("annotations", None))
+    pod["spec"] |= {"volumes": parts.pop("volumes", [])}
+    pod["spec"]["containers"][0] |= parts
+    return pod
+
+
+def names(found: Injection) -> set[str]:
+    return {variable["name"] for container in found.containers for variable in container.variables}
+
+
+def port(found: Injection) -> str:
+    (value,) = (v["value"] for c in found.containers for v in c.variables if v["name"] == "MLDIAG_PROFILER_PORT")
+    return str(value)
+
+
+def test_the_token_is_for_the_control_plane_alone_and_short_lived() -> None:
+    found = injection(lone())
+    assert found.volume == {
+        "name": "mldiagnostics",
+        "projected": {
+            "sources": [
+                {"serviceAccountToken": {"audience": "mldiagnostics", "expirationSeconds": 3600, "path": "token"}},
+                {
+                    "downwardAPI": {
+                        "items": [
+                            {
+                                "path": "ca.crt",
+                                "fieldRef": {"fieldPath": "metadata.annotations['diagon.gke.io/control-plane-ca']"},
+                            }
+                        ]
+                    }
+                },
+            ]
+        },
+    }
+    assert found.annotations["diagon.gke.io/control-plane-ca"] == "PEM"
+    assert found.containers[0].mount == {
+        "name": "mldiagnostics",
+        "mountPath": "/var/run/secrets/mldiagnostics",
+        "readOnly": True,
+    }
+
+
+def test_a_control_plane_that_everyone_trusts_needs_no_certificate() -> None:
+    found = injection(lone(), Settings(cluster="c1", control_plane_url="https://control"))
+    assert "MLDIAG_CONTROL_PLANE_URL" in names(found)
+    assert "MLDIAG_CONTROL_PLANE_CA" not in names(found)
+    assert "diagon.gke.io/control-plane-ca" not in found.annotations
+
+
+@pytest.mark.parametrize(
+    ("parts", "reached"),
+    [
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets"}]}, True),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics/"}]}, False),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics/token"}]}, False),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics-of-mine"}]}, True),
+        ({"env": [{"name": "MLDIAG_CONTROL_PLANE_URL", "value": "https://mine"}]}, False),
+        ({"env": [{"name": "MLDIAG_CONTROL_PLANE_CA", "valueFrom": {}}]}, False),
+        ({"volumes": [THEIRS]}, False),
+        ({"volumes": [OURS]}, True),
+        ({"annotations": {"diagon.gke.io/control-plane-ca": "another"}}, False),
+        ({"annotations": {"diagon.gke.io/control-plane-ca": "PEM"}}, True),
+    ],
+)
+def test_where_the_way_to_the_control_plane_is_taken_none_of_it_is_given(
+    parts: dict[str, Any], *, reached: bool
+) -> None:
+    found = injection(lone(**parts))
+    assert "MLDIAG_RUN_ID" in names(found)
+    given = {"MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA"} & names(found)
+    assert len(given) == (2 if reached else 0)
+    assert any(container.mount for container in found.containers) is reached
+    assert (found.volume is not None) is (reached and parts.get("volumes") != [OURS])
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, "9012"),
+        ({"ports": [{"name": "mldiag-prof-0", "containerPort": 10001}]}, "10001"),
+        ({"annotations": {"diagon.gke.io/profiler-ports": "10002,10003"}}, "10002"),
+        ({"annotations": {"diagon.gke.io/profiler-ports": "none"}}, "9012"),
+    ],
+)
+def test_the_profiler_port_is_the_one_that_a_capture_dials(parts: dict[str, Any], expected: str) -> None:
+    assert port(injection(lone(**parts))) == expected
+
+
+def test_the_bound_does_not_depend_on_what_is_there_already() -> None:
+    pod = a.pod(labels=admission.LABELLED | {f"label-{n}": "x" * 63 for n in range(60)})
+    dropped = injection(pod)
+    assert dropped.labels_dropped
+    pod["spec"]["containers"][0]["env"] = [{"name": "MLDIAG_WORKLOAD", "value": "mine"}]
+    assert injection(pod).labels_dropped

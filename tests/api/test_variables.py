@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics import identity as sdk_identity
+from mldiagnostics_api.owners import Run, lone_run, owner_chain, run_of
+from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.ranking import slice_of
+from mldiagnostics_api.variables import Identity, Settings, control_plane_variables, moment, told, variables, written
+from mldiagnostics_api.workloads import WORKLOADS, workload_of
+from support import builders as a
+from support.strategies import dns_labels, dns_subdomains, instants, uids
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SETTINGS = Settings(cluster="projects/p/locations/l/clusters/c1")
+label_values = st.from_regex(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,20}[A-Za-z0-9])?)?", fullmatch=True)
+label_sets = st.dictionaries(
+    st.from_regex(r"([a-z]{1,9}\.io/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,9}[A-Za-z0-9])?", fullmatch=True), label_values
+)
+
+
+@st.composite
+def identities(draw: st.DrawFn) -> Identity:
+    """Any run, of any kind that can be one."""
+    workload = draw(st.sampled_from([workload for workload in WORKLOADS if not workload.groups]))
+    metadata = {
+        "name": draw(dns_subdomains()),
+        "uid": "" if workload.kind == "Pod" else draw(uids()),
+        "creationTimestamp": written(draw(instants())),
+        "labels": draw(label_sets),
+    }
+    body = {"apiVersion": workload.api_version, "kind": workload.kind, "metadata": metadata}
+    run = Run(body, draw(st.none() | dns_labels()))
+    return Identity.of(run, workload, cluster=draw(st.sampled_from(["c1", SETTINGS.cluster])), namespace="ml")
+
+
+def values(identity: Identity, settings: Settings = SETTINGS, **changes: Any) -> dict[str, str]:
+    """Variables by name, as the kubelet resolves those that have a value."""
+    found = variables(identity, settings, **{"pod_labels": {}} | changes)
+    return {v["name"]: expanded(v["value"], {"MLDIAG_POD_UID": "pod-uid"}) for v in found if "value" in v}
+
+
+def fields(identity: Identity, pod_labels: Mapping[str, str]) -> dict[str, str]:
+    """Variables by name, as the kubelet resolves those that point to a label that the pod has, or lacks."""
+    found = variables(identity, SETTINGS, pod_labels=pod_labels)
+    paths = {v["name"]: v["valueFrom"]["fieldRef"]["fieldPath"] for v in found if "valueFrom" in v}
+    labels = {name: re.fullmatch(r"metadata\.labels\['(.+)'\]", path) for name, path in paths.items()}
+    return {name: pod_labels.get(label[1], "") for name, label in labels.items() if label}
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """Resolve `$(NAME)` and `$$` as Kubernetes does (k8s.io/kubernetes, third_party/forked/golang/expansion)."""
+    return re.sub(
+        r"\$(\$|\(([^)]*)\))",
+        lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]),
+        text,
+    )
+
+
+def read_as_peer(metadata: str) -> tuple[dt.datetime, dict[str, str]]:
+    """Read as the peer SDK does: it cuts the last character of the time, and splits labels at every comma."""
+    content = json.loads(metadata)
+    assert content["creation-timestamp"].endswith("Z")
+    created = dt.datetime.fromisoformat(content["creation-timestamp"])
+    pairs = [pair.partition("=") for pair in content.get("associated-labels", "").split(",") if pair]
+    return created, {key.strip(): value.strip() for key, _, value in pairs}
+
+
+@given(identities())
+def test_the_peer_reads_the_same_run(identity: Identity) -> None:
+    found = values(identity)
+    identifier = json.loads(found["GKE_DIAGON_IDENTIFIER"])
+    created, labels = read_as_peer(found["GKE_DIAGON_METADATA"])
+    assert labels == identity.labels
+    assert json.loads(found["GKE_DIAGON_METADATA"]).get("parent-workload") == identity.group
+    assert identifier.keys() == {"metadata.name", "metadata.kind", "clustername", "namespace"}
+    run = sdk_identity.run_id(
+        cluster=identifier["clustername"],
+        namespace=identifier["namespace"],
+        kind=identifier["metadata.kind"],
+        name=identifier["metadata.name"],
+        created=created,
+    )
+    assert run == found["MLDIAG_RUN_ID"] == identity.run_id
+
+
+@given(identities())
+def test_the_workload_is_told_whole(identity: Identity) -> None:
+    assert json.loads(values(identity)["MLDIAG_WORKLOAD"]) == {
+        "apiVersion": identity.api_version,
+        "kind": identity.workload.kind,
+        "name": identity.name,
+        "namespace": "ml",
+        "uid": identity.uid or "pod-uid",
+        "creationTimestamp": written(identity.created),
+        "labels": identity.labels,
+    }
+
+
+@given(identities(), st.text(), st.text(), st.text())
+def test_nothing_in_a_value_is_expanded(identity: Identity, storage: str, view: str, url: str) -> None:
+    settings = Settings(cluster="c1", storage=storage, view_url=view, control_plane_url=url)
+    found = values(identity, settings)
+    assert found.get("MLDIAG_STORAGE", "") == storage
+    assert found.get("MLDIAG_VIEW_URL", "") == view
+    (told_url,) = control_plane_variables(settings)
+    assert expanded(told_url["value"], {}) == url
+
+
+@given(st.dictionaries(st.text(), st.text() | st.none() | st.integers()))
+def test_only_what_can_be_a_label_is_told(labels: dict[str, Any]) -> None:
+    run = Run(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": a.thing("j", kind="Job", api_version="")["metadata"]}
+    )
+    run.workload["metadata"]["labels"] = {**labels, "team": "infra", "a,b": "c", "d": "e,f=g", "diagon.gke.io/run": "x"}
+    workload = workload_of("Job", "batch/v1")
+    assert workload is not None
+    identity = Identity.of(run, workload, cluster="c1", namespace="ml")
+    _, read = read_as_peer(values(identity)["GKE_DIAGON_METADATA"])
+    assert read == dict(identity.labels)
+    assert read["team"] == "infra"
+    assert not {"a,b", "a", "f", "diagon.gke.io/run"} & read.keys()
+
+
+@pytest.mark.parametrize(
+    ("world", "expected"),
+    [
+        (a.job(pods=3), {"MLDIAG_RANK": "2"}),
+        (a.jobset(jobs={"workers": (2, 3)}), {"MLDIAG_SLICE": "1", "MLDIAG_HOST_INDEX": "2", "MLDIAG_ATTEMPT": ""}),
+        (a.leader_worker_set(), {"MLDIAG_SLICE": "1", "MLDIAG_HOST_INDEX": "2"}),
+        (a.ray_cluster(), {"MLDIAG_SLICE": "2", "MLDIAG_HOST_INDEX": ""}),
+        (a.stateful_set(), {"MLDIAG_RANK": ""}),
+        (a.deployment(), {}),
+        (a.training_job(), {"MLDIAG_HOST_INDEX": "1"}),
+        (a.training_job(kind="JAXJob"), {"MLDIAG_RANK": "1"}),
+    ],
+)
+def test_the_place_comes_from_the_controllers_labels(world: a.World, expected: dict[str, str]) -> None:
+    pod = PodView.of(world.pods[-1])
+    found = fields(identity_of(world), pod.labels)
+    assert found == expected
+    if found.get("MLDIAG_SLICE"):
+        assert int(found["MLDIAG_SLICE"]) == slice_of(pod)
+
+
+def test_the_index_in_the_only_job_of_a_jobset_is_the_rank() -> None:
+    world = a.jobset(jobs={"workers": (1, 4)})
+    labels = world.pods[3]["metadata"]["labels"]
+    assert "MLDIAG_RANK" not in fields(identity_of(world), labels)
+    one, two = (labels | {"jobset.sigs.k8s.io/global-replicas": jobs} for jobs in "12")
+    assert fields(identity_of(world), one)["MLDIAG_RANK"] == "3"
+    assert "MLDIAG_RANK" not in fields(identity_of(world), two)
+
+
+def test_where_no_label_counts_attempts_there_is_one() -> None:
+    assert values(identity_of(a.job()))["MLDIAG_ATTEMPT"] == "0"
+
+
+def test_the_peers_self_hosted_mode_is_told_of_the_run_and_only_where_asked_for() -> None:
+    identity = identity_of(a.jobset())
+    found = values(identity, peer_url="http://control:8080")
+    assert found["DIAGON_BASE_URL"] == "http://control:8080"
+    assert found["DIAGON_CLUSTER_ID"] == "c1"
+    assert found["DIAGON_WORKLOAD_ID"] == identity.run_id
+    assert not [name for name in values(identity) if name.startswith("DIAGON_") or name == "POD_NAMESPACE"]
+
+
+def test_settings_are_told_where_there_are_some() -> None:
+    settings = Settings(cluster="c1", storage="gs://b/runs", sinks=("jsonl", "otel"), view_url="https://view")
+    found = values(identity_of(a.job()), settings)
+    assert (found["MLDIAG_STORAGE"], found["MLDIAG_SINKS"], found["MLDIAG_VIEW_URL"]) == (
+        "gs://b/runs",
+        "jsonl,otel",
+        "https://view",
+    )
+    assert values(identity_of(a.job()), settings, sinks=("null",))["MLDIAG_SINKS"] == "null"
+    assert not {"MLDIAG_STORAGE", "MLDIAG_SINKS", "MLDIAG_VIEW_URL"} & values(identity_of(a.job())).keys()
+
+
+def test_all_names_are_told_beforehand() -> None:
+    settings = Settings(cluster="c1", control_plane_url="https://control", control_plane_ca="PEM")
+    names = told(identity_of(a.job()), settings, pod_labels={})
+    assert names[-3:] == ("MLDIAG_PROFILER_PORT", "MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA")
+    assert len(set(names)) == len(names)
+    assert "MLDIAG_CONTROL_PLANE_URL" not in told(identity_of(a.job()), SETTINGS, pod_labels={})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "cluster", "fault"),
+    [
+        ({"creationTimestamp": "2026-04-24T03:04:05+00:00"}, "c1", "creation time"),
+        ({"creationTimestamp": None}, "c1", "creation time"),
+        ({"creationTimestamp": "yesterdayZ"}, "c1", "yesterday"),
+        ({"name": "Ünï"}, "c1", r"name of the Job, '\xdcn\xef'"),
+        ({"name": None}, "c1", "name of the Job"),
+        ({}, "", r"cluster\.name"),
+        ({}, "projects/p/clusters/", r"cluster\.name"),
+    ],
+)
+def test_what_cannot_be_identified_says_why(metadata: dict[str, Any], cluster: str, fault: str) -> None:
+    body = a.thing("j", kind="Job", api_version="batch/v1")
+    body["metadata"] |= metadata
+    workload = workload_of("Job", "batch/v1")
+    assert workload is not None
+    with pytest.raises(ValueError, match=re.escape(fault) if "\\x" in fault else fault):
+        Identity.of(Run(body), workload, cluster=cluster, namespace="ml")
+
+
+@given(instants())
+def test_a_written_time_is_read_back_and_ends_in_z(instant: dt.datetime) -> None:
+    text = written(instant)
+    assert text.endswith("Z")
+    assert moment(text) == instant.replace(microsecond=0)
+
+
+@given(instants(), st.integers(-200, 200))
+def test_a_lone_pods_moment_counts_if_it_is_near(around: dt.datetime, seconds: int) -> None:
+    around = around.replace(microsecond=0)
+    stated = written(around + dt.timedelta(seconds=seconds))
+    run = lone_run("p", {}, {"diagon.gke.io/run-created": stated}, around)
+    expected = stated if abs(seconds) <= 60 else written(around)
+    assert run.workload["metadata"]["creationTimestamp"] == expected
+
+
+@pytest.mark.parametrize("stated", ["", "soonZ", "2026-04-24T03:04:05", "9" * 400 + "Z"])
+def test_a_moment_that_is_none_does_not_count(stated: str) -> None:
+    around = dt.datetime(2026, 4, 24, 3, 4, 5, tzinfo=dt.UTC)
+    run = lone_run("p", {}, {"diagon.gke.io/run-created": stated}, around)
+    assert run.workload["metadata"]["creationTimestamp"] == "2026-04-24T03:04:05Z"
+
+
+def identity_of(world: a.World) -> Identity:
+    """The run of a world's pods."""
+    view = PodView.of(world.pods[0])
+    run = run_of(owner_chain(view.controller, world.owners().get))
+    assert run is not None
+    workload = workload_of(run.kind, run.workload["apiVersion"])
+    assert workload is not None
+    return Identity.of(run, workload, cluster=SETTINGS.cluster, namespace="ml")
