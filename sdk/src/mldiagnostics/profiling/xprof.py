@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import itertools
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.profiling.naming import called_session, named_session, stepped_session, window
 from mldiagnostics.profiling.session import begin
+from mldiagnostics.profiling.wrapping import Function, wrap
 from mldiagnostics.run import current
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from typing_extensions import Self
 
     from mldiagnostics.profiling.session import ProfileSession
     from mldiagnostics.run import MLRun
-
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 _counter = itertools.count(1)
 """Numbers the profiles without a name; every process counts, also those that do not record, so that all agree."""
@@ -80,49 +78,9 @@ class Xprof:
         """End the profile, if it began."""
         self._stop()
 
-    def __call__(self, function: _Function) -> _Function:
+    def __call__(self, function: Function) -> Function:
         """Profile each call of `function`; a call inside another one belongs to the outer one's profile."""
-        if inspect.iscoroutinefunction(function):
-            wrapper = self._around_coroutine(function)
-        elif inspect.isasyncgenfunction(function):
-            wrapper = self._around_async_generator(function)
-        elif inspect.isgeneratorfunction(function):
-            wrapper = self._around_generator(function)
-        else:
-            wrapper = self._around(function)
-        return cast("_Function", functools.wraps(function)(wrapper))
-
-    def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._outermost():
-                return function(*args, **kwargs)
-
-        return wrapper
-
-    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            with self._outermost():
-                return (yield from function(*args, **kwargs))
-
-        return wrapper
-
-    def _around_coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self._outermost():
-                return await function(*args, **kwargs)
-
-        return wrapper
-
-    def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            with self._outermost():
-                async with contextlib.aclosing(function(*args, **kwargs)) as items:
-                    sent = None
-                    with contextlib.suppress(StopAsyncIteration):
-                        while True:
-                            sent = yield await items.asend(sent)
-
-        return wrapper
+        return wrap(function, self._outermost)
 
     @contextlib.contextmanager
     def _outermost(self) -> Iterator[None]:
@@ -194,7 +152,7 @@ class Xprof:
 
 
 @overload
-def xprof(run: _Function) -> _Function: ...
+def xprof(run: Function) -> Function: ...
 
 
 @overload

@@ -1,0 +1,73 @@
+"""One profiler, many who want it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from mldiagnostics.profiling.claim import claim
+from mldiagnostics.profiling.recorder import Busy
+
+
+def test_the_second_is_told_who_has_it() -> None:
+    held = claim("an on-demand capture")
+    try:
+        with pytest.raises(Busy, match="an on-demand capture is recording this process"):
+            claim("a profile")
+    finally:
+        held.release()
+    claim("a profile").release()
+
+
+def test_releasing_twice_does_not_take_it_from_the_next_one() -> None:
+    first = claim("first")
+    first.release()
+    second = claim("second")
+    first.release()
+    with pytest.raises(Busy, match="second"):
+        claim("third")
+    second.release()
+
+
+def test_patience_ends_when_the_holder_is_done() -> None:
+    held = claim("first")
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(claim, "second", patience_s=60)
+        held.release()
+        coming.result(60).release()
+
+
+def test_many_at_once_have_it_one_after_the_other() -> None:
+    together, inside, most = threading.Barrier(8), 0, 0
+
+    def take() -> None:
+        nonlocal inside, most
+        together.wait(60)
+        for _ in range(50):
+            held = claim("one of many", patience_s=60)
+            inside += 1
+            most = max(most, inside)
+            inside -= 1
+            held.release()
+
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(take) for _ in range(8)]:
+            done.result(60)
+    assert most == 1
+
+
+def test_a_forked_child_may_record_although_its_parent_does() -> None:
+    held = claim("the parent")
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            claim("the child").release()
+            status = 0
+        finally:
+            os._exit(status)
+    held.release()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -1,0 +1,67 @@
+"""What a caller asks, written by our own engine and by the official descriptors, and read by our service."""
+
+from __future__ import annotations
+
+import contextlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.capture.messages import profile_request, read_answer, terminate_request
+from mldiagnostics.capture.model import Options, Target
+from mldiagnostics.capture.wire import WireError
+from mldiagnostics.profiling.requests import (
+    MAX_DURATION_MS,
+    Request,
+    read_profile_request,
+    read_terminate_request,
+    write_answer,
+)
+from support.profiler_protos import message
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+
+
+@given(
+    session=TEXT,
+    host=TEXT,
+    root=TEXT,
+    start_ns=st.integers(0, 2**63 - 1),
+    duration_ms=st.integers(1, 10**9),
+    wanted=st.booleans(),
+)
+def test_property_the_engines_request_is_understood(
+    *, session: str, host: str, root: str, start_ns: int, duration_ms: int, wanted: bool
+) -> None:
+    options = Options(session, duration_ms, 1)
+    encoded = profile_request(
+        Target("::1", 1, host), options, root=root, answer_with_trace=wanted, start_ns=start_ns or None
+    )
+    expected = Request(session, min(duration_ms, MAX_DURATION_MS), start_ns, wanted, root, host)
+    assert read_profile_request(encoded) == expected
+
+
+@given(host=TEXT, override=TEXT)
+def test_property_the_name_that_overrides_wins(host: str, override: str) -> None:
+    request = message("ProfileRequest")(host_name=host)
+    request.opts.override_hostname = override
+    assert read_profile_request(request.SerializeToString()).host == (override or host)
+
+
+@given(TEXT)
+def test_property_terminate_is_understood(session: str) -> None:
+    assert read_terminate_request(terminate_request(session)) == session
+
+
+@given(st.binary(max_size=200))
+def test_property_any_bytes_are_read_or_refused(data: bytes) -> None:
+    for read in (read_profile_request, read_terminate_request):
+        with contextlib.suppress(WireError):
+            read(data)
+
+
+@given(st.binary(min_size=1))
+def test_property_the_engine_finds_the_trace_in_our_answer(trace: bytes) -> None:
+    answer = read_answer(write_answer(trace))
+    assert not answer.empty
+    assert answer.trace is not None
+    assert bytes(answer.trace) == trace
