@@ -1,10 +1,10 @@
 """What the webhook knows of namespaces and owners: followed by watches, asked for when a pod is faster than they."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from mldiagnostics_api.injection import Unknown
 from mldiagnostics_api.owners import Reference, missing_owners, owner_chain
@@ -15,6 +15,8 @@ from mldiagnostics_webhook.cluster import Cluster
 from mldiagnostics_webhook.following import Following, Patience, State
 from mldiagnostics_webhook.shelf import Object, Room, Shelf, cut
 from mldiagnostics_webhook.telemetry import Telemetry
+
+T = TypeVar("T")
 
 LOOKUP_S: Final = 1.0
 ROOM_BYTES: Final = 64 * 2**20
@@ -65,30 +67,29 @@ class Cache:
             finally:
                 for task in tasks:
                     task.cancel()
+                await asyncio.gather(*self._asked.values())  # they end by their own deadlines
 
     async def surroundings(
         self, namespace: str, controller: Reference | None, *, within_s: float = LOOKUP_S
     ) -> Surroundings | Unknown:
         """Find the namespace of a pod and the owners from its controller upwards, all within one deadline."""
         within_s = min(within_s, LOOKUP_S)
-        try:
-            async with asyncio.timeout(within_s):
-                return await self._surroundings(namespace, controller)
-        except TimeoutError:
-            return Unknown(f"the API server did not tell within {within_s:g} s")
-
-    async def _surroundings(self, namespace: str, controller: Reference | None) -> Surroundings | Unknown:
-        around = await self._namespace(namespace)
+        until_s = asyncio.get_running_loop().time() + within_s
+        late = Unknown(f"the API server did not tell within {within_s:g} s")
+        around = await _until(until_s, self._namespace(namespace), late)
         if isinstance(around, Unknown):
             return around
+        return Surroundings(around, await _until(until_s, self._owners(controller), late))
+
+    async def _owners(self, controller: Reference | None) -> tuple[Object, ...] | Unknown:
         known: dict[Reference, Object | None] = {}
         while missing := missing_owners((controller,), known, pods=False):
             for reference in missing:
                 owner = await self._owner(reference)
                 if isinstance(owner, Unknown):
-                    return Surroundings(around, owner)
+                    return owner
                 known[reference] = owner
-        return Surroundings(around, owner_chain(controller, known.get, pods=False))
+        return owner_chain(controller, known.get, pods=False)
 
     async def _namespace(self, name: str) -> Object | Unknown:
         kept = self._namespaces.shelf.get("", name)
@@ -122,19 +123,36 @@ class Cache:
         return await asyncio.shield(self._asked[path])
 
     async def _answer(self, path: str) -> Object | Unknown | None:
-        answer: Object | Unknown | None
-        try:
-            async with self._turn:
-                answer = cut(await self._cluster.metadata(path, timeout_s=LOOKUP_S))
-            found = "server"
-        except NotFound:
-            answer, found = None, "nowhere"
-        except Refused as refused:
-            answer, found = Unknown(str(refused)), "forbidden"
-        except ClusterError as silent:
-            answer, found = Unknown(str(silent)), "failed"
+        answer, found = await self._served(path)
         self._telemetry.looked_up(found)
         return answer
+
+    async def _served(self, path: str) -> tuple[Object | Unknown | None, str]:
+        """Ask in turn; gives the answer and where it was found. Ends within twice the time of a lookup."""
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            return Unknown(f"{PARALLEL_LOOKUPS} other lookups are under way"), "failed"
+        try:
+            return cut(await self._cluster.metadata(path, timeout_s=LOOKUP_S)), "server"
+        except NotFound:
+            return None, "nowhere"
+        except Refused as refused:
+            return Unknown(str(refused)), "forbidden"
+        except ClusterError as silent:
+            return Unknown(str(silent)), "failed"
+        finally:
+            self._turn.release()
+
+
+async def _until(until_s: float, work: Coroutine[Any, Any, T], late: Unknown) -> T | Unknown:
+    """Await the work until this time of the loop's clock."""
+    try:
+        async with asyncio.timeout_at(until_s):
+            return await work
+    except TimeoutError:
+        return late
 
 
 def _key(kind: Workload) -> tuple[str, str]:

@@ -36,11 +36,11 @@ class Cluster:
     Every method but `aclose` raises what `mldiagnostics_api.service.apiserver` names, and nothing else.
     """
 
-    def __init__(self, server: str, tls: ssl.SSLContext, token: Callable[[], str]) -> None:
+    def __init__(self, server: str, tls: ssl.SSLContext | None, token: Callable[[], str]) -> None:
         self._server = server
         self._token = token
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=tls), json_serialize=lambda body: orjson.dumps(body).decode()
+            connector=aiohttp.TCPConnector(ssl=tls or True), json_serialize=lambda body: orjson.dumps(body).decode()
         )
 
     @classmethod
@@ -172,7 +172,7 @@ def _account_token() -> str:
         raise ClusterError(f"The token of the service account cannot be read: {fault}") from fault
 
 
-async def _kubeconfig(environ: Mapping[str, str]) -> tuple[str, ssl.SSLContext, Callable[[], str]]:
+async def _kubeconfig(environ: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None, Callable[[], str]]:
     from kubernetes.aio import config  # noqa: PLC0415 - 30 MB that no replica in a cluster needs
     from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from mldiagnostics_api.injection import ANNOTATIONS_READ
+from mldiagnostics_api.names import GROUP
 
 Object = Mapping[str, Any]
 
+_OURS: Final = f"{GROUP}/"
 # Besides the text: its key, the dictionary's entry and the heads of the objects.
 _OVERHEAD_BYTES: Final = 300
 
@@ -77,13 +78,12 @@ def key_of(item: Object) -> str:
 
 
 def cut(item: Object) -> dict[str, Any]:
-    """Cut an object to what is read of it: identity, labels, some annotations and the controlling owner."""
+    """Cut an object to what is read of it: identity, labels, our annotations and the controlling owner."""
     metadata = item["metadata"]
     kept = {part: metadata[part] for part in ("name", "namespace", "uid", "creationTimestamp") if part in metadata}
     if labels := metadata.get("labels"):
         kept["labels"] = labels
-    given = metadata.get("annotations") or {}
-    if annotations := {key: given[key] for key in ANNOTATIONS_READ if key in given}:
+    if annotations := {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(_OURS)}:
         kept["annotations"] = annotations
     if owners := [owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")]:
         kept["ownerReferences"] = owners

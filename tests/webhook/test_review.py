@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, permission, read
+from support.reviews import PODS, encoded, pod_of, review_of
+
+POD = pod_of(None)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def without(key: str) -> dict[str, Any]:
+    review = review_of(POD)
+    del review["request"][key]
+    return review
+
+
+def test_a_creation_is_read() -> None:
+    assert read(encoded(review_of(POD, uid="u-1", namespace="team"))) == Review("u-1", "team", POD)
+
+
+def test_the_namespace_is_that_of_the_request() -> None:
+    pod = {**POD, "metadata": {"namespace": "other"}}
+    read_review = read(encoded(review_of(pod, namespace="team")))
+    assert isinstance(read_review, Review)
+    assert read_review.namespace == "team"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"operation": "UPDATE"},
+        {"operation": "DELETE"},
+        {"resource": {**PODS, "resource": "deployments"}},
+        {"resource": {**PODS, "version": "v2"}},
+        {"subResource": "ephemeralcontainers"},
+    ],
+)
+def test_what_is_no_creation_of_a_pod_is_told_apart(changes: dict[str, Any]) -> None:
+    assert isinstance(read(encoded(review_of(POD, **changes))), OtherReview)
+
+
+def test_a_body_without_anybody_to_answer_to_is_unreadable() -> None:
+    bodies = [b"", b"\xff\xfe", b"null", b"[]", b"{}", b'{"request":[]}', encoded(review_of(POD, uid="")), b"[" * 9999]
+    bodies += [encoded(without("uid")), encoded(review_of(POD, uid="u" * 129)), encoded({"request": {"uid": 7}})]
+    bodies += [encoded(review_of(POD)).decode().encode("utf-16"), encoded(review_of(POD))[:-1]]
+    assert [read(body) for body in bodies if read(body) != Unreadable("", read(body).why)] == []
+
+
+def test_a_review_with_faults_is_answered_all_the_same() -> None:
+    reviews = [{**review_of(POD), "apiVersion": "admission.k8s.io/v1beta1"}, {**review_of(POD), "kind": "Review"}]
+    reviews += [without("namespace"), review_of(POD, namespace=""), review_of(POD, namespace=["ml"])]
+    for review in reviews:
+        found = read(encoded(review))
+        assert isinstance(found, Unreadable), review
+        assert found.uid == "review-1"
+
+
+def test_of_keys_that_are_there_twice_the_last_counts() -> None:
+    body = encoded(review_of(POD, uid="first")).replace(b'"uid":"first"', b'"uid":"first","uid":"second"')
+    assert read(body).uid == "second"
+
+
+@given(JSON)
+def test_any_object_is_handed_on_as_it_is(value: Any) -> None:
+    found = read(json.dumps(review_of(value)).encode())
+    if isinstance(found, Review):
+        assert found.pod == value
+    else:
+        assert isinstance(found, Unreadable)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read(body: bytes) -> None:
+    assert read(body)
+
+
+PATCHES = st.lists(st.fixed_dictionaries({"op": st.just("add"), "path": st.text(), "value": st.text()}), max_size=3)
+
+
+@given(st.text(min_size=1), PATCHES, st.text())
+def test_every_answer_is_a_permission(uid: str, patch: list[dict[str, str]], warning: str) -> None:
+    answer = json.loads(permission(uid, patch, warning=warning))
+    assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    response = answer["response"]
+    assert (response["uid"], response["allowed"]) == (uid, True)
+    assert ("patch" in response, response.get("patchType")) == ((True, "JSONPatch") if patch else (False, None))
+    assert json.loads(base64.b64decode(response.get("patch", "W10="))) == patch
+    assert response.get("warnings", []) == ([warning] if warning else [])
