@@ -5,13 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from mldiagnostics_api.injection import Injection, NotInjected, Reason, Settings, Unknown, controller_of, decide, patch
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.owners import Reference
 
-from mldiagnostics_webhook.cache import Surroundings
+from mldiagnostics_webhook.cache import Cache
 from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, permission, read
 from mldiagnostics_webhook.telemetry import Telemetry
 
@@ -46,15 +45,6 @@ class Answer:
     body: bytes
 
 
-class Knowledge(Protocol):
-    """Tells what surrounds a pod: the cache."""
-
-    async def surroundings(
-        self, namespace: str, controller: Reference | None, *, within_s: float
-    ) -> Surroundings | Unknown:
-        """Find the namespace of a pod and its owners."""
-
-
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -63,9 +53,9 @@ class Answering:
     """Answers reviews with the settings of one cluster."""
 
     def __init__(
-        self, knowledge: Knowledge, settings: Settings, telemetry: Telemetry, clock: Callable[[], datetime] = _now
+        self, cache: Cache, settings: Settings, telemetry: Telemetry, clock: Callable[[], datetime] = _now
     ) -> None:
-        self._knowledge = knowledge
+        self._cache = cache
         self._settings = settings
         self._telemetry = telemetry
         self._clock = clock
@@ -108,7 +98,7 @@ class Answering:
 
     async def _decide(self, seen: Seen, review: Review, within_s: float) -> Injection | NotInjected:
         controller = controller_of(review.pod, review.namespace)
-        around = await self._knowledge.surroundings(review.namespace, controller, within_s=within_s)
+        around = await self._cache.surroundings(review.namespace, controller, within_s=within_s)
         if isinstance(around, Unknown):
             text = f"the namespace {review.namespace} is not known: {around.message}"
             return NotInjected(reason=Reason.OWNERS_UNKNOWN, message=text, asked=False, annotations={})

@@ -1,6 +1,7 @@
 """What the webhook knows of namespaces and owners: followed by watches, asked for when a pod is faster than they."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ LOOKUP_S: Final = 1.0
 ROOM_BYTES: Final = 64 * 2**20
 PARALLEL_LOOKUPS: Final = 32
 PATIENCE: Final = Patience()
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 # Groups of runs (CronJob) are known by their references alone, and pods are never read.
 FOLLOWED: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.kind != "Pod")
 
@@ -116,6 +118,9 @@ class Cache:
         if following.state is State.FORBIDDEN:
             self._telemetry.looked_up("forbidden")
             return Unknown(f"the webhook may not read objects of kind {following.name}")
+        if not all(_NAME.fullmatch(part) for part in (namespace or name, name)):
+            self._telemetry.looked_up("nowhere")  # it would lead to another path
+            return None
         path = following.path(namespace, name)
         if path not in self._asked:
             self._asked[path] = asyncio.create_task(self._answer(path))

@@ -79,7 +79,7 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
         telemetry.certificate_ends(lambda: certificate.expires)
         if name := await _cluster_name(config, environ, cluster, stop):
             telemetry.identify(version=version("mldiagnostics-webhook"), cluster=name)
-            server = Server(Answering(cache, config.injected(name), telemetry), telemetry)
+            server = Server(Answering(cache, config.injected(name), telemetry).answer, telemetry)
             await _serve(server, config.port, certificate, health, stop)
 
 

@@ -5,12 +5,12 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 from mldiagnostics_api.service.http import listen
 
-from mldiagnostics_webhook.answering import Answering, Seen
+from mldiagnostics_webhook.answering import Answer, Seen
 from mldiagnostics_webhook.telemetry import Telemetry
 
 MAX_BODY_BYTES: Final = 4 * 2**20
@@ -34,11 +34,18 @@ def timeout_s(text: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
 
 
+class Answerer(Protocol):
+    """Answers the bytes of a review; lookups take no longer than `within_s`."""
+
+    async def __call__(self, seen: Seen, body: bytes, *, within_s: float) -> Answer:
+        """Give the answer."""
+
+
 class Server:
     """Reviews under way, and how many more there may be."""
 
-    def __init__(self, answering: Answering, telemetry: Telemetry) -> None:
-        self._answering = answering
+    def __init__(self, answer: Answerer, telemetry: Telemetry) -> None:
+        self._answer = answer
         self._telemetry = telemetry
         self._reviews = 0
         self._bytes = 0
@@ -92,7 +99,7 @@ class Server:
             return self._refuse(413, "TooLarge")
         begun_s = loop.time()
         seen = Seen(request.match_info["seen"])
-        answer = await self._answering.answer(seen, body, within_s=max(until_s - begun_s, 0.0))
+        answer = await self._answer(seen, body, within_s=max(until_s - begun_s, 0.0))
         self._telemetry.took(loop.time() - begun_s)
         return web.Response(
             status=answer.status,
