@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from contextlib import asynccontextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from cluster.certificates import make_certificates
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_webhook.answering import Answer, Seen
+from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_REVIEWS, Server, timeout_s
+from mldiagnostics_webhook.telemetry import Telemetry
+from support.reviews import encoded, pod_of, review_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+DEADLINE_S = 30
+REVIEW = encoded(review_of(pod_of(None)))
+
+
+class Echo:
+    """Answers what it was asked, when it is let."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.let.set()
+
+    async def __call__(self, seen: Seen, body: bytes, *, within_s: float) -> Answer:
+        await self.let.wait()
+        return Answer(200, json.dumps({"seen": seen, "bytes": len(body), "within_s": within_s}).encode())
+
+
+class Served:
+    def __init__(self, server: Server, echo: Echo, telemetry: Telemetry, port: int) -> None:
+        self.server, self.echo, self.telemetry, self.port = server, echo, telemetry, port
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.telemetry.registry.get_sample_value(f"mldiagnostics_webhook_{name}", labels)
+
+    def refused(self, reason: str) -> float | None:
+        return self.value("reviews_total", result="refused", reason=reason)
+
+    async def until(self, reviews: int) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while self.value("reviews_in_flight") != reviews:  # noqa: ASYNC110 - the metric is asked
+                await asyncio.sleep(0.01)
+
+    async def begin(self, *, size: int, body: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Begin to send a review of a size."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(f"POST /mutate/workload HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + body)
+        return reader, writer
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[Served]:
+    telemetry, echo = Telemetry(), Echo()
+    server = Server(echo, telemetry)
+    async with server.serving(0, None) as port:
+        yield Served(server, echo, telemetry, port)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        yield session
+
+
+async def ask(client: aiohttp.ClientSession, url: str, body: bytes = REVIEW) -> tuple[int, Any]:
+    async with client.post(url, data=body) as answer:
+        return answer.status, await answer.json() if answer.status == 200 else await answer.text()
+
+
+async def close(writers: list[asyncio.StreamWriter]) -> None:
+    for writer in writers:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_each_label_has_a_path(client: aiohttp.ClientSession) -> None:
+    async with served() as it:
+        for seen in Seen:
+            status, said = await ask(client, it.url(f"/mutate/{seen}"))
+            assert (status, said["seen"], said["bytes"]) == (200, seen, len(REVIEW))
+        assert (await ask(client, it.url("/mutate/pods")))[0] == 404
+        async with client.get(it.url("/mutate/workload")) as answer:
+            assert answer.status == 405
+        assert it.value("review_duration_seconds_count") == 2
+
+
+async def test_lookups_end_before_the_timeout_of_the_call(client: aiohttp.ClientSession) -> None:
+    async with served() as it:
+        for query, most_s in (("", 3), ("?timeout=2s", 2), ("?timeout=500ms", 0.5), ("?timeout=soon", 3)):
+            _, said = await ask(client, it.url(f"/mutate/workload{query}"))
+            assert most_s - 1 < said["within_s"] < most_s - 0.2, query
+        assert (await ask(client, it.url("/mutate/workload?timeout=1ms")))[1]["within_s"] == 0
+
+
+@given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
+def test_durations_are_read_as_go_writes_them(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
+    text = f"{hours}h{minutes}m{seconds}.{milliseconds:03d}s"
+    assert timeout_s(text) == pytest.approx(hours * 3600 + minutes * 60 + seconds + milliseconds / 1000)
+
+
+@given(st.text(max_size=10))
+def test_any_text_is_a_duration_or_the_default(text: str) -> None:
+    assert timeout_s(text) >= 0
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_may_have_4_mib_and_no_more(client: aiohttp.ClientSession, chunked: bool) -> None:
+    async def in_chunks(body: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 2**16):
+            yield body[start : start + 2**16]
+
+    async with served() as it:
+        for size, expected in ((MAX_BODY_BYTES - 1, 200), (MAX_BODY_BYTES + 1, 413)):
+            body = b" " * size
+            data: Any = in_chunks(body) if chunked else BytesIO(body)
+            try:
+                async with client.post(it.url("/mutate/workload"), data=data) as answer:
+                    assert answer.status == expected
+            except aiohttp.ClientOSError:  # the server hung up while we were still sending
+                assert expected == 413
+        assert it.refused("TooLarge") == 1
+
+
+async def test_beyond_a_bound_of_reviews_it_is_busy_and_then_it_is_not(client: aiohttp.ClientSession) -> None:
+    async with served() as it:
+        it.echo.let.clear()
+        waiting = [asyncio.create_task(ask(client, it.url("/mutate/workload"))) for _ in range(MAX_REVIEWS)]
+        await it.until(MAX_REVIEWS)
+        assert await ask(client, it.url("/mutate/workload")) == (429, "Busy\n")
+        it.echo.let.set()
+        assert {status for status, _ in await asyncio.gather(*waiting)} == {200}
+        assert (await ask(client, it.url("/mutate/workload")))[0] == 200
+        assert (it.refused("Busy"), it.value("reviews_in_flight")) == (1, 0)
+
+
+async def test_beyond_a_bound_of_bytes_too(client: aiohttp.ClientSession) -> None:
+    async with served() as it:
+        large = MAX_BODIES_BYTES // MAX_BODY_BYTES
+        writers = [(await it.begin(size=MAX_BODY_BYTES))[1] for _ in range(large)]
+        await it.until(large)
+        assert await ask(client, it.url("/mutate/workload")) == (429, "Busy\n")
+        await close(writers)
+        await it.until(0)
+        assert (await ask(client, it.url("/mutate/workload")))[0] == 200
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async with served() as it:
+        reader, writer = await it.begin(size=100, body=b"{")
+        answer = await asyncio.wait_for(reader.read(), DEADLINE_S)  # to the end: the connection is closed
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert it.refused("ReadTimedOut") == 1
+        await close([writer])
+
+
+async def test_at_the_end_what_is_under_way_is_finished(client: aiohttp.ClientSession) -> None:
+    async with served() as it:
+        it.echo.let.clear()
+        under_way = asyncio.create_task(ask(client, it.url("/mutate/workload")))
+        await it.until(1)
+        asyncio.get_running_loop().call_later(0.1, it.echo.let.set)
+    assert (await under_way)[0] == 200
+
+
+async def test_when_it_leaves_connections_close_after_their_answer(client: aiohttp.ClientSession) -> None:
+    async with served() as it:
+        async with client.post(it.url("/mutate/workload"), data=REVIEW) as answer:
+            assert "Connection" not in answer.headers
+        it.server.leaving = True
+        async with client.post(it.url("/mutate/workload"), data=REVIEW) as answer:
+            assert (answer.status, answer.headers["Connection"]) == (200, "close")
+
+
+async def test_it_speaks_tls(client: aiohttp.ClientSession, tmp_path: Path) -> None:
+    files = make_certificates(tmp_path, hosts=["127.0.0.1"])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.certificate("apiserver"), files.key("apiserver"))
+    trust = ssl.create_default_context(cafile=files.ca)
+    async with Server(Echo(), Telemetry()).serving(0, context) as port:
+        async with client.post(f"https://127.0.0.1:{port}/mutate/workload", data=REVIEW, ssl=trust) as answer:
+            assert answer.status == 200
+        with pytest.raises(aiohttp.ClientError):
+            await client.post(f"http://127.0.0.1:{port}/mutate/workload", data=REVIEW)
