@@ -76,6 +76,7 @@ def admitted(draw: st.DrawFn, pod: Object) -> Object:
     spec = {
         "containers": draw(st.lists(containers(), min_size=1, max_size=4, unique_by=itemgetter("name"))),
         **draw(maybe("initContainers", st.lists(containers(starting=True), max_size=2, unique_by=itemgetter("name")))),
+        **draw(maybe("serviceAccountName", st.just("default"))),
         **draw(maybe("volumes", st.sampled_from([[], [{"name": "data", "emptyDir": {}}]]))),
     }
     annotations = draw(maybe("annotations", st.sampled_from([{}, {"note": "mine"}, {"note": "x" * 262_000}])))
@@ -92,6 +93,11 @@ def worlds(draw: st.DrawFn) -> a.World:
     for owner in (made.workload, *made.parts):
         owner["metadata"]["labels"] = {**owner["metadata"]["labels"], **LABELLED, **others}
     return made
+
+
+def situations() -> st.SearchStrategy[tuple[a.World, Object]]:
+    """A world, and one of its pods as it comes to admission."""
+    return worlds().flatmap(lambda world: st.tuples(st.just(world), st.sampled_from(world.pods).flatmap(admitted)))
 
 
 @st.composite

@@ -28,9 +28,9 @@ def injection(pod: dict[str, Any], settings: Settings = SETTINGS) -> Injection:
 
 
 def lone(**parts: Any) -> dict[str, Any]:
-    """A pod of one container; `volumes` are the pod's, all else is the container's."""
+    """A pod of one container; `volumes`, `annotations` and `account` are the pod's, all else is the container's."""
     pod = a.pod(labels=admission.LABELLED, annotations=parts.pop("annotations", None))
-    pod["spec"] |= {"volumes": parts.pop("volumes", [])}
+    pod["spec"] |= {"volumes": parts.pop("volumes", []), "serviceAccountName": parts.pop("account", "default")}
     pod["spec"]["containers"][0] |= parts
     return pod
 
@@ -88,6 +88,7 @@ def test_a_control_plane_that_everyone_trusts_needs_no_certificate() -> None:
         ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics-of-mine"}]}, True),
         ({"env": [{"name": "MLDIAG_CONTROL_PLANE_URL", "value": "https://mine"}]}, False),
         ({"env": [{"name": "MLDIAG_CONTROL_PLANE_CA", "valueFrom": {}}]}, False),
+        ({"account": None}, False),
         ({"volumes": [THEIRS]}, False),
         ({"volumes": [OURS]}, True),
         ({"annotations": {"diagon.gke.io/control-plane-ca": "another"}}, False),

@@ -93,9 +93,7 @@ def size(value: Any) -> int:
 # Laws -----------------------------------------------------------------------------------------------------------------
 
 settings = st.sampled_from([PLAIN, FULL])
-situations = admission.worlds().flatmap(
-    lambda world: st.tuples(st.just(world), st.sampled_from(world.pods).flatmap(admission.admitted), settings)
-)
+situations = st.tuples(admission.situations(), settings).map(lambda drawn: (*drawn[0], drawn[1]))
 Situation = tuple[a.World, Object, Settings]
 
 

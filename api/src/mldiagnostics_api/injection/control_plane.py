@@ -23,8 +23,12 @@ def volume(settings: Settings) -> dict[str, Any]:
 
 
 def reachable(pod: PodShape, settings: Settings) -> bool:
-    """Tell whether the pod can be given the way there: one is configured and its names are free, or ours already."""
-    if not settings.control_plane_url:
+    """Tell whether the pod can be given the way there.
+
+    One is configured, the pod has a service account (the API server denies pods with a token of none), and the names of
+    volume and annotation are free, or ours already.
+    """
+    if not settings.control_plane_url or not pod.service_account:
         return False
     there = (pod.volumes or {}).get(VOLUME)
     certificates = (pod.annotations or {}).get(CONTROL_PLANE_CA_ANNOTATION, settings.control_plane_ca)

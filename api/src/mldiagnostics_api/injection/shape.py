@@ -45,6 +45,8 @@ class PodShape:
     labels: Mapping[str, str] | None
     annotations: Mapping[str, str] | None
     controller: Reference | None
+    service_account: str
+    """Empty where nobody has said which; the API server does so before it asks us."""
     mirror: bool
     """Whether it stands for a static pod of a kubelet."""
     containers: tuple[ContainerShape, ...]
@@ -63,6 +65,7 @@ class PodShape:
             labels=labels,
             annotations=annotations,
             controller=_controller(metadata, namespace),
+            service_account=_text(spec, "serviceAccountName"),
             mirror=MIRROR_ANNOTATION in (annotations or {}),
             containers=(
                 *_containers(containers, "/spec/containers"),
