@@ -1,0 +1,94 @@
+"""Google Cloud project and region of this process, for sinks that need them; looked up when one of them asks.
+
+Every question may take its time limit: never on a thread of the training. In this order: what the program said, the
+environment, gcloud's configuration, the metadata server.
+"""
+
+from __future__ import annotations
+
+import configparser
+import http.client
+import os
+import threading
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LINK_LOCAL = "169.254.169.254"
+"""The metadata server's address, which needs no name service."""
+
+
+class Cloud:
+    """Answers once asked, and remembers; `project` and `region` are what the program said."""
+
+    def __init__(self, *, project: str | None = None, region: str | None = None, env: Mapping[str, str]) -> None:
+        self._said = {"project": project, "region": region}
+        self._env = env
+        self._known: dict[str, str | None] = {}
+        self._lock = threading.Lock()
+
+    def project(self, timeout_s: float = 5.0) -> str | None:
+        """Return the project's id, None if nobody knows."""
+        return self._find("project", timeout_s)
+
+    def region(self, timeout_s: float = 5.0) -> str | None:
+        """Return the region, like `us-central1`; None if nobody knows."""
+        return self._find("region", timeout_s)
+
+    def _find(self, what: str, timeout_s: float) -> str | None:
+        with self._lock:
+            if what not in self._known:
+                self._known[what] = self._said[what] or self._look_up(what, timeout_s)
+            return self._known[what]
+
+    def _look_up(self, what: str, timeout_s: float) -> str | None:
+        if what == "project":
+            return (
+                self._env.get("GOOGLE_CLOUD_PROJECT")
+                or _gcloud(self._env).get("core", "project", fallback=None)
+                or metadata("project/project-id", env=self._env, timeout_s=timeout_s)
+            )
+        zone = metadata("instance/zone", env=self._env, timeout_s=timeout_s)  # projects/<number>/zones/<zone>
+        if zone:
+            return zone.rpartition("/")[2].rpartition("-")[0] or None
+        return _gcloud(self._env).get("compute", "region", fallback=None)
+
+
+def metadata(path: str, *, env: Mapping[str, str], timeout_s: float) -> str | None:
+    """Return a value of the metadata server, None if there is none within `timeout_s`, look-up of its name included."""
+    answers: SimpleQueue[str | None] = SimpleQueue()
+    host = env.get("GCE_METADATA_HOST") or LINK_LOCAL
+    arguments = (answers, host, f"/computeMetadata/v1/{path}", timeout_s)
+    threading.Thread(target=_ask, args=arguments, name="mldiagnostics-metadata", daemon=True).start()
+    try:
+        return answers.get(timeout=timeout_s)
+    except Empty:
+        return None
+
+
+def _ask(answers: SimpleQueue[str | None], host: str, path: str, timeout_s: float) -> None:
+    connection = http.client.HTTPConnection(host, timeout=timeout_s)
+    try:
+        connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
+        answer = connection.getresponse()
+        genuine = answer.status == 200 and answer.getheader("Metadata-Flavor") == "Google"
+        answers.put(answer.read(4096).decode() if genuine else None)
+    except (OSError, http.client.HTTPException, ValueError):
+        answers.put(None)
+    finally:
+        connection.close()
+
+
+def _gcloud(env: Mapping[str, str]) -> configparser.ConfigParser:
+    """Return gcloud's active configuration, empty if there is none."""
+    found = configparser.ConfigParser(interpolation=None)
+    folder = Path(env.get("CLOUDSDK_CONFIG") or Path(env.get("HOME") or os.path.expanduser("~")) / ".config/gcloud")  # noqa: PTH111
+    try:
+        active = env.get("CLOUDSDK_ACTIVE_CONFIG_NAME") or (folder / "active_config").read_text().strip()
+        found.read_string((folder / "configurations" / f"config_{active}").read_text())
+    except (OSError, ValueError, configparser.Error):
+        pass
+    return found

@@ -1,0 +1,54 @@
+"""Problems told to people: one line for each on the logger `mldiagnostics`, counted from then on, never raised.
+
+A library that runs inside somebody's training must neither raise nor flood: what goes wrong a million times is said
+once. The root logger is the application's and stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+
+LOGGER = logging.getLogger("mldiagnostics")
+
+_lock = threading.RLock()  # a signal's handler may complain while its thread does
+_counts: dict[str, int] = {}
+
+
+def complain(key: str, message: str, *, level: int = logging.WARNING) -> None:
+    """Say `message` the first time that `key` comes, and count every time.
+
+    `key` names the kind of problem, from a fixed vocabulary: a text that varies without end belongs in the message.
+    """
+    with _lock:
+        seen = _counts.get(key, 0)
+        _counts[key] = seen + 1
+    if not seen:
+        LOGGER.log(level, "%s", message)
+    else:
+        LOGGER.debug("%s (time %d)", message, seen + 1)
+
+
+def counts() -> dict[str, int]:
+    """Return how often each kind of problem has come in this process."""
+    with _lock:
+        return dict(_counts)
+
+
+def announce(message: str) -> None:
+    """Show a line that people look for: as a log entry where somebody reads those, else on standard error."""
+    if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
+        LOGGER.info("%s", message)
+    elif LOGGER.level <= logging.INFO and sys.stderr is not None:  # nobody asked this logger to be quiet
+        print(f"mldiagnostics: {message}", file=sys.stderr, flush=True)  # noqa: T201 - no handler would
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,135 @@
+"""Anything as JSON that a person can read: never an error, never a secret, never without end."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time
+from enum import Enum
+from typing import Any, TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_DEPTH = 32
+MAX_VALUES = 20_000
+MAX_TEXT = 4096
+_MAX_REPR = 256
+_MAX_ELEMENTS = 64
+_EXACT_INTEGER = 2**53
+
+_SECRET = re.compile(
+    r"(^|[_\W])(password|passwd|passphrase|secret|credentials?|(api|access|private|secret|auth|account)[_-]?key"
+    r"|(api|access|auth|hf|hub|wandb|bearer|refresh|session)[_-]?token)$",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def jsonable(value: object) -> Json:
+    """Return `value` made of JSON's types: what is not JSON becomes readable, secrets (by key) are blotted out.
+
+    NaN and infinities become texts, since JSON has none. Arrays over 64 elements become their type and shape. At most
+    20 000 values and 32 levels are looked at; where something is left out an ellipsis stands.
+    """
+    return _Reading().of(value, ())
+
+
+class _Reading:
+    """One pass over a value, which counts what it sees."""
+
+    def __init__(self) -> None:
+        self._left = MAX_VALUES
+
+    def of(self, value: Any, inside: tuple[int, ...]) -> Json:
+        self._left -= 1
+        if self._left < 0 or len(inside) > MAX_DEPTH:
+            return "…"
+        if id(value) in inside:
+            return "<contains itself>"
+        try:
+            return self._plain(value) if _is_plain(value) else self._nested(value, (*inside, id(value)))
+        except Exception:  # noqa: BLE001 - it runs code of whoever made the value
+            return f"<{type(value).__name__} that cannot be shown>"
+
+    def _plain(self, value: Any) -> Json:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            text = str(value)
+            return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+        if isinstance(value, int):
+            return int(value) if abs(value) < _EXACT_INTEGER else str(int(value))
+        return float(value) if math.isfinite(value) else str(float(value))
+
+    def _nested(self, value: Any, inside: tuple[int, ...]) -> Json:
+        if isinstance(value, Enum):
+            return self.of(value.value, inside)
+        if isinstance(value, Mapping):
+            return self._mapping(value, inside)
+        if (text := _text(value)) is not None:
+            return text
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return self._array(value, inside)
+        if (parts := _parts(value)) is not None:
+            return self._mapping(parts, inside)
+        if isinstance(value, set | frozenset):
+            return [self.of(item, inside) for item in sorted(value, key=str)]
+        if isinstance(value, list | tuple | range):
+            return [self.of(item, inside) for item in value[: self._left + 1]]
+        return _readable(value)
+
+    def _mapping(self, value: Mapping[Any, Any], inside: tuple[int, ...]) -> Json:
+        found: dict[str, Json] = {}
+        for key, item in list(value.items()):
+            if self._left < 0:
+                found["…"] = "…"
+                break
+            name = str(key.value if isinstance(key, Enum) else key)
+            found[name] = "<secret>" if _SECRET.search(name) and item else self.of(item, inside)
+        return found
+
+    def _array(self, value: Any, inside: tuple[int, ...]) -> Json:
+        """Show what a small array holds; one on a device is only described, or reading it would wait for the device."""
+        if type(value).__module__.partition(".")[0] == "numpy" and value.size <= _MAX_ELEMENTS:
+            return self.of(value.tolist(), inside)
+        return f"{value.dtype}{list(value.shape)}"
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum))
+
+
+def _text(value: Any) -> str | None:
+    """Return the text that stands for a value without parts: a name, a moment, a size, a path."""
+    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value)} bytes>"
+    return str(value.__fspath__()) if hasattr(value, "__fspath__") else None
+
+
+def _parts(value: Any) -> Mapping[Any, Any] | None:
+    """Return the parts of an object that has named ones: a dataclass, a named tuple, a configuration, a namespace."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if hasattr(value, "_asdict"):
+        return _mapping_of(value._asdict())
+    for name in ("to_dict", "model_dump"):
+        if callable(method := getattr(value, name, None)):
+            return _mapping_of(method())
+    if type(value).__name__ in {"Namespace", "SimpleNamespace"}:
+        return dict(vars(value))
+    return None
+
+
+def _mapping_of(value: object) -> Mapping[Any, Any] | None:
+    return value if isinstance(value, Mapping) else None
+
+
+def _readable(value: object) -> str:
+    text = _ADDRESS.sub("", repr(value))
+    return text if len(text) <= _MAX_REPR else f"{text[: _MAX_REPR - 1]}…"

@@ -1,0 +1,45 @@
+"""Runs: one training or serving job, from `machinelearning_run` until it is closed or the process ends."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from mldiagnostics.run.config_dict import ConfigDict
+from mldiagnostics.run.kinds import (
+    AcceleratorOrchestrator,
+    ApplicationFramework,
+    Framework,
+    Orchestrator,
+    RlOrchestrator,
+    RunPhase,
+    ServingEngine,
+)
+from mldiagnostics.run.registry import current
+
+if TYPE_CHECKING:
+    from mldiagnostics.run.mlrun import MLRun
+    from mldiagnostics.run.start import machinelearning_run
+
+__all__ = [
+    "AcceleratorOrchestrator",
+    "ApplicationFramework",
+    "ConfigDict",
+    "Framework",
+    "MLRun",
+    "Orchestrator",
+    "RlOrchestrator",
+    "RunPhase",
+    "ServingEngine",
+    "current",
+    "machinelearning_run",
+]
+
+_HOMES = {"MLRun": "mldiagnostics.run.mlrun", "machinelearning_run": "mldiagnostics.run.start"}
+"""What loads when it is first used: the rest of this package asks for `current` alone."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,64 @@
+"""How a run ended, judged from what a process saw of its own end; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Phase: TypeAlias = Literal["Pending", "Active", "Completed", "Failed"]
+
+FINAL: frozenset[str] = frozenset({"Completed", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A phase with its reason, one CamelCase word, and a sentence."""
+
+    phase: Phase
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was seen. The texts are empty where nothing was.
+
+    `exit_code` is what `sys.exit` was called with last. `returned` says whether the main program ran to its end:
+    then an earlier `sys.exit` was caught by somebody. None: cannot be told.
+    """
+
+    said: Phase | None = None
+    uncaught: str = ""
+    thread: str = ""
+    signal: str = ""
+    preempted: bool = False
+    exit_code: object = None
+    returned: bool | None = None
+
+
+def judge(seen: Evidence) -> Verdict:
+    """Return how the run ended: what the program says of itself first, then the worst that was seen."""
+    if seen.said is not None:
+        return Verdict(seen.said, "ClosedByProgram")
+    if seen.uncaught:
+        return Verdict("Failed", "UncaughtException", seen.uncaught)
+    if seen.preempted:
+        return Verdict("Failed", "Preempted", "the machine was or will be taken away")
+    if seen.signal:
+        return Verdict("Failed", "Terminated", f"the process got {seen.signal}")
+    if not seen.returned and not is_success(seen.exit_code):
+        return Verdict("Failed", "ExitCode", f"the program ended by sys.exit({shorten(repr(seen.exit_code))})")
+    if seen.thread:
+        return Verdict("Failed", "UncaughtExceptionInThread", seen.thread)
+    return Verdict("Completed")
+
+
+def is_success(exit_code: object) -> bool:
+    """Tell whether Python turns this argument of `sys.exit` into status 0."""
+    return exit_code is None or (isinstance(exit_code, int) and exit_code % 256 == 0)
+
+
+def shorten(text: str, limit: int = 300) -> str:
+    """Return a text of at most `limit` characters, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"

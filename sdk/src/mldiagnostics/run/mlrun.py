@@ -1,0 +1,235 @@
+"""One run as the program holds it: its facts, its progress, its end; nothing here raises into the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.complaints import complain
+from mldiagnostics.configs import gather
+from mldiagnostics.run import ownership, preemption, registry
+from mldiagnostics.run.config_dict import ConfigDict
+from mldiagnostics.run.fields import RunFields, told_kinds
+from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge
+from mldiagnostics.run.kinds import RunPhase
+from mldiagnostics.run.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from mldiagnostics.cloud import Cloud
+    from mldiagnostics.recording import Closed, Recording
+    from mldiagnostics.run.arguments import Arguments
+    from mldiagnostics.run.endings import Endings
+    from mldiagnostics.whereabouts import Whereabouts
+
+CLOSE_TIMEOUT_S = 10.0
+"""How long the end of a run may take; what is not written then is counted as dropped."""
+
+SIGNAL_TIMEOUT_S = 5.0
+"""The same in a signal's handler: of the 30 s that Kubernetes gives, the program wants most for a checkpoint."""
+
+_PREEMPTION_TIMEOUT_S = 2.0
+_PHASES: dict[Phase, RunPhase] = {
+    "Pending": RunPhase.PHASE_UNSPECIFIED,
+    "Active": RunPhase.PHASE_ACTIVE,
+    "Completed": RunPhase.PHASE_COMPLETED,
+    "Failed": RunPhase.PHASE_FAILED,
+}
+_NO_FAILURE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
+"""What may be in flight while a run is closed in good order."""
+
+
+class MLRun(RunFields):
+    """A run, made by `machinelearning_run`; as a context manager it closes itself.
+
+    `configs` is read by key and by attribute, and a change of it is recorded. `origin`, `recording`, `storage` (the
+    root for all runs) and `directory` (this run's, below it) serve the other parts of this package.
+    """
+
+    def __init__(
+        self,
+        fields: RunFields,
+        *,
+        arguments: Arguments,
+        whereabouts: Whereabouts,
+        recording: Recording,
+        endings: Endings,
+        cloud: Cloud,
+        leads: bool,
+        heartbeat_s: float,
+    ) -> None:
+        vars(self).update(vars(fields))
+        self.origin, self.recording, self.cloud = recording.origin, recording, cloud
+        self.storage, self.directory = self.origin.storage, self.origin.directory
+        self.sinks = arguments.sinks
+        self._endings = endings
+        self._pid = os.getpid()
+        self._closing = threading.RLock()
+        self._closed: Closed | None = None
+        self._at_step: list[Callable[[int], object]] = []
+        self._at_close: list[Callable[[], object]] = []
+        self._configs = ConfigDict(
+            {"softwareConfigs": {}, "hardwareConfigs": {}, "userConfigs": arguments.configs},
+            on_change=self._reconfigured,
+        )
+        identity = whereabouts.identity
+        self._report = Report(
+            origin=self.origin,
+            recording=recording,
+            leads=leads,
+            heartbeat_s=heartbeat_s,
+            facts={
+                "runGroup": self.run_group,
+                "identity": {
+                    "source": identity.source if identity else "fresh",
+                    "workload": dict(identity.workload) if identity else {},
+                },
+                "sinks": list(arguments.sinks),
+                "kinds": told_kinds(fields),
+            },
+            configs=lambda: self._configs,
+            prepare=self._gather,
+        )
+
+    @property
+    def run_id(self) -> str:
+        """The id that all processes of the run have in common."""
+        return self.origin.run_id
+
+    @property
+    def configs(self) -> ConfigDict:
+        """Configurations: `userConfigs`, `softwareConfigs`, `hardwareConfigs`, and whatever is put beside them."""
+        return self._configs
+
+    @configs.setter
+    def configs(self, values: Mapping[str, Any]) -> None:
+        self._configs.update({"userConfigs": values})
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run is over for this process."""
+        return self._closed is not None
+
+    def step(self, number: int | None = None) -> None:
+        """Say that step `number` begins; without one it is the step after the last, the first is 0."""
+        try:
+            last = self._report.step
+            step = int(number) if number is not None else 0 if last is None else last + 1
+        except (TypeError, ValueError):
+            complain("step", f"run.step({number!r}) names no step and is ignored: give a whole number")
+            return
+        self._report.step = step
+        for callback in self._at_step:
+            _guarded("on-step", callback, step)
+
+    def on_step(self, callback: Callable[[int], object]) -> None:
+        """Have `callback` called with every step that begins, on the thread that says so; it should take no time."""
+        self._at_step.append(callback)
+
+    def on_close(self, callback: Callable[[], object]) -> None:
+        """Have `callback` called when the run is closed, the last one first, while records are still taken."""
+        self._at_close.append(callback)
+
+    def publish(self, section: str, value: Mapping[str, object]) -> None:
+        """Put a section of its own into run.json (only the process that leads has one); the last value counts."""
+        self._report.publish(section, value)
+
+    def warn_once(self, key: str, message: str) -> None:
+        """Say `message` the first time that `key` comes, and count every time."""
+        complain(key, message)
+
+    def close(self, phase: RunPhase | str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S) -> Closed:
+        """End the run: everything recorded is written, within about `timeout_s`, and the phase with it.
+
+        Without `phase` that is Completed, or Failed if an exception is in flight or has ended a thread. A second time
+        changes nothing. In a forked child it ends the child's records only: the phase is the parent's.
+        """
+        if os.getpid() != self._pid:
+            return self.recording.close(timeout_s)
+        with self._closing:
+            if self._closed is None:
+                kind, error, _ = sys.exc_info()
+                if kind is not None and not issubclass(kind, _NO_FAILURE):
+                    self._endings.note_uncaught(kind, error)
+                self._end(_phase_said(phase), timeout_s)
+        assert self._closed is not None  # noqa: S101 - for mypy: set above
+        return self._closed
+
+    def __enter__(self) -> MLRun:  # noqa: PYI034 - Self is newer than Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not self.closed:
+            self._endings.note_uncaught(kind, error)
+        self.close()
+
+    def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
+        return f"<MLRun {self.display_name!r} {self.run_phase.value} {self.directory}>"
+
+    def begin(self) -> None:
+        """Be the run of this process; called once, by whoever made it."""
+        registry.enter(self)
+        self._endings.watch_sigterm()
+        self._report.start()
+
+    def at_exit(self) -> None:
+        """End with the process."""
+        self.close()
+
+    def at_signal(self, *, dying: bool) -> None:
+        """Tell of SIGTERM: to the end if the process dies of it, else go on, as the program's own handler does."""
+        if dying:
+            self.close(timeout_s=SIGNAL_TIMEOUT_S)
+            return
+        self._settle(judge(self._endings.evidence()), last=False)
+        self.recording.flush(SIGNAL_TIMEOUT_S / 2)
+        self._report.sync(SIGNAL_TIMEOUT_S / 2)
+
+    def _end(self, said: Phase | None, timeout_s: float) -> None:
+        from mldiagnostics.recording import Closed  # noqa: PLC0415
+
+        self._closed = Closed()  # should a signal's handler come here meanwhile
+        for callback in reversed(self._at_close):
+            _guarded("on-close", callback)
+        if preemption.is_watched():
+            self._report.sync(_PREEMPTION_TIMEOUT_S)
+        self._settle(judge(self._endings.evidence(said=said, preempted=self._report.preempted)), last=True)
+        self._closed = self.recording.close(timeout_s)
+        self._report.finish(timeout_s)
+        self._endings.unwatch_sigterm()
+        ownership.release(self.run_id, os.environ)
+        registry.leave(self)
+
+    def _settle(self, verdict: Verdict, *, last: bool) -> None:
+        self.run_phase = _PHASES[verdict.phase]
+        self._report.settle(verdict, last=last)
+
+    def _reconfigured(self) -> None:
+        self._report.configured()
+
+    def _gather(self) -> None:
+        self._configs.update(gather(self.framework.value))
+
+
+def _phase_said(phase: RunPhase | str | None) -> Phase | None:
+    """Return our name of a phase that was given as Google's or as ours."""
+    if phase is None:
+        return None
+    text = str(phase.value if isinstance(phase, RunPhase) else phase).upper()
+    found = next((ours for ours, theirs in _PHASES.items() if ours in FINAL and theirs.value == text), None)
+    if found is None:
+        complain("phase", f"run.close(phase={phase!r}) is no end, what was seen decides: give RunPhase.PHASE_FAILED")
+    return found
+
+
+def _guarded(key: str, callback: Callable[..., object], *arguments: object) -> None:
+    try:
+        callback(*arguments)
+    except Exception as error:  # noqa: BLE001 - whoever it belongs to, the training goes on
+        complain(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")

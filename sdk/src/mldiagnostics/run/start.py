@@ -1,0 +1,212 @@
+"""How a run begins: arguments and environment in, a run out; whatever is wrong is told once, and training goes on."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.cloud import Cloud
+from mldiagnostics.complaints import announce, complain
+from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError
+from mldiagnostics.origin import Origin
+from mldiagnostics.recording import Recording
+from mldiagnostics.run import ownership, registry
+from mldiagnostics.run.announcement import announcement
+from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, Arguments, read_arguments
+from mldiagnostics.run.endings import process_endings
+from mldiagnostics.run.fields import run_fields
+from mldiagnostics.run.kinds import (
+    AcceleratorOrchestrator,
+    ApplicationFramework,
+    Framework,
+    RlOrchestrator,
+    ServingEngine,
+)
+from mldiagnostics.run.mlrun import MLRun
+from mldiagnostics.run.settings import Settings, read_settings
+from mldiagnostics.run.surroundings import look_around
+from mldiagnostics.sinks import sink_maker
+from mldiagnostics.whereabouts import locate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.sinks import SinkMaker
+    from mldiagnostics.whereabouts import Whereabouts
+
+
+def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of Google's SDK
+    name: str = "",
+    run_group: str = "",
+    configs: Mapping[str, Any] | None = None,
+    gcs_path: str | None = None,
+    base_url: str | None = None,
+    cluster_id: str | None = None,
+    project: str | None = None,
+    region: str | None = None,
+    metrics_record_interval_sec: float = 10.0,
+    on_demand_xprof: bool = False,
+    log_system_metrics: bool = True,
+    environment: str = "prod",
+    framework: Framework | str = Framework.JAX,
+    serving_engine: ServingEngine | str = ServingEngine.NONE,
+    run_workload_id: str | None = None,
+    metric_only_run: bool = False,
+    metrics_exporter_config: Mapping[str, Any] | None = None,
+    accelerator_orchestrator: AcceleratorOrchestrator | str = AcceleratorOrchestrator.NONE,
+    application_framework: ApplicationFramework | str = ApplicationFramework.NONE,
+    rl_orchestrator: RlOrchestrator | str = RlOrchestrator.NONE,
+    *,
+    storage: str | os.PathLike[str] | None = None,
+    sinks: Sequence[str] | str | None = None,
+    strict: bool = False,
+    **unknown: object,
+) -> MLRun:
+    """Begin a run, or join it as one more process; a run that this process is in already is closed first.
+
+    All processes of a job call it, and find one id by what they share (see `mldiagnostics.whereabouts`). Nothing waits
+    for a network or a disk here, and no framework is imported.
+
+    `storage` (else `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics) is the root below which each run has a
+    directory. `sinks` are URLs of places for records, by default `jsonl:` in that directory. `region` may be a zone.
+    `metrics_record_interval_sec` is the pause between system metrics, in seconds; 0 or less turns them off, as does
+    `log_system_metrics=False`.
+
+    What cannot be meant is reported once on the logger `mldiagnostics` and replaced by its default. Only with `strict`
+    it raises, before anything has begun: `ConfigurationError`, or `MissingExtraError` where a package is missing.
+    """
+    said = dict(locals())
+    try:
+        return _begin(said)
+    except MLDiagnosticsError as error:
+        if strict is True:
+            raise
+        complain("start", f"this run is not recorded: {error}")
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
+        complain("start", f"this run is not recorded, by a fault in mldiagnostics, please report it: {error!r}")
+    return _unrecorded(str(name))
+
+
+def _begin(said: Mapping[str, Any]) -> MLRun:
+    env = dict(os.environ)
+    problems: dict[str, str] = {}
+    if said["unknown"]:
+        problems["unknown"] = f"machinelearning_run has no parameter {', '.join(sorted(said['unknown']))}: ignored"
+    settings = read_settings(env, problems)
+    arguments = read_arguments(said, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
+    whereabouts = locate(look_around(env), name=arguments.name, workload_id=arguments.run_workload_id)
+    problems.update(whereabouts.problems)
+    makers = _sink_makers(arguments.sinks, problems)
+    if said["strict"] is True:
+        _require_all_meant(arguments, problems)
+    for key, problem in problems.items():
+        complain(f"start-{key}", problem)
+    if not arguments.storage and settings.in_kubernetes:
+        complain(
+            "storage-in-pod",
+            "the files of this run end with the pod: set storage='gs://bucket/prefix' (or a mounted volume), or "
+            "MLDIAG_STORAGE",
+        )
+    if (before := registry.current()) is not None:
+        before.close()
+    origin = _origin(arguments, whereabouts)
+    return _join(arguments, whereabouts, Recording(origin, makers), settings, env)
+
+
+def _join(
+    arguments: Arguments, whereabouts: Whereabouts, recording: Recording, settings: Settings, env: Mapping[str, str]
+) -> MLRun:
+    origin = recording.origin
+    leads = whereabouts.place.leads and ownership.claim(origin.run_id, os.environ)
+    run = MLRun(
+        run_fields(arguments, whereabouts, origin),
+        arguments=arguments,
+        whereabouts=whereabouts,
+        recording=recording,
+        endings=process_endings(),
+        cloud=Cloud(project=arguments.project, region=arguments.region, env=env),
+        leads=leads,
+        heartbeat_s=settings.heartbeat_s,
+    )
+    run.begin()
+    if leads:
+        source = whereabouts.identity.source if whereabouts.identity else "fresh"
+        announce(announcement(origin, source=source, view_url=settings.view_url))
+    if arguments.on_demand_xprof and not arguments.metric_only_run:
+        from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415 - only who profiles loads it
+
+        start_on_demand_xprof()
+    return run
+
+
+def _origin(arguments: Arguments, whereabouts: Whereabouts) -> Origin:
+    place, identity = whereabouts.place, whereabouts.identity
+    return Origin(
+        run_id=identity.run_id if identity else secrets.token_hex(32),
+        name=arguments.name,
+        storage=_rooted(arguments.storage or DEFAULT_STORAGE),
+        incarnation=secrets.token_hex(4),
+        host=whereabouts.host,
+        attempt=place.attempt,
+        rank=place.rank,
+        world_size=place.world_size,
+        local_rank=place.local_rank,
+        slice=place.slice,
+        namespace=whereabouts.namespace,
+    )
+
+
+def _rooted(location: str) -> str:
+    """Return a URL as it is and a path from the root, since the program may change its directory."""
+    try:
+        return location if "://" in location else os.path.abspath(location)  # noqa: PTH100 - keeps it a text
+    except FileNotFoundError:  # the working directory was deleted
+        return location
+
+
+def _sink_makers(urls: Sequence[str], problems: dict[str, str]) -> list[SinkMaker]:
+    makers = [maker for url in urls if (maker := _sink_maker(url, problems)) is not None]
+    return makers or [sink_maker(url) for url in DEFAULT_SINKS]
+
+
+def _sink_maker(url: str, problems: dict[str, str]) -> SinkMaker | None:
+    try:
+        return sink_maker(url)
+    except MLDiagnosticsError as error:
+        problems[f"sink-{url.partition(':')[0]}"] = f"sink {url!r} is left out: {error}"
+        return None
+
+
+def _require_all_meant(arguments: Arguments, problems: Mapping[str, str]) -> None:
+    if problems:
+        raise ConfigurationError("; ".join(problems.values()))
+    if arguments.storage.startswith("gs://") and not _is_installed("google.cloud.storage"):
+        raise MissingExtraError(extra="gcs", needed_for=arguments.storage)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _unrecorded(name: str) -> MLRun:
+    """Return a run that this process is not in: every method works, and nothing is kept."""
+    problems: dict[str, str] = {}
+    settings = read_settings({}, problems)
+    arguments = read_arguments({"name": name or "run"}, settings=settings, platforms="", problems=problems)
+    whereabouts = locate(look_around({}), name=arguments.name)
+    recording = Recording(_origin(arguments, whereabouts), ())  # without sinks: what comes is forgotten
+    return MLRun(
+        run_fields(arguments, whereabouts, recording.origin),
+        arguments=arguments,
+        whereabouts=whereabouts,
+        recording=recording,
+        endings=process_endings(),
+        cloud=Cloud(env={}),
+        leads=False,
+        heartbeat_s=settings.heartbeat_s,
+    )
