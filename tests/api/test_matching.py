@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.matching import Why, match
+from mldiagnostics import identity
+from mldiagnostics_api.injection import Injection, Settings, controller_of, decide
+from mldiagnostics_api.matching import Explanation, Why, explain, match
+from mldiagnostics_api.names import OPT_IN_LABEL
+from mldiagnostics_api.owners import Run, lone_run, owner_chain, run_of
 from mldiagnostics_api.workloads import WORKLOADS, workload_of
+from support import builders as a
 
 ON = {"managed-mldiagnostics-gke": "true"}
 OFF = {"managed-mldiagnostics-gke": "false"}
@@ -71,3 +79,86 @@ def test_nothing_is_opted_in_without_a_true_label_and_nothing_against_an_opt_out
         assert "true" in values
         assert "false" not in values[:2]
         assert namespace == "ml"
+
+
+SETTINGS = Settings(cluster="c1", control_plane_url="https://control")
+
+
+def explained(run: Run | None, of_namespace: dict[str, str], pod_labels: dict[str, str] | None = None) -> Explanation:
+    return explain(run, namespace="ml", namespace_labels=of_namespace, settings=SETTINGS, pod_labels=pod_labels)
+
+
+def workload(kind: str, labels: dict[str, str] | None = None) -> Run:
+    entry = workload_of(kind)
+    assert entry is not None
+    return Run(a.thing("trainer", kind=kind, api_version=entry.api_version, labels=labels))
+
+
+def test_a_workload_that_is_a_run_is_explained_with_its_id_and_what_its_pods_are_told() -> None:
+    found = explained(workload("JobSet"), ON)
+    assert found.match.why is Why.NAMESPACE_LABEL
+    assert found.message == f"JobSet ml/trainer is run {found.run_id}: namespace ml has the label {OPT_IN_LABEL}=true"
+    assert {"MLDIAG_RUN_ID", "GKE_DIAGON_METADATA", "MLDIAG_SLICE", "MLDIAG_CONTROL_PLANE_URL"} <= set(found.variables)
+
+
+def test_what_is_explained_is_what_is_injected() -> None:
+    world = a.jobset(labels=ON)
+    pod = world.pods[0]
+    pod["spec"]["serviceAccountName"] = "default"
+    chain = owner_chain(controller_of(pod, "ml"), world.owners().get, pods=False)
+    decision = decide(
+        pod,
+        namespace="ml",
+        namespace_labels={},
+        namespace_annotations={},
+        owners=chain,
+        settings=SETTINGS,
+        now=datetime(2026, 11, 21, tzinfo=UTC),
+    )
+    assert isinstance(decision, Injection)
+    run = run_of(chain)
+    found = explained(run, {}, pod["metadata"]["labels"])
+    assert [variable["name"] for variable in decision.containers[0].variables] == list(found.variables)
+    assert found.run_id == decision.identity.run_id
+
+
+@pytest.mark.parametrize(
+    ("run", "of_namespace", "pod_labels", "why"),
+    [
+        (workload("Deployment"), ON, None, Why.KIND_NEEDS_OWN_LABEL),
+        (workload("JobSet"), {}, None, Why.NO_LABEL),
+        (workload("JobSet"), ON, OFF, Why.WORKLOAD_OPTED_OUT),
+        (workload("JobSet", ON), EXEMPT, None, Why.NAMESPACE_EXEMPT),
+    ],
+)
+def test_what_is_no_run_is_explained_without_an_id(
+    run: Run, of_namespace: dict[str, str], pod_labels: dict[str, str] | None, why: Why
+) -> None:
+    found = explained(run, of_namespace, pod_labels)
+    assert (found.match.why, found.run_id, found.variables) == (why, None, ())
+    assert found.match.message in found.message
+
+
+@pytest.mark.parametrize(
+    ("labels", "why", "says"),
+    [
+        (ON, Why.NAMESPACE_LABEL, "every JobSet, Job, .* is a run; StatefulSet, Deployment, ReplicaSet, Pod need"),
+        ({}, Why.NO_LABEL, "only what has it itself"),
+        (EXEMPT | ON, Why.NAMESPACE_EXEMPT, "nothing in it is a run"),
+    ],
+)
+def test_a_namespace_is_explained(labels: dict[str, str], why: Why, says: str) -> None:
+    found = explained(None, labels)
+    assert found.match.why is why
+    assert re.search(says, found.message)
+
+
+def test_a_lone_pod_is_explained_like_a_workload() -> None:
+    created = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
+    found = explained(lone_run("notebook", ON, {}, created), {}, ON)
+    assert found.run_id == identity.run_id(cluster="c1", namespace="ml", kind="Pod", name="notebook", created=created)
+
+
+def test_a_kind_that_can_be_no_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="DaemonSet of apps/v1"):
+        explained(Run(a.thing("agent", kind="DaemonSet", api_version="apps/v1")), ON)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.owners import Reference, missing_owners, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
+from support import admission
 from support import builders as a
 
 KINDS = st.sampled_from(
@@ -121,3 +122,52 @@ def test_a_recreated_owner_of_the_same_name_does_not_count() -> None:
     view = PodView.of(world.pods[0])
     assert owner_chain(view.controller, lambda _: recreated) == ()
     assert len(owner_chain(view.controller, lambda _: world.workload)) == 1
+
+
+def walked(world: a.World, pod: Any) -> list[tuple[str, str]]:
+    """The owners of a pod as they are found without reading pods."""
+    chain = owner_chain(PodView.of(pod).controller, admission.reader(world), pods=False)
+    return [(owner["kind"], owner["metadata"]["name"]) for owner in chain]
+
+
+def test_workers_of_a_leader_worker_set_are_found_without_reading_their_leader() -> None:
+    world = a.leader_worker_set()
+    leader, worker = world.pods[0], world.pods[1]
+    assert walked(world, leader) == [("StatefulSet", "serve"), ("LeaderWorkerSet", "serve")]
+    assert walked(world, worker) == [("StatefulSet", "serve-0"), ("LeaderWorkerSet", "serve")]
+
+
+def test_a_leader_worker_set_that_is_younger_than_its_part_is_another_one() -> None:
+    world = a.leader_worker_set()
+    assert world.workload is not None
+    world.workload["metadata"]["creationTimestamp"] = "2026-04-24T03:04:06Z"
+    assert walked(world, world.pods[1]) == [("StatefulSet", "serve-0")]
+
+
+def test_without_the_label_nothing_is_asked_for_past_a_pod() -> None:
+    world = a.leader_worker_set()
+    for part in world.parts:
+        part["metadata"]["labels"] = {}
+    assert walked(world, world.pods[1]) == [("StatefulSet", "serve-0")]
+    owned_by_pod = a.pod(owner=world.pods[0])
+    assert walked(world, owned_by_pod) == []
+
+
+@given(graphs())
+def test_no_pod_is_ever_missing_for_who_may_not_read_pods(graph: tuple[Reference, dict[Reference, Any]]) -> None:
+    first, objects = graph
+    pod = Reference("v1", "Pod", "ml", "leader", "uid-leader")
+    for owner in objects.values():
+        if owner:
+            owner["metadata"]["ownerReferences"] = [a.owned("leader", "Pod", "v1", uid=pod.uid)]
+            owner["metadata"]["creationTimestamp"] = a.CREATED
+    known: dict[Reference, Any] = {}
+    while missing := missing_owners([first, pod], known, pods=False):
+        assert pod not in missing
+        known |= {reference: objects.get(reference) for reference in missing}
+
+
+def test_an_empty_uid_names_nothing() -> None:
+    world = a.job()
+    forged = Reference("batch/v1", "Job", "ml", "trainer", "")
+    assert owner_chain(forged, lambda _: world.workload) == ()
