@@ -1,7 +1,8 @@
 """What tests of injection ask the cluster: which run a workload is, and of which run its pods were told."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,16 @@ EXPLANATION = "diagon.gke.io/injection"
 PODS_DEADLINE_S = 120
 
 Object = dict[str, Any]
+
+
+@contextmanager
+def temporary_namespace(kubectl: Kubectl, name: str, labels: Mapping[str, str]) -> Iterator[None]:
+    """A namespace for the duration of the block."""
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}})
+    try:
+        yield
+    finally:
+        kubectl("delete", "namespace", name, "--wait=false")
 
 
 def placed(manifest: Manifest, namespace: str) -> Manifest:
@@ -88,12 +99,8 @@ def explanation(pod: Object) -> str:
     return str(pod["metadata"].get("annotations", {}).get(EXPLANATION, ""))
 
 
-def created(kubectl: Kubectl, manifest: Manifest) -> Object:
-    """Create an object and return it as it came out of admission, whatever becomes of it afterwards."""
-    made: Object = json.loads(kubectl("create", "--filename=-", "--output=json", stdin=json.dumps(manifest)))
-    return made
-
-
-def while_missing(look: Callable[[], Object | None], what: str) -> Object:
-    """Wait for an object."""
-    return eventually(look, what, deadline_s=PODS_DEADLINE_S)
+def dry_run(kubectl: Kubectl, manifest: Manifest) -> Object:
+    """An object as it comes out of admission; it is not stored."""
+    made = kubectl("create", "--dry-run=server", "--filename=-", "--output=json", stdin=json.dumps(manifest))
+    admitted: Object = json.loads(made)
+    return admitted

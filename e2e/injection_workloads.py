@@ -9,6 +9,8 @@ from cluster.provider import Provider
 
 PEERS_IMAGE = "localhost/mldiagnostics/peers-test:1"
 PYTHON = "/opt/peers/bin/python"
+RUN_ID = "/opt/peers/run_id.py"
+"""Prints what Google's SDK computes."""
 RAY_VERSION = "2.60.0"
 ENV = [{"name": "OWN", "value": "kept"}]
 TASK = "import os, ray; ray.init(); print('in a task:', ray.get(ray.remote(lambda: os.environ.get(NAME)).remote()))"
@@ -39,6 +41,22 @@ def pod_spec(name: str = "main", *, restart: str = "Never", **container: Any) ->
         "automountServiceAccountToken": False,
         "containers": [waiting | container],
     }
+
+
+def pod_on_gke() -> Manifest:
+    """A pod whose node looks like one of GKE: beside the container, a metadata server answers."""
+    spec = pod_spec()
+    (main,) = spec["containers"]
+    server = {"name": "metadata", "command": [PYTHON, "/opt/peers/metadata_server.py", "80", "on-gke"]}
+    return spec | {
+        "containers": [main, main | server],
+        "hostAliases": [{"ip": "127.0.0.1", "hostnames": ["metadata.google.internal"]}],
+        "securityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]},
+    }
+
+
+def annotated(manifest: Manifest, annotations: Mapping[str, str]) -> Manifest:
+    return manifest | {"metadata": manifest["metadata"] | {"annotations": dict(annotations)}}
 
 
 def jobset(name: str, *, labels: Labels | None = None, pod: Manifest | None = None, hosts: int = 2) -> Manifest:
