@@ -19,6 +19,8 @@ MAX_BODIES_BYTES: Final = 16 * 2**20
 MAX_REVIEWS: Final = 256
 READ_S: Final = 3.0
 FINISH_S: Final = 5.0
+# How long the rest of a refused body is still read, so that its sender gets to see the answer.
+_LINGER_S: Final = 0.5
 _DEFAULT_TIMEOUT_S: Final = 3.0
 # What the way back to the API server may take of its timeout.
 _MARGIN_S: Final = 0.25
@@ -61,7 +63,7 @@ class Server:
         """
         app = web.Application(client_max_size=MAX_BODY_BYTES)
         app.router.add_post("/mutate/{seen:namespace|workload}", self._handle)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_S)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_S, lingering_time=_LINGER_S)
         listener = listen(port)
         await runner.setup()
         try:
