@@ -14,7 +14,7 @@ from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldiagnostics.drops import Drops
+from mldiagnostics.drops import Drops, shown
 from mldiagnostics.values import MAX_VALUE_BYTES, Unrecordable, keep, keep_text
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Buffer:
             charge = size + label_size + content_size
             self._put((moment, kind, name, kept, kept_step, kept_labels, content, charge))
         except Unrecordable as reason:
-            self.drops.count(reason.reason, detail=f"{_shown(name)}: {reason}")
+            self.drops.count(reason.reason, detail=f"{shown(name)}: {reason}")
         except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
-            self.drops.count("bad-value", detail=f"{_shown(name)}: {_shown(error)}")
+            self.drops.count("bad-value", detail=f"{shown(name)}: {type(error).__name__}: {shown(error)}")
 
     def give_back(self, charge: int) -> None:
         """Say that an entry of this charge has left."""
@@ -128,7 +128,7 @@ class Buffer:
             if len(self.entries) >= self.capacity and self.awaken is not None:
                 self.awaken()
             if len(self.entries) >= self.capacity or self._charged + charge > self._capacity_bytes:
-                self.drops.count("buffer-full", detail=_shown(entry[2]))
+                self.drops.count("buffer-full", detail=shown(entry[2]))
                 return
             self._charged += charge
             self.append(entry)
@@ -144,13 +144,6 @@ def _keep_payload(payload: Mapping[str, Any]) -> tuple[dict[str, object], int]:
     if not isinstance(kept, dict):
         raise Unrecordable("bad-value", "a payload is a dict")
     return kept, size
-
-
-def _shown(thing: object) -> str:
-    try:
-        return str(thing)[:120]
-    except Exception:  # noqa: BLE001 - even this may be a foreign object's
-        return type(thing).__name__
 
 
 PROCESS = Buffer()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.buffer import Marker
 from mldiagnostics.complaints import complain
+from mldiagnostics.drops import shown
+from mldiagnostics.lanes import drop_record
 from mldiagnostics.metric_types import NO_UNIT, UNITS
 from mldiagnostics.records import Record
 from mldiagnostics.turns import Turns
@@ -126,32 +127,28 @@ class Drain:
                 self._origin.rank, self._origin.attempt, unit, payload,
             )  # fmt: skip
         except Unrecordable as reason:
-            self._buffer.drops.count(reason.reason, detail=f"{name!s:.100}: {reason}")
+            self._buffer.drops.count(reason.reason, detail=f"{shown(name)}: {reason}")
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
-            self._buffer.drops.count("bad-value", detail=f"{type(name).__name__}: {error!r:.150}")
+            self._buffer.drops.count("bad-value", detail=f"{shown(name)}: {type(error).__name__}: {shown(error)}")
         return None
 
     def _step(self, step: Any, name: str) -> int | None:
         """Return the step as a number; a metric without one is worth more than none at all."""
-        if step is None or isinstance(step, int):
-            return step
+        if step is None:
+            return None
         try:
-            return int(cast("float", settle(step)))
+            return step if type(step) is int else int(cast("float", settle(step)))
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
-            complain("bad-step", f"{name} is recorded without a step, which was no whole number any more: {error!r}")
+            complain("bad-step", f"{name} is recorded without a step, which is no whole number: {shown(error)}")
             return None
 
     def _tell_drops(self) -> None:
         """Say what was dropped, once for each reason, and put the counts among the records."""
         for loss in self._buffer.drops.take_news():
             complain(f"dropped {loss.sink} {loss.reason}", loss.sentence())
-            labels = {"sink": loss.sink} if loss.sink else {}
-            payload = {"detail": loss.detail} if loss.detail else None
-            rank, attempt = self._origin.rank, self._origin.attempt
-            told = Record(
-                "drop", time.time(), loss.reason, float(loss.number), None, labels, rank, attempt, "", payload
-            )
-            self._hand_over([told], 0)
+            for lane in self._lanes:
+                if lane.name != loss.sink:  # it tells its own gaps, or takes nothing anyway
+                    lane.offer([drop_record(self._origin, loss)], 0)
 
 
 def _name(name: Any) -> str:
@@ -159,4 +156,4 @@ def _name(name: Any) -> str:
         return name if name.isascii() else keep_text(name)
     if isinstance(name, str) and name:
         return keep_text(str(name.value) if hasattr(name, "value") else str(name))
-    raise Unrecordable("bad-name", repr(name))
+    raise Unrecordable("bad-name", type(name).__name__)

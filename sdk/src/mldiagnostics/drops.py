@@ -72,3 +72,11 @@ class Drops:
     def renew(self) -> None:
         """Begin anew in a forked child, where another thread may have held the lock."""
         self.__init__()  # type: ignore[misc]
+
+
+def shown(thing: object) -> str:
+    """Return a short text for anything, even for an object that cannot be shown."""
+    try:
+        return str(thing)[:120]
+    except Exception:  # noqa: BLE001 - a foreign object may raise anything
+        return type(thing).__name__

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mldiagnostics.buffer import CAPACITY, CAPACITY_BYTES, Marker
 from mldiagnostics.complaints import complain
+from mldiagnostics.drops import Loss
+from mldiagnostics.records import Record
 from mldiagnostics.sinks.model import SinkUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from mldiagnostics.drops import Drops
+    from mldiagnostics.drops import Drops, Reason
     from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
     from mldiagnostics.sinks.model import SinkMaker
 
 Batch: TypeAlias = "tuple[list[Record], int]"
@@ -39,6 +40,8 @@ class Lane:
         self.written = 0
         self._sink = maker.make(origin)
         self._drops = drops
+        self._origin = origin
+        self._overflowed = 0
         self._queue: SimpleQueue[Batch | Marker] = SimpleQueue()
         self._offered = self._offered_bytes = 0  # counted by the drain
         self._settled = self._settled_bytes = 0  # counted by the lane
@@ -62,8 +65,11 @@ class Lane:
     def offer(self, records: list[Record], size: int) -> None:
         """Take a batch, or drop it if the sink is that far behind. Called by the drain only."""
         if self.waiting + len(records) > CAPACITY or self._offered_bytes - self._settled_bytes + size > CAPACITY_BYTES:
-            self._drops.count("queue-full", len(records), sink=self.name)
+            self._overflowed += self._drop("queue-full", records)
             return
+        if self._overflowed:  # the sink tells its own gap, as soon as it can
+            told = drop_record(self._origin, Loss(self.name, "queue-full", self._overflowed, ""))
+            self._overflowed, records = 0, [told, *records]
         self._offered += len(records)
         self._offered_bytes += size
         self._queue.put((records, size))
@@ -144,7 +150,7 @@ class Lane:
                 self._held.popleft()
             self._settled += len(batch)
             if outcome == "never":
-                self._drops.count("refused", len(batch), sink=self.name)
+                self._drop("refused", batch)
             else:
                 self.written += len(batch)
                 self._unflushed_since = min(self._unflushed_since, time.monotonic())
@@ -156,10 +162,17 @@ class Lane:
             self._opened = True
         elif outcome == "never":  # it will not take a record either
             self._settled += len(self._held)
-            self._drops.count("refused", len(self._held), sink=self.name)
+            self._drop("refused", self._held)
             self._held.clear()
             self._writing.put_off()
         return self._opened
+
+    def _drop(self, reason: Reason, records: Collection[Record]) -> int:
+        """Count dropped records, but not those that tell of drops: two sinks could tell each other for ever."""
+        number = sum(record.kind != "drop" for record in records)
+        if number:
+            self._drops.count(reason, number, sink=self.name)
+        return number
 
     def _flush(self) -> bool:
         outcome = self._call(self._sink.flush, self._flushing)
@@ -184,6 +197,14 @@ class Lane:
             return "never"
         retry.reset()
         return "done"
+
+
+def drop_record(origin: Origin, loss: Loss) -> Record:
+    """Return what tells readers of the records that some are missing."""
+    labels = {"sink": loss.sink} if loss.sink else {}
+    payload = {"detail": loss.detail} if loss.detail else None
+    rank, attempt = origin.rank, origin.attempt
+    return Record("drop", time.time(), loss.reason, float(loss.number), None, labels, rank, attempt, "", payload)
 
 
 class _Retry:

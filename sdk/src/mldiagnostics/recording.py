@@ -149,7 +149,8 @@ def _close_all() -> None:
 
 
 def _after_fork_in_child() -> None:
-    PROCESS.begin_again()
+    for buffer in {PROCESS, *(recording._buffer for recording in _open)}:  # noqa: SLF001 - the same module
+        buffer.begin_again()
     for recording in _open:
         recording._continue_in_child()  # noqa: SLF001 - the same module
 

@@ -21,8 +21,9 @@ MAX_VALUE_BYTES = 4096
 """The most that a value and its labels may hold together."""
 
 _NUMBER_BYTES = 8
-_MAX_DEPTH = 8
+_MAX_DEPTH = 32
 _MAX_FOREIGN_TEXT = 256
+_NO_NUMBERS = frozenset("USOMmc")  # numpy's letters for texts, objects, dates and complex numbers
 _PLAIN = frozenset({float, int, bool})
 
 
@@ -168,6 +169,8 @@ def _keep_number(value: Any) -> float:
 
 
 def _keep_numpy(value: Any) -> float | tuple[float, ...]:
+    if value.dtype.kind in _NO_NUMBERS:
+        raise Unrecordable("bad-value", f"an array of {value.dtype}")
     if not value.ndim:
         return float(value)
     if value.size == 1:
@@ -181,6 +184,8 @@ def _keep_jax(value: Any) -> float | Pending:
         return _keep_number(value)
     if isinstance(value, sys.modules["jax"].core.Tracer):
         raise Unrecordable("traced-value", "a value inside jit")
+    if not hasattr(value, "tolist"):
+        raise Unrecordable("bad-value", f"an array of {value.dtype}")
     if value.size != 1:
         _require_series(value.ndim, value.size)
 
