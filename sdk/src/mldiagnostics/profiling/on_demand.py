@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9999
 MAX_PORT = 65535
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal's handler may end what its thread is about to start
 _running: tuple[int, Server] | None = None
 """Kept here, since some servers live only as long as somebody refers to them."""
 
@@ -47,7 +47,9 @@ def start_on_demand_xprof(port: int | None = None) -> int | None:
             return None
         _running = chosen, server
     if run is not None:
-        run.publish("profiler", {"port": chosen, "server": server.kind, "version": server.version})
+        report = {"port": chosen, "server": server.kind, "version": server.version}
+        run.publish("profiler", report)
+        run.recording.append("session", "on-demand", payload={"state": "listening", **report})
         run.on_close(stop_on_demand_xprof)
     return chosen
 

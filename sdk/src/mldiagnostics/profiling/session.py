@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import complain
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 _COLLECTING_S = 10.0
 """How long a new profile waits for the previous one to leave the profiler."""
 
-_AT_EXIT_S = 60.0
-"""How long the end of a run waits for traces that are not stored yet."""
+_AT_EXIT_S = 20.0
+"""How long the end of a run waits for traces that are not stored yet: Kubernetes gives 30 s in all."""
 
 _MAX_UNSTORED = 2
 """Traces in memory at a time: with a slow store more would only use up the job's memory."""
@@ -39,13 +40,13 @@ class ProfileSession:
         self.name = name
         self._run, self._recording, self._held, self._step = run, recording, held, step
         self._start_ns = time.time_ns()
-        self._ended = threading.Event()
+        self._ended: SimpleQueue[None] = SimpleQueue()  # unlike an Event one that a signal's handler may use
         self._thread = threading.Thread(target=self._finish, name="mldiag-profile", daemon=True)
         self._thread.start()  # now: while the interpreter shuts down it starts no thread any more
 
     def end(self) -> None:
         """Stop recording and return; the trace is collected and stored by a thread of its own."""
-        self._ended.set()
+        self._ended.put(None)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the trace is stored or given up; false if that takes longer."""
@@ -53,7 +54,7 @@ class ProfileSession:
         return not self._thread.is_alive()
 
     def _finish(self) -> None:
-        self._ended.wait()
+        self._ended.get()
         try:
             trace = self._collect()
             url = store_trace(self._run.directory, self.name, host_stem(self._run.origin), trace)

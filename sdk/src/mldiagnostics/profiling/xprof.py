@@ -53,7 +53,7 @@ class Xprof:
         self._ranks = None if process_index_list is None else _ranks(process_index_list)
         self._session_id = session_id
         self._active: ProfileSession | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may end what its thread is about to start
         self._inside = False
         self._follow(steps, every_n_steps)
 

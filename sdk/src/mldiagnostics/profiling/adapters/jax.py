@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FIRST_SAFE_JAXLIB = (0, 9)
 """Before, the first capture from outside freezes the process unless TensorFlow can be imported."""
 
-_HOST_LEVEL, _DEVICE_LEVEL, _PYTHON_LEVEL = 2, 1, 0
+_HOST_LEVEL = 2
 
 
 class JaxRecorder:
@@ -50,7 +50,7 @@ class JaxRecorder:
     def start(self) -> JaxRecording:
         """See `Recorder.start`; never initialises JAX's backends."""
         self._make_sure_that_it_is_free()
-        return JaxRecording(self._session(_HOST_LEVEL, _DEVICE_LEVEL, _PYTHON_LEVEL))
+        return JaxRecording(self._session(_HOST_LEVEL))
 
     def serve(self, port: int) -> Server:
         """See `Recorder.serve`; JAX's own server, but ours where a capture by that one would freeze the process."""
@@ -73,15 +73,15 @@ class JaxRecorder:
         return ProfilerService(self, port)
 
     def _make_sure_that_it_is_free(self) -> None:
-        """Ask with a session that records nothing (0.1 ms): one that has no room says so only when it is stopped."""
+        """Ask with a session that is over at once (0.1 ms): one that has no room says so only when it is stopped."""
         try:
-            self._session(0, 0, 0).stop()
+            self._session(0).stop()
         except Exception as error:
             raise _refusal(error) from error
 
-    def _session(self, host: int, device: int, python: int) -> Any:
+    def _session(self, host_level: int) -> Any:
         options = self._native.ProfileOptions()
-        options.host_tracer_level, options.device_tracer_level, options.python_tracer_level = host, device, python
+        options.host_tracer_level, options.python_tracer_level = host_level, 0
         return self._native.ProfilerSession(options)
 
 

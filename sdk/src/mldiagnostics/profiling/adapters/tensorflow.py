@@ -1,15 +1,16 @@
-"""TensorFlow: its experimental profiler, which writes into a directory that is read back and removed."""
+"""TensorFlow: the session on which `tf.profiler.experimental` stands.
+
+That one keeps a session which could not begin as if it ran, and no other begins in the process after it.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.profiler.internal import _pywrap_profiler
 
-from mldiagnostics.layout import TRACE_SUFFIX
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
 
 
@@ -21,15 +22,12 @@ class TensorFlowRecorder:
 
     def start(self) -> TensorFlowRecording:
         """See `Recorder.start`."""
-        folder = tempfile.TemporaryDirectory(prefix="mldiagnostics-")
+        session = _pywrap_profiler.ProfilerSession()
         try:
-            tf.profiler.experimental.start(folder.name)
+            session.start("", {})
         except tf.errors.AlreadyExistsError as error:
-            folder.cleanup()
-            with contextlib.suppress(tf.errors.UnavailableError):
-                tf.profiler.experimental.stop(save=False)  # else TensorFlow never starts another in this process
             raise Busy("another profiling session (an on-demand capture, tf.profiler) has the process") from error
-        return TensorFlowRecording(folder)
+        return TensorFlowRecording(session)
 
     def serve(self, port: int) -> TensorFlowServer:
         """See `Recorder.serve`."""
@@ -38,22 +36,17 @@ class TensorFlowRecorder:
 
 
 class TensorFlowRecording:
-    """A session of TensorFlow's profiler, exported into `folder`."""
+    """A session of TensorFlow's profiler."""
 
-    def __init__(self, folder: tempfile.TemporaryDirectory[str]) -> None:
-        self._folder = folder
+    def __init__(self, session: Any) -> None:
+        self._session = session
 
     def stop(self) -> bytes:
         """See `Recording.stop`."""
-        with self._folder as folder:
-            try:
-                tf.profiler.experimental.stop()
-            except tf.errors.OpError as error:
-                raise CannotRecord(f"TensorFlow's profiler failed: {error.message}") from error
-            trace = next(Path(folder).rglob(f"*{TRACE_SUFFIX}"), None)
-            if trace is None:
-                raise CannotRecord("TensorFlow's profiler wrote no trace")
-            return trace.read_bytes()
+        try:
+            return bytes(self._session.stop())
+        except tf.errors.OpError as error:
+            raise CannotRecord(f"TensorFlow's profiler failed: {error.message}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,71 @@
+"""Every framework through the same course, and the same captures from outside, in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mldiagnostics.capture import Server, State, capture
+from support import environments
+from support.training import training
+from support.xprof_reader import names_in
+
+pytestmark = pytest.mark.peers
+
+PROGRAM = Path(environments.__file__).parent / "recording_framework.py"
+FRAMEWORKS = [
+    pytest.param("", "jax", "JAX", id="jax"),
+    pytest.param("jax-0.8", "jax", "JAX", id="jax-0.8"),
+    pytest.param("torch", "torch", "PyTorch", id="torch"),
+    pytest.param("torch", "torch_xla", "PyTorch/XLA", id="torch_xla"),
+    pytest.param("tensorflow", "tensorflow", "TensorFlow", id="tensorflow"),
+]
+
+
+def interpreter(environment: str) -> Path:
+    if not environment:
+        return Path(sys.executable)
+    try:
+        return environments.interpreter(environment)
+    except environments.Unavailable as error:
+        pytest.skip(f"no environment {environment}: {error}")
+
+
+@pytest.mark.parametrize(("environment", "framework", "name"), FRAMEWORKS)
+def test_no_session_breaks_another_or_those_after_it(
+    environment: str, framework: str, name: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [interpreter(environment), PROGRAM, "--course", tmp_path, framework],
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "framework": name,
+        "second start": "busy",
+        "during a foreign profile": "busy",
+    }
+    for trace in ("first", "again", "and again"):
+        assert "train_step" in names_in(str(tmp_path / f"{trace}.xplane.pb"))
+
+
+@pytest.mark.parametrize(("environment", "framework", "name"), FRAMEWORKS)
+def test_captures_from_outside_find_a_server_that_never_freezes_its_process(
+    environment: str, framework: str, name: str, tmp_path: Path
+) -> None:
+    with training(interpreter(environment), PROGRAM.name, tmp_path, framework) as host:
+        for _ in range(2):
+            report = capture([host.address], duration_ms=300, storage=str(tmp_path / "traces"))
+            (outcome,) = report.outcomes
+            assert (outcome.state, outcome.server) == (State.CAPTURED, Server.SNAPSHOTS), (name, outcome.message)
+            assert (outcome.stop_ns or 0) - (outcome.start_ns or 0) >= 300_000_000
+            assert "train_step" in names_in(outcome.file or "")
+        host.wait_for_step(host.steps() + 50)

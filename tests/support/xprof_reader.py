@@ -1,0 +1,23 @@
+"""What XProf, the viewer that users have, reads out of stored traces."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def xprof(tool: str, files: Sequence[str], **parameters: object) -> Any:
+    """Return what a tool of XProf shows of the files."""
+    from xprof.convert import raw_to_tool_data
+
+    data, _ = raw_to_tool_data.xspace_to_tool_data(list(files), tool, {"use_saved_result": False, **parameters})
+    return json.loads(data)
+
+
+def names_in(file: str) -> set[str]:
+    """Return the names of processes, threads and events that the trace viewer shows."""
+    events = xprof("trace_viewer", [file])["traceEvents"]
+    return {name for event in events for name in (event.get("name"), event.get("args", {}).get("name")) if name}
