@@ -111,8 +111,16 @@ def test_a_prefix_is_a_directory(store: Store) -> None:
     assert keys(store) == ["s-2/c", "s.txt", "s/a", "s/deep/b", "t"]
 
 
+def test_folders_are_the_first_parts_of_longer_keys(store: Store) -> None:
+    for key in ["s/a", "s/deep/b", "s-2/c", "s.txt", "deep/er/d"]:
+        store.put(key, key.encode())
+    assert sorted(store.folders()) == ["deep", "s", "s-2"]
+    assert list(store.folders("s")) == list(store.folders("s/")) == ["deep"]
+    assert list(store.folders("s-2")) == list(store.folders("none")) == list(store.folders("s.txt")) == []
+
+
 def test_a_store_never_written_to_is_empty(store: Store) -> None:
-    assert keys(store) == []
+    assert keys(store) == list(store.folders()) == []
     assert not store.delete("a/b")
     with pytest.raises(NotStored, match="a/b"):
         store.open("a/b")
@@ -161,6 +169,8 @@ def test_a_key_never_leaves_the_store(store: Store, key: str) -> None:
     if key not in {"", "a/"}:  # as directories these can be meant
         with pytest.raises(ConfigurationError):
             list(store.list(key))
+        with pytest.raises(ConfigurationError):
+            list(store.folders(key))
     if key:
         with pytest.raises(ConfigurationError):
             store.url(key)

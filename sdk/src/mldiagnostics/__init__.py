@@ -1,6 +1,9 @@
 """Self-hosted diagnostics for ML workloads, importable without any third-party package.
 
-`mldiagnostics.capture` takes profiles of running jobs, `mldiagnostics.store` keeps files and
+    from mldiagnostics import machinelearning_run, metrics, xprof, metric_types
+
+`machinelearning_run` begins a run, `metrics` records its curves, `xprof` takes profiles of it; `mldiagnostics.runs`
+reads runs back. `mldiagnostics.capture` takes profiles of running jobs, `mldiagnostics.store` keeps files and
 `mldiagnostics.identity` names runs. What this module offers beyond the errors loads when it is first used.
 """
 
@@ -12,9 +15,15 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import (
     AlreadyStored,
     ConfigurationError,
+    ControlPlaneClientNotInitializedError,
     MissingExtraError,
+    MLDiagnosticError,
     MLDiagnosticsError,
+    MLRunConfigurationError,
+    NoActiveRunError,
     NotStored,
+    ProfilingError,
+    RecordingError,
     StoreError,
     StoreForbidden,
     StoreFull,
@@ -23,30 +32,81 @@ from mldiagnostics.errors import (
 )
 
 if TYPE_CHECKING:
+    from mldiagnostics import metric_types, metrics, runs
+    from mldiagnostics.metric_types import AcceleratorType, MetricType
+    from mldiagnostics.profiling.xprof import xprof
+    from mldiagnostics.run import (
+        AcceleratorOrchestrator,
+        ApplicationFramework,
+        Framework,
+        MLRun,
+        RlOrchestrator,
+        RunPhase,
+        ServingEngine,
+        machinelearning_run,
+    )
     from mldiagnostics.store import open_store
 
     __version__: str
 
 __all__ = [
+    "AcceleratorOrchestrator",
+    "AcceleratorType",
     "AlreadyStored",
+    "ApplicationFramework",
     "ConfigurationError",
+    "ControlPlaneClientNotInitializedError",
+    "Framework",
+    "MLDiagnosticError",
     "MLDiagnosticsError",
+    "MLRun",
+    "MLRunConfigurationError",
+    "MetricType",
     "MissingExtraError",
+    "NoActiveRunError",
     "NotStored",
+    "ProfilingError",
+    "RecordingError",
+    "RlOrchestrator",
+    "RunPhase",
+    "ServingEngine",
     "StoreError",
     "StoreForbidden",
     "StoreFull",
     "StoreNotFound",
     "StoreUnreachable",
+    "machinelearning_run",
+    "metric_types",
+    "metrics",
     "open_store",
+    "runs",
+    "xprof",
 ]
 
-_HOMES = {"open_store": "mldiagnostics.store"}
+_HOMES = {
+    "AcceleratorOrchestrator": "mldiagnostics.run",
+    "AcceleratorType": "mldiagnostics.metric_types",
+    "ApplicationFramework": "mldiagnostics.run",
+    "Framework": "mldiagnostics.run",
+    "MLRun": "mldiagnostics.run",
+    "MetricType": "mldiagnostics.metric_types",
+    "RlOrchestrator": "mldiagnostics.run",
+    "RunPhase": "mldiagnostics.run",
+    "ServingEngine": "mldiagnostics.run",
+    "machinelearning_run": "mldiagnostics.run",
+    "open_store": "mldiagnostics.store",
+    "xprof": "mldiagnostics.profiling.xprof",
+}
+"""Name -> the module that has it."""
+
+_MODULES = frozenset({"metric_types", "metrics", "runs"})
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version(__name__)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

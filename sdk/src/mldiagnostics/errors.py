@@ -2,7 +2,12 @@
 
 MLDiagnosticsError
 ├── ConfigurationError   what was asked for cannot be meant: the caller mends the call (also a ValueError)
+│   └── MLRunConfigurationError  it was asked of `machinelearning_run`, with `strict=True`
 ├── MissingExtraError    an optional part is not installed: whoever builds the image (also an ImportError)
+├── RecordingError       one of Google's SDK: here records that cannot be kept are counted (also a ValueError)
+├── NoActiveRunError     one of Google's SDK: here what needs a run waits for one
+├── ProfilingError       one of Google's SDK: here a profile that cannot be taken is told in the log
+├── ControlPlaneClientNotInitializedError  one of Google's SDK: here runs need no control plane
 └── StoreError           a place for files did not do its part
     ├── StoreNotFound    the bucket or directory is not there: whoever named it
     ├── StoreForbidden   it is there, we may not: its administrator
@@ -21,6 +26,30 @@ class MLDiagnosticsError(Exception):
 
 class ConfigurationError(MLDiagnosticsError, ValueError):
     """A value cannot be meant; the message names it and says what is accepted."""
+
+
+class MLRunConfigurationError(ConfigurationError):
+    """A run cannot begin as it was asked to; raised only with `strict=True`."""
+
+
+class RecordingError(MLDiagnosticsError, ValueError):
+    """Never raised: it exists for programs that catch it."""
+
+
+class NoActiveRunError(MLDiagnosticsError):
+    """Never raised: it exists for programs that catch it."""
+
+
+class ProfilingError(MLDiagnosticsError):
+    """Never raised: it exists for programs that catch it."""
+
+
+class ControlPlaneClientNotInitializedError(MLDiagnosticsError):
+    """Never raised: it exists for programs that catch it."""
+
+
+MLDiagnosticError = MLDiagnosticsError
+"""The root's name in Google's SDK."""
 
 
 class MissingExtraError(MLDiagnosticsError, ImportError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.cloud import Cloud
 from mldiagnostics.complaints import announce, complain
-from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError
+from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
 from mldiagnostics.origin import Origin
 from mldiagnostics.recording import Recording
 from mldiagnostics.run import ownership, registry
@@ -75,7 +75,7 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     `log_system_metrics=False`.
 
     What cannot be meant is reported once on the logger `mldiagnostics` and replaced by its default. Only with `strict`
-    it raises, before anything has begun: `ConfigurationError`, or `MissingExtraError` where a package is missing.
+    it raises, before anything has begun: `MLRunConfigurationError`, or `MissingExtraError` where a package is missing.
     """
     said = dict(locals())
     try:
@@ -181,7 +181,7 @@ def _sink_maker(url: str, problems: dict[str, str]) -> SinkMaker | None:
 
 def _require_all_meant(arguments: Arguments, problems: Mapping[str, str]) -> None:
     if problems:
-        raise ConfigurationError("; ".join(problems.values()))
+        raise MLRunConfigurationError("; ".join(problems.values()))
     if arguments.storage.startswith("gs://") and not _is_installed("google.cloud.storage"):
         raise MissingExtraError(extra="gcs", needed_for=arguments.storage)
 

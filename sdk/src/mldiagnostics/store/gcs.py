@@ -91,6 +91,16 @@ class GcsStore:
                 if not blob.name.endswith("/"):  # a placeholder that consoles show as a folder
                     yield Entry(blob.name.removeprefix(self._prefix), blob.size, blob.updated)
 
+    def folders(self, prefix: str = "") -> Iterator[str]:
+        """See `Store.folders`."""
+        start = self._prefix + checked_prefix(prefix)
+        with _errors_of(self.url()):
+            listing = self._client().list_blobs(
+                self._bucket, prefix=start, delimiter="/", fields="prefixes,nextPageToken", **self._limits
+            )
+            for page in listing.pages:
+                yield from (found.removeprefix(start).removesuffix("/") for found in page.prefixes)
+
     def delete(self, key: str) -> bool:
         """See `Store.delete`."""
         with _errors_of(self.url(key)):

@@ -96,6 +96,19 @@ class LocalStore:
             self._require_directory()
             yield from _files_below(self._root / start, start)
 
+    def folders(self, prefix: str = "") -> Iterator[str]:
+        """See `Store.folders`. Links are not listed."""
+        start = self._root / checked_prefix(prefix)
+        self._refuse_way_out(start)
+        with _errors_of(start):
+            self._require_directory()
+            try:
+                with os.scandir(start) as found:
+                    names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+            except _ABSENT:
+                return
+        yield from names
+
     def delete(self, key: str) -> bool:
         """See `Store.delete`. Directories stay."""
         path = self._path(key)

@@ -1,4 +1,4 @@
-"""What a store is: five verbs over relative keys, and the values they speak in."""
+"""What a store is: six verbs over relative keys, and the values they speak in."""
 
 from __future__ import annotations
 
@@ -61,6 +61,9 @@ class Store(Protocol):
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Yield the objects below the directory `prefix` ("" = all), in the order of their keys' UTF-8 bytes."""
+
+    def folders(self, prefix: str = "") -> Iterator[str]:
+        """Yield the names of directories right below the directory `prefix`, in any order; a local one may be empty."""
 
     def delete(self, key: str) -> bool:
         """Delete the object; false if there was none."""

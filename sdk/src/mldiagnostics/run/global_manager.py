@@ -1,0 +1,34 @@
+"""The names under which code for Google's SDK asks for the run of its process (`core.global_manager` there)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.complaints import LOGGER
+from mldiagnostics.run.registry import current as get_current_run
+from mldiagnostics.run.registry import enter as initialize_with_mlrun
+from mldiagnostics.run.registry import enter as register_run
+from mldiagnostics.run.registry import last as get_last_updated_run
+
+if TYPE_CHECKING:
+    import logging
+
+__all__ = [
+    "get_current_run",
+    "get_current_run_id",
+    "get_last_updated_run",
+    "get_logging_client",
+    "initialize_with_mlrun",
+    "register_run",
+]
+
+
+def get_current_run_id() -> str | None:
+    """Return the id of the run that this process is in, None if it is in none."""
+    run = get_current_run()
+    return run.run_id if run is not None else None
+
+
+def get_logging_client() -> logging.Logger:
+    """Return the logger of this package; records go to the run's sinks."""
+    return LOGGER
