@@ -11,7 +11,7 @@ from cluster.progress import ClusterError
 from cluster.provider import Provider
 from cluster.providers import provider
 from cluster.tools import tool
-from demo import diagnosis, installation
+from demo import diagnosis, injecting, installation
 from demo.kubectl import Kubectl
 from demo.on_cluster import start_training
 
@@ -57,9 +57,21 @@ def helm(running_cluster: Provider) -> installation.Helm:
 
 
 @pytest.fixture(scope="session")
-def prepared(running_cluster: Provider) -> list[str]:
-    """The JobSet controller and both images are in the cluster; gives the operator's helm arguments."""
-    return installation.prepare(running_cluster)
+def prepared(running_cluster: Provider) -> None:
+    """The JobSet controller and the training job's image are in the cluster."""
+    installation.prepare(running_cluster)
+
+
+@pytest.fixture(scope="session")
+def operator_image(running_cluster: Provider) -> list[str]:
+    """The operator's image is in the cluster; gives the helm arguments that go with it."""
+    return installation.load_image(installation.OPERATOR, running_cluster)
+
+
+@pytest.fixture(scope="session")
+def webhook_image(running_cluster: Provider) -> list[str]:
+    """The webhook's image is in the cluster; gives the helm arguments that go with it."""
+    return installation.load_image(installation.WEBHOOK, running_cluster)
 
 
 @pytest.fixture(scope="session")
@@ -79,14 +91,21 @@ def namespace(kubectl: Kubectl) -> str:
 
 
 @pytest.fixture(scope="module")
-def operator(helm: installation.Helm, prepared: list[str], namespace: str) -> None:  # noqa: ARG001  # it must be there
+def operator(helm: installation.Helm, operator_image: list[str], namespace: str) -> None:  # noqa: ARG001  # it must be there
     """The operator, installed with what these tests need beyond the chart's defaults; modules may install otherwise."""
     values = [part for name, value in VALUES.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
-    installation.install_operator(helm, [*prepared, *values])
+    installation.install(installation.OPERATOR, helm, [*operator_image, *values])
+
+
+@pytest.fixture(scope="module")
+def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
+    """The webhook, installed without a value, and reached by the API server; modules may install otherwise."""
+    installation.install(installation.WEBHOOK, helm, webhook_image)
+    injecting.until_injected(kubectl)
 
 
 @pytest.fixture(scope="session")
-def training(kubectl: Kubectl, prepared: list[str], namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # its image
+def training(kubectl: Kubectl, prepared: None, namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # its image
     """The example's JobSet of two hosts; gives the names of its pods, which train until the tests are over."""
     yield start_training(kubectl, namespace)
     kubectl("delete", "jobset", "training", f"--namespace={namespace}", "--wait=false")

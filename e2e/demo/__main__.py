@@ -57,7 +57,8 @@ def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
     try:
-        values = installation.prepare(chosen)
+        installation.prepare(chosen)
+        values = {part: installation.load_image(part, chosen) for part in installation.FOLDERS}
         on_cluster.run(console, kubectl, helm, values, output)
     except ClusterError:
         for title, answer in diagnosis.collect(kubectl).items():

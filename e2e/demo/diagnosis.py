@@ -3,7 +3,7 @@
 from cluster.progress import ClusterError
 
 from demo.capturing import RESOURCE
-from demo.installation import NAMESPACE, OPERATOR
+from demo.installation import NAMESPACE, OPERATOR, WEBHOOK
 from demo.kubectl import Kubectl
 
 QUESTIONS = {
@@ -13,6 +13,10 @@ QUESTIONS = {
     "operator": (
         "logs", f"--namespace={NAMESPACE}", f"--selector=app.kubernetes.io/name={OPERATOR}",
         "--tail=60", "--prefix", "--all-containers",
+    ),
+    "webhook": (
+        "logs", f"--namespace={NAMESPACE}", f"--selector=app.kubernetes.io/name={WEBHOOK}",
+        "--tail=20", "--prefix", "--all-containers",
     ),
 }  # fmt: skip
 LINES = 60

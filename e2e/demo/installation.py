@@ -1,4 +1,4 @@
-"""What a cluster needs before it can capture: the JobSet controller, the images, the operator's chart."""
+"""What a cluster needs for the demo: the JobSet controller, the images, the charts of operator and webhook."""
 
 import subprocess
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from cluster.progress import ClusterError
 from cluster.provider import Provider
 
 OPERATOR = "mldiagnostics-connection-operator"
+WEBHOOK = "mldiagnostics-injection-webhook"
+FOLDERS = {OPERATOR: "operator", WEBHOOK: "webhook"}
 NAMESPACE = "gke-mldiagnostics"
-CHART = REPOSITORY / "charts" / OPERATOR
 EXAMPLE = REPOSITORY / "examples/jax-training"
-OPERATOR_IMAGE = f"localhost/mldiagnostics/{OPERATOR}:0.1.0"  # what the chart names without any value
 TRAINING_IMAGE = "localhost/mldiagnostics/jax-training:0.1.0"
 HELM_DEADLINE_S = 120
 
@@ -39,23 +39,30 @@ class Helm:
         return done.stdout
 
 
-def prepare(provider: Provider) -> list[str]:
-    """Install the JobSet controller, build both images and load them; an unchanged one is left as it is.
-
-    Returns the helm arguments with which an operator image built anew under its old name replaces the running one.
-    """
+def prepare(provider: Provider) -> None:
+    """Install the JobSet controller, and load the image of the training job."""
     addons.install("jobset", provider)
-    training = images.build(EXAMPLE / "Dockerfile", EXAMPLE, TRAINING_IMAGE)
-    images.load(training, provider)
-    operator = images.build(REPOSITORY / "operator/Dockerfile", REPOSITORY, OPERATOR_IMAGE)
-    images.load(operator, provider)
-    return ["--set-string", f"podAnnotations.image-archive={operator.name}"]
+    images.load(images.build(EXAMPLE / "Dockerfile", EXAMPLE, TRAINING_IMAGE), provider)
 
 
-def install_operator(helm: Helm, values: Sequence[str] = ()) -> None:
-    """Install the operator's chart, or bring an installation to these values, and wait until it is ready."""
+def load_image(part: str, provider: Provider) -> list[str]:
+    """Build the image of OPERATOR or WEBHOOK and load it; an unchanged one is left as it is.
+
+    Returns the helm arguments with which an image built anew under its old name replaces the running one.
+    """
+    reference = f"localhost/mldiagnostics/{part}:0.1.0"  # what the chart names without any value
+    archive = images.build(REPOSITORY / FOLDERS[part] / "Dockerfile", REPOSITORY, reference)
+    images.load(archive, provider)
+    return ["--set-string", f"podAnnotations.image-archive={archive.name}"]
+
+
+def install(part: str, helm: Helm, values: Sequence[str] = ()) -> None:
+    """Install the chart of OPERATOR or WEBHOOK, or bring an installation to these values, and wait until it is ready.
+
+    A webhook that is ready may still be out of the API server's reach for a moment: wait for the first injection.
+    """
     helm(
-        "upgrade", "--install", OPERATOR, str(CHART),
+        "upgrade", "--install", part, str(REPOSITORY / "charts" / part),
         f"--namespace={NAMESPACE}", "--create-namespace", "--reset-values",
         "--wait", f"--timeout={HELM_DEADLINE_S}s", *values,
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The demo on Kubernetes: install the operator, train on two hosts, apply a capture, show what came of it."""
+"""The demo on Kubernetes: install operator and webhook, train on two hosts, apply a capture, show what came of it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from cluster.progress import ClusterError, step
 from rich.console import Console
 
-from demo import capturing, installation, show
+from demo import capturing, injecting, installation, show
 from demo.kubectl import Kubectl, eventually
 
 NAMESPACE = "default"
@@ -19,16 +19,26 @@ CAPTURE_DEADLINE_S = 120
 PODS = "--selector=jobset.sigs.k8s.io/jobset-name=training"
 
 
-def run(console: Console, kubectl: Kubectl, helm: installation.Helm, values: Sequence[str], output: Path) -> None:
-    """From a running cluster with images to shown profiles.
+def run(
+    console: Console,
+    kubectl: Kubectl,
+    helm: installation.Helm,
+    values: Mapping[str, Sequence[str]],
+    output: Path,
+) -> None:
+    """From a running cluster with images to shown profiles; `values` are the helm arguments of each part.
 
     Raises:
         ClusterError: a step failed; the message says which, and what the cluster said.
     """
-    with step(f"helm install {installation.OPERATOR}", about_s=25):
-        installation.install_operator(helm, values)
+    for part, arguments in values.items():
+        with step(f"helm install {part}", about_s=25):
+            installation.install(part, helm, arguments)
+    with step("Waiting until the API server reaches the webhook"):
+        injecting.until_injected(kubectl, NAMESPACE)
     with step("Starting the training job: a JobSet with two hosts", about_s=20):
         pods = start_training(kubectl, NAMESPACE)
+    show.runs(console, injecting.told(kubectl, NAMESPACE, "training"))
     name = f"training-{datetime.now(UTC):%H%M%S}"
     console.print(f"\nApplying a capture of {', '.join(pods)}:")
     manifest = capture_of(pods, name=name, namespace=NAMESPACE)

@@ -1,4 +1,4 @@
-"""Show a finished capture: a table of its hosts, what XProf reads out of the files, and how to open them."""
+"""Show which run pods belong to, and a finished capture: its hosts, what XProf reads of the files, how to open them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from demo import profiles
+from demo import injecting, profiles
 
 XPROF = REPOSITORY / ".venv/bin/xprof"
 
@@ -38,6 +38,15 @@ def hosts(console: Console, rows: Sequence[Host]) -> None:
         rank = "-" if row.rank is None else str(row.rank)
         table.add_row(row.name, rank, row.node, f"{row.size / 1024:.0f} KiB", started, skew, row.reason)
     console.print(table)
+
+
+def runs(console: Console, found: Sequence[injecting.Told]) -> None:
+    """Of which run each pod was told, and that the SDK computes the same from the JobSet."""
+    table = _table("pod", "MLDIAG_RUN_ID", "computed from the JobSet")
+    for each in found:
+        table.add_row(each.pod, f"{each.run[:24]}…", "the same" if each.run == each.computed else each.computed)
+    console.print(table)
+    console.print(f"Told by the webhook: {', '.join(found[0].variables)}\n", style="dim", highlight=False)
 
 
 def reading(console: Console, log_directory: Path, session: str) -> list[profiles.Steps]:
