@@ -5,12 +5,15 @@ That one keeps a session which could not begin as if it ran, and no other begins
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.profiler.internal import _pywrap_profiler
 
+from mldiagnostics.layout import TRACE_SUFFIX
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
 
 
@@ -22,12 +25,13 @@ class TensorFlowRecorder:
 
     def start(self) -> TensorFlowRecording:
         """See `Recorder.start`."""
-        session = _pywrap_profiler.ProfilerSession()
+        session, folder = _pywrap_profiler.ProfilerSession(), tempfile.TemporaryDirectory(prefix="mldiagnostics-")
         try:
-            session.start("", {})
+            session.start(folder.name, {})
         except tf.errors.AlreadyExistsError as error:
+            folder.cleanup()
             raise Busy("another profiling session (an on-demand capture, tf.profiler) has the process") from error
-        return TensorFlowRecording(session)
+        return TensorFlowRecording(session, folder)
 
     def serve(self, port: int) -> TensorFlowServer:
         """See `Recorder.serve`."""
@@ -36,17 +40,22 @@ class TensorFlowRecorder:
 
 
 class TensorFlowRecording:
-    """A session of TensorFlow's profiler."""
+    """A session of TensorFlow's profiler, which returns XSpaces only as files, in `folder`."""
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    def __init__(self, session: Any, folder: tempfile.TemporaryDirectory[str]) -> None:
+        self._session, self._folder = session, folder
 
     def stop(self) -> bytes:
         """See `Recording.stop`."""
-        try:
-            return bytes(self._session.stop())
-        except tf.errors.OpError as error:
-            raise CannotRecord(f"TensorFlow's profiler failed: {error.message}") from error
+        with self._folder as folder:
+            try:
+                self._session.export_to_tb()
+            except tf.errors.OpError as error:
+                raise CannotRecord(f"TensorFlow's profiler failed: {error.message}") from error
+            trace = next(Path(folder).rglob(f"*{TRACE_SUFFIX}"), None)
+            if trace is None:
+                raise CannotRecord("TensorFlow's profiler wrote no trace")
+            return trace.read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
