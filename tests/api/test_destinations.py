@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
+import jsonpatch
 import pytest
 from mldiagnostics_api.destinations import common_directory, homes
+from mldiagnostics_api.injection import Settings, decide, patch
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.owners import Run, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
@@ -41,6 +45,30 @@ def test_a_workload_that_is_no_run_has_the_directory_of_its_name() -> None:
 def test_loose_pods_share_the_directory_of_the_first() -> None:
     pods: list[tuple[PodView, Run | None]] = [(PodView.of(a.pod(name)), None) for name in ("b", "a")]
     assert directories(pods) == ["gs://profiles/root/ml/b"] * 2
+
+
+def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of() -> None:
+    pod = a.pod("notebook", labels=ON)
+    decision = decide(
+        pod,
+        namespace="ml",
+        namespace_labels={},
+        namespace_annotations={},
+        owners=(),
+        settings=Settings(cluster="p/train-cluster"),
+        now=datetime.fromisoformat(a.CREATED) - timedelta(seconds=3),
+    )
+    told = PodView.of(jsonpatch.apply_patch(pod, patch(pod, decision)))
+    run_id = decision.annotations["diagon.gke.io/run-id"]
+    assert directories([(told, told.lone_run)]) == [f"gs://profiles/root/{run_id}"]
+    untold = PodView.of(pod)
+    assert directories([(untold, untold.lone_run)]) != [f"gs://profiles/root/{run_id}"]
+
+
+def test_a_pod_without_the_label_or_with_a_controller_is_no_run_by_itself() -> None:
+    assert PodView.of(a.pod("notebook")).lone_run is None
+    assert [pod.lone_run for pod in a.job(labels=ON).views()] == [None, None]
+    assert PodView.of(a.pod(labels=ON, owner=a.thing("j", kind="Job", api_version="batch/v1"))).lone_run is None
 
 
 def test_an_explicit_location_is_the_directory_itself() -> None:

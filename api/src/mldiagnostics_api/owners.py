@@ -124,7 +124,9 @@ def run_of(chain: tuple[Object, ...]) -> Run | None:
     return None
 
 
-def lone_run(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], around: datetime) -> Run:
+def lone_run(
+    name: str, labels: Mapping[str, str], annotations: Mapping[str, str], around: datetime, *, uid: str = ""
+) -> Run:
     """Take a pod that nothing controls for a run of its own.
 
     Its creation time is not known while it is admitted, so the webhook writes the moment of admission onto it, and that
@@ -134,7 +136,7 @@ def lone_run(name: str, labels: Mapping[str, str], annotations: Mapping[str, str
     stated = _moment(annotations.get(RUN_CREATED_ANNOTATION, ""))
     near = stated is not None and abs(stated - around) <= MAX_SKEW
     created = (stated if stated and near else around).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    metadata = {"name": name, "labels": labels, "creationTimestamp": created}
+    metadata = {"name": name, "uid": uid, "labels": labels, "creationTimestamp": created}
     return Run({"apiVersion": "v1", "kind": _POD, "metadata": metadata})
 
 

@@ -148,7 +148,7 @@ def make_plan(
     hints = {name: similar(name, found.nearby) for name in absent[:_MOST_HINTS]}
     missing = tuple(_absent(name, request, hints.get(name, "")) for name in absent)
 
-    runs = {uid: run_of(owner_chain(pod.controller, found.owners.get)) for uid, pod in pods.items()}
+    runs = {uid: pod.lone_run or run_of(owner_chain(pod.controller, found.owners.get)) for uid, pod in pods.items()}
     trigger = connection.spec.trigger_capture
     chosen = candidates(
         pods.values(),

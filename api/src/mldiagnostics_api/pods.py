@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Self
 
-from mldiagnostics_api.names import PROFILER_PORT_PREFIX, PROFILER_PORTS_ANNOTATION
-from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.names import OPT_IN_LABEL, PROFILER_PORT_PREFIX, PROFILER_PORTS_ANNOTATION
+from mldiagnostics_api.owners import Reference, Run, lone_run
 from mldiagnostics_api.workloads import COMPLETION_INDEX, Object
 
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
@@ -42,6 +43,8 @@ class PodView:
     published_ports: str | None = None
     """The annotation with the profiler ports, as it stands there."""
     containers: tuple[Container, ...] = ()
+    lone_run: Run | None = None
+    """The run that the pod is by itself: nothing controls it and it has the label."""
 
     @classmethod
     def of(cls, pod: Object) -> Self:
@@ -63,6 +66,7 @@ class PodView:
             completion_index=labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX) or "",
             published_ports=annotations.get(PROFILER_PORTS_ANNOTATION),
             containers=_containers(spec, status),
+            lone_run=_lone_run(metadata, labels, annotations),
         )
 
     @property
@@ -74,6 +78,13 @@ class PodView:
     def live(self) -> bool:
         """Whether the pod runs or will run."""
         return not self.finished and not self.terminating
+
+
+def _lone_run(metadata: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Run | None:
+    created = metadata.get("creationTimestamp")
+    if labels.get(OPT_IN_LABEL) != "true" or not created or Reference.to_controller(metadata, metadata["namespace"]):
+        return None
+    return lone_run(metadata["name"], labels, annotations, datetime.fromisoformat(created), uid=metadata["uid"])
 
 
 def _containers(spec: Object, status: Object) -> tuple[Container, ...]:

@@ -19,6 +19,7 @@ Variable = dict[str, Any]
 CONTROL_PLANE_DIRECTORY: Final = "/var/run/secrets/mldiagnostics"
 """Where the token for the control plane, `token`, and its certificates, `ca.crt`, are in a container."""
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?")
@@ -138,7 +139,7 @@ def moment(text: object) -> datetime:
 
 def written(instant: datetime) -> str:
     """Write a time as the API server does; the peer SDK insists on the Z."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def shown(value: object, limit: int = 80) -> str:
@@ -226,7 +227,7 @@ def _literal(text: str) -> str:
 
 
 def _json(value: Mapping[str, object]) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def _legal_labels(labels: object) -> dict[str, str]:

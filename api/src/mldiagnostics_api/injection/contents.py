@@ -21,12 +21,13 @@ from mldiagnostics_api.variables import (
 
 MAX_BYTES: Final = 8 * 1024
 """Most that an injection may add to a pod, counted as JSON."""
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _KEYS: Final = len(',"env":,"volumeMounts":')
 _KEYS_OF_POD: Final = len(',"labels":{},"annotations":{},"volumes":[]')
 
 
 class TooLarge(Exception):
-    """The additions are over their bound even without labels; the message has the figures."""
+    """The additions are over their bound even without labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,9 @@ def contents(
 
     Labels of the workload are left out when all of it is over the bound. Raises TooLarge.
     """
-    told = {
-        labels: variables(
+    reachable = control_plane.reachable(pod, settings)
+    for labels in (True, False):
+        common = variables(
             identity,
             settings,
             pod_labels=pod.labels or {},
@@ -61,26 +63,23 @@ def contents(
             peer_url=wishes.peer_url,
             labels=labels,
         )
-        for labels in ((True, False) if identity.labels else (True,))
-    }
-    reachable = control_plane.reachable(pod, settings)
-    sizes = {
-        labels: _size(common, settings, len(chosen), reachable=reachable) + _bytes(besides)
-        for labels, common in told.items()
-    }
-    fitting = next((labels for labels, size in sizes.items() if size <= MAX_BYTES), None)
-    if fitting is None:
-        raise TooLarge(f"{min(sizes.values())} bytes for {len(chosen)} containers are over the bound of {MAX_BYTES}")
-    additions = [
-        _addition(container, told[fitting], settings, wishes.port, reachable=reachable) for container in chosen
-    ]
+        size = _size(common, settings, len(chosen), reachable=reachable, besides=besides)
+        if size <= MAX_BYTES:
+            additions = tuple(
+                _addition(container, common, settings, wishes.port, reachable=reachable) for container in chosen
+            )
+            return _contents(pod, additions, settings, labels_dropped=not labels)
+    raise TooLarge(f"{len(chosen)} containers get more than {MAX_BYTES} bytes even without the workload's labels")
+
+
+def _contents(pod: PodShape, additions: tuple[Addition, ...], settings: Settings, *, labels_dropped: bool) -> Contents:
     mounted = any(addition.mount for addition in additions)
     ca = settings.control_plane_ca if mounted and CONTROL_PLANE_CA_ANNOTATION not in (pod.annotations or {}) else ""
     return Contents(
         containers=tuple(addition for addition in additions if addition.variables or addition.mount),
         volume=control_plane.volume(settings) if mounted and control_plane.VOLUME not in (pod.volumes or {}) else None,
         annotations={CONTROL_PLANE_CA_ANNOTATION: ca} if ca else {},
-        labels_dropped=not fitting,
+        labels_dropped=labels_dropped,
     )
 
 
@@ -104,10 +103,12 @@ def _addition(
     )
 
 
-def _size(common: tuple[Variable, ...], settings: Settings, containers: int, *, reachable: bool) -> int:
+def _size(
+    common: tuple[Variable, ...], settings: Settings, containers: int, *, reachable: bool, besides: object
+) -> int:
     """Count what `containers` get as if they had none of it, so that a second look at the pod finds the same."""
     each: list[object] = [*common, profiler_port(65535)]
-    once: list[object] = []
+    once: list[object] = [besides]
     if reachable:
         each += [*control_plane_variables(settings), control_plane.MOUNT]
         once += [control_plane.volume(settings), CONTROL_PLANE_CA_ANNOTATION, settings.control_plane_ca]
@@ -115,4 +116,4 @@ def _size(common: tuple[Variable, ...], settings: Settings, containers: int, *, 
 
 
 def _bytes(value: object) -> int:
-    return len(json.dumps(value, separators=(",", ":")))
+    return len(_ENCODER.encode(value))

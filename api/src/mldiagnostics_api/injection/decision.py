@@ -9,7 +9,7 @@ from mldiagnostics.identity import run_label_value
 from mldiagnostics_api.injection.belonging import Belonging, belonging
 from mldiagnostics_api.injection.contents import TooLarge, contents
 from mldiagnostics_api.injection.model import Injection, NotInjected, Reason, Unknown
-from mldiagnostics_api.injection.shape import Malformed, PodShape
+from mldiagnostics_api.injection.shape import ContainerShape, Malformed, PodShape
 from mldiagnostics_api.injection.wishes import Wishes
 from mldiagnostics_api.matching import Match, Why, match
 from mldiagnostics_api.names import (
@@ -26,6 +26,7 @@ from mldiagnostics_api.workloads import LONE_POD, Object
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """Most that the API server takes for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
 _MAX_MESSAGE: Final = 400
+_DROPPED: Final = "; its labels are too long to be told"
 _KEPT_OUT: Final = frozenset({Why.NAMESPACE_EXCLUDED, Why.NAMESPACE_EXEMPT, Why.WORKLOAD_OPTED_OUT})
 
 
@@ -95,28 +96,21 @@ def _injection(
     pod: PodShape, found: Belonging, wishes: Wishes, why: str, *, namespace: str, settings: Settings
 ) -> Injection:
     """Put together all that the pod lacks. Raises _Refusal."""
-    chosen = tuple(container for container in pod.containers if wishes.chooses(container))
-    if not chosen:
-        has = ", ".join(container.name for container in pod.containers) or "none"
-        raise _Refusal(
-            Reason.NO_CONTAINER_CHOSEN, f"{INJECT_CONTAINERS_ANNOTATION} chooses no container of the pod, it has {has}"
-        )
-    try:
-        identity = Identity.of(found.run, found.workload, cluster=settings.cluster, namespace=namespace)
-    except ValueError as fault:
-        raise _Refusal(Reason.IDENTITY_UNUSABLE, str(fault)) from fault
+    chosen = _chosen(pod, wishes)
+    identity = _identified(found, settings.cluster, namespace)
     labels = {RUN_LABEL: run_label_value(identity.run_id)}
     annotations = {RUN_ANNOTATION: identity.run_id}
     if not identity.uid:
         annotations[RUN_CREATED_ANNOTATION] = written(identity.created)
     _agree(pod, labels, annotations)
     message = f"run {identity.run_id} of {identity.workload.kind} {identity.name}: {why}"
-    annotations[INJECTION_ANNOTATION] = f"Injected: {message}"
+    besides = [labels, annotations, INJECTION_ANNOTATION, message, _DROPPED]
     try:
-        gathered = contents(pod, chosen, identity, settings, wishes, besides=[labels, annotations])
+        gathered = contents(pod, chosen, identity, settings, wishes, besides=besides)
     except TooLarge as large:
         advice = f"choose fewer containers with {INJECT_CONTAINERS_ANNOTATION}"
         raise _Refusal(Reason.TOO_LARGE, f"{large}: {advice}") from large
+    annotations[INJECTION_ANNOTATION] = f"Injected: {message}{_DROPPED if gathered.labels_dropped else ''}"
     added = _lacking(pod.annotations, {**annotations, **gathered.annotations})
     if not _fits(pod.annotations, added):
         raise _Refusal(
@@ -131,6 +125,23 @@ def _injection(
         containers=gathered.containers,
         labels_dropped=gathered.labels_dropped,
     )
+
+
+def _chosen(pod: PodShape, wishes: Wishes) -> tuple[ContainerShape, ...]:
+    chosen = tuple(container for container in pod.containers if wishes.chooses(container))
+    if not chosen:
+        has = ", ".join(container.name for container in pod.containers) or "none"
+        raise _Refusal(
+            Reason.NO_CONTAINER_CHOSEN, f"{INJECT_CONTAINERS_ANNOTATION} chooses no container of the pod, it has {has}"
+        )
+    return chosen
+
+
+def _identified(found: Belonging, cluster: str, namespace: str) -> Identity:
+    try:
+        return Identity.of(found.run, found.workload, cluster=cluster, namespace=namespace)
+    except ValueError as fault:
+        raise _Refusal(Reason.IDENTITY_UNUSABLE, str(fault)) from fault
 
 
 def _wishes(pod: PodShape, found: Belonging, of_namespace: Mapping[str, str]) -> Wishes:
@@ -170,5 +181,8 @@ def _lacking(present: Mapping[str, str] | None, wanted: Mapping[str, str]) -> di
 
 def _fits(present: Mapping[str, str] | None, added: Mapping[str, str]) -> bool:
     """Tell whether the API server takes all annotations; one over the bound would deny the pod."""
-    texts = (text for annotations in (present or {}, added) for pair in annotations.items() for text in pair)
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= MAX_ANNOTATION_BYTES
+    return _bytes(present or {}) + _bytes(added) <= MAX_ANNOTATION_BYTES
+
+
+def _bytes(annotations: Mapping[str, str]) -> int:
+    return len("".join((*annotations, *annotations.values())).encode("utf-8", "surrogatepass"))
