@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Batch: TypeAlias = "tuple[list[Record], int]"
 """Records, and how many bytes their values hold beyond a number's."""
 
+_HOPELESS_S = 4.0
+
 Outcome: TypeAlias = Literal["done", "later", "never"]
 
 
@@ -129,23 +131,28 @@ class Lane:
     def _deliver_by(self, marker: Marker) -> bool:
         """Write and flush all before the marker, again and again if need be, until its deadline."""
         while True:
-            written = self._write_held()
-            if written and (self._flush() or (marker.closing and self._sink.durable)):
-                return self._unflushed_since == math.inf
+            outcome = self._write_held()
+            if outcome == "done":
+                outcome = self._flush()
+            pause_s = max(self._writing.pause_s, self._flushing.pause_s)
             left_s = marker.deadline - time.monotonic()
-            if left_s <= 0:
-                return False
-            time.sleep(min(left_s, self._writing.pause_s or self._flushing.pause_s))
+            if outcome != "later" or left_s <= 0 or (marker.closing and self._end_in_vain(pause_s)):
+                return outcome == "done"
+            time.sleep(min(left_s, pause_s))
 
-    def _write_held(self) -> bool:
-        """Give the sink what is held, in batches; return whether all of it is settled."""
-        if not self._opened and not self._open():
-            return False
+    def _end_in_vain(self, pause_s: float) -> bool:
+        """Tell whether the end of the process need not wait: what is taken is safe, or the sink is down for long."""
+        return (not self._held and self._sink.durable) or pause_s > _HOPELESS_S
+
+    def _write_held(self) -> Outcome:
+        """Give the sink what is held, in batches, and say what became of it; "done" if all of it is settled."""
+        if not self._opened and (outcome := self._open()) != "done":
+            return outcome
         while self._held:
             batch = list(islice(self._held, self._pace.records))
             outcome = self._call(lambda: self._sink.write(batch), self._writing)  # noqa: B023 - called at once
             if outcome == "later":
-                return False
+                return outcome
             for _ in batch:
                 self._held.popleft()
             self._settled += len(batch)
@@ -154,9 +161,9 @@ class Lane:
             else:
                 self.written += len(batch)
                 self._unflushed_since = min(self._unflushed_since, time.monotonic())
-        return True
+        return "done"
 
-    def _open(self) -> bool:
+    def _open(self) -> Outcome:
         outcome = self._call(self._sink.open, self._writing)
         if outcome == "done":
             self._opened = True
@@ -165,7 +172,7 @@ class Lane:
             self._drop("refused", self._held)
             self._held.clear()
             self._writing.put_off()
-        return self._opened
+        return outcome
 
     def _drop(self, reason: Reason, records: Collection[Record]) -> int:
         """Count dropped records, but not those that tell of drops: two sinks could tell each other for ever."""
@@ -174,11 +181,11 @@ class Lane:
             self._drops.count(reason, number, sink=self.name)
         return number
 
-    def _flush(self) -> bool:
+    def _flush(self) -> Outcome:
         outcome = self._call(self._sink.flush, self._flushing)
         if outcome != "later":
             self._unflushed_since = math.inf
-        return outcome == "done"
+        return outcome
 
     def _close(self) -> None:
         self._call(self._sink.close, self._flushing)

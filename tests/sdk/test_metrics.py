@@ -1,0 +1,92 @@
+"""`record` and `record_metrics` in every form that programs written for Google's SDK use, and in wrong ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.records import found, run_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMS = {
+    "positional": "metrics.record('loss', 0.5, 3, {'host': 'a'}, True)",
+    "keywords": (
+        "metrics.record(metric_name='loss', value=0.5, step=3, labels={'host': 'a'}, record_on_all_hosts=False)"
+    ),
+    "member": "metrics.record(metric_types.MetricType.LOSS, 0.5, step=3, labels={'host': 'a'})",
+    "several": "metrics.record_metrics([{'metric_name': 'loss', 'value': 0.5, 'labels': {'host': 'a'}}], step=3)",
+    "several, own step": (
+        "metrics.record_metrics([{'metric_name': metric_types.MetricType.LOSS, 'value': 0.5, 'step': 3,"
+        " 'labels': {'host': 'a'}}], True, 4)"
+    ),
+    "fast, then labels": "metrics.record('other', 0.5, 3); metrics.record('loss', 0.5, step=3, labels={'host': 'a'})",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_every_form_records_the_same(form: str, when: str, tmp_path: Path) -> None:
+    lines = ["from mldiagnostics import metric_types", form, "begin().close()"]
+    if when == "during":
+        lines[1:] = ["run = begin()", form, "run.close()"]
+    result = run_program("\n".join(lines), tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    record = found(tmp_path)[-1]
+    assert (record.name, record.value, record.step, record.labels, record.unit) == ("loss", 0.5, 3, {"host": "a"}, "1")
+
+
+def test_a_moment_can_be_given_and_is_one_for_several(tmp_path: Path) -> None:
+    result = run_program(
+        """
+import datetime
+metrics.record("a", 1.0, timestamp=1000.5)
+metrics.record("b", 1.0, timestamp=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc))
+several = [{"metric_name": "c", "value": 1.0}, {"metric_name": "d", "value": 1, "timestamp": 7}]
+metrics.record_metrics(several, timestamp=5)
+metrics.record_metrics([{"metric_name": "e", "value": 1.0}, {"metric_name": "f", "value": 1.0}])
+begin().close()
+""",
+        tmp_path,
+    )
+    assert result.returncode == 0, result.stderr
+    moments = {record.name: record.t for record in found(tmp_path)}
+    assert moments.pop("e") == moments.pop("f")
+    assert moments == {"a": 1000.5, "b": 1767225600.0, "c": 5.0, "d": 7.0}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "record_metrics(None)",
+        "record_metrics(3)",
+        "record_metrics([1])",
+        "record_metrics([{}])",
+        "record_metrics({'metric_name': 'loss'})",
+        "record(None, 1.0)",
+        "record('loss', object())",
+        "record('loss', None)",
+        "record('loss', 1.0, labels=3)",
+        "record('loss', 1.0, timestamp='now')",
+    ],
+)
+def test_a_wrong_call_is_told_once_and_counted_and_harms_nothing(call: str, tmp_path: Path) -> None:
+    body = f"""
+metrics.record("before", 1.0)
+for _ in range(3):
+    metrics.{call}
+metrics.record("after", 1.0)
+run = begin()
+print(sum(run.close().dropped.values()))
+"""
+    result = run_program(body, tmp_path)
+    assert (result.returncode, result.stdout) == (0, "3\n")
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert [record.name for record in found(tmp_path)] == ["before", "after"]
+    assert sum(_number(record.value) for record in found(tmp_path, kind="drop")) == 3
+
+
+def _number(value: Any) -> float:
+    assert isinstance(value, float)
+    return value
