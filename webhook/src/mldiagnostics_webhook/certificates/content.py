@@ -51,15 +51,14 @@ class Content:
         return cls(authority, previous, leaf) if signed else content
 
     def data(self) -> dict[str, str]:
-        """Write the data of the Secret."""
+        """Write the data of the Secret: every key, so that nothing of what was there remains."""
         texts = {
             AUTHORITY: pem.of_certificates([self.authority.certificate]),
             AUTHORITY_KEY: pem.of_key(self.authority.key),
+            PREVIOUS: pem.of_certificates(self.previous),
+            LEAF: pem.of_certificates([self.leaf.certificate]) if self.leaf else b"",
+            LEAF_KEY: pem.of_key(self.leaf.key) if self.leaf else b"",
         }
-        if self.previous:
-            texts[PREVIOUS] = pem.of_certificates(self.previous)
-        if self.leaf:
-            texts |= {LEAF: pem.of_certificates([self.leaf.certificate]), LEAF_KEY: pem.of_key(self.leaf.key)}
         return {key: base64.b64encode(text).decode() for key, text in texts.items()}
 
 

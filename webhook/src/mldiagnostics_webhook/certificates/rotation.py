@@ -46,16 +46,18 @@ def decide(
 
     `published` is what API servers are told to trust; `settled`: that has held the content's authority long enough.
     """
-    lifetimes = rules.lifetimes
     if content is None or not valid(content.authority.certificate, now):
         return Step.NEW_AUTHORITY
-    if content.authority.ends - now <= lifetimes.authority_ahead:
+    authority, leaf = content.authority, content.leaf
+    useful = leaf is not None and valid(leaf.certificate, now) and names_of(leaf.certificate) == rules.dns_names
+    if leaf is not None and issued_by(leaf.certificate, authority.certificate):
+        due = leaf.ends - now <= rules.lifetimes.leaf_ahead and leaf.ends < authority.ends
+        if due or not useful:
+            return Step.NEW_LEAF
+    if authority.ends - now <= rules.lifetimes.authority_ahead:
         return Step.NEW_AUTHORITY
-    authority, leaf = content.authority.certificate, content.leaf
-    useless = leaf is None or not valid(leaf.certificate, now) or names_of(leaf.certificate) != rules.dns_names
-    if leaf is not None and issued_by(leaf.certificate, authority):
-        return Step.NEW_LEAF if useless or leaf.ends - now <= lifetimes.leaf_ahead else Step.KEEP
+    if leaf is not None and issued_by(leaf.certificate, authority.certificate):
+        return Step.KEEP
     # Where the Secret was lost, replicas may still serve a leaf of an authority that only the bundle remembers.
-    others_trusted = any(certificate != authority and valid(certificate, now) for certificate in published)
-    nothing_to_lose = useless and not (leaf is None and others_trusted)
-    return Step.NEW_LEAF if settled or nothing_to_lose else Step.WAIT
+    in_service = useful or (leaf is None and any(c != authority.certificate and valid(c, now) for c in published))
+    return Step.WAIT if in_service and not settled else Step.NEW_LEAF

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cryptography import x509
@@ -37,24 +38,27 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The pause between two looks, after a conflict, and how long a new authority is published before it signs."""
+    """The pause between two looks, after a write or a conflict, and how long an authority is published before it signs.
+
+    API servers learn of a changed configuration by their watch, within a second as a rule.
+    """
 
     look_s: float = 5.0
-    conflict_s: float = 0.5
-    settle_s: float = 30.0
+    again_s: float = 0.2
+    settle: timedelta = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A version of the configuration that trusts an authority, and since when, on the monotonic clock, it is seen."""
+    """A version of the configuration that trusts an authority, and since when it is seen."""
 
     version: str
     authority: x509.Certificate
-    since: float
+    since: datetime
 
 
 def sight(
-    last: Sight | None, configuration: Mapping[str, Any] | None, authority: x509.Certificate, now: float
+    last: Sight | None, configuration: Mapping[str, Any] | None, authority: x509.Certificate, now: datetime
 ) -> Sight | None:
     """Compare what is seen at `now` with what was seen last: the time counts from the last change."""
     if configuration is None or not bundle.trusts(configuration, authority):
@@ -90,18 +94,18 @@ class SelfManaged:
             await asyncio.sleep(await self._attempt())
 
     async def _attempt(self) -> float:
-        """Look once; gives the pause until the next look: none after a write."""
+        """Look once; gives the pause until the next look."""
         try:
             wrote = await self._look()
         except Conflict:
-            return self._pace.conflict_s  # another replica was faster; the next look tells what it did
+            return self._pace.again_s  # another replica was faster; the next look tells what it did
         except ClusterError as error:
             self._tell(f"Certificates are not looked after: {error}")
             return self._pace.look_s
         except Exception:  # noqa: BLE001 - what stands in the cluster may be strange; what is served must stay
             _log.exception("Certificates are not looked after")
             return self._pace.look_s
-        return 0.0 if wrote else self._pace.look_s
+        return self._pace.again_s if wrote else self._pace.look_s
 
     async def _look(self) -> bool:
         """Do what is due; True after a write."""
@@ -110,7 +114,7 @@ class SelfManaged:
         content = self._content(secret)
         published = bundle.published(configuration) if configuration else ()
         now = self._clock()
-        step = decide(content, published, now, self._rules, settled=self._settled(configuration, content))
+        step = decide(content, published, now, self._rules, settled=self._settled(configuration, content, now))
         if content is None or step is Step.NEW_AUTHORITY:
             renewed = with_new_authority(content, published, now, self._rules)
         elif step is Step.NEW_LEAF:
@@ -130,12 +134,11 @@ class SelfManaged:
             _log.warning("The Secret %s is replaced, its content is not usable: %s", self._place.secret, fault)
             return None
 
-    def _settled(self, configuration: Json | None, content: Content | None) -> bool:
+    def _settled(self, configuration: Json | None, content: Content | None, now: datetime) -> bool:
         if content is None:
             return False
-        now = asyncio.get_running_loop().time()
         self._sight = sight(self._sight, configuration, content.authority.certificate, now)
-        return self._sight is not None and now - self._sight.since >= self._pace.settle_s
+        return self._sight is not None and now - self._sight.since >= self._pace.settle
 
     def _serve(self, content: Content) -> None:
         if (leaf := content.leaf) is None:
