@@ -36,6 +36,7 @@ class Endings:
         self._before: Any = None
         self._uncaught = self._thread = self._signal = ""
         self._exit_code: object = None
+        self._postponed = False
 
     def evidence(self, *, said: Any = None, preempted: bool = False) -> Evidence:
         """Return what was seen so far."""
@@ -85,7 +86,9 @@ class Endings:
         return False
 
     def unwatch_sigterm(self) -> None:
-        """Put back what was there, unless somebody has put another handler in since."""
+        """Put back what was there, unless somebody has put another handler in since; deliver what was put off."""
+        if self._postponed:
+            _pass_on(self._before, signal.SIGTERM, None)
         if threading.current_thread() is threading.main_thread() and self.is_ours():
             with contextlib.suppress(ValueError, OSError):
                 if signal.getsignal(signal.SIGTERM) == self._on_sigterm:
@@ -151,9 +154,10 @@ class Endings:
             return
         self._signal = signal.Signals(number).name
         run = registry.current()
-        if run is not None:
-            run.at_signal(dying=before == signal.SIG_DFL)
-        _pass_on(before, number, frame)
+        if run is None or run.at_signal(dying=before == signal.SIG_DFL):
+            _pass_on(before, number, frame)
+        else:
+            self._postponed = True
 
 
 _process: Endings | None = None

@@ -70,6 +70,7 @@ class MLRun(RunFields):
         self._pid = os.getpid()
         self._closing = threading.RLock()
         self._closed: Closed | None = None
+        self._ending = False
         self._at_step: list[Callable[[int], object]] = []
         self._at_close: list[Callable[[], object]] = []
         self._configs = ConfigDict(
@@ -182,19 +183,26 @@ class MLRun(RunFields):
         """End with the process."""
         self.close()
 
-    def at_signal(self, *, dying: bool) -> None:
-        """Tell of SIGTERM: to the end if the process dies of it, else go on, as the program's own handler does."""
+    def at_signal(self, *, dying: bool) -> bool:
+        """Tell of SIGTERM: to the end if the process dies of it, else go on, as the program's own handler does.
+
+        False if the signal came while its thread was closing the run, which must be done first.
+        """
+        if dying and self._ending:
+            return False
         if dying:
             self.close(timeout_s=SIGNAL_TIMEOUT_S)
-            return
+            return True
         self._settle(judge(self._endings.evidence()), last=False)
         self.recording.flush(SIGNAL_TIMEOUT_S / 2)
         self._report.sync(SIGNAL_TIMEOUT_S / 2)
+        return True
 
     def _end(self, said: Phase | None, timeout_s: float) -> None:
         from mldiagnostics.recording import Closed  # noqa: PLC0415
 
-        self._closed = Closed()  # should a signal's handler come here meanwhile
+        self._closed = Closed()  # a callback may close the run too
+        self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._at_close):
             _guarded("on-close", callback)
         if preemption.is_watched():
@@ -202,9 +210,10 @@ class MLRun(RunFields):
         self._settle(judge(self._endings.evidence(said=said, preempted=self._report.preempted)), last=True)
         self._closed = self.recording.close(timeout_s)
         self._report.finish(timeout_s)
-        self._endings.unwatch_sigterm()
         ownership.release(self.run_id, os.environ)
         registry.leave(self)
+        self._ending = False
+        self._endings.unwatch_sigterm()
 
     def _settle(self, verdict: Verdict, *, last: bool) -> None:
         self.run_phase = _PHASES[verdict.phase]

@@ -1,0 +1,281 @@
+"""Every way in which a process ends, done by real processes, and the phase that a reader finds afterwards."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.runs import list_runs, ranks_of, read_records
+from support.programs import eventually
+
+if TYPE_CHECKING:
+    from support.programs import Programs
+
+BEGIN = """
+import os, signal, sys, threading, time
+from mldiagnostics import machinelearning_run, metrics, RunPhase
+run = machinelearning_run("job")
+metrics.record("loss", 0.5, step=1)
+"""
+WAIT = """
+print("ready", flush=True)
+time.sleep(600)
+"""
+IN_A_THREAD = """
+thread = threading.Thread(target=lambda: 1 / 0, name="loader")
+thread.start()
+thread.join()
+"""
+CAUGHT = """
+try:
+    sys.exit(1)
+except SystemExit:
+    pass
+"""
+
+ENDINGS = {
+    "normal": ("", 0, "Completed", ""),
+    "closed": ("run.close()", 0, "Completed", ""),
+    "exit 0": ("sys.exit(0)", 0, "Completed", ""),
+    "exit none": ("sys.exit()", 0, "Completed", ""),
+    "exit false": ("sys.exit(False)", 0, "Completed", ""),
+    "exit 1": ("sys.exit(1)", 1, "Failed", "ExitCode"),
+    "exit text": ("sys.exit('no data')", 1, "Failed", "ExitCode"),
+    "exit of site": ("exit(3)", 3, "Failed", "ExitCode"),
+    "exit imported later": ("from sys import exit as leave; leave(4)", 4, "Failed", "ExitCode"),
+    "exit caught": (CAUGHT, 0, "Completed", ""),
+    "exit in a thread": ("threading.Thread(target=sys.exit, args=(1,)).start()", 0, "Completed", ""),
+    "exception": ("raise ValueError('bad\\nnews')", 1, "Failed", "UncaughtException"),
+    "exception in a thread": (IN_A_THREAD, 0, "Failed", "UncaughtExceptionInThread"),
+    "interrupt": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", -2, "Failed", "UncaughtException"),
+    "with": ("with run: pass", 0, "Completed", ""),
+    "with, exception": ("with run: 1 / 0", 1, "Failed", "UncaughtException"),
+    "with, exit": ("with run: sys.exit(2)", 2, "Failed", "ExitCode"),
+    "with, exit raised": ("with run: raise SystemExit(2)", 2, "Failed", "ExitCode"),
+    "finally": ("try: 1 / 0\nfinally: run.close()", 1, "Failed", "UncaughtException"),
+    "end of data": ("try: next(iter(()))\nexcept StopIteration: run.close()", 0, "Completed", ""),
+    "said failed": ("run.close(RunPhase.PHASE_FAILED)", 0, "Failed", "ClosedByProgram"),
+    "said completed": ("run.close('Completed'); sys.exit(1)", 1, "Completed", "ClosedByProgram"),
+    "said nonsense": ("run.close('fine')", 0, "Completed", ""),
+    "sigterm": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -15, "Failed", "Terminated"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_phase_is_right(programs: Programs, ending: str) -> None:
+    statement, code, phase, reason = ENDINGS[ending]
+    ended = programs.run(f"{BEGIN}\n{statement}\n")
+    row = programs.the_run()
+    assert (ended.code, row.phase, row.reason) == (code, phase, reason), ended.err
+    assert row.ended is not None
+    [rank] = ranks_of(programs.storage, row.run_id)
+    assert (rank.phase, rank.reason) == (phase, reason)
+    metrics = [(record.name, record.value) for record in read_records(programs.storage, row.run_id, kinds={"metric"})]
+    assert metrics == [("loss", 0.5)]
+
+
+def test_exceptions_keep_the_traceback_that_python_prints(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nraise ValueError('bad news')\n")
+    assert ended.err.count("ValueError: bad news") == 1
+    assert programs.the_run().message == "ValueError: bad news"
+
+
+@pytest.mark.parametrize("statement", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGKILL)", "os.abort()"])
+def test_a_run_that_is_killed_is_active_until_it_was_silent_for_three_intervals(
+    programs: Programs, statement: str
+) -> None:
+    wait = "time.sleep(0.1)\nwhile not os.path.exists(run.directory + '/run.json'): time.sleep(0.01)\n"
+    ended = programs.run(f"{BEGIN}\n{wait}\n{statement}\n")
+    assert ended.code != 0
+    beaten = programs.the_run().heartbeat
+    assert beaten is not None
+    assert programs.the_run(now=beaten + 29).phase == "Active"
+    lost = programs.the_run(now=beaten + 31)
+    assert (lost.phase, lost.reason, lost.ended) == ("Failed", "Lost", beaten)
+
+
+def test_a_living_run_shows_it(programs: Programs) -> None:
+    with programs.started(BEGIN + WAIT, env={"MLDIAG_HEARTBEAT_SECONDS": "0.2"}) as child:
+        child.says("ready")
+        eventually(lambda: list_runs(programs.storage))
+        first = programs.the_run().heartbeat
+        assert first is not None
+        eventually(lambda: (programs.the_run().heartbeat or 0) > first)
+        child.process.kill()
+        child.end()
+    eventually(lambda: programs.the_run(now=time.time()).reason == "Lost")
+
+
+HANDLER = """
+import os, signal, sys, time
+from mldiagnostics import machinelearning_run, metrics
+def save(number, frame):
+    metrics.record("saved", 1.0)
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+run = machinelearning_run("job")
+"""
+
+
+def test_sigterm_reaches_the_programs_own_handler_and_what_it_records_is_kept(programs: Programs) -> None:
+    with programs.started(HANDLER + WAIT) as child:
+        child.says("ready")
+        child.process.send_signal(signal.SIGTERM)
+        ended = child.end()
+    row = programs.the_run()
+    assert (ended.code, ended.out) == (0, "saved\n")
+    assert (row.phase, row.reason) == ("Failed", "Terminated")
+    assert [r.name for r in read_records(programs.storage, row.run_id, kinds={"metric"})] == ["saved"]
+
+
+IGNORED = """
+import os, signal, time
+from mldiagnostics import machinelearning_run
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+run = machinelearning_run("job")
+os.kill(os.getpid(), signal.SIGTERM)
+assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+"""
+
+
+def test_sigterm_that_is_ignored_stays_ignored(programs: Programs) -> None:
+    ended = programs.run(IGNORED)
+    assert (ended.code, programs.the_run().phase) == (0, "Completed"), ended.err
+
+
+def test_closing_puts_the_handler_of_sigterm_back(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nrun.close()\nassert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n")
+    assert ended.code == 0, ended.err
+
+
+def test_a_run_begun_in_a_thread_leaves_signals_alone(programs: Programs) -> None:
+    source = """
+        import signal, threading
+        from mldiagnostics import machinelearning_run
+        thread = threading.Thread(target=machinelearning_run, args=("job",))
+        thread.start()
+        thread.join()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    """
+    ended = programs.run(source)
+    assert (ended.code, programs.the_run().phase) == (0, "Completed"), ended.err
+
+
+FORK = """
+pid = os.fork()
+if pid == 0:
+    metrics.record("in the child", 1.0)
+    {child}
+assert os.waitpid(pid, 0)[1] == {status}
+assert run.run_phase is RunPhase.PHASE_ACTIVE
+"""
+
+
+@pytest.mark.parametrize(
+    ("child", "status"),
+    [
+        ("sys.exit(1)", 256),
+        ("1 / 0", 256),
+        ("run.close(); sys.exit(0)", 0),
+        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", 15),
+        ("os._exit(0)", 0),
+    ],
+)
+def test_the_phase_is_the_parents_and_a_forked_child_only_records(programs: Programs, child: str, status: int) -> None:
+    ended = programs.run(BEGIN + FORK.format(child=child, status=status))
+    row = programs.the_run()
+    assert (ended.code, row.phase, row.reason) == (0, "Completed", ""), ended.err
+    if "_exit" not in child and "SIGTERM" not in child:
+        names = {record.name for record in read_records(programs.storage, row.run_id, kinds={"metric"})}
+        assert names == {"loss", "in the child"}
+
+
+POOL = """
+import multiprocessing, sys
+from mldiagnostics import machinelearning_run, metrics
+
+def train(fail):
+    machinelearning_run("child")
+    metrics.record("loss", 1.0)
+    if fail:
+        raise ValueError("no data")
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    child = context.Process(target=train, args=(sys.argv[2] == "fails",))
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(("how", "phase"), [("fails", "Failed"), ("ends", "Completed")])
+def test_a_run_of_a_child_of_multiprocessing_ends_with_it(
+    programs: Programs, method: str, how: str, phase: str
+) -> None:
+    ended = programs.run(POOL, method, how)
+    row = programs.the_run()
+    assert (ended.code, row.name, row.phase) == (0, "child", phase), ended.err
+    assert len(list(read_records(programs.storage, row.run_id, kinds={"metric"}))) == 1
+
+
+SUBPROCESS = """
+import subprocess
+child = '''
+from mldiagnostics import machinelearning_run, metrics
+run = machinelearning_run("job")
+metrics.record("in the child", 1.0)
+raise SystemExit(1)
+'''
+subprocess.run([sys.executable, "-c", child])
+"""
+
+
+def test_a_subprocess_that_joins_the_run_does_not_speak_for_it(programs: Programs) -> None:
+    env = {"MLDIAG_RUN_ID": "shared", "MLDIAG_RANK": "0"}
+    ended = programs.run(BEGIN + SUBPROCESS + "sys.exit(5)", env=env)
+    row = programs.the_run()
+    assert (ended.code, row.phase, row.message) == (5, "Failed", "the program ended by sys.exit(5)")
+    names = [record.name for record in read_records(programs.storage, "shared", kinds={"metric"})]
+    assert sorted(names) == ["in the child", "loss"]
+
+
+def test_a_subprocess_speaks_for_the_run_once_its_parent_has_closed_it(programs: Programs) -> None:
+    child = SUBPROCESS.replace("raise SystemExit(1)", "run.close('Failed')")
+    ended = programs.run(f"{BEGIN}\nrun.close()\n{child}", env={"MLDIAG_RUN_ID": "shared"})
+    assert (ended.code, programs.the_run().phase) == (0, "Failed"), ended.err
+
+
+def test_the_end_of_one_run_is_not_that_of_the_next(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}{IN_A_THREAD}\nrun.close()\nmachinelearning_run('second')\n")
+    phases = {row.name: row.phase for row in list_runs(programs.storage)}
+    assert (ended.code, phases) == (0, {"job": "Failed", "second": "Completed"}), ended.err
+
+
+def test_hooks_of_others_are_called_as_before(programs: Programs) -> None:
+    source = """
+        import atexit, sys, threading
+        seen = []
+        sys.excepthook = lambda *_: seen.append("main")
+        threading.excepthook = lambda _: seen.append("thread")
+        atexit.register(lambda: print(*seen))
+        from mldiagnostics import machinelearning_run
+        for _ in range(3):
+            machinelearning_run("job")
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+        1 / 0
+    """
+    ended = programs.run(source)
+    assert (ended.code, ended.out) == (1, "thread main\n"), ended.err
+
+
+def test_a_signal_while_the_run_is_closed_waits_until_everything_is_written(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nrun.on_close(lambda: os.kill(os.getpid(), signal.SIGTERM))\nrun.close()\n")
+    row = programs.the_run()
+    assert (ended.code, row.phase, row.reason) == (-signal.SIGTERM, "Failed", "Terminated"), ended.err
+    assert len(list(read_records(programs.storage, row.run_id, kinds={"metric"}))) == 1
