@@ -43,11 +43,11 @@ class Drain:
         self._wake: SimpleQueue[None] = SimpleQueue()  # may be used in a signal's handler, unlike an Event
         self._closed = False
         self._turns = Turns()
-        self._thread = threading.Thread(target=self._serve, name="mldiagnostics-drain", daemon=True)
+        self.thread = threading.Thread(target=self._serve, name="mldiagnostics-drain", daemon=True)
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self.thread.start()
 
     def wake(self) -> None:
         """Empty the buffer now, and not only when the period is over."""

@@ -53,11 +53,11 @@ class Lane:
         self._pace = self._sink.pace
         self._unflushed_since = math.inf
         self._writing, self._flushing = _Retry(), _Retry()
-        self._thread = threading.Thread(target=self._serve, name=f"mldiagnostics-{self.name}", daemon=True)
+        self.thread = threading.Thread(target=self._serve, name=f"mldiagnostics-{self.name}", daemon=True)
 
     def start(self) -> None:
         """Begin; the sink is opened by the lane's thread."""
-        self._thread.start()
+        self.thread.start()
 
     @property
     def waiting(self) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mldiagnostics.records import Kind
     from mldiagnostics.sinks.model import SinkMaker
 
+_LAST_STEPS_S = 5.0  # a thread that has answered only has to return
+
 EXIT_TIMEOUT_S = 10.0
 """How long the end of the process waits for sinks, where nobody closed the recording before."""
 
@@ -116,6 +118,9 @@ class Recording:
         marker.abandoned = True
         if closing:
             self._drain.stop()
+            if len(answers) == len(self._lanes):
+                for thread in (self._drain.thread, *(lane.thread for lane in self._lanes)):
+                    thread.join(_LAST_STEPS_S)
         return len(answers) == len(self._lanes) and all(answers)
 
     def _continue_in_child(self) -> None:
