@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import socket
 import subprocess
-from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 from mldiagnostics_operator.cluster import Cluster, path_to
+from support.connections import disconnected
 from support.definitions import install
 from support.operating import Namespace, address, operating
 
@@ -30,21 +27,6 @@ async def cluster(api_server: ApiServer) -> AsyncIterator[Cluster]:
     yield client
     await client.close()
     await disconnected(urlsplit(api_server.url).port)
-
-
-async def disconnected(port: int | None) -> None:
-    """Wait until no connection of this loop leads to the port: closing TLS takes an answer, and the loop ends soon."""
-    watched = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]
-    async with asyncio.timeout(10):
-        while port in {peer_port(key.fd) for key in watched.values()}:  # noqa: ASYNC110 - the selector is asked
-            await asyncio.sleep(0.01)
-
-
-def peer_port(descriptor: int) -> int | None:
-    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
-        peer = connection.getpeername()
-        return peer[1] if isinstance(peer, tuple) else None
-    return None
 
 
 @pytest.fixture

@@ -117,7 +117,8 @@ async def leader_worker_set(stage: Stage, *, labels: Labels | None = None) -> Ob
     groups, size = 11, 3
     spec = {"replicas": groups, "leaderWorkerTemplate": {"size": size, "workerTemplate": {"spec": CONTAINERS}}}
     made = await stage.make("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "serve", labels=labels, spec=spec)
-    leaders = await _set(stage, "StatefulSet", "serve", marks={f"{LWS}/name": "serve"}, owner=made)
+    of_set = {f"{LWS}/name": "serve"}
+    leaders = await _set(stage, "StatefulSet", "serve", marks=of_set, labels=of_set, owner=made)
     for group in range(groups):
         marks = {f"{LWS}/name": "serve", f"{LWS}/group-index": str(group), f"{LWS}/group-key": uid_of(group)}
         owner = leaders
@@ -126,7 +127,7 @@ async def leader_worker_set(stage: Stage, *, labels: Labels | None = None) -> Ob
             place = {f"{LWS}/worker-index": str(index), "apps.kubernetes.io/pod-index": str(index or group)}
             made_pod = await stage.pod(name, owner=owner, labels=marks | place, annotations={f"{LWS}/size": str(size)})
             if not index:
-                owner = await _set(stage, "StatefulSet", name, marks=marks, owner=made_pod)
+                owner = await _set(stage, "StatefulSet", name, marks=marks, labels=marks, owner=made_pod)
     return made
 
 

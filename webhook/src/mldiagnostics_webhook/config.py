@@ -43,7 +43,6 @@ def _certificates(raw: str) -> str:
 class Config:
     """The webhook's settings; each field names its environment variable."""
 
-    pod_name: Annotated[str, Setting("POD_NAME", "Name of this pod (fieldRef).", settings.dns_name)] = "local"
     pod_namespace: Annotated[
         str,
         Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef): its Secret is here.", settings.dns_name),

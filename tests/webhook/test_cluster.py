@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.service.apiserver import ClusterError, NotFound, Refused, Unavailable, path_to
+from mldiagnostics_webhook.cluster import PAGE, Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from mldiagnostics_operator.cluster import Cluster as AdminCluster
+
+NOWHERE = {"HOME": "/nonexistent"}
+
+
+def config_map(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": {"number": name}}, "data": {"k": "v"}}
+
+
+@pytest.mark.apiserver
+class TestAgainstARealServer:
+    async def test_metadata_come_without_the_rest(self, cluster: Cluster, admin: AdminCluster, namespace: str) -> None:
+        maps = path_to("", "v1", "configmaps", namespace=namespace)
+        made = await admin.create(maps, config_map("a"))
+        found = await cluster.metadata(f"{maps}/a")
+        assert (found["metadata"]["uid"], found.get("data")) == (made["metadata"]["uid"], None)
+        assert (await cluster.get(f"{maps}/a"))["data"] == {"k": "v"}
+
+    async def test_a_list_goes_through_all_pages_and_a_watch_goes_on_from_there(
+        self, cluster: Cluster, admin: AdminCluster, namespace: str
+    ) -> None:
+        maps = path_to("", "v1", "configmaps", namespace=namespace)
+        names = sorted(f"m{n}" for n in range(PAGE + 7))
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(admin.create(maps, config_map(name)))
+        pages = [page async for page in cluster.metadata_pages(maps)]
+        assert [len(items) for items, _ in pages] == [PAGE, 7]
+        assert sorted(item["metadata"]["name"] for items, _ in pages for item in items) == names
+        watch = cluster.watch_metadata(maps, pages[-1][1])
+        await admin.create(maps, config_map("z"))
+        event = await asyncio.wait_for(anext(watch), 30)
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "z")
+        assert "data" not in event["object"]
+        await watch.aclose()
+
+    async def test_an_empty_list_is_one(self, cluster: Cluster, namespace: str) -> None:
+        maps = path_to("", "v1", "secrets", namespace=namespace)
+        ((items, version),) = [page async for page in cluster.metadata_pages(maps)]
+        assert items == []
+        assert version.isdecimal()
+
+    async def test_what_is_not_there_is_told_from_what_is_refused(self, cluster: Cluster, namespace: str) -> None:
+        maps = path_to("", "v1", "configmaps", namespace=namespace)
+        with pytest.raises(NotFound, match='configmaps "a" not found'):
+            await cluster.metadata(f"{maps}/a")
+        with pytest.raises(Refused, match="Not A Name"):
+            await cluster.request("POST", maps, body=config_map("Not A Name"))
+        with pytest.raises(NotFound):
+            await anext(cluster.metadata_pages("/apis/no.such.group/v1/things"))
+
+
+@asynccontextmanager
+async def answering(*answers: bytes | None) -> AsyncIterator[Cluster]:
+    """Something at the API server's address that sends these bytes, or nothing for None, and hangs up."""
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        for answer in answers:
+            if answer is None:
+                await reader.read()
+            else:
+                writer.write(answer)
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        cluster = Cluster(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, lambda: "secret")
+        try:
+            yield cluster
+        finally:
+            await cluster.aclose()
+            await ended.wait()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (None, Unavailable),
+        (b"", Unavailable),
+        (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy", Unavailable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", Unavailable),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", Unavailable),
+        (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nstop", Refused),
+    ],
+    ids=["silence", "closed", "503", "a proxy's page", "no object", "403"],
+)
+async def test_what_may_pass_is_told_from_what_will_not(answer: bytes | None, kind: type[ClusterError]) -> None:
+    async with answering(answer) as cluster:
+        with pytest.raises(ClusterError, match="/version") as failure:
+            await cluster.request("GET", "/version", timeout_s=0.3)
+        assert type(failure.value) is kind
+
+
+async def test_an_event_may_be_long_and_come_in_pieces() -> None:
+    event = {"type": "ADDED", "object": {"metadata": {"annotations": {"a": "x" * 500_000}}}}
+    line = json.dumps(event).encode() + b"\n"
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+    pieces = [line[start : start + 70_000] for start in range(0, len(line), 70_000)]
+    async with answering(head, *pieces, line + line[:10]) as cluster:
+        assert [found async for found in cluster.watch_metadata("/api/v1/pods", "1")] == [event, event]
+
+
+async def test_a_stream_without_end_of_a_line_is_given_up() -> None:
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+    async with answering(head, *[b"x" * 2**20] * 9) as cluster:
+        with pytest.raises(Unavailable, match="is none of metadata"):
+            await anext(cluster.watch_metadata("/api/v1/pods", "1"))
+
+
+async def test_a_watch_that_breaks_says_so() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+    async with answering(head) as cluster:
+        with pytest.raises(Unavailable, match="The watch of /api/v1/pods broke"):
+            await anext(cluster.watch_metadata("/api/v1/pods", "1"))
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"KUBECONFIG": "/nonexistent"}, "no way to the API server"),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "service account"),
+    ],
+)
+async def test_without_a_way_to_the_api_server_it_says_so(environ: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        await Cluster.connect(NOWHERE | environ)
+
+
+async def test_a_kubeconfig_may_name_a_token(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    body = {
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
+        "users": [{"name": "me", "user": {"token": "secret"}}],
+    }
+    path.write_text(json.dumps(body))
+    cluster = await Cluster.connect({"KUBECONFIG": str(path)})
+    assert cluster._token() == "secret"
+    await cluster.aclose()

@@ -1,0 +1,84 @@
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from cluster.certificates import make_certificates
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.service.settings import declared
+from mldiagnostics_api.variables import Settings
+from mldiagnostics_webhook.config import Config, load, reference
+
+VARIABLES = [setting.variable for setting in declared(Config).values()]
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_field_is_a_variable_of_its_own() -> None:
+    assert len({field.name for field in fields(Config)}) == len(set(VARIABLES)) == len(fields(Config))
+
+
+@given(st.sets(st.sampled_from(VARIABLES)))
+def test_empty_means_unset_as_a_property(empty: set[str]) -> None:
+    assert load(dict.fromkeys(empty, " ")) == Config()
+
+
+@given(st.sampled_from(VARIABLES), st.text(max_size=20))
+def test_any_text_is_read_or_refused_by_name_as_a_property(variable: str, text: str) -> None:
+    told = ""
+    try:
+        load({variable: text})
+    except ConfigurationError as fault:
+        told = str(fault)
+    assert not told or variable in told
+
+
+def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
+    ca = make_certificates(tmp_path, hosts=["a"]).ca.read_text()
+    config = load(
+        {
+            "MLDIAG_STORAGE": "gs://bucket/runs",
+            "MLDIAG_SINKS": "otel, jsonl",
+            "MLDIAG_VIEW_URL": "https://view.example.com",
+            "MLDIAG_CONTROL_PLANE_URL": "https://control.ml.svc:8443",
+            "MLDIAG_CONTROL_PLANE_CA": ca,
+            "MLDIAG_PROFILER_PORT": "9012",
+        }
+    )
+    assert config.injected("train") == Settings(
+        cluster="train",
+        storage="gs://bucket/runs",
+        sinks=("otel", "jsonl"),
+        view_url="https://view.example.com",
+        control_plane_url="https://control.ml.svc:8443",
+        control_plane_ca=ca,
+        profiler_port=9012,
+    )
+    assert Config().injected("train") == Settings(cluster="train")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(ConfigurationError) as told:
+        load(
+            {
+                "MLDIAG_SINKS": "JSONL!",
+                "MLDIAG_VIEW_URL": "view.example.com",
+                "MLDIAG_CONTROL_PLANE_CA": "-----BEGIN",
+                "MLDIAG_PORT": "70000",
+                "MLDIAG_LOG_LEVEL": "LOUD",
+            }
+        )
+    message = str(told.value)
+    for part in (
+        "MLDIAG_SINKS='JSONL!' is no list of sinks",
+        "MLDIAG_VIEW_URL='view.example.com' is no URL",
+        "is no certificate in PEM",
+        "MLDIAG_PORT='70000' is no port",
+        "MLDIAG_LOG_LEVEL='LOUD' is none of DEBUG",
+    ):
+        assert part in message
+
+
+def test_the_reference_page_is_current() -> None:
+    page = ROOT / "docs/reference/webhook-env.md"
+    assert page.read_text() == reference(), "write it anew: python -m mldiagnostics_webhook.config > that file"

@@ -1,0 +1,55 @@
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mldiagnostics_webhook.telemetry import Telemetry, reference
+from prometheus_client.parser import text_string_to_metric_families
+
+ROOT = Path(__file__).parents[2]
+
+
+def samples(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Value by name and the labels' values, in the order of the labels' names."""
+    families = text_string_to_metric_families(telemetry.exposition().decode())
+    return {(s.name, tuple(s.labels[name] for name in sorted(s.labels))): s.value for family in families for s in family.samples}
+
+
+def test_what_happens_is_counted() -> None:
+    telemetry = Telemetry().identify(version="1.2.3", cluster="train")
+    telemetry.reviewed(result="injected", reason="Injected")
+    telemetry.reviewed(result="injected", reason="Injected")
+    telemetry.took(0.002)
+    telemetry.in_flight(3)
+    telemetry.looked_up("cache")
+    telemetry.watch("Job", before="unknown", now="unknown")
+    telemetry.watch("Job", before="unknown", now="followed")
+    telemetry.kept("Job", objects=7, left_out=1)
+    read = samples(telemetry)
+    assert read["mldiagnostics_webhook_info", ("train", "1.2.3")] == 1
+    assert read["mldiagnostics_webhook_reviews_total", ("Injected", "injected")] == 2
+    assert read["mldiagnostics_webhook_review_duration_seconds_sum", ()] == 0.002
+    assert read["mldiagnostics_webhook_reviews_in_flight", ()] == 3
+    assert read["mldiagnostics_webhook_lookups_total", ("cache",)] == 1
+    assert read["mldiagnostics_webhook_watch", ("Job", "unknown")] == 0
+    assert read["mldiagnostics_webhook_watch", ("Job", "followed")] == 1
+    assert read["mldiagnostics_webhook_cached_objects", ("Job",)] == 7
+    assert read["mldiagnostics_webhook_cache_left_out", ("Job",)] == 1
+
+
+def test_the_end_of_the_certificate_is_that_of_the_moment() -> None:
+    telemetry, end = Telemetry(), [None, datetime(2027, 1, 1, tzinfo=UTC)]
+    name = ("mldiagnostics_webhook_certificate_expiry_timestamp_seconds", ())
+    telemetry.certificate_ends(lambda: end[0])
+    assert samples(telemetry)[name] == 0
+    end.pop(0)
+    assert samples(telemetry)[name] == 1798761600
+
+
+def test_names_follow_the_conventions() -> None:
+    for family in text_string_to_metric_families(Telemetry().exposition().decode()):
+        assert family.documentation, family.name
+        assert family.name.startswith(("mldiagnostics_webhook", "process_")), family.name
+
+
+def test_the_reference_page_is_current() -> None:
+    page = ROOT / "docs/reference/webhook-metrics.md"
+    assert page.read_text() == reference(), "write it anew: python -m mldiagnostics_webhook.telemetry > that file"
