@@ -50,6 +50,7 @@ ENDINGS = {
     "exception": ("raise ValueError('bad\\nnews')", 1, "Failed", "UncaughtException"),
     "exception in a thread": (IN_A_THREAD, 0, "Failed", "UncaughtExceptionInThread"),
     "interrupt": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", -2, "Failed", "UncaughtException"),
+    "exit not seen": ("raise SystemExit(1)", 1, "Completed", "ExitCodeUnknown"),
     "with": ("with run: pass", 0, "Completed", ""),
     "with, exception": ("with run: 1 / 0", 1, "Failed", "UncaughtException"),
     "with, exit": ("with run: sys.exit(2)", 2, "Failed", "ExitCode"),

@@ -35,7 +35,8 @@ class Endings:
         self._main = _main_frame()
         self._before: Any = None
         self._uncaught = self._thread = self._signal = ""
-        self._exit_code: object = None
+        self._exits: tuple[object, ...] = ()
+        self._ended = False
         self._postponed = False
 
     def evidence(self, *, said: Any = None, preempted: bool = False) -> Evidence:
@@ -46,14 +47,14 @@ class Endings:
             thread=self._thread,
             signal=self._signal,
             preempted=preempted,
-            exit_code=self._exit_code,
-            returned=_has_returned(self._main),
+            exits=self._exits,
+            returned=_has_returned(self._main) if self._ended else None,
         )
 
     def forget(self) -> None:
         """Begin anew, for another run of the same process."""
         self._uncaught = self._thread = self._signal = ""
-        self._exit_code = None
+        self._exits = ()
 
     def watch(self) -> None:
         """Put in the hooks that every kind of process takes; once."""
@@ -107,9 +108,13 @@ class Endings:
 
     def _note_exit(self, code: object) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._exit_code = code
+            self._exits = (code,)
 
     def _exiting(self) -> None:
+        self._ended = True
+        self._tell()
+
+    def _tell(self) -> None:
         run = registry.current()
         if run is not None and self.is_ours():
             run.at_exit()
@@ -119,7 +124,7 @@ class Endings:
         kind, error, _ = sys.exc_info()
         if kind is not None:
             self.note_uncaught(kind, error)
-        self._exiting()
+        self._tell()
 
     def _before_excepthook(self, before: Callable[..., object]) -> Callable[..., None]:
         def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -23,8 +23,8 @@ class Verdict:
 class Evidence:
     """What was seen. The texts are empty where nothing was.
 
-    `exit_code` is what `sys.exit` was called with last. `returned` says whether the main program ran to its end:
-    then an earlier `sys.exit` was caught by somebody. None: cannot be told.
+    `exits` has the argument of the last `sys.exit`, if one was called. `returned` says whether the main program ran to its
+    end, so that somebody caught that; None: it still runs, or that cannot be told.
     """
 
     said: Phase | None = None
@@ -32,7 +32,7 @@ class Evidence:
     thread: str = ""
     signal: str = ""
     preempted: bool = False
-    exit_code: object = None
+    exits: tuple[object, ...] = ()
     returned: bool | None = None
 
 
@@ -46,10 +46,12 @@ def judge(seen: Evidence) -> Verdict:
         return Verdict("Failed", "Preempted", "the machine was or will be taken away")
     if seen.signal:
         return Verdict("Failed", "Terminated", f"the process got {seen.signal}")
-    if not seen.returned and not is_success(seen.exit_code):
-        return Verdict("Failed", "ExitCode", f"the program ended by sys.exit({shorten(repr(seen.exit_code))})")
+    if not seen.returned and seen.exits and not is_success(seen.exits[-1]):
+        return Verdict("Failed", "ExitCode", f"the program ended by sys.exit({shorten(repr(seen.exits[-1]))})")
     if seen.thread:
         return Verdict("Failed", "UncaughtExceptionInThread", seen.thread)
+    if seen.returned is False and not seen.exits:
+        return Verdict("Completed", "ExitCodeUnknown", "SystemExit was raised without sys.exit, its status is not seen")
     return Verdict("Completed")
 
 
