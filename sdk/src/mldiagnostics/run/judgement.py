@@ -23,8 +23,8 @@ class Verdict:
 class Evidence:
     """What was seen. The texts are empty where nothing was.
 
-    `exits` has the argument of the last `sys.exit`, if one was called. `returned` says whether the main program ran to its
-    end, so that somebody caught that; None: it still runs, or that cannot be told.
+    `exits` has the argument of the last `sys.exit`, if one was called. `returned` says whether the main program ran
+    to its end, so that somebody caught that; None: it still runs, or that cannot be told.
     """
 
     said: Phase | None = None
