@@ -12,7 +12,7 @@ import yaml
 
 from cluster import images
 from cluster.archive import binary_image
-from cluster.paths import E2E, cache
+from cluster.paths import E2E
 from cluster.progress import ClusterError, say, step, tail
 from cluster.provider import Provider
 from cluster.sources import go, go_environment
@@ -21,34 +21,47 @@ from cluster.tools import TOOLS, tool
 
 @dataclass(frozen=True, slots=True)
 class Addon:
-    """A controller whose Go module carries its manifests; the tool of the same name is its binary."""
+    """Controllers whose Go module carries their manifests: kustomize's `config/default`, or a Helm chart.
+
+    `binaries` are the tools that its containers run: the only one, or each container the one of its name.
+    """
 
     name: str
     module: str
     crds: str
     namespace: str
+    binaries: tuple[str, ...]
+    chart: str = ""
 
-    @property
-    def version(self) -> str:
-        return TOOLS[self.name].version
+    def image(self, binary: str) -> str:
+        return f"localhost/mldiagnostics-{binary}:{TOOLS[binary].version}"
 
-    @property
-    def image(self) -> str:
-        return f"localhost/mldiagnostics-{self.name}:{self.version}"
+    def image_of(self, container: str) -> str:
+        return self.image(container if container in self.binaries else self.binaries[0])
 
 
 ADDONS = {
     addon.name: addon
     for addon in (
-        Addon("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", "jobset-system"),
-        Addon("lws", "sigs.k8s.io/lws", "config/crd/bases", "lws-system"),
-        Addon("kuberay", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases", "ray-system"),
+        Addon("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", "jobset-system", ("jobset",)),
+        Addon("lws", "sigs.k8s.io/lws", "config/crd/bases", "lws-system", ("lws",)),
+        Addon("kuberay", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases", "ray-system", ("kuberay",)),
+        Addon(
+            "cert-manager",
+            "github.com/cert-manager/cert-manager",
+            "deploy/crds",
+            "cert-manager",
+            ("cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"),
+            chart="deploy/charts/cert-manager",
+        ),
     )
 }
 
 
 def crd_paths(name: str) -> list[Path]:
-    """The CustomResourceDefinition files of an addon, for API servers that run without its controller.
+    """The CustomResourceDefinition files in an addon's module, for API servers that run without its controller.
+
+    Those that go with a chart are templates.
 
     Raises:
         ClusterError: no such addon, or its module cannot be had.
@@ -67,16 +80,15 @@ def install(name: str, provider: Provider) -> None:
     kubectl = [str(tool("kubectl")), f"--kubeconfig={provider.kubeconfig}"]
     wait = ["wait", "--for=condition=Available", "deployment", "--all", f"--namespace={addon.namespace}"]
     if subprocess.run([*kubectl, *wait, "--timeout=1s"], capture_output=True, check=False).returncode == 0:
-        say(f"{addon.name} {addon.version} is already available")
+        say(f"{addon.name} is already available")
         return
-    binary = tool(addon.name)
-    tool("kustomize")
-    with step(f"installing {addon.name} {addon.version}", about_s=30):
-        archive = cache() / addon.name / addon.version / f"{addon.name}-{addon.version}.tar"
-        if not archive.exists():
-            binary_image(archive, addon.image, binary)
-        images.load(archive, provider)
-        manifests = yaml.safe_dump_all(for_small_cluster(_rendered(addon), addon))
+    for needed in (*addon.binaries, "helm" if addon.chart else "kustomize"):
+        tool(needed)
+    with step(f"installing {addon.name}", about_s=30):
+        for binary in addon.binaries:
+            images.load(_archive(addon, binary), provider)
+        rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
+        manifests = yaml.safe_dump_all(for_small_cluster(_in_namespace(rendered, addon), addon))
         _run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=manifests)
         _run([*kubectl, *wait, "--timeout=120s"])
 
@@ -91,7 +103,7 @@ def _small(deployment: dict[str, Any], addon: Addon) -> dict[str, Any]:
     containers = [
         {
             **{key: value for key, value in container.items() if key != "command"},  # the image's own is the binary
-            "image": addon.image,
+            "image": addon.image_of(container["name"]),
             "imagePullPolicy": "IfNotPresent",
             "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
         }
@@ -101,7 +113,37 @@ def _small(deployment: dict[str, Any], addon: Addon) -> dict[str, Any]:
     return {**deployment, "spec": {**deployment["spec"], "replicas": 1, "template": small_template}}
 
 
-def _rendered(addon: Addon) -> list[dict[str, Any]]:
+def _archive(addon: Addon, binary: str) -> Path:
+    archive = TOOLS[binary].path.with_name(f"{binary}-{TOOLS[binary].version}.tar")
+    return archive if archive.exists() else binary_image(archive, addon.image(binary), tool(binary))
+
+
+def _from_chart(addon: Addon) -> list[dict[str, Any]]:
+    """The module's chart as `helm install` would apply it, CRDs first.
+
+    Neither is in the form that is released: the chart misses its Chart.yaml, the CRDs have lines for Helm in them.
+    """
+    module = _module_folder(addon)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / addon.name
+        shutil.copytree(module / addon.chart, folder, copy_function=shutil.copyfile)
+        folder.chmod(0o755)
+        version = TOOLS[addon.binaries[0]].version
+        about = {"apiVersion": "v2", "name": addon.name, "version": version, "appVersion": f"v{version}"}
+        (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
+        options = [f"--namespace={addon.namespace}", "--set=startupapicheck.enabled=false"]
+        rendered = _run([str(tool("helm")), "template", addon.name, str(folder), *options])
+    return [*(_crd(path) for path in crd_paths(addon.name)), *(each for each in yaml.safe_load_all(rendered) if each)]
+
+
+def _crd(path: Path) -> dict[str, Any]:
+    definition: dict[str, Any] = yaml.safe_load(
+        "\n".join(line for line in path.read_text().splitlines() if "{{" not in line)
+    )
+    return definition
+
+
+def _from_kustomize(addon: Addon) -> list[dict[str, Any]]:
     """The module's default manifests, in the addon's own namespace; the module cache is read-only, so from a copy."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -112,9 +154,12 @@ def _rendered(addon: Addon) -> list[dict[str, Any]]:
         overlay = {"resources": ["config/default"], "namespace": addon.namespace}
         (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
         rendered = _run([str(tool("kustomize")), "build", str(folder)])
-    objects = [each for each in yaml.safe_load_all(rendered) if each]
+    return [each for each in yaml.safe_load_all(rendered) if each]
+
+
+def _in_namespace(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str, Any]]:
     if not any(each["kind"] == "Namespace" for each in objects):
-        objects.insert(0, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": addon.namespace}})
+        return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": addon.namespace}}, *objects]
     return objects
 
 

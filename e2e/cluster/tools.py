@@ -93,6 +93,11 @@ def _kind(version: str) -> Tool:
     return Tool("kind", version, (Download(url, f"{url}.sha256sum"), GoBuild("kind", "sigs.k8s.io/kind", 15)))
 
 
+def _cert_manager(part: str, about_s: float) -> Tool:
+    build = GoBuild("cert-manager", f"github.com/cert-manager/cert-manager/cmd/{part}", about_s, system="linux")
+    return Tool(f"cert-manager-{part}", "1.11.0", (build,))
+
+
 TOOLS = {
     tool.name: tool
     for tool in (
@@ -117,6 +122,9 @@ TOOLS = {
             "1.6.0",
             (GoBuild("kuberay", "github.com/ray-project/kuberay/ray-operator", 100, system="linux"),),
         ),
+        _cert_manager("controller", 200),
+        _cert_manager("cainjector", 15),
+        _cert_manager("webhook", 15),
         _kind("0.30.0"),
         Tool("pause", "1", (GoBuild("pause", ".", 5, system="linux"),)),
     )

@@ -45,6 +45,14 @@ def test_controllers_fit_on_a_laptop_and_keep_their_arguments_and_accounts() -> 
     assert container["resources"] == {"requests": {"cpu": "10m", "memory": "64Mi"}}
 
 
+def test_each_of_several_controllers_gets_the_image_of_its_own_binary() -> None:
+    names = ("cert-manager-controller", "cert-manager-cainjector")
+    template = {"spec": {"containers": [{"name": name, "image": "any"} for name in names]}}
+    [small] = for_small_cluster([{"kind": "Deployment", "spec": {"template": template}}], ADDONS["cert-manager"])
+    containers = small["spec"]["template"]["spec"]["containers"]
+    assert [each["image"] for each in containers] == [f"localhost/mldiagnostics-{name}:1.11.0" for name in names]
+
+
 def test_an_unknown_addon_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ClusterError, match="'volcano'; known: jobset, lws, kuberay"):
+    with pytest.raises(ClusterError, match="'volcano'; known: jobset, lws, kuberay, cert-manager"):
         crd_paths("volcano")

@@ -35,8 +35,8 @@ def test_data_survive_restarts_and_nothing_is_left() -> None:
 
 def test_with_a_controller_manager_namespaces_go_and_addons_are_known() -> None:
     with apiserver(controller_manager=True) as server:
-        for name in ADDONS:
-            for path in crd_paths(name):
+        for addon in ADDONS.values():
+            for path in () if addon.chart else crd_paths(addon.name):
                 created = kubectl(server, "create", "--filename", str(path))
                 assert created.returncode == 0, created.stderr
         waited = kubectl(server, "wait", "crd", "--all", "--for=condition=Established", "--timeout=20s")
