@@ -101,6 +101,7 @@ def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
 
 def _head(origin: Origin, number: int) -> Record:
     labels = {
+        "": "",  # for DuckDB, which would take the keys of these labels for columns, and no others
         "run": origin.run_id,
         "name": origin.name,
         "host": origin.host,

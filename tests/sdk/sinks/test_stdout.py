@@ -1,0 +1,59 @@
+"""Standard output gets one whole line for each record, between whatever else the program prints."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+from typing import TYPE_CHECKING
+
+from mldiagnostics.records import decode
+from support.records import DEADLINE_S, program, run_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BODY = """
+run = begin("stdout:")
+for step in range(2000):
+    metrics.record("loss", float(step), step=step)
+    if step % 10 == 0:
+        print("printed", step, flush=True)
+run.close(60)
+"""
+
+
+def test_each_record_is_a_line_and_print_still_prints(tmp_path: Path) -> None:
+    result = run_program(BODY, tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    written = result.stdout.splitlines()
+    printed = [line for line in written if line.startswith("printed")]
+    assert printed == [f"printed {step}" for step in range(0, 2000, 10)]
+    assert [decode(line).step for line in written if line not in set(printed)] == list(range(2000))
+
+
+def test_a_reader_that_is_slow_and_a_pipe_that_does_not_block_lose_nothing(tmp_path: Path) -> None:
+    process = program(
+        "os.set_blocking(1, False)\n" + BODY.replace('print("printed", step, flush=True)', "pass"), tmp_path
+    )
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, 4096)
+    text = b""
+    while select.select([descriptor], [], [], DEADLINE_S)[0] and (piece := os.read(descriptor, 1000)):
+        text += piece
+    assert process.wait(DEADLINE_S) == 0
+    process.communicate()
+    assert [decode(line).step for line in text.splitlines()] == list(range(2000))
+
+
+def test_a_reader_that_is_gone_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    process = program("time.sleep(0.2)\nrun = begin('stdout:', 'jsonl:')\nmetrics.record('loss', 1.0)", tmp_path)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(DEADLINE_S) == 0
+    process.stderr.close()
+    assert "standard output is closed: Broken pipe" in errors
+    assert "Traceback" not in errors
