@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import weakref
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import complain
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import Recording
     from mldiagnostics.run import MLRun
 
+_BEGINS_TO_STOP_S = 1.0
 _COLLECTING_S = 10.0
 """How long a new profile waits for the previous one to leave the profiler."""
 
@@ -40,13 +42,21 @@ class ProfileSession:
         self.name = name
         self._run, self._recording, self._held, self._step = run, recording, held, step
         self._start_ns = time.time_ns()
-        self._ended: SimpleQueue[None] = SimpleQueue()  # unlike an Event one that a signal's handler may use
+        # Unlike events, queues may be used by a signal's handler while its thread does so.
+        self._wanted: SimpleQueue[None] = SimpleQueue()
+        self._begun: SimpleQueue[None] = SimpleQueue()
+        self._ended = False
         self._thread = threading.Thread(target=self._finish, name="mldiag-profile", daemon=True)
         self._thread.start()  # now: while the interpreter shuts down it starts no thread any more
 
     def end(self) -> None:
         """Stop recording and return; the trace is collected and stored by a thread of its own."""
-        self._ended.put(None)
+        if self._ended:
+            return
+        self._ended = True
+        self._wanted.put(None)
+        with contextlib.suppress(Empty):
+            self._begun.get(timeout=_BEGINS_TO_STOP_S)  # so that what the caller does next is not in the trace
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the trace is stored or given up; false if that takes longer."""
@@ -54,7 +64,7 @@ class ProfileSession:
         return not self._thread.is_alive()
 
     def _finish(self) -> None:
-        self._ended.get()
+        self._wanted.get()
         try:
             trace = self._collect()
             url = store_trace(self._run.directory, self.name, host_stem(self._run.origin), trace)
@@ -68,6 +78,7 @@ class ProfileSession:
             _unstored.discard(self)
 
     def _collect(self) -> bytes:
+        self._begun.put(None)
         try:
             return self._recording.stop()
         finally:
