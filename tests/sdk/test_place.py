@@ -40,7 +40,10 @@ LAUNCHERS = {
     "Slurm": ({"SLURM_PROCID": "6", "SLURM_NTASKS": "8", "SLURM_LOCALID": "2"}, (6, 8, 2)),
     "Slurm's step": ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "8"}, (0, 1, 0)),
     "JAX": ({"JAX_PROCESS_ID": "2", "JAX_NUM_PROCESSES": "4"}, (2, 4, 0)),
-    "Open MPI": ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}, (3, 4, 1)),
+    "Open MPI": (
+        {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+        (3, 4, 1),
+    ),
     "by hand": ({"RANK": "1", "WORLD_SIZE": "2"}, (1, 2, 0)),
     "TPU": ({"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b,c,d"}, (1, 4, 0)),
     "TPU slices": (

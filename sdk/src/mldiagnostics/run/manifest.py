@@ -33,12 +33,13 @@ def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
     """
     if not earlier or earlier.get("runId") != document["runId"]:
         return {**document, "attempts": []}
-    history = [item for item in earlier.get("attempts") or () if isinstance(item, Mapping)]
+    attempts, heartbeat = earlier.get("attempts"), earlier.get("heartbeat")
+    history = [item for item in attempts if isinstance(item, Mapping)] if isinstance(attempts, list) else []
     if earlier.get("incarnation") != document["incarnation"]:
         past = {key: earlier.get(key) for key in _OF_AN_ATTEMPT}
-        if past["phase"] not in {"Completed", "Failed"}:
-            heartbeat = earlier.get("heartbeat") or {}
-            past |= {"phase": "Failed", "reason": "Lost", "ended": heartbeat.get("t")}
+        if past["phase"] not in ["Completed", "Failed"]:
+            beaten = heartbeat.get("t") if isinstance(heartbeat, Mapping) else None
+            past |= {"phase": "Failed", "reason": "Lost", "ended": beaten}
         history.append(past)
     created = earlier.get("created")
     created = created if isinstance(created, int | float) else document["created"]
@@ -74,7 +75,8 @@ class Manifest:
             with store.open(self._key) as file:
                 found = json.load(file)
             self._earlier = found if isinstance(found, Mapping) else None
-        except (MLDiagnosticsError, ValueError) as error:  # a broken one is not worth a failure
-            if not isinstance(error, NotStored):
-                complain("run-record-earlier", f"the run.json of an earlier attempt cannot be read: {error}")
+        except NotStored:
+            pass
+        except ValueError as error:  # what is broken is replaced; what cannot be reached is tried again
+            complain("run-record-earlier", f"the run.json of an earlier attempt is broken and is replaced: {error}")
         return store

@@ -27,6 +27,7 @@ class Variable:
 VARIABLES = (
     Variable("MLDIAG_STORAGE", "chart, user", "Root for the files of all runs: a path or `gs://…`; `storage=` wins."),
     Variable("MLDIAG_SINKS", "chart, user", "Comma-separated URLs of sinks for records; `sinks=` wins."),
+    Variable("MLDIAG_SPOOL", "user", "Local directory where records wait for a remote sink that is not reachable."),
     Variable("MLDIAG_VIEW_URL", "chart", "Address of the web view, printed at start with the run id behind it."),
     Variable("MLDIAG_HEARTBEAT_SECONDS", "user", "Pause between signs of life, 0.1 to 3600; 10 if absent."),
     Variable("MLDIAG_PROFILER_PORT", "webhook, user", "Port of the profiler server, for local rank 0; 9999 if absent."),

@@ -1,0 +1,160 @@
+"""Parameters of any kind: a run can always begin, and what could not be meant is told."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.run import ApplicationFramework, Framework, RlOrchestrator
+from mldiagnostics.run.arguments import Arguments, normalized_location, read_arguments
+from mldiagnostics.run.settings import read_settings
+
+PARAMETERS = [
+    *("name", "run_group", "configs", "gcs_path", "base_url", "cluster_id", "project", "region"),
+    *("metrics_record_interval_sec", "on_demand_xprof", "log_system_metrics", "environment", "framework"),
+    *("serving_engine", "run_workload_id", "metric_only_run", "metrics_exporter_config", "accelerator_orchestrator"),
+    *("application_framework", "rl_orchestrator", "storage", "sinks"),
+]
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class Theirs(Enum):
+    MAXTEXT = "theirs"
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.lists(st.one_of(st.text(), st.integers())),
+    st.dictionaries(st.text(), st.integers()),
+    st.sampled_from([object(), Unprintable(), Theirs.MAXTEXT, Framework.JAX, print, int, {"mode": 3}, "s3://x"]),
+)
+
+
+def read(said: dict[str, Any], env: dict[str, str] | None = None) -> tuple[Arguments, dict[str, str]]:
+    problems: dict[str, str] = {}
+    settings = read_settings(env or {}, problems)
+    platforms = (env or {}).get("JAX_PLATFORMS", "")
+    return read_arguments(said, settings=settings, platforms=platforms, problems=problems), problems
+
+
+def meant(**said: Any) -> Arguments:
+    arguments, problems = read({"name": "job", **said})
+    assert problems == {}
+    return arguments
+
+
+@given(st.dictionaries(st.sampled_from(PARAMETERS), ODD))
+def test_anything_can_be_said(said: dict[str, Any]) -> None:
+    arguments, problems = read(said)
+    assert arguments.name.strip()
+    assert arguments.sinks
+    assert arguments.environment in {"autopush", "staging", "prod"}
+    assert all(isinstance(text, str) and text for text in problems.values())
+
+
+@given(ODD, st.sampled_from(["on_demand_xprof", "log_system_metrics", "metric_only_run"]))
+def test_a_flag_that_is_none_is_told(value: Any, flag: str) -> None:
+    _, problems = read({"name": "job", flag: value})
+    assert (flag in problems) == (value is not None and not isinstance(value, bool))
+
+
+def test_what_is_not_said_has_googles_defaults() -> None:
+    arguments = meant()
+    assert (arguments.environment, arguments.framework, arguments.metrics_record_interval_s) == (
+        "prod",
+        Framework.JAX,
+        10.0,
+    )
+    assert (arguments.on_demand_xprof, arguments.metric_only_run, arguments.storage) == (False, False, "")
+    assert (arguments.log_system_metrics, arguments.sinks) == (True, ("jsonl:",))
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("maxtext", "MAXTEXT"), ("MaxText", "MAXTEXT"), (ApplicationFramework.AXLEARN, "AXLEARN")]
+)
+def test_frameworks_are_named_in_any_case(said: Any, kept: str) -> None:
+    assert meant(application_framework=said).application_framework.name == kept
+    assert meant(rl_orchestrator="tunix").rl_orchestrator is RlOrchestrator.TUNIX
+
+
+@pytest.mark.parametrize(
+    ("said", "region"),
+    [("us-central1", "us-central1"), ("us-central1-a", "us-central1"), (None, None), ("", None), ("europe-west4-b", "europe-west4")],
+)  # fmt: skip
+def test_a_region_may_be_a_zone_or_nothing(said: str | None, region: str | None) -> None:
+    assert meant(region=said).region == region
+
+
+def test_what_is_no_region_is_no_reason_to_fail() -> None:
+    arguments, problems = read({"name": "job", "region": "the moon"})
+    assert arguments.region is None
+    assert "looked up" in problems["region"]
+
+
+@pytest.mark.parametrize("name", [None, "", "  ", 7, b"job"])
+def test_a_run_without_a_name_is_told_and_has_one(name: Any) -> None:
+    arguments, problems = read({"name": name})
+    assert arguments.name == "run"
+    assert "name" in problems
+
+
+@pytest.mark.parametrize(
+    ("location", "normal"),
+    [
+        ("gs://b//x///y/", "gs://b/x/y"), ("gs://b/", "gs://b"), ("/", "/"), ("//a//", "/a"), ("runs/", "runs"),
+        ("file:///a//b/", "file:///a/b"), ("", ""),
+    ],
+)  # fmt: skip
+def test_locations_are_written_one_way(location: str, normal: str) -> None:
+    assert normalized_location(location) == normal
+    assert normalized_location(normal) == normal
+
+
+def test_storage_is_what_is_named_nearest() -> None:
+    env = {"MLDIAG_STORAGE": "gs://env"}
+    assert read({"name": "x"}, env)[0].storage == "gs://env"
+    assert read({"name": "x", "gcs_path": "gs://path//"}, env)[0].storage == "gs://path"
+    assert read({"name": "x", "gcs_path": "gs://path", "storage": Path("/data")}, env)[0].storage == "/data"
+
+
+@pytest.mark.parametrize("place", [{"storage": "s3://b"}, {"gcs_path": "https://x"}])
+def test_a_place_that_cannot_be_written_is_told(place: dict[str, str]) -> None:
+    arguments, problems = read({"name": "job", **place})
+    assert arguments.storage == ""
+    assert next(iter(place)) in problems
+
+
+def test_sinks_are_what_is_named_nearest() -> None:
+    exporters = {"mode": ["otel"], "userConfig": "cloud_logging"}
+    env = {"MLDIAG_SINKS": "stdout:, jsonl:"}
+    assert read({"name": "x"}, env)[0].sinks == ("stdout:", "jsonl:")
+    assert read({"name": "x", "metrics_exporter_config": exporters}, env)[0].sinks == ("otlp:", "cloud-logging:")
+    said = {"name": "x", "metrics_exporter_config": exporters, "sinks": ["tensorboard:"]}
+    assert read(said, env)[0].sinks == ("tensorboard:",)
+    assert "metrics_exporter_config" in read({"name": "x", "metrics_exporter_config": {"mode": ["carrier pigeon"]}})[1]
+
+
+def test_configurations_of_frameworks_are_taken() -> None:
+    assert meant(configs=SimpleNamespace(lr=0.1)).configs == {"lr": 0.1}
+    arguments, problems = read({"name": "job", "configs": 5})
+    assert arguments.configs == {"value": 5}
+    assert "configs" in problems
+
+
+def test_pathways_is_known_by_its_platform() -> None:
+    arguments, _ = read({"name": "job"}, {"JAX_PLATFORMS": "proxy,cpu"})
+    assert arguments.accelerator_orchestrator.name == "PATHWAYS"

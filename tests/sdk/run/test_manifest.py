@@ -1,0 +1,82 @@
+"""run.json over attempts: what came before stays known, whatever stands in the file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics import complaints
+from mldiagnostics.run.manifest import MAX_ATTEMPTS, Manifest, continued
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def document(attempt: int, *, phase: str = "Active", created: float = 100.0) -> dict[str, Any]:
+    return {
+        "runId": "r", "attempt": attempt, "incarnation": f"i{attempt}", "phase": phase, "reason": "", "message": "",
+        "created": created + attempt, "started": created + attempt, "ended": None, "heartbeat": {"t": 150.0 + attempt},
+    }  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(["Active", "Completed", "Failed"]), min_size=1, max_size=6))
+def test_every_attempt_is_remembered_with_how_it_ended(phases: list[str]) -> None:
+    written: dict[str, Any] | None = None
+    for attempt, phase in enumerate(phases):
+        written = continued(document(attempt, phase=phase), written)
+        written = continued(document(attempt, phase=phase), written)  # as each heartbeat does
+    assert written
+    assert written["created"] == 100.0
+    assert [past["attempt"] for past in written["attempts"]] == list(range(len(phases) - 1))
+    assert [past["phase"] for past in written["attempts"]] == [
+        "Failed" if phase == "Active" else phase for phase in phases[:-1]
+    ]
+
+
+def test_an_attempt_that_did_not_end_itself_was_lost_at_its_last_sign_of_life() -> None:
+    [past] = continued(document(1), continued(document(0), None))["attempts"]
+    assert (past["phase"], past["reason"], past["ended"]) == ("Failed", "Lost", 150.0)
+
+
+def test_the_history_has_an_end() -> None:
+    written = None
+    for attempt in range(MAX_ATTEMPTS + 5):
+        written = continued(document(attempt), written)
+    assert written
+    assert len(written["attempts"]) == MAX_ATTEMPTS
+
+
+@given(st.dictionaries(st.sampled_from(["runId", "attempts", "heartbeat", "created", "phase", "incarnation"]), JSON))
+def test_anything_may_stand_in_the_file(earlier: dict[str, Any]) -> None:
+    written = continued(document(0), {**earlier, "runId": "r"})
+    assert json.loads(json.dumps(written))["runId"] == "r"
+    assert written["created"] <= 100.0
+
+
+def test_another_runs_file_is_not_continued() -> None:
+    assert continued(document(1), {**document(0), "runId": "other"})["attempts"] == []
+
+
+def test_a_file_that_is_broken_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r/run.json").write_text("{")
+    assert Manifest(str(tmp_path), "r").write(document(0))
+    assert json.loads((tmp_path / "r/run.json").read_text())["attempts"] == []
+
+
+def test_a_place_that_cannot_be_written_is_told_and_tried_again(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.write_text("in the way")
+    manifest, before = Manifest(str(place), "r"), complaints.counts().get("run-record", 0)
+    assert not manifest.write(document(0))
+    assert complaints.counts()["run-record"] == before + 1
+    place.unlink()
+    assert manifest.write(document(0))
