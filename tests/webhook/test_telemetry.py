@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 def samples(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], float]:
     """Value by name and the labels' values, in the order of the labels' names."""
     families = text_string_to_metric_families(telemetry.exposition().decode())
-    return {(s.name, tuple(s.labels[name] for name in sorted(s.labels))): s.value for family in families for s in family.samples}
+    read = (sample for family in families for sample in family.samples)
+    return {(s.name, tuple(s.labels[name] for name in sorted(s.labels))): s.value for s in read}
 
 
 def test_what_happens_is_counted() -> None:

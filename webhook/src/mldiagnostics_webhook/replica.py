@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -34,7 +34,8 @@ LINGER_S: Final = 5.0
 class Health:
     """What the probes report."""
 
-    cache: Cache
+    synced: Callable[[], bool]
+    """Whether the cache has read what there is."""
     certificate: certificates.Serving | None = None
     serving: bool = False
     leaving: bool = False
@@ -51,7 +52,7 @@ class Health:
             return False, "asking for the cluster's name"
         if self.certificate is None or not self.certificate.ready:
             return False, "waiting for a certificate"
-        if not self.cache.synced:
+        if not self.synced():
             return False, "reading namespaces and workloads"
         return True, "serving"
 
@@ -67,7 +68,7 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
     telemetry = Telemetry()
     cluster = await Cluster.connect(environ)
     cache = Cache(cluster, telemetry)
-    health = Health(cache)
+    health = Health(lambda: cache.synced)
     async with (
         aclosing(cluster),
         http.serving(config.http_port, health, telemetry.exposition) as port,

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cluster.certificates import make_certificates
+from mldiagnostics_webhook.certificates import Serving
+from mldiagnostics_webhook.replica import Health
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = datetime.now(UTC)
+
+
+def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
+    clock, synced = [NOW], [False]
+    certificate = Serving(lambda: clock[0])
+    health = Health(lambda: synced[0])
+    assert health.ready() == (False, "asking for the cluster's name")
+    health.serving = True
+    assert health.ready() == (False, "waiting for a certificate")
+    health.certificate = certificate
+    assert health.ready() == (False, "waiting for a certificate")
+    files = make_certificates(tmp_path, hosts=["a"])
+    certificate.show(files.certificate("apiserver").read_bytes(), files.key("apiserver").read_bytes())
+    assert health.ready() == (False, "reading namespaces and workloads")
+    synced[0] = True
+    assert health.ready() == (True, "serving")
+    clock[0] = NOW + timedelta(days=5000)
+    assert health.ready() == (False, "waiting for a certificate")
+    health.leaving = True
+    assert health.ready() == (False, "leaving")
+
+
+def test_whoever_answers_is_alive() -> None:
+    assert Health(lambda: False).live() == (True, "asking for the cluster's name")
