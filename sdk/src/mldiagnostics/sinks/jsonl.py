@@ -80,9 +80,18 @@ class StoredLines:
     pace = Pace(records=256, flush_s=OBJECT_S)
     durable = True
 
-    def __init__(self, root: str, origin: Origin) -> None:
+    def __init__(
+        self,
+        root: str,
+        origin: Origin,
+        *,
+        object_bytes: int = OBJECT_BYTES,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
         self._root = root.rstrip("/")
         self._origin = origin
+        self._object_bytes = object_bytes
+        self._max_waiting_bytes = max_waiting_bytes
         self._shelter: Shelter | None = None
         self._segments: Segments | None = None
 
@@ -93,8 +102,8 @@ class StoredLines:
     def write(self, batch: Sequence[Record]) -> None:
         """Append the batch to a local file. Raises `SinkRefused` when too much waits for the store."""
         segments = self._begin()
-        if self._shelter is not None and self._shelter.bytes() > MAX_WAITING_BYTES:
-            raise SinkRefused(f"{MAX_WAITING_BYTES >> 20} MiB wait for {self._root} already, which takes nothing")
+        if self._shelter is not None and self._shelter.bytes() > self._max_waiting_bytes:
+            raise SinkRefused(f"{self._max_waiting_bytes >> 20} MiB wait for {self._root} already, which takes nothing")
         segments.append(batch)
 
     def flush(self) -> None:
@@ -124,7 +133,7 @@ class StoredLines:
             self._shelter = shelter.claim(self._root, self._origin)
         if self._segments is None:
             folder = self._shelter.files / sanitize(self._origin.run_id)
-            self._segments = Segments(folder, self._origin, max_bytes=OBJECT_BYTES)
+            self._segments = Segments(folder, self._origin, max_bytes=self._object_bytes)
         return self._segments
 
     def _deliver(self, waiting: Shelter) -> None:

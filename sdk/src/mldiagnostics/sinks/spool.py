@@ -27,13 +27,13 @@ MAX_SPOOL_BYTES = 64 * 1024 * 1024
 _RETRY_S = 5.0
 
 
-def spooled(maker: SinkMaker, destination: str) -> SinkMaker:
+def spooled(maker: SinkMaker, destination: str, *, max_bytes: int = MAX_SPOOL_BYTES) -> SinkMaker:
     """Return a maker of such sinks that never lose a record to an outage shorter than the spool is large.
 
     `destination` tells one receiver from another, over restarts. The sink's `write` has to deliver: a record counts
     as delivered when it returns. A process that is killed while it catches up delivers a batch twice, none never.
     """
-    return SinkMaker(maker.name, lambda origin: SpooledSink(maker, destination, origin))
+    return SinkMaker(maker.name, lambda origin: SpooledSink(maker, destination, origin, max_bytes=max_bytes))
 
 
 class SpooledSink:
@@ -41,7 +41,8 @@ class SpooledSink:
 
     durable = True
 
-    def __init__(self, maker: SinkMaker, destination: str, origin: Origin) -> None:
+    def __init__(self, maker: SinkMaker, destination: str, origin: Origin, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._maker = maker
         self._destination = destination
         self._origin = origin
@@ -68,7 +69,7 @@ class SpooledSink:
                 self._sink.write(batch)
             except SinkUnavailable as error:
                 complain(f"spooling {self._maker.name}", f"records for {self._destination} wait on disk: {error}")
-                self._spool = Spool(shelter.claim(self._destination, self._origin))
+                self._spool = Spool(shelter.claim(self._destination, self._origin), max_bytes=self._max_bytes)
             else:
                 return
         self._spool.append(batch)
@@ -98,7 +99,7 @@ class SpooledSink:
 
     def _adopt(self, left: Shelter) -> None:
         """Deliver what a dead process left, in its name."""
-        spool, sink = Spool(left), self._maker.make(left.origin)
+        spool, sink = Spool(left, max_bytes=self._max_bytes), self._maker.make(left.origin)
         try:
             sink.open()
             spool.drain_into(sink)
@@ -113,7 +114,8 @@ class SpooledSink:
 class Spool:
     """A file of lines in a shelter: appended to at its end, taken from its start."""
 
-    def __init__(self, place: Shelter) -> None:
+    def __init__(self, place: Shelter, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._shelter = place
         self._path: Path = place.files / "records.jsonl"
         self._taken = 0
@@ -128,8 +130,8 @@ class Spool:
         try:
             with self._path.open("ab") as file:
                 start = file.tell()
-                if start > MAX_SPOOL_BYTES:
-                    raise SinkRefused(f"{MAX_SPOOL_BYTES >> 20} MiB wait in {self._path} already")
+                if start > self._max_bytes:
+                    raise SinkRefused(f"{self._max_bytes >> 20} MiB wait in {self._path} already")
                 try:
                     file.write("".join(lines).encode())
                     file.flush()

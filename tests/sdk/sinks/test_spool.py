@@ -1,0 +1,144 @@
+"""With a spool a remote sink gets every record, in order and in its process's name, whatever outages there are."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mldiagnostics.records import Record
+from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.spool import SpooledSink, spooled
+from support.records import ListSink, origin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mldiagnostics.origin import Origin
+
+_numbers = itertools.count()
+EVENTS = st.lists(st.sampled_from(["write", "down", "up", "flush", "restart"]), max_size=30)
+
+
+class Receiver:
+    """What all sinks write to: up or down, and who delivered what."""
+
+    def __init__(self, *, max_bytes: int = 10**6) -> None:
+        self.up = True
+        self.url = f"receiver://{next(_numbers)}"
+        self.max_bytes = max_bytes
+        self.got: list[tuple[str, Record]] = []
+
+    def sink(self, incarnation: str = "00000001") -> SpooledSink:
+        maker = SinkMaker("receiver", lambda origin: Connection(self, origin))
+        sink = spooled(maker, self.url, max_bytes=self.max_bytes).make(origin(incarnation=incarnation))
+        assert isinstance(sink, SpooledSink)
+        sink.open()
+        return sink
+
+    def values(self) -> list[object]:
+        return [record.value for _, record in self.got]
+
+
+class Connection(ListSink):
+    """A sink that delivers to the receiver."""
+
+    def __init__(self, receiver: Receiver, origin: Origin) -> None:
+        super().__init__()
+        self.receiver, self.origin = receiver, origin
+
+    def write(self, batch: Sequence[Record]) -> None:
+        self._fail()
+        self.receiver.got.extend((self.origin.incarnation, record) for record in batch)
+
+    def _fail(self) -> None:
+        if not self.receiver.up:
+            raise SinkUnavailable("the receiver is down")
+
+
+@pytest.fixture(autouse=True)
+def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+
+
+def numbers(start: int, count: int = 3) -> list[Record]:
+    return [Record("metric", 1.0, "loss", float(number)) for number in range(start, start + count)]
+
+
+@settings(max_examples=60)
+@given(EVENTS)
+def test_any_course_of_outages_and_restarts_delivers_everything_once_in_order(events: list[str]) -> None:
+    receiver, life, made = Receiver(), 1, 0
+    sink = receiver.sink(f"{life:08}")
+    for event in [*events, "up", "flush"]:
+        if event == "write":
+            sink.write(numbers(made))
+            made += 3
+        elif event == "restart":
+            sink.close()
+            life += 1
+            sink = receiver.sink(f"{life:08}")
+        elif event == "flush" and receiver.up:
+            sink.flush()
+        elif event in {"up", "down"}:
+            receiver.up = event == "up"
+    sink.close()
+    assert sorted(receiver.values()) == [float(number) for number in range(made)]  # type: ignore[type-var]
+    for incarnation in {incarnation for incarnation, _ in receiver.got}:
+        own = [record.value for sender, record in receiver.got if sender == incarnation]
+        assert own == sorted(own)  # type: ignore[type-var]
+
+
+def test_a_flush_during_an_outage_says_so() -> None:
+    receiver = Receiver()
+    receiver.up = False
+    sink = receiver.sink()
+    sink.write(numbers(0))
+    with pytest.raises(SinkUnavailable, match="down"):
+        sink.flush()
+
+
+def test_what_waits_is_delivered_in_the_name_of_who_recorded_it() -> None:
+    receiver = Receiver()
+    receiver.up = False
+    died = receiver.sink("00000001")
+    died.write(numbers(0))
+    died.close()
+    receiver.up = True
+    living = receiver.sink("00000002")
+    living.write(numbers(3))
+    living.flush()
+    assert {(sender, record.value) for sender, record in receiver.got} == {
+        *(("00000001", float(number)) for number in range(3)),
+        *(("00000002", float(number)) for number in range(3, 6)),
+    }
+
+
+def test_a_spool_that_is_full_refuses_and_keeps_what_it_has() -> None:
+    receiver = Receiver(max_bytes=500)
+    receiver.up = False
+    sink = receiver.sink()
+    taken = 0
+    with pytest.raises(SinkRefused, match="wait in"):  # noqa: PT012 - one of the first hundred
+        for start in range(0, 300, 3):
+            sink.write(numbers(start))
+            taken += 3
+    receiver.up = True
+    sink.flush()
+    assert receiver.values() == [float(number) for number in range(taken)]
+
+
+def test_a_line_that_a_kill_cut_off_costs_itself_only(tmp_path: Path) -> None:
+    receiver = Receiver()
+    receiver.up = False
+    died = receiver.sink("00000001")
+    died.write(numbers(0))
+    died.close()
+    [file] = tmp_path.rglob("records.jsonl")
+    file.write_bytes(file.read_bytes()[:-10])
+    receiver.up = True
+    receiver.sink("00000002").flush()
+    assert receiver.values() == [0.0, 1.0]
