@@ -14,6 +14,7 @@ from cluster.tools import tool
 from demo import diagnosis, injecting, installation
 from demo.kubectl import Kubectl
 from demo.on_cluster import start_training
+from release.parts import OPERATOR, WEBHOOK
 
 BUCKET = "e2e-captures"
 VALUES = {
@@ -65,13 +66,13 @@ def prepared(running_cluster: Provider) -> None:
 @pytest.fixture(scope="session")
 def operator_image(running_cluster: Provider) -> list[str]:
     """The operator's image is in the cluster; gives the helm arguments that go with it."""
-    return installation.load_image(installation.OPERATOR, running_cluster)
+    return installation.load_image(OPERATOR, running_cluster)
 
 
 @pytest.fixture(scope="session")
 def webhook_image(running_cluster: Provider) -> list[str]:
     """The webhook's image is in the cluster; gives the helm arguments that go with it."""
-    return installation.load_image(installation.WEBHOOK, running_cluster)
+    return installation.load_image(WEBHOOK, running_cluster)
 
 
 @pytest.fixture(scope="session")
@@ -94,13 +95,13 @@ def namespace(kubectl: Kubectl) -> str:
 def operator(helm: installation.Helm, operator_image: list[str], namespace: str) -> None:  # noqa: ARG001  # it must be there
     """The operator, installed with what these tests need beyond the chart's defaults; modules may install otherwise."""
     values = [part for name, value in VALUES.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
-    installation.install(installation.OPERATOR, helm, [*operator_image, *values])
+    installation.install(OPERATOR, helm, [*operator_image, *values])
 
 
 @pytest.fixture(scope="module")
 def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
     """The webhook, installed without a value, and reached by the API server; modules may install otherwise."""
-    installation.install(installation.WEBHOOK, helm, webhook_image)
+    installation.install(WEBHOOK, helm, webhook_image)
     injecting.until_injected(kubectl)
 
 

@@ -1,6 +1,5 @@
 """Install, upgrade, uninstall, install again: by helm, by plain YAML, by kustomize, on a real API server."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,9 @@ from cluster.tools import tool
 from demo.kubectl import Kubectl
 from release.manifests import KUSTOMIZE
 from release.package import chart
-from release.render import CHART, NAMESPACE, RELEASE, as_yaml, everything, helm, rendered
+from release.parts import NAMESPACE, OPERATOR
+from release.render import as_yaml, everything, rendered
+from release_scene import Release, wanted
 from support.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
@@ -39,14 +40,9 @@ def kubectl(server: ApiServer) -> Kubectl:
     return Kubectl(tool("kubectl"), server.kubeconfig)
 
 
-def helm_at(server: ApiServer, verb: str, *arguments: str, chart: Path = CHART) -> str:
-    where = (f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}")
-    return helm(verb, RELEASE, *where, *arguments, chart=chart)
-
-
-def uninstall(server: ApiServer) -> None:
-    where = (f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}")
-    subprocess.run([tool("helm"), "uninstall", RELEASE, *where], check=True, capture_output=True)
+@pytest.fixture
+def release(server: ApiServer) -> Release:
+    return Release(server, OPERATOR)
 
 
 def capture_applies(requests: Requests) -> None:
@@ -54,85 +50,58 @@ def capture_applies(requests: Requests) -> None:
     until(lambda: requests("POST", f"{CAPTURES}?dryRun=All", capture("first")).status == 201, "captures can be created")
 
 
-def installed(requests: Requests) -> set[tuple[str, str]]:
-    """What an installation leaves in the cluster, by kind and name, as far as it carries the release's label."""
-    kinds = {
-        "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
-        "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
-        "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
-        "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
-        "NetworkPolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
-        "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
-        "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
-        "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
-        "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-        "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-        "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-        "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-    }
-    label = f"?labelSelector=app.kubernetes.io/instance={RELEASE}"
-    return {
-        (kind, item["metadata"]["name"])
-        for kind, path in kinds.items()
-        for item in requests("GET", path + label).body["items"]
-    }
-
-
-def wanted(objects: list[dict[str, Any]]) -> set[tuple[str, str]]:
-    return {(item["kind"], item["metadata"]["name"]) for item in objects if item["kind"] not in ("Namespace", "Pod")}
-
-
-def test_helm_installs_upgrades_uninstalls_and_installs_again(server: ApiServer, tmp_path: Path) -> None:
+def test_helm_installs_upgrades_uninstalls_and_installs_again(
+    server: ApiServer, release: Release, tmp_path: Path
+) -> None:
     requests = Requests(server.kubeconfig)
     definition = ("CustomResourceDefinition", "mldiagnosticsconnections.diagon.gke.io")
 
-    helm_at(server, "install", "--create-namespace")
-    assert installed(requests) == wanted(rendered())
+    release.helm("install", "--create-namespace")
+    assert release.installed(requests) == wanted(rendered(OPERATOR))
     capture_applies(requests)
     assert requests("POST", CAPTURES, capture("kept")).status == 201
 
-    newer = chart("9.9.9", "registry.example.com/ml", tmp_path)
-    helm_at(server, "upgrade", "--set=policy.maxDurationSeconds=30", chart=newer)
-    deployment = requests("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{RELEASE}").body
+    newer = chart(OPERATOR, "9.9.9", "registry.example.com/ml", tmp_path)
+    release.helm("upgrade", "--set=policy.maxDurationSeconds=30", chart=newer)
+    deployment = requests("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{OPERATOR.name}").body
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == f"registry.example.com/ml/{RELEASE}:9.9.9"
+    assert container["image"] == f"registry.example.com/ml/{OPERATOR.name}:9.9.9"
     too_long = capture("long", durationSeconds=31)
     until(lambda: requests("POST", f"{CAPTURES}?dryRun=All", too_long).status == 422, "the new limit holds")
 
-    uninstall(server)
-    assert installed(requests) == {definition}
+    release.uninstall()
+    assert release.installed(requests) == {definition}
     assert requests("GET", f"{CAPTURES}/kept").body["spec"]["triggerCapture"]["podName"] == "worker-0"
     until(lambda: requests("POST", f"{CAPTURES}?dryRun=All", too_long).status == 201, "nobody refuses any more")
 
-    helm_at(server, "install")
-    assert installed(requests) == wanted(rendered())
+    release.helm("install")
+    assert release.installed(requests) == wanted(rendered(OPERATOR))
     assert requests("GET", f"{CAPTURES}/kept").status == 200
     assert requests("DELETE", f"{CAPTURES}/kept").status == 200, "no finalizer holds it"
     assert requests("GET", f"{CAPTURES}/kept").status == 404
 
 
-def test_uninstalling_takes_the_definition_along_if_so_told(server: ApiServer) -> None:
+def test_uninstalling_takes_the_definition_along_if_so_told(server: ApiServer, release: Release) -> None:
     requests = Requests(server.kubeconfig)
-    helm_at(server, "install", "--create-namespace", "--set=crds.keep=false")
-    uninstall(server)
-    until(lambda: not installed(requests), "nothing is left")
+    release.helm("install", "--create-namespace", "--set=crds.keep=false")
+    release.uninstall()
+    until(lambda: not release.installed(requests), "nothing is left")
 
 
 def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
-    server: ApiServer, kubectl: Kubectl, tmp_path: Path
+    server: ApiServer, release: Release, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     requests = Requests(server.kubeconfig)
     manifest = tmp_path / "operator.yaml"
-    manifest.write_text(as_yaml(everything()))
+    manifest.write_text(as_yaml(everything(OPERATOR)))
 
     kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
-    assert installed(requests) == wanted(rendered())
+    assert release.installed(requests) == wanted(rendered(OPERATOR))
     capture_applies(requests)
-    assert kubectl("diff", f"--kustomize={KUSTOMIZE}") == ""
+    assert kubectl("diff", f"--kustomize={KUSTOMIZE / OPERATOR.folder}") == ""
 
-    helm_at(server, "install", "--take-ownership")
-    assert installed(requests) == wanted(rendered())
-    uninstall(server)
+    release.helm("install", "--take-ownership")
+    assert release.installed(requests) == wanted(rendered(OPERATOR))
+    release.uninstall()
     kubectl("delete", f"--filename={manifest}", f"--namespace={NAMESPACE}", "--ignore-not-found", "--wait=false")
-    until(lambda: not installed(requests), "nothing is left")
+    until(lambda: not release.installed(requests), "nothing is left")

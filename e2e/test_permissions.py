@@ -13,12 +13,13 @@ import pytest
 import yaml
 from cluster.envtest import ApiServer, apiserver
 from mldiagnostics_api.workloads import SELECTABLE_KINDS, workload_of
-from release.render import NAMESPACE, RELEASE, helm, rendered
+from release.parts import NAMESPACE, OPERATOR
+from release.render import helm, rendered
 from support.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 
-OPERATOR = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{OPERATOR.name}"
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
 Permission = tuple[str, str, str, str]
 """Verb, group, resource, and name where only that object is meant."""
@@ -34,7 +35,7 @@ def permissions(rules: list[dict[str, Any]]) -> Iterator[Permission]:
 
 
 def granted() -> set[Permission]:
-    roles = [item for item in rendered() if item["kind"] in ("Role", "ClusterRole")]
+    roles = [item for item in rendered(OPERATOR) if item["kind"] in ("Role", "ClusterRole")]
     operators = [role for role in roles if not role["metadata"]["name"].endswith(("-view", "-capture"))]
     return {permission for role in operators for permission in permissions(role["rules"])}
 
@@ -42,7 +43,7 @@ def granted() -> set[Permission]:
 def operators_requests(audit_log: Path) -> list[dict[str, Any]]:
     """Requests for objects that the operator made, as the API server wrote them down."""
     events = (json.loads(line) for line in audit_log.read_text().splitlines() if line.endswith("}"))
-    return [event for event in events if event["user"]["username"] == OPERATOR and "objectRef" in event]
+    return [event for event in events if event["user"]["username"] == ACCOUNT and "objectRef" in event]
 
 
 def used(audit_log: Path, wanted: set[Permission]) -> set[Permission]:
@@ -59,12 +60,12 @@ def used(audit_log: Path, wanted: set[Permission]) -> set[Permission]:
 @contextmanager
 def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[None]:
     """The operator with the environment that the chart gives it, and a token of its service account."""
-    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{RELEASE}/token"
+    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{OPERATOR.name}/token"
     token = requests("POST", account, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
     config = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token.body["status"]["token"]}
     (folder / "kubeconfig").write_text(yaml.safe_dump(config))
-    objects = {item["kind"]: item for item in rendered() if item["kind"] in ("Deployment", "ConfigMap")}
+    objects = {item["kind"]: item for item in rendered(OPERATOR) if item["kind"] in ("Deployment", "ConfigMap")}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     (policy,) = objects["ConfigMap"]["data"].values()
     (folder / "policy.json").write_text(policy)
@@ -117,7 +118,8 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
     with apiserver(controller_manager=True, audited=True) as server:
         requests, audit_log = Requests(server.kubeconfig), server.audit_log
         assert audit_log
-        helm("install", RELEASE, f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace")
+        where = (f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace")
+        helm("install", OPERATOR.name, *where, chart=OPERATOR.chart)
         until(lambda: requests("GET", CAPTURES).status == 200, "captures are served")
         captures = list(one_of_each_kind())
         with operator(server, requests, tmp_path):

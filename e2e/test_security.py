@@ -13,12 +13,13 @@ from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.request import Refused, check
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from mldiagnostics_api.workloads import WORKLOADS
-from release.render import NAMESPACE, RELEASE, helm, rendered, setting
+from release.parts import NAMESPACE, OPERATOR
+from release.render import helm, rendered, setting
 from support.impersonation import Answer, Requests, until
 
 pytestmark = pytest.mark.apiserver
 
-OPERATOR = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{OPERATOR.name}"
 GROUP = "/apis/diagon.gke.io/v1alpha1"
 POLICY = {
     "policy.crossNamespaces": ["b"],
@@ -26,8 +27,8 @@ POLICY = {
 }
 # Person -> namespace -> ClusterRole: `capturer` and `traveller` profile, the others hold the roles of Kubernetes.
 PEOPLE = {
-    "capturer": {"a": f"{RELEASE}-capture"},
-    "traveller": {"a": f"{RELEASE}-capture", "b": f"{RELEASE}-capture", "c": f"{RELEASE}-capture"},
+    "capturer": {"a": f"{OPERATOR.name}-capture"},
+    "traveller": {"a": f"{OPERATOR.name}-capture", "b": f"{OPERATOR.name}-capture", "c": f"{OPERATOR.name}-capture"},
     "admin": {"a": "admin"},
     "editor": {"a": "edit"},
     "viewer": {"a": "view"},
@@ -45,7 +46,7 @@ def requests() -> Iterator[Requests]:
             assert made.status == 201, made
         values = [argument for key, value in POLICY.items() for argument in ("--set-json", setting(key, value))]
         where = [f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace"]
-        helm("install", RELEASE, *where, *values)
+        helm("install", OPERATOR.name, *where, *values, chart=OPERATOR.chart)
         for person, roles in PEOPLE.items():
             for namespace, role in roles.items():
                 bind(requests, person, namespace, role)
@@ -206,7 +207,7 @@ def test_property_the_door_and_the_operator_agree(requests: Requests, trigger: d
 
 
 def test_the_policy_has_no_type_errors(requests: Requests) -> None:
-    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{RELEASE}-captures"
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{OPERATOR.name}-captures"
 
     def checked() -> dict[str, Any]:
         status: dict[str, Any] = requests("GET", path).body.get("status", {})
@@ -225,12 +226,12 @@ def test_an_admitted_capture_cannot_be_turned_towards_other_pods(requests: Reque
     assert requests.merge_patch(f"{path}/fixed", {"spec": {"cancel": True}}, user="capturer").status == 200
 
 
-@pytest.mark.parametrize("person", [*PEOPLE, OPERATOR])
+@pytest.mark.parametrize("person", [*PEOPLE, ACCOUNT])
 def test_only_the_operator_writes_status(requests: Requests, person: str) -> None:
     path = f"{GROUP}/namespaces/a/mldiagnosticsconnections"
     requests("POST", path, capture("state"), user="capturer")
     answer = requests.merge_patch(f"{path}/state/status", {"status": {"phase": "Running"}}, user=person)
-    assert answer.status == (200 if person == OPERATOR else 403), answer
+    assert answer.status == (200 if person == ACCOUNT else 403), answer
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_people_have_these_verbs_in_their_namespace_and_none_elsewhere(
 
 CAPTURES = ("diagon.gke.io", "mldiagnosticsconnections")
 # What the operator needs everywhere: (group, resource) -> verbs. Workloads are read when named or owning, or listed.
-OPERATOR_EVERYWHERE = {
+EVERYWHERE = {
     CAPTURES: {"get", "list", "watch", "delete"},
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
     ("", "events"): {"create"},
@@ -261,9 +262,9 @@ OPERATOR_EVERYWHERE = {
     ("", "namespaces"): {"get"},
 } | {(kind.group, kind.plural): {"get", "list"} for kind in WORKLOADS if kind.kind != "Pod" and not kind.groups}
 # (namespace, group, resource, name) -> verbs; "" stands for no namespace or any name.
-OPERATOR_BY_NAME = {
+BY_NAME = {
     ("", "apiextensions.k8s.io", "customresourcedefinitions", "mldiagnosticsconnections.diagon.gke.io"): {"get"},
-    (NAMESPACE, "coordination.k8s.io", "leases", RELEASE): {"get", "update"},
+    (NAMESPACE, "coordination.k8s.io", "leases", OPERATOR.name): {"get", "update"},
     (NAMESPACE, "coordination.k8s.io", "leases", ""): {"create"},
 }
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -291,41 +292,42 @@ def operator_may(
 ) -> bool:
     plural, _, subresource = resource.partition("/")
     place = {"group": group, "resource": plural, "subresource": subresource, "namespace": namespace, "name": name}
-    body = {"spec": {"user": OPERATOR, "resourceAttributes": {"verb": verb, **place}}}
+    body = {"spec": {"user": ACCOUNT, "resourceAttributes": {"verb": verb, **place}}}
     answer = requests("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
     return bool(answer.body["status"]["allowed"])
 
 
-@pytest.mark.parametrize(("group", "resource"), [*OPERATOR_EVERYWHERE, *NEVER], ids=str)
+@pytest.mark.parametrize(("group", "resource"), [*EVERYWHERE, *NEVER], ids=str)
 def test_the_operator_has_exactly_the_verbs_it_needs(requests: Requests, group: str, resource: str) -> None:
     allowed = {verb for verb in VERBS if operator_may(requests, verb, group, resource, namespace="a")}
-    assert allowed == OPERATOR_EVERYWHERE.get((group, resource), set())
+    assert allowed == EVERYWHERE.get((group, resource), set())
 
 
-@pytest.mark.parametrize(("namespace", "group", "resource", "name"), OPERATOR_BY_NAME, ids=str)
+@pytest.mark.parametrize(("namespace", "group", "resource", "name"), BY_NAME, ids=str)
 def test_some_objects_are_open_to_the_operator_by_name_only(
     requests: Requests, namespace: str, group: str, resource: str, name: str
 ) -> None:
     place = {"namespace": namespace, "name": name}
     allowed = {verb for verb in VERBS if operator_may(requests, verb, group, resource, **place)}
-    everywhere = OPERATOR_BY_NAME.get((namespace, group, resource, ""), set())
-    assert allowed == OPERATOR_BY_NAME[namespace, group, resource, name] | everywhere
+    everywhere = BY_NAME.get((namespace, group, resource, ""), set())
+    assert allowed == BY_NAME[namespace, group, resource, name] | everywhere
     others = {"namespace": namespace, "name": "another"}
     assert {verb for verb in VERBS if operator_may(requests, verb, group, resource, **others)} == everywhere
 
 
 def test_the_operators_roles_name_nothing_else() -> None:
-    user_roles = {f"{RELEASE}-view", f"{RELEASE}-capture"}
-    roles = [found for found in rendered() if found["kind"] in ("Role", "ClusterRole")]
+    user_roles = {f"{OPERATOR.name}-view", f"{OPERATOR.name}-capture"}
+    roles = [found for found in rendered(OPERATOR) if found["kind"] in ("Role", "ClusterRole")]
     rules = [rule for role in roles if role["metadata"]["name"] not in user_roles for rule in role["rules"]]
     named = {(group, resource) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]}
-    assert named == {*OPERATOR_EVERYWHERE, *((group, resource) for _, group, resource, _ in OPERATOR_BY_NAME)}
+    assert named == {*EVERYWHERE, *((group, resource) for _, group, resource, _ in BY_NAME)}
     assert all("*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]] for rule in rules)
 
 
 def test_with_watched_namespaces_nothing_is_cluster_wide_but_names() -> None:
-    objects = rendered({"watch.namespaces": ["a", "b"]})
-    role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == ("ClusterRole", RELEASE))
+    objects = rendered(OPERATOR, {"watch.namespaces": ["a", "b"]})
+    wanted = ("ClusterRole", OPERATOR.name)
+    role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == wanted)
     assert [rule["resourceNames"] for rule in role["rules"]] == [
         ["kube-system", "gke-managed-mldiagnostics"],
         ["mldiagnosticsconnections.diagon.gke.io"],

@@ -13,6 +13,7 @@ from cluster.provider import Provider
 from cluster.providers import provider
 from cluster.tools import tool
 from mldiagnostics.errors import MLDiagnosticsError
+from release.parts import PARTS
 from rich.console import Console
 
 from demo import diagnosis, installation, on_cluster, on_processes
@@ -58,7 +59,7 @@ def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
     try:
         installation.prepare(chosen)
-        values = {part: installation.load_image(part, chosen) for part in installation.FOLDERS}
+        values = [(part, installation.load_image(part, chosen)) for part in PARTS]
         on_cluster.run(console, kubectl, helm, values, output)
     except ClusterError:
         for title, answer in diagnosis.collect(kubectl).items():

@@ -9,11 +9,12 @@ from cluster import addons, images
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 from cluster.provider import Provider
+from release import parts
+from release.parts import Part
 
-OPERATOR = "mldiagnostics-connection-operator"
-WEBHOOK = "mldiagnostics-injection-webhook"
-FOLDERS = {OPERATOR: "operator", WEBHOOK: "webhook"}
-NAMESPACE = "gke-mldiagnostics"
+OPERATOR = parts.OPERATOR.name
+WEBHOOK = parts.WEBHOOK.name
+NAMESPACE = parts.NAMESPACE
 EXAMPLE = REPOSITORY / "examples/jax-training"
 TRAINING_IMAGE = "localhost/mldiagnostics/jax-training:0.1.0"
 HELM_DEADLINE_S = 120
@@ -45,24 +46,24 @@ def prepare(provider: Provider) -> None:
     images.load(images.build(EXAMPLE / "Dockerfile", EXAMPLE, TRAINING_IMAGE), provider)
 
 
-def load_image(part: str, provider: Provider) -> list[str]:
-    """Build the image of OPERATOR or WEBHOOK and load it; an unchanged one is left as it is.
+def load_image(part: Part, provider: Provider) -> list[str]:
+    """Build a part's image and load it; an unchanged one is left as it is.
 
     Returns the helm arguments with which an image built anew under its old name replaces the running one.
     """
-    reference = f"localhost/mldiagnostics/{part}:0.1.0"  # what the chart names without any value
-    archive = images.build(REPOSITORY / FOLDERS[part] / "Dockerfile", REPOSITORY, reference)
+    reference = f"localhost/mldiagnostics/{part.name}:0.1.0"  # what the chart names without any value
+    archive = images.build(part.dockerfile, REPOSITORY, reference)
     images.load(archive, provider)
     return ["--set-string", f"podAnnotations.image-archive={archive.name}"]
 
 
-def install(part: str, helm: Helm, values: Sequence[str] = ()) -> None:
-    """Install the chart of OPERATOR or WEBHOOK, or bring an installation to these values, and wait until it is ready.
+def install(part: Part, helm: Helm, values: Sequence[str] = ()) -> None:
+    """Install a part's chart, or bring an installation to these values, and wait until it is ready.
 
     A webhook that is ready may still be out of the API server's reach for a moment: wait for the first injection.
     """
     helm(
-        "upgrade", "--install", part, str(REPOSITORY / "charts" / part),
+        "upgrade", "--install", part.name, str(part.chart),
         f"--namespace={NAMESPACE}", "--create-namespace", "--reset-values",
         "--wait", f"--timeout={HELM_DEADLINE_S}s", *values,
     )  # fmt: skip

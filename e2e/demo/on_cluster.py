@@ -1,12 +1,13 @@
 """The demo on Kubernetes: install operator and webhook, train on two hosts, apply a capture, show what came of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cluster.progress import ClusterError, step
+from release.parts import Part
 from rich.console import Console
 
 from demo import capturing, injecting, installation, show
@@ -23,17 +24,17 @@ def run(
     console: Console,
     kubectl: Kubectl,
     helm: installation.Helm,
-    values: Mapping[str, Sequence[str]],
+    parts: Sequence[tuple[Part, Sequence[str]]],
     output: Path,
 ) -> None:
-    """From a running cluster with images to shown profiles; `values` are the helm arguments of each part.
+    """From a running cluster with images to shown profiles; each part comes with its helm arguments.
 
     Raises:
         ClusterError: a step failed; the message says which, and what the cluster said.
     """
-    for part, arguments in values.items():
-        with step(f"helm install {part}", about_s=25):
-            installation.install(part, helm, arguments)
+    for part, values in parts:
+        with step(f"helm install {part.name}", about_s=25):
+            installation.install(part, helm, values)
     with step("Waiting until the API server reaches the webhook"):
         injecting.until_injected(kubectl, NAMESPACE)
     with step("Starting the training job: a JobSet with two hosts", about_s=20):

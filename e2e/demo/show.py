@@ -42,9 +42,9 @@ def hosts(console: Console, rows: Sequence[Host]) -> None:
 
 def runs(console: Console, found: Sequence[injecting.Told]) -> None:
     """Of which run each pod was told, and that the SDK computes the same from the JobSet."""
-    table = _table("pod", "MLDIAG_RUN_ID", "computed from the JobSet")
+    table = _table("pod", "MLDIAG_RUN_ID", "by the SDK")
     for each in found:
-        table.add_row(each.pod, f"{each.run[:24]}…", "the same" if each.run == each.computed else each.computed)
+        table.add_row(each.pod, each.run, "the same" if each.run == each.computed else each.computed)
     console.print(table)
     console.print(f"Told by the webhook: {', '.join(found[0].variables)}\n", style="dim", highlight=False)
 

@@ -6,16 +6,17 @@ import sys
 from cluster.progress import ClusterError, say
 
 from release import manifests, package
+from release.parts import PARTS
 
 
 def main(arguments: list[str]) -> int:
     """Run one command; the exit status is 1 if it failed, with the reason on standard error."""
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("manifests", help="write kustomize/ from the chart").set_defaults(run=_manifests)
+    commands.add_parser("manifests", help="write kustomize/ from the charts").set_defaults(run=_manifests)
     for name, run, text in (
         ("images", _images, "build the images and print their archives"),
-        ("package", _package, "images, chart and YAML into dist/"),
+        ("package", _package, "images, charts and YAML into dist/"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--version", required=True)
@@ -31,13 +32,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _manifests(_: argparse.Namespace) -> None:
-    for path in manifests.stale():
+    for path in manifests.write():
         say(f"wrote {path}")
-    manifests.write()
 
 
 def _images(options: argparse.Namespace) -> None:
-    print(package.image(options.version, options.registry))
+    for part in PARTS:
+        print(package.image(part, options.version, options.registry))
 
 
 def _package(options: argparse.Namespace) -> None:

@@ -1,31 +1,32 @@
-"""The folder `kustomize/`: the chart's default installation for `kubectl apply -k`, generated, so it cannot drift."""
+"""The folders of `kustomize/`: each part's installations for `kubectl apply -k`, generated, so they cannot drift."""
 
 from pathlib import Path
 
 from cluster.paths import REPOSITORY
 
+from release.parts import PARTS, Part
 from release.render import Object, as_yaml, everything
 
 KUSTOMIZE = REPOSITORY / "kustomize"
 HEADER = "# Generated from charts/ by `make manifests`; do not edit: patch it from an overlay of your own.\n"
-KUSTOMIZATION = """apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-resources:
-  - crds.yaml
-  - operator.yaml
-"""
 
 
 def files() -> dict[Path, str]:
     """Path -> content of every generated file."""
-    objects = everything()
+    folders = (_folder(part, variant) for part in PARTS for variant in part.variants)
+    return {path: HEADER + text for folder in folders for path, text in folder.items()}
+
+
+def _folder(part: Part, variant: str) -> dict[Path, str]:
+    folder = KUSTOMIZE / part.title(variant)
+    objects = everything(part, part.variants[variant])
     definitions = [found for found in objects if is_definition(found)]
     rest = [found for found in objects if not is_definition(found)]
-    return {
-        KUSTOMIZE / "kustomization.yaml": HEADER + KUSTOMIZATION,
-        KUSTOMIZE / "crds.yaml": HEADER + as_yaml(definitions),
-        KUSTOMIZE / "operator.yaml": HEADER + as_yaml(rest),
-    }
+    parts = {"crds.yaml": definitions, f"{part.folder}.yaml": rest}
+    texts = {folder / name: as_yaml(found) for name, found in parts.items() if found}
+    listed = "".join(f"  - {path.name}\n" for path in texts)
+    kustomization = f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
+    return {folder / "kustomization.yaml": kustomization, **texts}
 
 
 def is_definition(found: Object) -> bool:
@@ -35,12 +36,19 @@ def is_definition(found: Object) -> bool:
 
 
 def stale() -> list[Path]:
-    """The generated files that differ from what the chart says now."""
-    return [path for path, content in files().items() if not path.exists() or path.read_text() != content]
+    """The files that differ from what the charts say now, or that no chart asks for."""
+    wanted = files()
+    changed = [path for path, content in wanted.items() if not path.exists() or path.read_text() != content]
+    return changed + [path for path in sorted(KUSTOMIZE.rglob("*.yaml")) if path not in wanted]
 
 
-def write() -> None:
-    """Write the generated files."""
-    KUSTOMIZE.mkdir(exist_ok=True)
-    for path, content in files().items():
-        path.write_text(content)
+def write() -> list[Path]:
+    """Bring all files up to date, and return those that were not; what no chart asks for is deleted."""
+    wanted, outdated = files(), stale()
+    for path in outdated:
+        if path in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path])
+        else:
+            path.unlink()
+    return outdated

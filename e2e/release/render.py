@@ -1,29 +1,30 @@
-"""The chart as plain objects: what `helm template` says, and the same without what only helm reads."""
+"""A chart as plain objects: what `helm template` says, and the same without what only helm reads."""
 
 import copy
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError, tail
 from cluster.tools import KUBERNETES, tool
 
+from release.parts import NAMESPACE, Part
+
 Object = dict[str, Any]
 
-RELEASE = "mldiagnostics-connection-operator"
-CHART = REPOSITORY / "charts" / RELEASE
-NAMESPACE = "gke-mldiagnostics"
 # What only helm reads.
 HELM_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 HELM_ANNOTATIONS = ("helm.sh/resource-policy",)
 HOOK = "helm.sh/hook"
+# What others need comes first; a webhook is called only when it is there.
+FIRST = ("CustomResourceDefinition", "ServiceAccount", "ConfigMap", "Secret")
+LAST = ("MutatingWebhookConfiguration",)
 
 
-def helm(*arguments: str, chart: Path = CHART) -> str:
+def helm(*arguments: str, chart: Path) -> str:
     """Run a helm command on a chart and return its output.
 
     Raises:
@@ -36,15 +37,17 @@ def helm(*arguments: str, chart: Path = CHART) -> str:
     return done.stdout
 
 
-def rendered(values: Object | None = None, *, namespace: str = NAMESPACE, chart: Path = CHART) -> list[Object]:
-    """Every object of the chart with these values, hooks included, as helm would send it.
+def rendered(
+    part: Part, values: Mapping[str, Any] | None = None, *, namespace: str = NAMESPACE, chart: Path | None = None
+) -> list[Object]:
+    """Every object of a part's chart, or of another one in its place, with these values, as helm would send it.
 
-    Raises:
+    Hooks are included. Raises:
         ClusterError: the values are refused or a template fails.
     """
     settings = [argument for key, value in (values or {}).items() for argument in ("--set-json", setting(key, value))]
     options = ["--namespace", namespace, "--kube-version", KUBERNETES, *settings]
-    text = helm("template", RELEASE, *options, chart=chart)
+    text = helm("template", part.name, *options, chart=chart or part.chart)
     return [document for document in yaml.safe_load_all(text) if document]
 
 
@@ -69,17 +72,16 @@ def _without_helm(found: Object) -> Object:
 
 
 def namespace_object() -> Object:
-    """What `helm install --create-namespace` makes, with the strictest Pod Security, which the operator obeys."""
+    """What `helm install --create-namespace` makes, with the strictest Pod Security, which both parts obey."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
-def everything(values: Object | None = None, *, chart: Path = CHART) -> list[Object]:
-    """What `kubectl apply` gets: the namespace, then the definitions, then the rest."""
-    objects = portable(rendered(values, chart=chart))
-    first = ("CustomResourceDefinition", "ServiceAccount", "ConfigMap")
-    ranks = {kind: rank for rank, kind in enumerate(first)}
-    return [namespace_object(), *sorted(objects, key=lambda found: ranks.get(found["kind"], len(first)))]
+def everything(part: Part, values: Mapping[str, Any] | None = None, *, chart: Path | None = None) -> list[Object]:
+    """What `kubectl apply` gets: the namespace, then what others need, then the rest."""
+    objects = portable(rendered(part, values, chart=chart))
+    ranks = {kind: rank - len(FIRST) for rank, kind in enumerate(FIRST)} | dict.fromkeys(LAST, 1)
+    return [namespace_object(), *sorted(objects, key=lambda found: ranks.get(found["kind"], 0))]
 
 
 def as_yaml(objects: Sequence[Object]) -> str:

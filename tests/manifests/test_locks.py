@@ -1,4 +1,4 @@
-"""The image's requirements are those of the workspace, locked by hash and bound to no index."""
+"""The images' requirements are those of the workspace, locked by hash and bound to no index."""
 
 import re
 import tomllib
@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from cluster.paths import REPOSITORY
 
-LOCKS = ("requirements.lock", "operator/requirements.lock", "operator/build.lock")
+EXTRAS: dict[str, dict[str, tuple[str, ...]]] = {
+    "operator": {"operator": (), "api": ("service",), "sdk": ("capture", "gcs")},
+    "webhook": {"webhook": (), "api": ("service",), "sdk": ()},
+}
+"""What each image is made of: members, and the extras that they are asked with."""
+LOCKS = ("requirements.lock", *(f"{image}/{name}.lock" for image in EXTRAS for name in ("requirements", "build")))
+each_image = pytest.mark.parametrize("image", EXTRAS)
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -23,18 +29,20 @@ def wanted(pyproject: Path, *extras: str) -> set[str]:
     return {name for name in names if not name.startswith("mldiagnostics")}
 
 
-def test_the_image_has_the_versions_that_the_tests_run_with() -> None:
-    workspace, image = pins("requirements.lock"), pins("operator/requirements.lock")
-    assert {name: workspace.get(name) for name in image} == image
+@each_image
+def test_the_image_has_the_versions_that_the_tests_run_with(image: str) -> None:
+    workspace, locked = pins("requirements.lock"), pins(f"{image}/requirements.lock")
+    assert {name: workspace.get(name) for name in locked} == locked
 
 
-def test_the_image_has_what_the_members_ask_for() -> None:
-    asked = (
-        wanted(REPOSITORY / "operator/pyproject.toml")
-        | wanted(REPOSITORY / "api/pyproject.toml")
-        | wanted(REPOSITORY / "sdk/pyproject.toml", "capture", "gcs")
-    )
-    assert asked - pins("operator/requirements.lock").keys() == set(), "run `make lock`"
+@each_image
+def test_the_image_has_what_the_members_ask_for(image: str) -> None:
+    asked = {
+        name
+        for member, extras in EXTRAS[image].items()
+        for name in wanted(REPOSITORY / member / "pyproject.toml", *extras)
+    }
+    assert asked - pins(f"{image}/requirements.lock").keys() == set(), "run `make lock`"
 
 
 @pytest.mark.parametrize("lock", LOCKS)

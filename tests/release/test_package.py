@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 from release.package import chart, reference
+from release.parts import PARTS, Part
 from release.render import Object, as_yaml, everything, rendered
+
+each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
 
 def images(objects: list[Object]) -> set[str]:
@@ -13,27 +17,37 @@ def images(objects: list[Object]) -> set[str]:
     return {container["image"] for pod in pods for container in pod["containers"]}
 
 
-def test_a_packaged_chart_knows_its_version_and_registry(tmp_path: Path) -> None:
-    packaged = chart("1.2.3-rc.1", "registry.example.com:5000/ml/", tmp_path)
-    name = reference("1.2.3-rc.1", "registry.example.com:5000/ml/")
-    assert name == "registry.example.com:5000/ml/mldiagnostics-connection-operator:1.2.3-rc.1"
-    assert images(rendered(chart=packaged)) == {name}
-    versions = {item["metadata"]["labels"].get("app.kubernetes.io/version") for item in everything(chart=packaged)}
+@each_part
+def test_a_packaged_chart_knows_its_version_and_registry(part: Part, tmp_path: Path) -> None:
+    packaged = chart(part, "1.2.3-rc.1", "registry.example.com:5000/ml/", tmp_path)
+    name = reference(part, "1.2.3-rc.1", "registry.example.com:5000/ml/")
+    assert name == f"registry.example.com:5000/ml/{part.name}:1.2.3-rc.1"
+    assert images(rendered(part, chart=packaged)) == {name}
+    versions = {
+        item["metadata"]["labels"].get("app.kubernetes.io/version") for item in everything(part, chart=packaged)
+    }
     assert versions == {"1.2.3-rc.1", None}  # the namespace has none
 
 
-def test_packaging_changes_nothing_else(tmp_path: Path) -> None:
-    packaged = chart("0.1.0", "localhost/mldiagnostics", tmp_path)
-    assert rendered(chart=packaged) == rendered()
+@each_part
+def test_packaging_changes_nothing_else(part: Part, tmp_path: Path) -> None:
+    packaged = chart(part, "0.1.0", "localhost/mldiagnostics", tmp_path)
+    assert rendered(part, chart=packaged) == rendered(part)
 
 
-def test_a_digest_wins_over_the_tag() -> None:
+@each_part
+def test_a_digest_wins_over_the_tag(part: Part) -> None:
     digest = f"sha256:{'0' * 64}"
-    objects = rendered({"image.digest": digest, "image.tag": "x", "image.registry": ""})
-    assert images(objects) == {f"mldiagnostics-connection-operator@{digest}"}
+    objects = rendered(part, {"image.digest": digest, "image.tag": "x", "image.registry": ""})
+    assert images(objects) == {f"{part.name}@{digest}"}
 
 
-def test_plain_yaml_reads_back_as_what_was_rendered() -> None:
-    objects = everything()
+@each_part
+def test_plain_yaml_reads_back_as_what_was_rendered(part: Part) -> None:
+    objects = everything(part)
     assert list(yaml.safe_load_all(as_yaml(objects))) == objects
-    assert [item["kind"] for item in objects][:2] == ["Namespace", "CustomResourceDefinition"]
+    kinds = [item["kind"] for item in objects]
+    assert kinds[0] == "Namespace"
+    needs = [kinds.index(kind) for kind in ("CustomResourceDefinition", "ServiceAccount") if kind in kinds]
+    assert max(needs) < kinds.index("Deployment")
+    assert "MutatingWebhookConfiguration" not in kinds[:-1]

@@ -9,8 +9,8 @@ Service that answers. The release's own namespace is left out, so that the webho
 {{- range $entry := $entries }}
 {{- $service := $entry.clientConfig.service }}
 {{- $_ := merge $service (dict "name" (include "mldiag-injection.fullname" $) "namespace" $.Release.Namespace "port" 443) }}
-{{- if eq $.Values.certificates.mode "provided" }}
-{{- $bundle := required "certificates.mode=provided needs certificates.provided.caBundle" $.Values.certificates.provided.caBundle }}
+{{- $bundle := $.Values.certificates.provided.caBundle }}
+{{- if and $bundle (eq $.Values.certificates.mode "provided") }}
 {{- $_ := set $entry.clientConfig "caBundle" (b64enc $bundle) }}
 {{- end }}
 {{- range $expression := $entry.namespaceSelector.matchExpressions }}

@@ -81,3 +81,17 @@ capabilities: {drop: [ALL]}
 {{- define "mldiag-injection.ownSecret" -}}
 {{- include "mldiag-injection.fullname" . }}-certificates
 {{- end }}
+
+{{/* Not the selector's labels: what tests is no webhook. */}}
+{{- define "mldiag-injection.testLabels" -}}
+app.kubernetes.io/name: {{ include "mldiag-injection.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/part-of: mldiagnostics
+{{- end }}
+
+{{/* Of what the test's pod needs: it is there before the pod, and gone after it. */}}
+{{- define "mldiag-injection.testAnnotations" -}}
+helm.sh/hook: test
+helm.sh/hook-weight: "-1"
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

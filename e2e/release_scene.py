@@ -1,0 +1,67 @@
+"""A release on an API server, as its user sees it: helm's verbs, and what they leave behind."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.envtest import ApiServer
+from cluster.tools import tool
+from release.parts import NAMESPACE, Part
+from release.render import HOOK, helm
+from support.impersonation import Requests
+
+KINDS = {
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "Secret": f"/api/v1/namespaces/{NAMESPACE}/secrets",
+    "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+    "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
+    "NetworkPolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
+    "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+}
+
+Named = set[tuple[str, str]]
+"""Objects by kind and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A part's release, named as in the documentation."""
+
+    server: ApiServer
+    part: Part
+
+    def helm(self, verb: str, *arguments: str, chart: Path | None = None) -> str:
+        """Run a verb that takes the release and the chart."""
+        return helm(verb, self.part.name, *self._where(), *arguments, chart=chart or self.part.chart)
+
+    def uninstall(self, *arguments: str) -> None:
+        command = [str(tool("helm")), "uninstall", self.part.name, *self._where(), *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def installed(self, requests: Requests) -> Named:
+        """What is in the cluster of it, as far as it carries the release's label."""
+        label = f"?labelSelector=app.kubernetes.io/instance={self.part.name}"
+        return {
+            (kind, item["metadata"]["name"])
+            for kind, path in KINDS.items()
+            for item in requests("GET", path + label).body["items"]
+        }
+
+    def _where(self) -> tuple[str, str]:
+        return f"--kubeconfig={self.server.kubeconfig}", f"--namespace={NAMESPACE}"
+
+
+def wanted(objects: list[dict[str, Any]]) -> Named:
+    """What is to be in the cluster when these objects are installed: all but hooks and the namespace."""
+    lasting = [item for item in objects if HOOK not in item["metadata"].get("annotations", {})]
+    return {(item["kind"], item["metadata"]["name"]) for item in lasting if item["kind"] != "Namespace"}

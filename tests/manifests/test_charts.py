@@ -1,0 +1,166 @@
+"""The charts as users get them: valid, closed to typing errors, the same by helm, kustomize and plain YAML."""
+
+import itertools
+import json
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+from cluster.paths import REPOSITORY
+from cluster.tools import KUBERNETES, tool
+from release.manifests import KUSTOMIZE, stale
+from release.parts import OPERATOR, PARTS, WEBHOOK, Part
+from release.render import HOOK, Object, as_yaml, everything, helm, namespace_object, portable, rendered
+from release.schemas import kubeconform
+from support.charts import EVERY_SWITCH, identity, one, pod_template
+
+CLUSTER_WIDE = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+FREE = {
+    OPERATOR.name: ("policy.allowedStorage", "resources", "networkPolicy.profilerPorts.podSelector"),
+    WEBHOOK.name: ("resources",),
+}
+"""Values whose keys are the user's."""
+VARIANTS = [(part, variant) for part in PARTS for variant in part.variants]
+
+each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
+each_variant = pytest.mark.parametrize(("part", "variant"), VARIANTS, ids=lambda each: getattr(each, "folder", each))
+
+
+def of_kubernetes(objects: list[Object]) -> list[Object]:
+    return [found for found in objects if not found["apiVersion"].startswith("cert-manager.io/")]
+
+
+@each_part
+def test_helm_lint_has_nothing_to_say(part: Part) -> None:
+    helm("lint", "--strict", f"--kube-version={KUBERNETES}", chart=part.chart)
+
+
+@each_variant
+def test_every_object_obeys_its_schema(part: Part, variant: str) -> None:
+    objects = of_kubernetes(rendered(part, part.variants[variant]))
+    assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
+
+
+@each_part
+def test_every_object_obeys_its_schema_when_every_switch_is_turned(part: Part) -> None:
+    objects = rendered(part, EVERY_SWITCH[part.name])
+    assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
+
+
+def test_a_misspelt_field_is_found() -> None:
+    deployment = one(rendered(OPERATOR), "Deployment", OPERATOR.name)
+    deployment["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
+    assert "imagePullPolice" in kubeconform(as_yaml([deployment]))
+
+
+def test_kustomize_is_generated_from_the_charts_as_they_are() -> None:
+    assert stale() == [], "run `make manifests`"
+
+
+@each_variant
+def test_helm_kustomize_and_plain_yaml_render_the_same_objects(part: Part, variant: str) -> None:
+    values = part.variants[variant]
+    by_helm = {identity(found): found for found in [namespace_object(), *portable(rendered(part, values))]}
+    command = [str(tool("kubectl")), "kustomize", str(KUSTOMIZE / part.title(variant))]
+    built = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    by_kustomize = {identity(found): found for found in yaml.safe_load_all(built)}
+    by_yaml = {identity(found): found for found in yaml.safe_load_all(as_yaml(everything(part, values)))}
+    assert by_kustomize == by_helm
+    assert by_yaml == by_helm
+
+
+@each_part
+def test_every_namespaced_object_names_its_namespace(part: Part) -> None:
+    namespaced = [item for item in rendered(part) if item["kind"] not in CLUSTER_WIDE]
+    assert {"Deployment", "Role", "RoleBinding", "Service", "ServiceAccount", "NetworkPolicy", "Pod"} <= {
+        item["kind"] for item in namespaced
+    }
+    lasting = [item for item in namespaced if HOOK not in item["metadata"].get("annotations", {})]
+    assert {item["metadata"].get("namespace") for item in lasting} == {"gke-mldiagnostics"}
+    assert None not in {item["metadata"].get("namespace") for item in namespaced}
+
+
+def test_both_parts_live_in_one_namespace_without_touching_each_others_objects() -> None:
+    names = [{identity(found) for found in rendered(part)} for part in PARTS]
+    assert not set.intersection(*names)
+    selectors = [one(rendered(part), "Deployment", part.name)["spec"]["selector"]["matchLabels"] for part in PARTS]
+    for part, selector in itertools.product(PARTS, selectors):
+        templates = [pod_template(rendered(part), part)["metadata"]["labels"]]
+        templates += [found["metadata"]["labels"] for found in rendered(part) if found["kind"] == "Pod"]
+        selected = [labels for labels in templates if selector.items() <= labels.items()]
+        assert len(selected) == (part.name == selector["app.kubernetes.io/name"])
+
+
+def paths(tree: Any, prefix: str = "") -> set[str]:
+    """Every value of values.yaml by its path; what users fill freely counts as one."""
+    if not isinstance(tree, dict) or not tree:
+        return {prefix}
+    return {path for key, part in tree.items() for path in paths(part, f"{prefix}.{key}".lstrip("."))}
+
+
+def schema_paths(schema: Object, prefix: str = "") -> set[str]:
+    if not schema.get("properties"):
+        return {prefix}
+    parts = schema["properties"].items()
+    return {path for key, part in parts for path in schema_paths(part, f"{prefix}.{key}".lstrip("."))}
+
+
+def closed(schema: Object) -> bool:
+    """Whether no object with named properties takes others."""
+    parts = schema.get("properties", {}).values()
+    return (not parts or schema.get("additionalProperties") is False) and all(closed(part) for part in parts)
+
+
+@each_part
+def test_values_and_their_schema_know_the_same_keys_and_no_others(part: Part) -> None:
+    values = yaml.safe_load((part.chart / "values.yaml").read_text())
+    schema = json.loads((part.chart / "values.schema.json").read_text())
+
+    def trimmed(found: set[str]) -> set[str]:
+        return {next((name for name in FREE[part.name] if path.startswith(name)), path) for path in found}
+
+    assert trimmed(schema_paths(schema)) - {"global"} == trimmed(paths(values))
+    assert closed(schema)
+
+
+@each_part
+def test_pods_are_restricted(part: Part) -> None:
+    objects = rendered(part)
+    pods = [pod_template(objects, part)["spec"], *(item["spec"] for item in objects if item["kind"] == "Pod")]
+    assert len(pods) == 2
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"]["memory"]
+
+
+@each_variant
+def test_nothing_of_helm_is_in_plain_manifests(part: Part, variant: str) -> None:
+    text = as_yaml(everything(part, part.variants[variant]))
+    assert "helm" not in text.lower()
+
+
+@each_part
+def test_a_service_monitor_finds_the_metrics_service_and_is_off_by_default(part: Part) -> None:
+    assert "ServiceMonitor" not in {item["kind"] for item in rendered(part)}
+    values = {"metrics.serviceMonitor.enabled": True, "metrics.serviceMonitor.labels": {"release": "prom"}}
+    objects = rendered(part, values)
+    monitor, service = one(objects, "ServiceMonitor", part.name), one(objects, "Service", f"{part.name}-metrics")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == ["http"]
+    assert [port["name"] for port in service["spec"]["ports"]] == ["http"]
+    assert monitor["metadata"]["labels"]["release"] == "prom"

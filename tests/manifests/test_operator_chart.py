@@ -1,0 +1,146 @@
+"""What the operator's chart makes of its values."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from cluster.paths import REPOSITORY
+from cluster.progress import ClusterError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.service.settings import declared
+from mldiagnostics_api.v1alpha1 import read_connection
+from mldiagnostics_operator import config
+from release.parts import OPERATOR
+from release.render import Object, as_yaml, rendered
+from release.schemas import kubeconform
+from support.charts import EVERY_SWITCH, environment, notes, one, pod_template
+
+
+@pytest.mark.parametrize("sample", sorted((REPOSITORY / "examples").rglob("*.yaml")), ids=lambda path: path.name)
+def test_every_example_of_ours_obeys_the_crd(sample: Path) -> None:
+    ours = [item for item in yaml.safe_load_all(sample.read_text()) if item["apiVersion"].startswith("diagon.gke.io/")]
+    assert kubeconform(as_yaml(ours), (REPOSITORY / "crds").glob("*.yaml")) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"polcy": {}}, "polcy"),
+        ({"policy.maxDuration": 3}, "maxDuration"),
+        ({"policy.maxDurationSeconds": 0}, "maxDurationSeconds"),
+        ({"policy.defaultStorage": "s3://bucket"}, "defaultStorage"),
+        ({"policy.defaultStorage": "gs://bucket/../other"}, "defaultStorage"),
+        ({"policy.allowedStorage": {"ml": ["/tmp/../etc"]}}, "allowedStorage"),
+        ({"policy.allowedStorage": {"ML": ["/tmp"]}}, "allowedStorage"),
+        ({"policy.defaultStorage": "gs://Bucket"}, "defaultStorage"),
+        ({"policy.allowedStorage": {"ml": ["gs://b_/x"]}}, "allowedStorage"),
+        ({"policy.allowedPorts": "9999-"}, "allowedPorts"),
+        ({"policy.allowedPorts": "9999,10014-10000"}, "allowedPorts"),
+        ({"policy.allowedPorts": 65536}, "allowedPorts"),
+        ({"log.level": "LOUD"}, "level"),
+        ({"replicas": "two"}, "replicas"),
+    ],
+    ids=str,
+)
+def test_values_that_cannot_be_meant_are_refused_by_name(values: Object, words: str) -> None:
+    with pytest.raises(ClusterError, match=re.escape(words)):
+        rendered(OPERATOR, values)
+
+
+@pytest.mark.parametrize("values", [{}, EVERY_SWITCH[OPERATOR.name]], ids=["default", "every switch"])
+def test_the_operator_reads_what_the_chart_gives_it(values: Object, tmp_path: Path) -> None:
+    objects = rendered(OPERATOR, values)
+    document = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]["policy.json"]
+    (tmp_path / "policy.json").write_text(document)
+    environ = environment(objects, OPERATOR)
+    known = {setting.variable for setting in declared(config.Config).values()}
+    assert {name for name in environ if name.startswith("MLDIAG_")} <= known
+    settings = config.load(environ | {"MLDIAG_POLICY_FILE": str(tmp_path / "policy.json")})
+    assert settings.policy == Policy.parse(document)
+    assert settings.watch_namespaces == tuple(values.get("watch.namespaces", ()))
+    grace_s = pod_template(objects, OPERATOR)["spec"]["terminationGracePeriodSeconds"]
+    assert settings.shutdown_grace_s < grace_s
+
+
+def test_without_values_the_operator_has_its_own_defaults() -> None:
+    document = one(rendered(OPERATOR), "ConfigMap", f"{OPERATOR.name}-policy")["data"]["policy.json"]
+    assert Policy.parse(document) == Policy()
+
+
+def test_a_changed_policy_makes_new_pods() -> None:
+    def checksum(values: Object) -> str:
+        template = pod_template(rendered(OPERATOR, values), OPERATOR)
+        return str(template["metadata"]["annotations"]["checksum/policy"])
+
+    assert checksum({"policy.maxDurationSeconds": 30}) != checksum({})
+    assert checksum({"replicas": 3}) == checksum({})
+
+
+@settings(max_examples=10)
+@given(st.integers(2**20, 2**31 - 1))
+def test_property_the_memory_limit_has_room_for_the_largest_trace_twice(trace_bytes: int) -> None:
+    template = pod_template(rendered(OPERATOR, {"policy.maxTraceBytes": trace_bytes}), OPERATOR)
+    limit = template["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    assert int(limit.removesuffix("Mi")) * 2**20 >= 2 * trace_bytes + 255 * 2**20
+
+
+def test_definitions_stay_when_the_chart_goes_unless_told_otherwise() -> None:
+    def policies(values: Object) -> list[str | None]:
+        definitions = (item for item in rendered(OPERATOR, values) if item["kind"] == "CustomResourceDefinition")
+        annotations = (definition["metadata"].get("annotations", {}) for definition in definitions)
+        return [found.get("helm.sh/resource-policy") for found in annotations]
+
+    assert policies({}) == ["keep"]
+    assert policies({"crds.keep": False}) == [None]
+    assert policies({"crds.enabled": False}) == []
+
+
+def spans(ports: list[Object], protocol: str) -> set[int]:
+    ours = (port for port in ports if port["protocol"] == protocol)
+    return {number for port in ours for number in range(port["port"], (port.get("endPort") or port["port"]) + 1)}
+
+
+@pytest.mark.parametrize("allowed", ["9012,9999-10014", "1-65535", "65535", "10-20,15-30,1", 9999], ids=str)
+def test_other_ports_of_training_pods_stay_open_and_profiler_ports_are_the_operators(allowed: str | int) -> None:
+    values = {"policy.allowedPorts": allowed, "networkPolicy.profilerPorts.namespaces": ["ml"]}
+    policy = one(rendered(OPERATOR, values), "NetworkPolicy", f"{OPERATOR.name}-profiler-ports")
+    everybody, operator = policy["spec"]["ingress"]
+    profiler_ports = spans(operator["ports"], "TCP")
+    document = json.dumps({"allowedPorts": allowed})
+    assert profiler_ports == {port for port in range(1, 65536) if port in Policy.parse(document).allowed_ports}
+    assert spans(everybody["ports"], "TCP") == set(range(1, 65536)) - profiler_ports
+    assert "from" not in everybody
+    assert operator["from"] == [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gke-mldiagnostics"}},
+            "podSelector": one(rendered(OPERATOR), "Deployment", OPERATOR.name)["spec"]["selector"],
+        }
+    ]
+
+
+def test_the_capture_in_the_notes_works_as_it_is_pasted(tmp_path: Path) -> None:
+    script = re.findall(r"^kubectl .*?<<END$.*?^END$", notes(OPERATOR, tmp_path, {}), re.MULTILINE | re.DOTALL)
+    typed = f"kubectl() {{ cat; }}; {script[0]}".replace("NAMESPACE", "ml").replace("NAME", "trainer")
+    piped = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, check=True)
+    capture = yaml.safe_load(piped.stdout)
+    read_connection(capture | {"metadata": {**capture["metadata"], "uid": "u"}})
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({}, True),
+        ({"volume.claim.enabled": True}, False),
+        ({"policy.defaultStorage": "gs://bucket/profiles"}, False),
+        ({"policy.defaultStorage": ""}, False),
+    ],
+)
+def test_the_notes_warn_of_a_volume_that_does_not_last_where_profiles_go_to_it(
+    values: Object, warned: bool, tmp_path: Path
+) -> None:
+    assert ("ends with the operator's pod" in notes(OPERATOR, tmp_path, values)) is warned

@@ -1,0 +1,228 @@
+"""What the webhook's chart makes of its values."""
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+from cluster.progress import ClusterError
+from mldiagnostics_api.registration import rules, webhooks
+from mldiagnostics_api.service.settings import declared
+from mldiagnostics_api.variables import Settings
+from mldiagnostics_webhook import config
+from mldiagnostics_webhook.replica import LINGER_S
+from mldiagnostics_webhook.server import FINISH_S
+from release.parts import WEBHOOK
+from release.render import HOOK, Object, portable, rendered
+from support.charts import CERTIFICATE, EVERY_SWITCH, environment, identity, notes, one, pod_template
+
+CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
+SELF: Object = {}
+CERT_MANAGER: Object = {"certificates.mode": "cert-manager"}
+PROVIDED: Object = {**WEBHOOK.variants["provided"], "certificates.provided.caBundle": CERTIFICATE}
+each_mode = pytest.mark.parametrize("values", [SELF, CERT_MANAGER, PROVIDED], ids=["self", "cert-manager", "provided"])
+
+
+def configuration(objects: list[Object]) -> Object:
+    return one(portable(objects), "MutatingWebhookConfiguration", CONFIGURATION)
+
+
+def excluded(entry: Object) -> set[str]:
+    (names,) = (
+        expression["values"]
+        for expression in entry["namespaceSelector"]["matchExpressions"]
+        if expression["key"] == "kubernetes.io/metadata.name"
+    )
+    return set(names)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"failurePolicy": "Fail"}, "failurePolicy"),
+        ({"sinks": "jsonl"}, "sinks"),
+        ({"sinks": ["a b"]}, "sinks"),
+        ({"storage": "s3://bucket"}, "storage"),
+        ({"storage": "gs://bucket/../other"}, "storage"),
+        ({"storage": "relative"}, "storage"),
+        ({"viewUrl": "view.example.com"}, "viewUrl"),
+        ({"controlPlane.url": "ftp://x"}, "controlPlane"),
+        ({"controlPlane.ca": "/etc/ca.pem"}, "controlPlane"),
+        ({"certificates.mode": "certmanager"}, "mode"),
+        ({"certificates.mode": "provided"}, "certificates.provided.secretName"),
+        ({"certificates.provided.caBundle": "LS0tLS1"}, "caBundle"),
+        ({"port": 443}, "port"),
+        ({"port": 8081}, "port"),
+        ({"log.level": "LOUD"}, "level"),
+    ],
+    ids=str,
+)
+def test_values_that_cannot_be_meant_are_refused_by_name(values: Object, words: str) -> None:
+    with pytest.raises(ClusterError, match=re.escape(words)):
+        rendered(WEBHOOK, values)
+
+
+@pytest.mark.parametrize("values", [SELF, CERT_MANAGER, EVERY_SWITCH[WEBHOOK.name]], ids=["self", "cm", "all"])
+def test_the_webhook_reads_what_the_chart_gives_it(values: Object) -> None:
+    environ = environment(rendered(WEBHOOK, values), WEBHOOK)
+    known = {setting.variable for setting in declared(config.Config).values()}
+    assert {name for name in environ if name.startswith("MLDIAG_")} <= known
+    settings = config.load(environ | {"MLDIAG_CONTROL_PLANE_CA": ""})
+    assert settings.injected("c") == Settings(
+        cluster="c",
+        storage=values.get("storage", ""),
+        sinks=tuple(values.get("sinks", ())),
+        view_url=values.get("viewUrl", ""),
+        control_plane_url=values.get("controlPlane.url", ""),
+        profiler_port=values.get("profilerPort", 9999),
+    )
+    assert environ["MLDIAG_CONTROL_PLANE_CA"] == values.get("controlPlane.ca", "")
+    assert settings.cluster_name == values.get("cluster.name", "")
+    assert (settings.certificate_folder is not None) == (values.get("certificates.mode", "self") != "self")
+
+
+def test_what_the_webhook_keeps_certificates_in_is_what_the_chart_made_and_allows() -> None:
+    objects = rendered(WEBHOOK)
+    settings = config.load(environment(objects, WEBHOOK))
+    secret = one(objects, "Secret", settings.certificate_secret)
+    assert "data" not in secret, "an upgrade would overwrite what the webhook has put there"
+    assert "stringData" not in secret
+    (rule,) = one(objects, "Role", f"{WEBHOOK.name}-certificates")["rules"]
+    assert (rule["resources"], rule["resourceNames"]) == (["secrets"], [settings.certificate_secret])
+    published = one(objects, "ClusterRole", WEBHOOK.name)["rules"][-1]
+    assert published["resourceNames"] == [settings.configuration_name] == [CONFIGURATION]
+    assert one(objects, "Service", settings.service_name)["spec"]["ports"][0]["port"] == 443
+    assert [entry["clientConfig"].get("caBundle") for entry in configuration(objects)["webhooks"]] == [None, None]
+
+
+@pytest.mark.parametrize("values", [CERT_MANAGER, PROVIDED], ids=["cert-manager", "provided"])
+def test_the_webhook_may_change_nothing_where_somebody_else_keeps_certificates(values: Object) -> None:
+    objects = rendered(WEBHOOK, values)
+    granted = [rule for item in portable(objects) if "Role" in item["kind"] for rule in item.get("rules", ())]
+    assert granted == rules()
+    assert "Secret" not in {item["kind"] for item in objects}
+
+
+@each_mode
+def test_the_files_that_are_served_come_from_the_secret_that_is_filled(values: Object) -> None:
+    objects = rendered(WEBHOOK, values)
+    volumes = pod_template(objects, WEBHOOK)["spec"].get("volumes", [])
+    mounted = [volume["secret"]["secretName"] for volume in volumes]
+    filled = [
+        item["spec"]["secretName"]
+        for item in objects
+        if (item["kind"], item["metadata"]["name"]) == ("Certificate", WEBHOOK.name)
+    ]
+    provided = values.get("certificates.provided.secretName")
+    assert mounted == filled + ([provided] if provided else [])
+
+
+def test_cert_manager_signs_for_the_service_and_gives_its_authority_to_the_configuration() -> None:
+    objects = rendered(WEBHOOK, CERT_MANAGER)
+    leaf = one(objects, "Certificate", WEBHOOK.name)
+    service = configuration(objects)["webhooks"][0]["clientConfig"]["service"]
+    assert leaf["spec"]["dnsNames"] == [f"{service['name']}.{service['namespace']}.svc"]
+    annotations = configuration(objects)["metadata"]["annotations"]
+    assert annotations == {"cert-manager.io/inject-ca-from": f"gke-mldiagnostics/{leaf['metadata']['name']}"}
+    authority = one(objects, "Certificate", f"{WEBHOOK.name}-ca")
+    issuer = one(objects, "Issuer", leaf["spec"]["issuerRef"]["name"])
+    assert issuer["spec"]["ca"]["secretName"] == authority["spec"]["secretName"]
+    assert authority["spec"]["privateKey"]["rotationPolicy"] == "Never"
+
+
+def test_provided_authorities_are_trusted_by_every_entry() -> None:
+    bundles = {entry["clientConfig"]["caBundle"] for entry in configuration(rendered(WEBHOOK, PROVIDED))["webhooks"]}
+    assert [base64.b64decode(bundle).decode() for bundle in bundles] == [CERTIFICATE]
+
+
+def test_the_entries_are_the_generated_ones_with_the_service_and_the_own_namespace() -> None:
+    entries = configuration(rendered(WEBHOOK, namespace="ml-system"))["webhooks"]
+    for entry, generated in zip(entries, webhooks(), strict=True):
+        service = {"name": WEBHOOK.name, "namespace": "ml-system", "port": 443}
+        assert entry["clientConfig"] == {"service": generated["clientConfig"]["service"] | service}
+        assert excluded(entry) == excluded(generated) | {"ml-system"}
+        left_out = {"clientConfig", "namespaceSelector"}
+        assert {key: value for key, value in entry.items() if key not in left_out} == {
+            key: value for key, value in generated.items() if key not in left_out
+        }
+        assert entry["failurePolicy"] == "Ignore"
+
+
+def test_the_namespace_default_is_never_left_out() -> None:
+    for entry in configuration(rendered(WEBHOOK, namespace="default"))["webhooks"]:
+        assert "default" not in excluded(entry)
+
+
+@each_mode
+def test_helm_takes_the_configuration_away_before_anything_else(values: Object) -> None:
+    """By a hook whose object has its name; for `helm template | kubectl apply` both are the same."""
+    objects = rendered(WEBHOOK, values)
+    both = [item for item in objects if item["kind"] == "MutatingWebhookConfiguration"]
+    (hook,) = (item for item in both if HOOK in item["metadata"].get("annotations", {}))
+    assert len(both) == 2
+    assert hook["metadata"]["annotations"][HOOK] == "pre-delete"
+    assert portable([{**hook, "metadata": {**hook["metadata"], "annotations": {}}}])[0] | {
+        "metadata": configuration(objects)["metadata"]
+    } == configuration(objects)
+    assert identity(hook) == identity(configuration(objects))
+
+
+def test_the_configuration_is_named_after_the_release_and_everything_else_after_its_full_name() -> None:
+    objects = rendered(WEBHOOK, {"fullnameOverride": "mld"})
+    configuration(objects)
+    rest = [item["metadata"]["name"] for item in objects if item["kind"] != "MutatingWebhookConfiguration"]
+    assert [name for name in rest if not name.startswith("mld")] == []
+
+
+def test_a_replica_has_the_time_to_leave() -> None:
+    pod = pod_template(rendered(WEBHOOK), WEBHOOK)["spec"]
+    (container,) = pod["containers"]
+    pause_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] > pause_s + LINGER_S + FINISH_S
+
+
+def test_three_replicas_of_which_one_may_go_at_a_time() -> None:
+    objects = rendered(WEBHOOK)
+    deployment = one(objects, "Deployment", WEBHOOK.name)
+    assert deployment["spec"]["replicas"] == 3
+    assert deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    budget = one(objects, "PodDisruptionBudget", WEBHOOK.name)["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"] == deployment["spec"]["selector"]
+    spread = pod_template(objects, WEBHOOK)["spec"]["topologySpreadConstraints"]
+    assert {each["topologyKey"] for each in spread} == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+
+
+def test_the_api_server_reaches_the_port_that_is_served() -> None:
+    objects = rendered(WEBHOOK, {"port": 9443})
+    assert environment(objects, WEBHOOK)["MLDIAG_PORT"] == "9443"
+    (container,) = pod_template(objects, WEBHOOK)["spec"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports["reviews"] == 9443
+    (port,) = one(objects, "Service", WEBHOOK.name)["spec"]["ports"]
+    assert port["targetPort"] == "reviews"
+    (ingress,) = one(objects, "NetworkPolicy", WEBHOOK.name)["spec"]["ingress"]
+    assert "from" not in ingress
+    assert {each["port"] for each in ingress["ports"]} == set(ports)
+
+
+@pytest.mark.parametrize(
+    ("values", "namespace", "said"),
+    [
+        ({}, "ml", "helm test"),
+        (CERT_MANAGER, "ml", "kubectl get certificate"),
+        (WEBHOOK.variants["provided"], "ml", "caBundle is empty"),
+        (PROVIDED, "ml", f"{WEBHOOK.name}.ml.svc"),
+        ({"rbac.create": False}, "ml", "rbac.create is false"),
+        ({}, "default", "not left out"),
+    ],
+)
+def test_the_notes_tell_what_these_values_ask_of_the_user(
+    values: Object, namespace: str, said: str, tmp_path: Path
+) -> None:
+    assert said in notes(WEBHOOK, tmp_path, values, namespace=namespace)
+
+
+def test_the_notes_of_an_installation_without_values_warn_of_nothing(tmp_path: Path) -> None:
+    text = notes(WEBHOOK, tmp_path, {})
+    assert not re.search(r"rbac\.create|caBundle|certificate is|not left out", text)

@@ -1,0 +1,87 @@
+"""Charts as tests look at them: single objects, the notes, and values that turn every switch."""
+
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from release.parts import OPERATOR, WEBHOOK, Part
+from release.render import Object, rendered
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+_OF_BOTH: Object = {
+    "serviceAccount.annotations": {"iam.gke.io/gcp-service-account": "a@b.iam.gserviceaccount.com"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "priorityClassName": "high",
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"c": "d"},
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "extraEnv": [{"name": "STORAGE_EMULATOR_HOST", "value": "http://gcs:4443"}],
+    "cluster.name": "projects/p/locations/l/clusters/c",
+    "log.level": "DEBUG",
+}
+EVERY_SWITCH: dict[str, Object] = {
+    OPERATOR.name: _OF_BOTH
+    | {
+        "watch.namespaces": ["ml", "research"],
+        "networkPolicy.profilerPorts.namespaces": ["ml"],
+        "volume.claim.enabled": True,
+        "volume.claim.storageClassName": "fast",
+        "policy.allowedStorage": {"*": [], "ml": ["gs://", "volume:///ml/", "/tmp/profiles", "pod:///data"]},
+        "policy.ttlSecondsAfterFinished": 3600,
+        "policy.crossNamespaces": ["*"],
+        "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+    },
+    WEBHOOK.name: _OF_BOTH
+    | {
+        "storage": "gs://bucket/runs",
+        "sinks": ["jsonl", "otel"],
+        "viewUrl": "https://view.example.com/",
+        "profilerPort": 9012,
+        "controlPlane.url": "https://control.ml.svc:8443",
+        "controlPlane.ca": CERTIFICATE,
+        "certificates.mode": "provided",
+        "certificates.provided.secretName": "mine",
+        "certificates.provided.caBundle": CERTIFICATE,
+        "port": 8443,
+        "replicas": 5,
+    },
+}
+"""Values of a chart, by its name, that make everything of it that can be made."""
+
+
+def one(objects: list[Object], kind: str, name: str) -> Object:
+    """The object of that kind and name."""
+    (found,) = (item for item in objects if (item["kind"], item["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def pod_template(objects: list[Object], part: Part) -> Object:
+    """The pods of the part's Deployment."""
+    template: Object = one(objects, "Deployment", part.name)["spec"]["template"]
+    return template
+
+
+def identity(found: Object) -> tuple[str, str, str, str]:
+    """What tells objects apart."""
+    metadata = found["metadata"]
+    return found["apiVersion"], found["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def environment(objects: list[Object], part: Part) -> dict[str, str]:
+    """What the part's container is told; where only the pod knows, `pod`."""
+    (container,) = pod_template(objects, part)["spec"]["containers"]
+    return {entry["name"]: entry.get("value", "pod") for entry in container["env"]}
+
+
+def notes(part: Part, directory: Path, values: Object, **options: Any) -> str:
+    """What helm says after an installation; without a cluster it shows them only as part of an object."""
+    chart = shutil.copytree(part.chart, directory / "chart")
+    text = (chart / "templates/NOTES.txt").read_text()
+    frame = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  text: |-\n"
+    (chart / "templates/notes.yaml").write_text(frame + textwrap.indent(text, "    "))
+    said: str = one(rendered(part, values, chart=chart, **options), "ConfigMap", "notes")["data"]["text"]
+    return said
