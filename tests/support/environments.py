@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 REQUIREMENTS = {
-    "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2"),
+    "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2", "grpcio==1.85.1"),
     "peer-sdk": ("google-cloud-mldiagnostics==1.0.10",),
     "tensorflow": ("tensorflow-cpu==2.21.0",),
+    # The index has no build for CPUs only: this is 3.5 GB to load and 7 GB on the disk. torch_xla wants this torch.
+    "torch": ("torch==2.9.0", "torch_xla==2.9.0", "numpy==2.4.6", "grpcio==1.85.1"),
 }
 _PYTHON = "3.11"
 _REPOSITORY = Path(__file__).parents[2]
