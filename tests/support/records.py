@@ -151,18 +151,18 @@ def found(storage: Path, *, kind: Kind | None = "metric") -> list[Record]:
     return [each for each in records if (each.kind == kind if kind else each.name != "segment")]
 
 
-def program(body: str, storage: Path) -> subprocess.Popen[str]:
-    """Start a Python process that records: `begin(*urls)` starts a recording into `storage`."""
+def program(body: str, storage: Path, *options: str) -> subprocess.Popen[str]:
+    """Start a Python process, with `options`, that records: `begin(*urls)` starts a recording into `storage`."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "sdk/src"), "MLDIAG_SPOOL": str(storage / "spool")}
     return subprocess.Popen(
-        [sys.executable, "-u", "-c", PROLOGUE + body, str(storage)],
+        [sys.executable, "-u", *options, "-c", PROLOGUE + body, str(storage)],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def run_program(body: str, storage: Path) -> subprocess.CompletedProcess[str]:
+def run_program(body: str, storage: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run such a process to its end."""
-    process = program(body, storage)
+    process = program(body, storage, *options)
     try:
         out, err = process.communicate(timeout=DEADLINE_S)
     except subprocess.TimeoutExpired:

@@ -135,6 +135,22 @@ def test_what_waits_is_bounded() -> None:
             sink.write(numbers(start))
 
 
+def test_a_storage_that_cannot_be_meant_is_told_without_loading_googles_client(tmp_path: Path) -> None:
+    body = """
+from mldiagnostics.errors import MLDiagnosticsError
+for url in ("jsonl:gs://bucket", "jsonl:gs://", "jsonl:s3://bucket"):
+    try:
+        print(sinks.sink_maker(url).name)
+    except MLDiagnosticsError as error:
+        print(type(error).__name__)
+print("google.cloud.storage" in sys.modules)
+"""
+    result = run_program(body, tmp_path)
+    assert result.stdout.split() == ["jsonl:gs://bucket", "ConfigurationError", "ConfigurationError", "False"]
+    bare = run_program(body, tmp_path, "-S")
+    assert bare.stdout.split()[0] == "MissingExtraError"
+
+
 def test_a_disk_without_room_for_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "file/spool"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from mldiagnostics.errors import StoreError
+from mldiagnostics.errors import ConfigurationError, MissingExtraError, StoreError
 from mldiagnostics.layout import sanitize
 from mldiagnostics.sinks import shelter
 from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable
@@ -36,7 +37,7 @@ def maker(url: str) -> SinkMaker:
     """
     root = url.removeprefix("jsonl:")
     if root:
-        open_store(root)
+        _check_place(root)
 
     def make(origin: Origin) -> Sink:
         place = root or origin.storage
@@ -96,7 +97,8 @@ class StoredLines:
         self._segments: Segments | None = None
 
     def open(self) -> None:
-        """Find room on the local disk."""
+        """Find room on the local disk. Raises as `maker` does: only now the run's own storage is known."""
+        _check_place(self._root)
         self._begin()
 
     def write(self, batch: Sequence[Record]) -> None:
@@ -148,6 +150,21 @@ class StoredLines:
             raise SinkUnavailable(str(error)) from error
         except OSError as error:
             raise SinkUnavailable(f"{waiting.files}: {error.strerror}") from error
+
+
+def _check_place(place: str) -> None:
+    """Raise `ConfigurationError` or `MissingExtraError` if `open_store` would, without loading Google's client."""
+    if not place.startswith("gs://"):
+        open_store(place)
+    elif not place.removeprefix("gs://").strip("/"):
+        raise ConfigurationError(f"{place!r} names no bucket: write gs://bucket or gs://bucket/prefix")
+    else:
+        try:
+            found = find_spec("google.cloud.storage")
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise MissingExtraError(extra="gcs", needed_for=place)
 
 
 def _local_path(place: str) -> Path | None:
