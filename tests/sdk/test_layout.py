@@ -166,3 +166,26 @@ def test_directories_stay_below_their_root(namespace: str, workload: str) -> Non
     assert posixpath.normpath(directory) == directory
     assert directory.startswith("/root/")
     assert directory.count("/") == 3
+
+
+RECORDS = st.tuples(st.integers(0, 999), st.integers(0, 99_999), st.text("0123456789abcdef", min_size=8, max_size=8))
+
+
+@given(RECORDS, RECORDS, st.integers(1, 99_999), st.integers(1, 99_999))
+def test_files_of_records_are_told_apart_and_sort_by_number(
+    first: tuple[int, int, str], second: tuple[int, int, str], number: int, later: int
+) -> None:
+    def key(process: tuple[int, int, str], number: int) -> str:
+        attempt, rank, incarnation = process
+        return layout.record_segment_key(attempt=attempt, rank=rank, incarnation=incarnation, number=number)
+
+    assert layout.is_record_segment(key(first, number))
+    assert (key(first, number) == key(second, later)) == ((first, number) == (second, later))
+    assert (key(first, number) < key(first, later)) == (number < later)
+
+
+@pytest.mark.parametrize(
+    "key", ["run.json", "records/x.jsonl", "records/.mldiag-0.partial", "a/records/a0-r0-ab-00001.jsonl"]
+)
+def test_other_files_are_no_files_of_records(key: str) -> None:
+    assert not layout.is_record_segment(key)

@@ -207,3 +207,23 @@ for number in range(2):
     assert (result.returncode, result.stderr) == (0, "")
     files = [[each.step for each in records if each.kind == "metric"] for records in by_file(tmp_path).values()]
     assert files == [[0], [1]]
+
+
+def test_a_place_that_cannot_be_written_delays_and_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / ("a" * 64)).write_text("in the way of the run")
+    body = """
+from pathlib import Path
+run = begin("jsonl:", "stdout:")
+for step in range(100):
+    metrics.record("loss", 1.0, step=step)
+print(run.flush(0.5))
+(Path(sys.argv[1]) / ("a" * 64)).unlink()
+print(run.flush(60))
+"""
+    result = run_program(body, tmp_path)
+    assert result.returncode == 0
+    assert steps(tmp_path) == list(range(100))
+    assert [line for line in result.stdout.splitlines() if not line.startswith("{")] == ["False", "True"]
+    assert len([line for line in result.stdout.splitlines() if line.startswith("{")]) == 100
+    [complaint] = result.stderr.splitlines()
+    assert "the sink jsonl is unavailable, will try again" in complaint
