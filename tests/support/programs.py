@@ -38,6 +38,8 @@ class Programs:
 
     folder: Path
     python: str = sys.executable
+    options: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -82,7 +84,7 @@ class Programs:
     def _command(self, source: str, arguments: Sequence[str]) -> list[str]:
         program = self.folder / f"program{len(list(self.folder.glob('program*.py')))}.py"
         program.write_text(textwrap.dedent(source))
-        return [self.python, str(program), *arguments]
+        return [*self.around, self.python, *self.options, str(program), *arguments]
 
     def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

@@ -93,7 +93,10 @@ def test_frameworks_are_named_in_any_case(said: Any, kept: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "region"),
-    [("us-central1", "us-central1"), ("us-central1-a", "us-central1"), (None, None), ("", None), ("europe-west4-b", "europe-west4")],
+    [
+        ("us-central1", "us-central1"), ("us-central1-a", "us-central1"), ("europe-west4-b", "europe-west4"),
+        (None, None), ("", None),
+    ],
 )  # fmt: skip
 def test_a_region_may_be_a_zone_or_nothing(said: str | None, region: str | None) -> None:
     assert meant(region=said).region == region

@@ -110,7 +110,7 @@ def test_a_dictionary_that_contains_itself_is_taken() -> None:
 def test_copies_are_equal_and_of_their_own() -> None:
     told: list[None] = []
     configs = ConfigDict({"a": {"b": 1}}, on_change=lambda: told.append(None))
-    for copied in (copy.deepcopy(configs), copy.copy(configs), pickle.loads(pickle.dumps(configs))):
+    for copied in (copy.deepcopy(configs), copy.copy(configs), pickle.loads(pickle.dumps(configs))):  # noqa: S301
         assert copied == configs
         copied["c"] = 1
         assert "c" not in configs

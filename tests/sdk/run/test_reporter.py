@@ -40,6 +40,16 @@ def test_it_writes_first_prepares_once_and_writes_last() -> None:
     assert "beat" in told.acts
 
 
+def test_who_waits_for_a_beat_need_not_wait_for_a_write() -> None:
+    told = Told()
+    told.reporter.start()
+    assert told.reporter.sync(30)
+    before = len(told.acts)
+    assert told.reporter.sync(30, write=False)
+    assert told.acts[before : before + 1] == ["beat"]
+    assert told.reporter.finish(30)
+
+
 @pytest.mark.parametrize("failing", ["prepare", "beat", "write"])
 def test_what_fails_is_told_and_the_rest_goes_on(failing: str) -> None:
     told = Told(failing=failing)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.configs import gather
-from mldiagnostics.run import ownership, preemption, registry
+from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.config_dict import ConfigDict
 from mldiagnostics.run.fields import RunFields, told_kinds
 from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge
@@ -32,7 +32,7 @@ CLOSE_TIMEOUT_S = 10.0
 SIGNAL_TIMEOUT_S = 5.0
 """The same in a signal's handler: of the 30 s that Kubernetes gives, the program wants most for a checkpoint."""
 
-_PREEMPTION_TIMEOUT_S = 2.0
+_LAST_BEAT_TIMEOUT_S = 2.0
 _PHASES: dict[Phase, RunPhase] = {
     "Pending": RunPhase.PHASE_UNSPECIFIED,
     "Active": RunPhase.PHASE_ACTIVE,
@@ -205,8 +205,7 @@ class MLRun(RunFields):
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._at_close):
             _guarded("on-close", callback)
-        if preemption.is_watched():
-            self._report.sync(_PREEMPTION_TIMEOUT_S)
+        self._report.sync(_LAST_BEAT_TIMEOUT_S, write=False)
         self._settle(judge(self._endings.evidence(said=said, preempted=self._report.preempted)), last=True)
         self._closed = self.recording.close(timeout_s)
         self._report.finish(timeout_s)

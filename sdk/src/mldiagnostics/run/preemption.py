@@ -12,11 +12,6 @@ from typing import Any
 _KEY = "RECEIVED_PREEMPTION_NOTICE"
 
 
-def is_watched() -> bool:
-    """Tell whether there is a service to ask."""
-    return _client() is not None
-
-
 def was_announced() -> bool:
     """Ask; no service, no answer and no such question in this version of JAX are a no."""
     client = _client()

@@ -83,9 +83,9 @@ class Report:
             payload = {"host": self._origin.host, "reason": verdict.reason, "message": verdict.message}
             self._recording.append("phase", verdict.phase, step=self.step, payload=payload)
 
-    def sync(self, timeout_s: float) -> bool:
-        """Tell everything now, and wait for it; false if that took longer than `timeout_s`."""
-        return self._reporter.sync(timeout_s)
+    def sync(self, timeout_s: float, *, write: bool = True) -> bool:
+        """Tell everything now (without `write`: in records only); false if that took longer than `timeout_s`."""
+        return self._reporter.sync(timeout_s, write=write)
 
     def finish(self, timeout_s: float) -> bool:
         """Tell everything a last time; false if that took longer than `timeout_s`."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 PAUSE_S = 1.0
 """Between two writes of run.json that nobody waits for: buckets take about one a second for one object."""
 
-_Reply: TypeAlias = "SimpleQueue[None]"
+_Request: TypeAlias = "tuple[SimpleQueue[None], bool]"
+"""Where to answer, and whether to write before."""
 
 
 class Reporter:
@@ -37,7 +38,7 @@ class Reporter:
         self._prepare = prepare
         self._beat = beat
         self._write = write
-        self._inbox: SimpleQueue[_Reply | None] = SimpleQueue()
+        self._inbox: SimpleQueue[_Request | None] = SimpleQueue()
         self._woken = False
         self._ending = False
         self._thread = threading.Thread(target=self._work, name="mldiagnostics-run", daemon=True)
@@ -52,14 +53,14 @@ class Reporter:
             self._woken = True
             self._inbox.put(None)
 
-    def sync(self, timeout_s: float) -> bool:
-        """Beat and write now, and wait for it; false if that took longer than `timeout_s`."""
+    def sync(self, timeout_s: float, *, write: bool = True) -> bool:
+        """Beat now, after `prepare`, and write, and wait for it; false if that took longer than `timeout_s`."""
         if not self._thread.is_alive():
             return False
-        reply: _Reply = SimpleQueue()
-        self._inbox.put(reply)
+        answer: SimpleQueue[None] = SimpleQueue()
+        self._inbox.put((answer, write))
         try:
-            reply.get(timeout=timeout_s)
+            answer.get(timeout=timeout_s)
         except Empty:
             return False
         return True
@@ -77,21 +78,21 @@ class Reporter:
         self._guarded(self._prepare)
         next_beat, next_write, changed = time.monotonic(), time.monotonic() + PAUSE_S, True
         while not self._ending:
-            reply = self._next_message(min(next_beat, next_write) if changed else next_beat)
+            request = self._next_message(min(next_beat, next_write) if changed else next_beat)
             changed = changed or self._woken
-            if reply is not None or time.monotonic() >= next_beat:
+            if request is not None or time.monotonic() >= next_beat:
                 next_beat = time.monotonic() + self._interval_s
                 changed = True
                 self._guarded(self._beat)
-            if reply is not None or (changed and time.monotonic() >= next_write):
+            if (request is not None and request[1]) or (changed and time.monotonic() >= next_write):
                 changed = self._woken = False
                 self._guarded(self._write)
                 next_write = time.monotonic() + PAUSE_S
-            if reply is not None:
-                reply.put(None)
+            if request is not None:
+                request[0].put(None)
         self._guarded(self._write)
 
-    def _next_message(self, until: float) -> _Reply | None:
+    def _next_message(self, until: float) -> _Request | None:
         try:
             return self._inbox.get(timeout=max(0.0, until - time.monotonic()))
         except Empty:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.cloud import Cloud
 from mldiagnostics.complaints import announce, complain
 from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
 from mldiagnostics.origin import Origin
-from mldiagnostics.recording import Recording
+from mldiagnostics.recording import Closed, Recording
 from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.announcement import announcement
 from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, Arguments, read_arguments
@@ -199,7 +199,7 @@ def _unrecorded(name: str) -> MLRun:
     settings = read_settings({}, problems)
     arguments = read_arguments({"name": name or "run"}, settings=settings, platforms="", problems=problems)
     whereabouts = locate(look_around({}), name=arguments.name)
-    recording = Recording(_origin(arguments, whereabouts), ())  # without sinks: what comes is forgotten
+    recording = cast("Recording", _Forgetful(_origin(arguments, whereabouts)))
     return MLRun(
         run_fields(arguments, whereabouts, recording.origin),
         arguments=arguments,
@@ -210,3 +210,22 @@ def _unrecorded(name: str) -> MLRun:
         leads=False,
         heartbeat_s=settings.heartbeat_s,
     )
+
+
+class _Forgetful:
+    """Stands where a recording would, and needs nothing of the system: no thread, no file."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.drops: dict[str, int] = {}
+
+    def append(self, *_: object, **__: object) -> None:
+        """Forget it."""
+
+    def flush(self, _: float) -> bool:
+        """Have nothing to wait for."""
+        return True
+
+    def close(self, _: float = 0.0) -> Closed:
+        """Have nothing to close."""
+        return Closed()

@@ -1,0 +1,241 @@
+"""How runs begin, in real processes: what is wrong is told once, and the training never notices."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.runs import list_runs, read_records
+
+if TYPE_CHECKING:
+    from support.programs import Programs
+
+BEGIN = """
+from mldiagnostics import machinelearning_run, metrics
+"""
+TRAIN = """
+for step in range(3):
+    run.step()
+    metrics.record("loss", 1.0 / (step + 1), step=step)
+print("trained")
+"""
+
+
+def losses(programs: Programs, run_id: str) -> list[float]:
+    return [record.value for record in read_records(programs.storage, run_id, kinds={"metric"})]  # type: ignore[misc]
+
+
+def test_a_run_leaves_what_a_reader_needs(programs: Programs) -> None:
+    source = f"""{BEGIN}
+run = machinelearning_run("my run", "sweep-7", {{"lr": 0.1, "model": {{"layers": 2}}, "api_key": "x"}},
+                          framework="pytorch", region="us-central1-a", project="p")
+assert (run.display_name, run.run_group, run.location, run.project) == ("my run", "sweep-7", "us-central1", "p")
+assert run.name == run.run_id == run.directory.rpartition("/")[2]
+{TRAIN}
+run.configs.update({{"batch": 4}})
+run.configs.userConfigs.lr = 0.2
+"""
+    ended = programs.run(source, env={"MLDIAG_VIEW_URL": "https://view/"})
+    assert (ended.code, ended.out) == (0, "trained\n"), ended.err
+    row = programs.the_run()
+    assert (row.name, row.run_group, row.phase, row.step, row.attempt) == ("my run", "sweep-7", "Completed", 2, 0)
+    assert row.configs["user"] == {"lr": 0.2, "model": {"layers": 2}, "api_key": "<secret>", "batch": 4}
+    assert row.configs["software"]["framework"] == "PYTORCH"
+    assert losses(programs, row.run_id) == [1.0, 0.5, 1.0 / 3]
+    assert re.fullmatch(
+        rf"mldiagnostics: run 'my run' began: id {row.run_id} \(from: fresh\), files in {row.directory}, "
+        rf"look at it with https://view/{row.run_id}\n",
+        ended.err,
+    )
+    [*_, last] = read_records(programs.storage, row.run_id, kinds={"config"})
+    assert last.payload == row.configs
+
+
+def test_the_line_at_start_says_how_to_look(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nmachinelearning_run('job')\n")
+    command = ended.err.strip().rpartition("look at it with ")[2].split()
+    shown = programs.run(
+        f"import runpy, sys\nsys.argv = {command[2:]!r}\nrunpy.run_module('{command[2]}', run_name='__main__')"
+    )
+    assert programs.the_run().run_id[:16] in shown.out, shown.err
+
+
+WRONG = {
+    "name": "name=7",
+    "no name": "",
+    "configs": "name='x', configs=object()",
+    "region": "name='x', region='nowhere'",
+    "framework": "name='x', framework='COBOL'",
+    "environment": "name='x', environment='moon'",
+    "storage": "name='x', storage='s3://bucket'",
+    "sink": "name='x', sinks=['carrier-pigeon:']",
+    "sinks": "name='x', sinks=5",
+    "unknown": "name='x', colour='blue'",
+    "flag": "name='x', on_demand_xprof='yes'",
+    "exporter": "name='x', metrics_exporter_config={'mode': ['smoke']}",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_told_once_and_training_goes_on(programs: Programs, wrong: str) -> None:
+    source = f"{BEGIN}\nfor _ in range(2):\n    run = machinelearning_run({WRONG[wrong]})\n{TRAIN}"
+    env = {"HOME": str(programs.folder)}
+    ended = programs.run(source, env=env)
+    assert (ended.code, ended.out) == (0, "trained\n"), ended.err
+    lines = [line for line in ended.err.splitlines() if not line.startswith("mldiagnostics: run ")]
+    assert len(lines) == 1, ended.err
+    storage = str(programs.folder / "mldiagnostics") if wrong == "storage" else programs.storage
+    assert {row.phase for row in list_runs(storage)} == {"Completed"}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_strictly_it_raises_an_error_of_ours_and_nothing_has_begun(programs: Programs, wrong: str) -> None:
+    arguments = ", ".join(filter(None, [WRONG[wrong], "strict=True"]))
+    source = f"""{BEGIN}
+import threading
+from mldiagnostics import MLDiagnosticsError, MLRunConfigurationError
+try:
+    machinelearning_run({arguments})
+except MLRunConfigurationError as error:
+    assert isinstance(error, (MLDiagnosticsError, ValueError))
+    print(error)
+assert threading.active_count() == 1
+"""
+    ended = programs.run(source)
+    assert ended.code == 0, ended.err
+    assert ended.out.strip()
+    assert list_runs(programs.storage) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", ["name='x', storage='gs://bucket/runs'", "name='x', sinks=['tensorboard:/tmp/x']"]
+)
+def test_strictly_a_missing_extra_is_named(programs: Programs, arguments: str) -> None:
+    source = f"""{BEGIN}
+import mldiagnostics
+try:
+    machinelearning_run({arguments}, strict=True)
+except mldiagnostics.MissingExtraError as error:
+    print(error.extra)
+except mldiagnostics.MLRunConfigurationError as error:
+    print(error)
+"""
+    ended = replace(programs, options=("-S",)).run(source)  # without the environment's packages
+    assert ended.code == 0, ended.err
+    assert "gcs" in ended.out or "tensorboard" in ended.out
+
+
+HARMLESS = """
+run.step("seven")
+run.step(None)
+run.on_step(lambda step: 1 / 0)
+run.step(5)
+run.configs.update(5)
+run.configs = {"a": 1}
+run.publish("section", {"a": object()})
+run.warn_once("key", "message")
+run.close(phase=object())
+run.close()
+run.step(6)
+run.configs.update({"b": 1})
+run.configs.c.d if hasattr(run.configs, "c") else None
+metrics.record("loss", object())
+with run:
+    pass
+repr(run)
+"""
+
+
+def test_wrong_calls_in_any_order_are_harmless(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nmetrics.record('early', 1.0)\nrun = machinelearning_run('job')\n{HARMLESS}")
+    assert ended.code == 0, ended.err
+    assert [r.name for r in read_records(programs.storage, programs.the_run().run_id, kinds={"metric"})] == ["early"]
+
+
+BROKEN = """
+import threading, _thread
+from mldiagnostics import machinelearning_run, metrics
+def refuse(*arguments, **keywords):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+run = machinelearning_run("job")
+"""
+
+
+def test_after_a_start_that_failed_every_call_is_harmless(programs: Programs) -> None:
+    ended = programs.run(BROKEN + HARMLESS + TRAIN)
+    assert (ended.code, ended.out) == (0, "trained\n"), ended.err
+    assert "is not recorded" in ended.err
+
+
+def test_a_second_run_closes_the_first(programs: Programs) -> None:
+    source = f"""{BEGIN}
+first = machinelearning_run("first")
+metrics.record("a", 1.0)
+second = machinelearning_run("second")
+metrics.record("b", 2.0)
+assert first.closed and not second.closed
+from mldiagnostics.run import current
+assert current() is second
+"""
+    ended = programs.run(source)
+    assert ended.code == 0, ended.err
+    rows = {row.name: row for row in list_runs(programs.storage)}
+    assert {name: row.phase for name, row in rows.items()} == {"first": "Completed", "second": "Completed"}
+    assert [losses(programs, rows[name].run_id) for name in ("first", "second")] == [[1.0], [2.0]]
+
+
+def test_a_restart_continues_the_run(programs: Programs) -> None:
+    for attempt, statement in enumerate(["sys.exit(1)", "pass"]):
+        env = {"MLDIAG_RUN_ID": "same", "MLDIAG_ATTEMPT": str(attempt)}
+        source = f"import sys{BEGIN}\nrun = machinelearning_run('job')\n{TRAIN}\n{statement}\n"
+        programs.run(source, env=env)
+    row = programs.the_run()
+    assert (row.run_id, row.attempt, row.phase) == ("same", 1, "Completed")
+    assert [(past["attempt"], past["phase"]) for past in row.document["attempts"]] == [(0, "Failed")]
+    assert {record.attempt for record in read_records(programs.storage, "same")} == {0, 1}
+
+
+PLACES = {
+    "under a file": "storage.write_text('in the way')",
+    "not to be made": "os.environ['MLDIAG_STORAGE'] = '/proc/mldiagnostics'",
+    "full": "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_place_that_cannot_be_written_is_told_once_and_training_goes_on(programs: Programs, place: str) -> None:
+    prepare = f"import os, pathlib\nstorage = pathlib.Path({programs.storage!r})\n{PLACES[place]}"
+    ended = programs.run(f"{BEGIN}\n{prepare}\nrun = machinelearning_run('job')\n{TRAIN}\nrun.close()\nrun.close()")
+    assert (ended.code, ended.out) == (0, "trained\n"), ended.err
+    assert ended.err.count("run.json cannot be written") == 1, ended.err
+
+
+def test_in_a_pod_without_storage_one_is_warned(programs: Programs) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "MLDIAG_STORAGE": ""}
+    ended = programs.run(f"{BEGIN}\nmachinelearning_run('a')\nmachinelearning_run('b')\n", env=env)
+    assert ended.err.count("end with the pod") == 1
+    assert len(list_runs(str(programs.folder / "mldiagnostics"))) == 2
+
+
+def test_a_program_that_changes_its_directory_keeps_one_place(programs: Programs) -> None:
+    source = f"import os{BEGIN}\nrun = machinelearning_run('job', storage='here')\nos.chdir('/')\n{TRAIN}"
+    assert programs.run(source).code == 0
+    [row] = list_runs(str(programs.folder / "here"))
+    assert len(list(read_records(str(programs.folder / "here"), row.run_id, kinds={"metric"}))) == 3
+
+
+def test_no_framework_and_no_package_is_imported(programs: Programs) -> None:
+    source = f"""{BEGIN}
+import json, sys
+run = machinelearning_run("job")
+{TRAIN}
+run.close()
+print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names))))
+"""
+    ended = programs.run(source)
+    loaded = {name for name in json.loads(ended.out.splitlines()[-1]) if not name.startswith(("_", "sphinx", "dist"))}
+    assert loaded <= {"mldiagnostics", "google", "jaraco"}, loaded  # namespaces that .pth files of the environment make
