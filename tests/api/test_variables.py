@@ -105,7 +105,10 @@ def test_the_workload_is_told_whole(identity: Identity) -> None:
     }
 
 
-@given(identities(), st.text(), st.text(), st.text())
+texts = st.text("$()A") | st.text()
+
+
+@given(identities(), texts, texts, texts)
 def test_nothing_in_a_value_is_expanded(identity: Identity, storage: str, view: str, url: str) -> None:
     settings = Settings(cluster="c1", storage=storage, view_url=view, control_plane_url=url)
     found = values(identity, settings)
