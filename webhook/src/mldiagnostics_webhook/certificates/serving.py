@@ -2,6 +2,8 @@
 
 import os
 import ssl
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -58,13 +60,8 @@ def _no_password() -> str:
 
 @contextmanager
 def _path_to(text: bytes) -> Iterator[str]:
-    """Give a path that reads the text once: OpenSSL wants files, and a private key shall not lie on a disk."""
-    reader, writer = os.pipe()
-    try:
-        with os.fdopen(writer, "wb", buffering=0) as pipe:
-            os.set_blocking(writer, False)
-            if pipe.write(text) != len(text):
-                raise ValueError(f"{len(text)} bytes are more than a certificate or its key has")
-        yield f"/dev/fd/{reader}"
-    finally:
-        os.close(reader)
+    """Give a path that reads the text: OpenSSL wants files, and a private key shall not lie on a disk."""
+    with os.fdopen(os.memfd_create("pem"), "wb") if sys.platform == "linux" else tempfile.TemporaryFile() as file:
+        file.write(text)
+        file.seek(0)
+        yield f"/dev/fd/{file.fileno()}"
