@@ -33,7 +33,7 @@ SLURM = {
 COORDINATED = {"MASTER_ADDR": "h0", "MASTER_PORT": "29500", "WORLD_SIZE": "4"}
 
 
-def environments(launcher: str) -> list[dict[str, str]]:
+def variables(launcher: str) -> list[dict[str, str]]:
     match launcher:
         case "slurm":
             return [{**SLURM, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank % 2)} for rank in range(PROCESSES)]
@@ -63,13 +63,13 @@ def run_together(programs: Programs, source: str, envs: list[dict[str, str]]) ->
 
 @pytest.mark.parametrize("launcher", ["slurm", "by hand", "workload id", "injected"])
 def test_processes_with_a_launchers_variables(programs: Programs, launcher: str) -> None:
-    assert run_together(programs, TRAIN, environments(launcher)) == [0] * PROCESSES
+    assert run_together(programs, TRAIN, variables(launcher)) == [0] * PROCESSES
     assert_one_run_of_four(programs)
 
 
 def test_a_worker_that_fails_is_seen_although_the_leader_is_well(programs: Programs) -> None:
     source = f"{TRAIN}\nif run.origin.rank == 2:\n    raise ValueError('no data')\n"
-    assert run_together(programs, source, environments("by hand")) == [0, 0, 1, 0]
+    assert run_together(programs, source, variables("by hand")) == [0, 0, 1, 0]
     row = programs.the_run()
     assert row.phase == "Completed"
     seen = find_run(programs.storage, row.run_id[:12])
