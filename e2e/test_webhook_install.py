@@ -1,0 +1,175 @@
+"""Install, upgrade, uninstall and install the webhook again, on a real API server: nothing is lost, nothing is left."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster.envtest import ApiServer, apiserver
+from cluster.tools import tool
+from demo.kubectl import Kubectl
+from release.manifests import KUSTOMIZE
+from release.package import chart
+from release.parts import NAMESPACE, OPERATOR, WEBHOOK, Part
+from release.render import as_yaml, everything, rendered
+from release_scene import Release, wanted
+from support.impersonation import Requests, until
+
+pytestmark = pytest.mark.apiserver
+
+CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
+CONFIGURATION_PATH = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{CONFIGURATION}"
+SECRET_PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/{WEBHOOK.name}-certificates"
+BUNDLE = base64.b64encode(b"what the webhook published").decode()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ApiServer]:
+    with apiserver(controller_manager=True, audited=True) as running:
+        yield running
+
+
+@pytest.fixture
+def requests(server: ApiServer) -> Requests:
+    return Requests(server.kubeconfig)
+
+
+@pytest.fixture
+def release(server: ApiServer) -> Iterator[Release]:
+    """A release that is not installed yet, and is gone after the test."""
+    ours = Release(server, WEBHOOK)
+    yield ours
+    ours.uninstall("--ignore-not-found")
+
+
+def publish(requests: Requests) -> None:
+    """Write what a self-managed webhook writes, as it does: server-side, and nothing else."""
+    manager = "fieldManager=mldiagnostics-certificates&force=true"
+    names = [entry["name"] for entry in requests("GET", CONFIGURATION_PATH).body["webhooks"]]
+    bodies: dict[str, dict[str, Any]] = {
+        CONFIGURATION_PATH: {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": CONFIGURATION},
+            "webhooks": [{"name": name, "clientConfig": {"caBundle": BUNDLE}} for name in names],
+        },
+        SECRET_PATH: {"apiVersion": "v1", "kind": "Secret", "data": {"ca.crt": BUNDLE}},
+    }
+    for path, body in bodies.items():
+        answer = requests("PATCH", f"{path}?{manager}", body, kind="application/apply-patch+yaml")
+        assert answer.status == 200, answer.message
+
+
+def published(requests: Requests) -> set[str | None]:
+    """What stands in the Secret and in every entry of the configuration."""
+    entries = requests("GET", CONFIGURATION_PATH).body["webhooks"]
+    kept = requests("GET", SECRET_PATH).body.get("data", {}).get("ca.crt")
+    return {kept, *(entry["clientConfig"].get("caBundle") for entry in entries)}
+
+
+def deleted_by_helm(server: ApiServer) -> list[str]:
+    """The resources of which helm has deleted an object of ours, in the order in which it asked for that."""
+    assert server.audit_log
+    events = (json.loads(line) for line in server.audit_log.read_text().splitlines() if line.endswith("}"))
+    asked = [event for event in events if event["verb"] == "delete" and event.get("userAgent", "").startswith("Helm/")]
+    asked.sort(key=lambda event: event["requestReceivedTimestamp"])
+    named = (event["objectRef"] for event in asked)
+    return [thing["resource"] for thing in named if thing["name"].startswith(WEBHOOK.name)]
+
+
+def test_helm_upgrades_without_touching_certificates_and_takes_the_configuration_away_first(
+    server: ApiServer, requests: Requests, release: Release, tmp_path: Path
+) -> None:
+    release.helm("install", "--create-namespace")
+    assert release.installed(requests) == wanted(rendered(WEBHOOK))
+    publish(requests)
+
+    newer = chart(WEBHOOK, "9.9.9", "registry.example.com/ml", tmp_path)
+    release.helm("upgrade", "--set=storage=gs://bucket", chart=newer)
+    deployment = requests("GET", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{WEBHOOK.name}").body
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"registry.example.com/ml/{WEBHOOK.name}:9.9.9"
+    assert published(requests) == {BUNDLE}
+
+    before = len(deleted_by_helm(server))
+    release.uninstall()
+    assert release.installed(requests) == set()
+    first, second, *rest = deleted_by_helm(server)[before:]
+    assert {first, second} == {"mutatingwebhookconfigurations"}, "the real one, and that of the hook"
+    assert "deployments" in rest
+
+    release.helm("install")
+    assert release.installed(requests) == wanted(rendered(WEBHOOK))
+    assert published(requests) == {None}
+
+
+@pytest.mark.parametrize("options", [(), ("--no-hooks",)], ids=["in two steps", "in two steps without hooks"])
+def test_the_configuration_may_be_deleted_first(requests: Requests, release: Release, options: tuple[str, ...]) -> None:
+    release.helm("install", "--create-namespace")
+    assert requests("DELETE", CONFIGURATION_PATH).status == 200
+    release.uninstall(*options)
+    assert release.installed(requests) == set()
+
+
+def test_modes_of_certificates_can_be_changed(requests: Requests, release: Release) -> None:
+    release.helm("install", "--create-namespace")
+    publish(requests)
+    provided = ["certificates.mode=provided", "certificates.provided.secretName=mine"]
+    release.helm("upgrade", *(f"--set={each}" for each in provided))
+    assert release.installed(requests) == wanted(rendered(WEBHOOK, WEBHOOK.variants["provided"]))
+    assert requests("GET", SECRET_PATH).status == 404
+    release.helm("upgrade", "--set=certificates.mode=self", "--reset-values")
+    assert release.installed(requests) == wanted(rendered(WEBHOOK))
+
+
+@pytest.mark.parametrize("parts", [(OPERATOR, WEBHOOK), (WEBHOOK, OPERATOR)], ids=lambda each: each[0].folder)
+def test_both_charts_come_and_go_in_any_order(server: ApiServer, requests: Requests, parts: tuple[Part, Part]) -> None:
+    first, second = (Release(server, part) for part in parts)
+    for release in (first, second):
+        release.helm("install", "--create-namespace", *(["--set=crds.keep=false"] if release.part is OPERATOR else []))
+    for release in (first, second):
+        assert release.installed(requests) == wanted(rendered(release.part))
+    first.uninstall()
+    assert second.installed(requests) == wanted(rendered(second.part))
+    second.uninstall()
+    until(lambda: not (first.installed(requests) | second.installed(requests)), "nothing is left")
+
+
+@pytest.mark.parametrize("variant", ["", "provided"])
+def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
+    server: ApiServer, requests: Requests, release: Release, variant: str, tmp_path: Path
+) -> None:
+    kubectl = Kubectl(tool("kubectl"), server.kubeconfig)
+    values = WEBHOOK.variants[variant]
+    manifest = tmp_path / "webhook.yaml"
+    manifest.write_text(as_yaml(everything(WEBHOOK, values)))
+
+    kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+    assert release.installed(requests) == wanted(rendered(WEBHOOK, values))
+    assert kubectl("diff", f"--kustomize={KUSTOMIZE / WEBHOOK.title(variant)}") == ""
+    if not variant:
+        publish(requests)
+        kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+        assert published(requests) == {BUNDLE}
+
+    release.helm("install", "--take-ownership", *(f"--set={key}={value}" for key, value in values.items()))
+    assert release.installed(requests) == wanted(rendered(WEBHOOK, values))
+    release.uninstall()
+    assert release.installed(requests) == set()
+
+
+def test_plain_yaml_is_taken_away_without_the_namespace(
+    server: ApiServer, requests: Requests, release: Release, tmp_path: Path
+) -> None:
+    """As the documentation says: others may live in it, such as the operator."""
+    kubectl = Kubectl(tool("kubectl"), server.kubeconfig)
+    manifest = tmp_path / "webhook.yaml"
+    manifest.write_text(as_yaml(everything(WEBHOOK)))
+    kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+    kubectl("delete", "mutatingwebhookconfiguration", CONFIGURATION)
+    ours = f"--selector=app.kubernetes.io/instance={WEBHOOK.name}"
+    kubectl("delete", f"--filename={manifest}", f"--namespace={NAMESPACE}", ours, "--ignore-not-found", "--wait=false")
+    until(lambda: not release.installed(requests), "nothing is left")
+    assert requests("GET", f"/api/v1/namespaces/{NAMESPACE}").body["status"]["phase"] == "Active"
