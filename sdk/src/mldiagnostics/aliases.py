@@ -13,7 +13,7 @@ ALIASES = MappingProxyType(
         "api.mlrun": "mldiagnostics.run",
         "core.global_manager": "mldiagnostics.run.global_manager",
         "core.metrics": "mldiagnostics.metrics",
-        "core.xprof": "mldiagnostics.profiling.xprof",
+        "core.xprof": "mldiagnostics.profiling",
         "custom_types.exceptions": "mldiagnostics.errors",
         "custom_types.metric_types": "mldiagnostics.metric_types",
         "custom_types.mlrun_types": "mldiagnostics.run",

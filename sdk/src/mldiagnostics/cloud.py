@@ -7,6 +7,7 @@ environment, gcloud's configuration, the metadata server.
 from __future__ import annotations
 
 import configparser
+import contextlib
 import http.client
 import os
 import threading
@@ -70,16 +71,14 @@ def metadata(path: str, *, env: Mapping[str, str], timeout_s: float) -> str | No
 
 
 def _ask(answers: SimpleQueue[str | None], host: str, path: str, timeout_s: float) -> None:
-    connection = http.client.HTTPConnection(host, timeout=timeout_s)
     try:
-        connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
-        answer = connection.getresponse()
-        genuine = answer.status == 200 and answer.getheader("Metadata-Flavor") == "Google"
-        answers.put(answer.read(4096).decode() if genuine else None)
+        with contextlib.closing(http.client.HTTPConnection(host, timeout=timeout_s)) as connection:
+            connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
+            answer = connection.getresponse()
+            genuine = answer.status == 200 and answer.getheader("Metadata-Flavor") == "Google"
+            answers.put(answer.read(4096).decode() if genuine else None)
     except (OSError, http.client.HTTPException, ValueError):
         answers.put(None)
-    finally:
-        connection.close()
 
 
 def _gcloud(env: Mapping[str, str]) -> configparser.ConfigParser:

@@ -165,4 +165,4 @@ class _Reader:
 
 
 def _phase(text: object) -> Phase:
-    return cast("Phase", text) if text in _PHASES else "Pending"
+    return cast("Phase", text) if isinstance(text, str) and text in _PHASES else "Pending"

@@ -1,1 +1,20 @@
 """Profiles taken in the training process: those that the program asks for, and those that others ask for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldiagnostics.profiling.on_demand import start_on_demand_xprof, stop_on_demand_xprof
+    from mldiagnostics.profiling.xprof import Xprof
+
+__all__ = ["Xprof", "start_on_demand_xprof", "stop_on_demand_xprof"]
+
+_HOMES = {"Xprof": "xprof", "start_on_demand_xprof": "on_demand", "stop_on_demand_xprof": "on_demand"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
