@@ -28,6 +28,7 @@ from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import Settings, read_settings
 from mldiagnostics.run.surroundings import look_around
 from mldiagnostics.sinks import sink_maker
+from mldiagnostics.system import Sampler
 from mldiagnostics.whereabouts import locate
 
 if TYPE_CHECKING:
@@ -134,6 +135,10 @@ def _join(
     if leads:
         source = whereabouts.identity.source if whereabouts.identity else "fresh"
         announce(announcement(origin, source=source, view_url=settings.view_url))
+    if arguments.log_system_metrics and arguments.metrics_record_interval_s > 0 and origin.local_rank == 0:
+        sampler = Sampler(recording, interval_s=arguments.metrics_record_interval_s)
+        run.on_close(sampler.stop)
+        sampler.start()
     if arguments.on_demand_xprof and not arguments.metric_only_run:
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415 - only who profiles loads it
 

@@ -1,0 +1,58 @@
+"""TPUs of the host, through libtpu's monitoring (cloud.google.com/tpu/docs/tpu-monitoring-library), where it is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.metric_types import MetricType
+from mldiagnostics.system.source import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LABELS = {"accelerator_type": "tpu"}
+_DUTY = "duty_cycle_pct"
+_TENSORCORE = "tensorcore_util"
+_HBM_USED = "hbm_capacity_usage"
+_HBM_WHOLE = "hbm_capacity_total"
+
+
+def tpus(environ: Mapping[str, str] = os.environ) -> Tpus | None:
+    """Return the TPUs of this host; None without libtpu's monitoring, or where MLRUN_SKIP_LIBTPU=true keeps off it."""
+    if environ.get("MLRUN_SKIP_LIBTPU", "").lower() == "true" or importlib.util.find_spec("libtpu") is None:
+        return None
+    try:
+        monitoring = importlib.import_module("libtpu.sdk").tpumonitoring
+    except (ImportError, AttributeError):  # an older libtpu
+        return None
+    return Tpus(monitoring)
+
+
+class Tpus:
+    """All chips of the host that this process can see, in libtpu's order."""
+
+    name = "tpu"
+
+    def __init__(self, monitoring: Any) -> None:
+        self._monitoring = monitoring
+
+    def read(self) -> list[Reading]:
+        """Return series with one number per chip or core, in percent; nothing while no program uses the chips."""
+        used, whole = self._series(_HBM_USED), self._series(_HBM_WHOLE)
+        filled = tuple(100 * part / total for part, total in zip(used, whole, strict=False) if total)
+        series = {
+            MetricType.TPU_DUTY_CYCLE: self._series(_DUTY),
+            MetricType.TPU_TENSORCORE_UTILIZATION: self._series(_TENSORCORE),
+            MetricType.HBM_UTILIZATION: filled,
+        }
+        return [Reading(metric, values, _LABELS) for metric, values in series.items() if values]
+
+    def _series(self, name: str) -> tuple[float, ...]:
+        """Ask for one metric, which libtpu gives as texts; nothing if this version or chip does not have it."""
+        try:
+            return tuple(float(text) for text in self._monitoring.get_metric(name).data())
+        except (RuntimeError, ValueError, TypeError, AttributeError):
+            return ()

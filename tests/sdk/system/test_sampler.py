@@ -1,0 +1,93 @@
+"""Sampling beside a training: what is there is recorded, what fails is told once, and stopping does not wait."""
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from mldiagnostics import MLRun, machinelearning_run
+from mldiagnostics.metric_types import MetricType
+from mldiagnostics.runs import read_records
+from mldiagnostics.system import Sampler, available_sources
+from mldiagnostics.system.source import Reading
+
+WAIT_S = 30
+THREAD = "mldiagnostics-system"
+
+
+class Turns:
+    """A source that waits until it was asked often enough; every second time it fails."""
+
+    name = "turns"
+
+    def __init__(self, *, enough: int) -> None:
+        self.asked = 0
+        self._enough = enough
+        self.done = threading.Event()
+
+    def read(self) -> list[Reading]:
+        self.asked += 1
+        if self.asked == self._enough:
+            self.done.set()
+        if self.asked % 2 == 0:
+            raise OSError("the driver is gone")
+        return [Reading(MetricType.GPU_UTILIZATION, (1.0, 2.0), {"accelerator_type": "gpu"})]
+
+
+def test_sources_that_fail_now_and_then_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = Turns(enough=5)
+    with machinelearning_run(name="sampled", storage=tmp_path, log_system_metrics=False) as run:
+        sampler = Sampler(run.recording, interval_s=0.01, find=lambda: [source])
+        with caplog.at_level(logging.WARNING, logger="mldiagnostics"):
+            sampler.start()
+            assert source.done.wait(WAIT_S)
+            sampler.stop()
+    records = [record for record in read_records(str(tmp_path), run.run_id) if record.kind == "metric"]
+    assert len(records) >= 2
+    assert {(record.name, record.value, record.step, record.unit) for record in records} == {
+        ("gpu_utilization", (1.0, 2.0), None, "%")
+    }
+    assert [entry.message for entry in caplog.records if "turns" in entry.message] == [
+        "system metrics of the turns are missing for now: OSError('the driver is gone')"
+    ]
+
+
+def test_stopping_does_not_wait_for_a_source_that_hangs(tmp_path: Path) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    class Hanging:
+        name = "hanging"
+
+        def read(self) -> list[Reading]:
+            asked.set()
+            release.wait(WAIT_S)
+            return []
+
+    with machinelearning_run(name="sampled", storage=tmp_path, log_system_metrics=False) as run:
+        sampler = Sampler(run.recording, interval_s=0.01, find=lambda: [Hanging()])
+        sampler.start()
+        assert asked.wait(WAIT_S)
+        sampler.stop()
+        assert not release.is_set()
+        release.set()
+
+
+def test_the_host_is_always_there() -> None:
+    assert "host" in {source.name for source in available_sources()}
+
+
+def test_a_run_samples_its_host_unless_told_not_to(tmp_path: Path) -> None:
+    def measured(run: MLRun) -> set[str]:
+        assert run.recording.flush(WAIT_S)
+        return {record.name for record in read_records(str(tmp_path), run.run_id, kinds={"metric"})}
+
+    with machinelearning_run(name="on", storage=tmp_path, metrics_record_interval_sec=0.05) as run:
+        give_up = time.monotonic() + WAIT_S
+        while not measured(run) >= {"host_cpu_utilization", "host_memory_utilization"}:
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+        assert THREAD in {thread.name for thread in threading.enumerate()}
+    for off in ({"log_system_metrics": False}, {"metrics_record_interval_sec": 0}):
+        with machinelearning_run(name="off", storage=tmp_path, **off) as run:
+            assert THREAD not in {thread.name for thread in threading.enumerate()}
