@@ -1,0 +1,93 @@
+"""A jitted step of 1 ms with and without a whole run around it, in alternating blocks: JSON with the times of each."""
+
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from mldiagnostics import metrics
+from mldiagnostics.run import machinelearning_run
+
+PAIRS = 40
+STEPS = 300
+STEP_S = 0.001
+NAMES = ("loss", "learning_rate", "gradient_norm", "step_time", "throughput")
+
+
+def main() -> None:
+    logging.disable()
+    step = one_millisecond_step()
+    block(step, on=False)
+    pairs = []
+    for number in range(PAIRS):
+        first = number % 2 == 0
+        times = {on: measured(step, on=on) for on in (first, not first)}
+        pairs.append((times[True], times[False]))
+    print(json.dumps(pairs))
+
+
+def one_millisecond_step() -> Callable[[], Any]:
+    """A jitted loop of as many small products as take 1 ms here."""
+    matrix = jnp.full((64, 64), 0.01)
+
+    def compiled(rounds: int) -> Callable[[], Any]:
+        step = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda _, y: jnp.tanh(y @ x), x))
+        step(matrix).block_until_ready()
+        return lambda: step(matrix).block_until_ready()
+
+    probe, rounds = compiled(100), 100
+    once_s = min(_timed_s(probe) for _ in range(50))
+    return compiled(max(1, round(rounds * STEP_S / once_s)))
+
+
+def measured(step: Callable[[], Any], *, on: bool) -> list[float]:
+    with whole_run() if on else nothing():
+        return block(step, on=on)
+
+
+def block(step: Callable[[], Any], *, on: bool) -> list[float]:
+    """Return what each step took, in seconds, its metrics included."""
+    times = []
+    for number in range(STEPS):
+        start = time.perf_counter()
+        step()
+        if on:
+            for name in NAMES:
+                metrics.record(name, 0.5, step=number)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+@contextmanager
+def whole_run() -> Iterator[None]:
+    """A run with everything on: system metrics, heartbeat, the port for captures."""
+    with tempfile.TemporaryDirectory() as storage:
+        run = machinelearning_run(
+            "bench", storage=storage, on_demand_xprof=True, log_system_metrics=True, metrics_record_interval_sec=1.0
+        )
+        time.sleep(0.3)
+        try:
+            yield
+        finally:
+            run.close()
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    time.sleep(0.3)
+    yield
+
+
+def _timed_s(step: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
