@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
+import inspect
+import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -61,11 +64,51 @@ def test_the_package_is_typed() -> None:
         "from mldiagnostics import *",
         "from mldiagnostics.store import open_store; open_store('/tmp/x')",
         "import mldiagnostics.identity, mldiagnostics.layout",
+        "from mldiagnostics import machinelearning_run, metrics, xprof, metric_types",
+        "import mldiagnostics.runs",
     ],
 )
 def test_it_imports_without_any_third_party_module(statement: str) -> None:
     packages, _ = loaded_by(statement)
     assert packages - {"mldiagnostics"} <= sys.stdlib_module_names
+
+
+PEER_PARAMETERS = {
+    "machinelearning_run": [
+        *("name", "run_group", "configs", "gcs_path", "base_url", "cluster_id", "project", "region"),
+        *("metrics_record_interval_sec", "on_demand_xprof", "log_system_metrics", "environment", "framework"),
+        *("serving_engine", "run_workload_id", "metric_only_run", "metrics_exporter_config"),
+        *("accelerator_orchestrator", "application_framework", "rl_orchestrator"),
+    ],
+    "metrics.record": ["metric_name", "value", "step", "labels", "record_on_all_hosts"],
+    "metrics.record_metrics": ["metrics_data", "record_on_all_hosts", "step"],
+    "xprof": ["run", "process_index_list"],
+}
+"""The positional parameters of google-cloud-mldiagnostics 1.0.10, in order."""
+
+PEER_FIELDS = [
+    *("name", "run_group", "configs", "gcs_path", "location", "project", "run_phase", "created_at", "workload_details"),
+    *("workload_targets", "orchestrator", "display_name", "on_demand_xprof", "log_system_metrics", "metric_only_run"),
+    *("environment", "framework", "serving_engine", "metrics_exporter_config", "accelerator_orchestrator"),
+    *("application_framework", "rl_orchestrator", "control_plane_url", "ml_run_id", "cluster_id", "workload_id"),
+    "namespace",
+]
+
+
+@pytest.mark.parametrize("path", PEER_PARAMETERS)
+def test_parameters_of_googles_sdk_come_first_and_in_its_order(path: str) -> None:
+    function = operator.attrgetter(path)(mldiagnostics)
+    parameters = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    assert parameters == PEER_PARAMETERS[path]
+
+
+def test_a_run_has_the_fields_of_googles_sdk() -> None:
+    known = {field.name for field in dataclasses.fields(mldiagnostics.MLRun)} | set(dir(mldiagnostics.MLRun))
+    assert [name for name in PEER_FIELDS if name not in known] == []
 
 
 def test_what_is_not_used_is_not_loaded() -> None:

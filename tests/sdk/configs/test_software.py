@@ -1,0 +1,54 @@
+"""What the software of a run is, told without importing it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from mldiagnostics.configs import gather
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import json, sys
+from mldiagnostics.configs.software import software
+print(json.dumps(software("JAX")))
+assert "jax" not in sys.modules
+"""
+
+
+def test_versions_are_those_that_are_installed() -> None:
+    found = gather("JAX")["softwareConfigs"]
+    assert found["framework"] == "JAX"
+    assert found["framework_version"] == found["jax_version"] == version("jax")
+    assert found["python_version"] == sys.version.split()[0]
+    assert "torch_version" not in found
+
+
+def test_a_framework_that_is_not_there_is_no_failure() -> None:
+    assert gather("COBOL")["softwareConfigs"]["framework_version"] == "n/a"
+
+
+def test_the_revision_is_that_of_the_programs_source(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+    def told() -> str:
+        command = [sys.executable, str(tmp_path / "train.py")]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd="/").stdout
+
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    assert "git_revision" not in told()
+    git("init", "-q")
+    git("add", "train.py")
+    git("commit", "-q", "-m", "x")
+    revision = git("rev-parse", "HEAD")
+    assert f'"git_revision": "{revision}"' in told()
+    program.write_text(f"{PROGRAM}\n")
+    assert f'"git_revision": "{revision}+"' in told()
