@@ -1,6 +1,5 @@
 """The operator, run as its own service account, uses every permission that the chart grants it, and lacks none."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,68 +9,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cluster.envtest import ApiServer, apiserver
 from mldiagnostics_api.workloads import SELECTABLE_KINDS, workload_of
+from permission_scene import Permission, kubeconfig, permissions, refused, used
 from release.parts import NAMESPACE, OPERATOR
 from release.render import helm, rendered
 from support.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{OPERATOR.name}"
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
-Permission = tuple[str, str, str, str]
-"""Verb, group, resource, and name where only that object is meant."""
-
-
-def permissions(rules: list[dict[str, Any]]) -> Iterator[Permission]:
-    for rule in rules:
-        for group in rule["apiGroups"]:
-            for resource in rule["resources"]:
-                for verb in rule["verbs"]:
-                    for name in rule.get("resourceNames", [""]):
-                        yield verb, group, resource, name
 
 
 def granted() -> set[Permission]:
     roles = [item for item in rendered(OPERATOR) if item["kind"] in ("Role", "ClusterRole")]
-    operators = [role for role in roles if not role["metadata"]["name"].endswith(("-view", "-capture"))]
-    return {permission for role in operators for permission in permissions(role["rules"])}
-
-
-def operators_requests(audit_log: Path) -> list[dict[str, Any]]:
-    """Requests for objects that the operator made, as the API server wrote them down."""
-    events = (json.loads(line) for line in audit_log.read_text().splitlines() if line.endswith("}"))
-    return [event for event in events if event["user"]["username"] == ACCOUNT and "objectRef" in event]
-
-
-def used(audit_log: Path, wanted: set[Permission]) -> set[Permission]:
-    """The permissions that allowed the operator's requests; one with the object's name comes before one without."""
-    found = set()
-    for event in operators_requests(audit_log):
-        thing = event["objectRef"]
-        resource = "/".join(part for part in (thing["resource"], thing.get("subresource")) if part)
-        by_name = (event["verb"], thing.get("apiGroup", ""), resource, thing.get("name", ""))
-        found.add(by_name if by_name in wanted else (*by_name[:3], ""))
-    return found
+    return set(permissions(role for role in roles if not role["metadata"]["name"].endswith(("-view", "-capture"))))
 
 
 @contextmanager
 def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[None]:
     """The operator with the environment that the chart gives it, and a token of its service account."""
-    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{OPERATOR.name}/token"
-    token = requests("POST", account, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-    config = yaml.safe_load(server.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token.body["status"]["token"]}
-    (folder / "kubeconfig").write_text(yaml.safe_dump(config))
     objects = {item["kind"]: item for item in rendered(OPERATOR) if item["kind"] in ("Deployment", "ConfigMap")}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     (policy,) = objects["ConfigMap"]["data"].values()
     (folder / "policy.json").write_text(policy)
     environment = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry} | {
         "PATH": os.environ["PATH"],
-        "KUBECONFIG": str(folder / "kubeconfig"),
+        "KUBECONFIG": str(kubeconfig(server, requests, OPERATOR, folder / "kubeconfig")),
         "GCE_METADATA_HOST": "127.0.0.1:1",
         "POD_NAME": "operator-0",
         "POD_NAMESPACE": NAMESPACE,
@@ -116,8 +80,7 @@ def one_of_each_kind() -> Iterator[dict[str, Any]]:
 
 def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
     with apiserver(controller_manager=True, audited=True) as server:
-        requests, audit_log = Requests(server.kubeconfig), server.audit_log
-        assert audit_log
+        requests = Requests(server.kubeconfig)
         where = (f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace")
         helm("install", OPERATOR.name, *where, chart=OPERATOR.chart)
         until(lambda: requests("GET", CAPTURES).status == 200, "captures are served")
@@ -135,7 +98,6 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
             assert requests("DELETE", f"{CAPTURES}/waits").status == 200
             wanted = granted()
             with suppress(AssertionError):  # the comparison below says more
-                until(lambda: used(audit_log, wanted) >= wanted, "every permission is used")
-        codes = {event["requestURI"]: event["responseStatus"]["code"] for event in operators_requests(audit_log)}
-        assert [path for path, code in codes.items() if code == 403] == []
-        assert used(audit_log, wanted) == wanted
+                until(lambda: used(server, OPERATOR, wanted) >= wanted, "every permission is used")
+        assert refused(server, OPERATOR) == []
+        assert used(server, OPERATOR, wanted) == wanted

@@ -1,4 +1,4 @@
-"""The product's custom resource on an API server, and small objects of it."""
+"""Custom resources on an API server: the product's, small objects of it, and those that others bring."""
 
 import asyncio
 from contextlib import suppress
@@ -33,4 +33,21 @@ def connection(name: str, **capture: Any) -> dict[str, Any]:
         "kind": names.CONNECTION_KIND,
         "metadata": {"name": name},
         "spec": {"triggerCapture": capture or {"podName": "p"}},
+    }
+
+
+def permissive(api_version: str, kind: str) -> dict[str, Any]:
+    """Define a kind of which every field is kept."""
+    group, _, version = api_version.rpartition("/")
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.lower()}s.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
     }

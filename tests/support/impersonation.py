@@ -58,7 +58,9 @@ class Requests:
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             response = connection.getresponse()
-            return Answer(response.status, json.loads(response.read() or b"{}"))
+            raw = response.read()
+            is_json = response.headers.get_content_type() == "application/json"
+            return Answer(response.status, json.loads(raw or b"{}") if is_json else {"message": raw.decode()})
         finally:
             connection.close()
 

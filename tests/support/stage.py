@@ -14,7 +14,7 @@ from cluster.addons import crd_paths
 from mldiagnostics_api.names import PROFILER_PORTS_ANNOTATION
 from mldiagnostics_operator.cluster import Cluster, Conflict, NotFound, path_to
 from support import builders
-from support.definitions import DEFINITIONS
+from support.definitions import DEFINITIONS, permissive
 
 if TYPE_CHECKING:
     from support.operating import Namespace
@@ -102,27 +102,9 @@ async def _serve(cluster: Cluster, api_version: str, kind: str) -> None:
 
 def _definition(api_version: str, kind: str) -> Object:
     if kind in _WITHOUT_MODULE:
-        return _permissive(api_version, kind)
+        return permissive(
+            api_version, kind
+        )  # nothing here needs the modules of Kubeflow, whose controllers no test runs
     [path] = [path for path in crd_paths(_ADDONS[kind]) if path.stem.endswith(f"_{kind.lower()}s")]
     definition: Object = yaml.load(path.read_text(), yaml.CSafeLoader)
     return definition
-
-
-def _permissive(api_version: str, kind: str) -> Object:
-    """Define a kind of which every field is kept.
-
-    Nothing else here needs the modules of Kubeflow, whose controllers no test runs.
-    """
-    group, _, version = api_version.rpartition("/")
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.lower()}s.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }

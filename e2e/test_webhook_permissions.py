@@ -1,0 +1,117 @@
+"""The webhook, run as its own service account, uses every permission that the chart grants it, and lacks none."""
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster.envtest import ApiServer, apiserver
+from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, Workload
+from permission_scene import Permission, kubeconfig, permissions, refused, used
+from release.parts import NAMESPACE, WEBHOOK
+from release.render import rendered
+from release_scene import Release
+from support import builders, reviews
+from support.charts import environment
+from support.definitions import permissive
+from support.impersonation import Requests, until
+
+pytestmark = pytest.mark.apiserver
+
+SECRET = f"{WEBHOOK.name}-certificates"
+SECRET_PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+OF_KUBERNETES = {"apps", "batch"}
+OWNERS = [workload for workload in WORKLOADS if workload is not LONE_POD and not workload.groups]
+# Server-side apply asks for it when the object is not there; the audit log calls both `patch`.
+CREATE: Permission = ("create", "", "secrets", SECRET)
+
+
+@contextmanager
+def webhook(server: ApiServer, requests: Requests, folder: Path) -> Iterator[Path]:
+    """The webhook with the environment that the chart gives it, and a token of its service account; gives its log."""
+    environ = environment(rendered(WEBHOOK), WEBHOOK) | {
+        "PATH": os.environ["PATH"],
+        "KUBECONFIG": str(kubeconfig(server, requests, WEBHOOK, folder / "kubeconfig")),
+        "GCE_METADATA_HOST": "127.0.0.1:1",
+        "POD_NAMESPACE": NAMESPACE,
+        "MLDIAG_PORT": "0",
+        "MLDIAG_HTTP_PORT": "0",
+    }
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "mldiagnostics_webhook"], env=environ, stdout=log)
+    try:
+        yield folder / "log"
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def ports(log: Path) -> dict[str, int]:
+    """Where the webhook listens, by the names that its log has for it."""
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+    return {name: line[name] for line in lines for name in ("port", "http_port") if name in line}
+
+
+def ready(log: Path) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports(log)['http_port']}/readyz", timeout=10):
+            return True
+    except (KeyError, OSError):
+        return False
+
+
+def serve(requests: Requests, workload: Workload) -> None:
+    """Make a kind of others served."""
+    made = requests("POST", DEFINITIONS, permissive(workload.api_version, workload.kind))
+    assert made.status == 201, made.message
+    path = f"/apis/{workload.api_version}/{workload.plural}"
+    until(lambda: requests("GET", path).status == 200, f"{workload.plural} are served")
+
+
+def unheard_of(workload: Workload) -> dict[str, Any]:
+    """The review of a pod whose owner no cache can know."""
+    owner = builders.thing("never", kind=workload.kind, api_version=workload.api_version, namespace="default")
+    return reviews.review_of(reviews.pod_of(owner, namespace="default"), namespace="default")
+
+
+def ask(port: int, review: dict[str, Any]) -> None:
+    """Send a review as the API server would."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    url = f"https://127.0.0.1:{port}/mutate/namespace"
+    request = urllib.request.Request(url, reviews.encoded(review), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, context=trusting, timeout=30) as answer:
+        assert json.load(answer)["response"]["allowed"] is True
+
+
+def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
+    with apiserver(controller_manager=True, audited=True) as server:
+        requests = Requests(server.kubeconfig)
+        for workload in OWNERS:
+            if workload.group not in OF_KUBERNETES:
+                serve(requests, workload)
+        Release(server, WEBHOOK).helm("install", "--create-namespace")
+        roles = [item for item in rendered(WEBHOOK) if item["kind"] in ("Role", "ClusterRole")]
+        ours = [role for role in roles if "annotations" not in role["metadata"]]  # the others are those of `helm test`
+        wanted = set(permissions(ours))
+        assert CREATE in wanted
+
+        with webhook(server, requests, tmp_path) as log:
+            until(lambda: ready(log), "it answers, with a certificate")
+            for workload in OWNERS:
+                ask(ports(log)["port"], unheard_of(workload))
+            ask(ports(log)["port"], reviews.review_of(reviews.pod_of(None), namespace="nowhere"))
+            assert requests("DELETE", SECRET_PATH).status == 200
+            until(lambda: "tls.crt" in requests("GET", SECRET_PATH).body.get("data", {}), "the Secret is made anew")
+            with suppress(AssertionError):  # the comparison below says more
+                until(lambda: used(server, WEBHOOK, wanted) >= wanted - {CREATE}, "every permission is used")
+        assert refused(server, WEBHOOK) == []
+        assert used(server, WEBHOOK, wanted) == wanted - {CREATE}
