@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.runs import list_runs, read_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from mldiagnostics.records import Record
 
 DEADLINE_S = 240
+
+_SDK = Path(__file__).parents[2] / "sdk/src"
 
 PRELUDE = """
 import json, sys, time
@@ -74,11 +77,20 @@ class Ended:
             yield from read_records(self.storage, row.run_id, kinds={"session"})
 
 
-def start_program(text: str, storage: Path | str, **environment: str) -> subprocess.Popen[str]:
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def start_program(
+    text: str, storage: Path | str, *, python: Path | str = sys.executable, **environment: str
+) -> subprocess.Popen[str]:
     """Start the prelude and then `text`, with `storage` as its argument."""
-    env = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+    own = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(_SDK)}
+    env = {**os.environ, **own, **environment}
     return subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + textwrap.dedent(text), str(storage)],
+        [python, "-c", PRELUDE + textwrap.dedent(text), str(storage)],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -100,6 +112,6 @@ def end_of(process: subprocess.Popen[str], storage: Path | str) -> Ended:
     return Ended(str(storage), process.returncode, told, err)
 
 
-def run_program(text: str, storage: Path | str, **environment: str) -> Ended:
+def run_program(text: str, storage: Path | str, *, python: Path | str = sys.executable, **environment: str) -> Ended:
     """Run a program to its end, whatever that is."""
-    return end_of(start_program(text, storage, **environment), storage)
+    return end_of(start_program(text, storage, python=python, **environment), storage)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import textwrap
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.capture import Reason, State, capture
+from mldiagnostics.capture import CaptureReport, Reason, State, capture
 from mldiagnostics.layout import is_trace
 from mldiagnostics.profiling.xprof import Xprof, xprof
 from mldiagnostics.store import open_store
-from support.jax_programs import end_of, run_program, start_program
+from support.jax_programs import end_of, free_port, run_program, start_program
 from support.xprof_reader import names_in
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
     from support.jax_programs import Ended
 
 pytestmark = pytest.mark.peers
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def traces(folder: Path | str) -> dict[str, list[str]]:
@@ -231,6 +225,8 @@ run = begin()
 start_on_demand_xprof(int(sys.stdin.readline()))
 profile = xprof()
 for word in sys.stdin:
+    if word.strip() == "start":
+        settle()
     getattr(profile, word.strip())()
     step("in " + word.strip())
     tell(problems=complaints.counts())
@@ -266,6 +262,11 @@ def until_a_capture_holds(program: Obedient) -> None:
         assert time.monotonic() < until, "nobody captures the program"
 
 
+def keep_training(program: Obedient, coming: Future[CaptureReport]) -> None:
+    while not coming.done():
+        program.do("__str__")
+
+
 def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Path) -> None:
     port = free_port()
     with start_program(OBEYS, tmp_path / "runs") as process, ThreadPoolExecutor(1) as thread:
@@ -276,6 +277,7 @@ def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Pat
 
         coming = thread.submit(ask, duration_ms=3000)
         until_a_capture_holds(program)
+        keep_training(program, coming)
         (outcome,) = coming.result(120).outcomes
         assert outcome.state is State.CAPTURED, outcome.message
 
@@ -285,8 +287,7 @@ def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Pat
         assert program.do("stop") == problems, "a profile after a capture fails"
 
         coming = thread.submit(ask, duration_ms=500)
-        while not coming.done():
-            program.do("__str__")
+        keep_training(program, coming)
         assert coming.result().outcomes[0].state is State.CAPTURED
         ended = end_of(process, tmp_path / "runs")
     assert ended.returncode == 0, ended.log
