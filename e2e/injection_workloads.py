@@ -12,6 +12,7 @@ PYTHON = "/opt/peers/bin/python"
 RUN_ID = "/opt/peers/run_id.py"
 """Prints what Google's SDK computes."""
 RAY_VERSION = "2.60.0"
+WAIT = "trap 'exit 0' TERM; sleep infinity & wait"
 ENV = [{"name": "OWN", "value": "kept"}]
 TASK = "import os, ray; ray.init(); print('in a task:', ray.get(ray.remote(lambda: os.environ.get(NAME)).remote()))"
 
@@ -31,7 +32,7 @@ def pod_spec(name: str = "main", *, restart: str = "Never", **container: Any) ->
         "name": name,
         "image": PEERS_IMAGE,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"],
+        "command": ["sh", "-c", WAIT],
         "env": ENV,
         "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}},
     }
@@ -44,15 +45,21 @@ def pod_spec(name: str = "main", *, restart: str = "Never", **container: Any) ->
 
 
 def pod_on_gke() -> Manifest:
-    """A pod whose node looks like one of GKE: beside the container, a metadata server answers."""
+    """A pod whose node looks like one of GKE: a sidecar is the metadata server."""
     spec = pod_spec()
     (main,) = spec["containers"]
+    setup = {"name": "setup", "command": ["true"]}
     server = {"name": "metadata", "command": [PYTHON, "/opt/peers/metadata_server.py", "80", "on-gke"]}
     return spec | {
-        "containers": [main, main | server],
+        "initContainers": [main | setup, main | server | {"restartPolicy": "Always"}],
         "hostAliases": [{"ip": "127.0.0.1", "hostnames": ["metadata.google.internal"]}],
         "securityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]},
     }
+
+
+def pod_that_fails_once() -> Manifest:
+    """A pod that ends with an error in the first attempt of its run, and waits in the others."""
+    return pod_spec(command=["sh", "-c", f'[ "$MLDIAG_ATTEMPT" != 0 ] || exit 1; {WAIT}'])
 
 
 def annotated(manifest: Manifest, annotations: Mapping[str, str]) -> Manifest:
@@ -60,10 +67,11 @@ def annotated(manifest: Manifest, annotations: Mapping[str, str]) -> Manifest:
 
 
 def jobset(name: str, *, labels: Labels | None = None, pod: Manifest | None = None, hosts: int = 2) -> Manifest:
-    """One Job, its pods indexed as the hosts of a training are."""
+    """One Job, its pods indexed as the hosts of a training are; it may be restarted once."""
     job = {"parallelism": hosts, "completions": hosts, "completionMode": "Indexed", "backoffLimit": 0}
     workers = {"name": "workers", "replicas": 1, "template": {"spec": job | {"template": {"spec": pod or pod_spec()}}}}
-    return _workload("jobset.x-k8s.io/v1alpha2", "JobSet", name, {"replicatedJobs": [workers]}, labels)
+    spec = {"replicatedJobs": [workers], "failurePolicy": {"maxRestarts": 1}}
+    return _workload("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec, labels)
 
 
 def job(name: str, *, labels: Labels | None = None) -> Manifest:

@@ -24,6 +24,7 @@ from injection_scene import (
     run_id,
     temporary_namespace,
     told,
+    variables,
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook")]
@@ -32,6 +33,7 @@ SESSION = secrets.token_hex(2)
 BY_WORKLOAD = f"e2e-injection-{SESSION}"
 BY_NAMESPACE = f"e2e-injection-labelled-{SESSION}"
 LABELS = OPTED_IN | {"team": "infra"}
+GITOPS = ("--server-side", "--field-manager=gitops", "--force-conflicts")
 OF_WORKLOADS = {
     "jobset": make.jobset("jobset", labels=LABELS, pod=make.pod_on_gke()),
     "rayjob": make.ray_job("rayjob", labels=LABELS, variable="MLDIAG_RUN_ID"),
@@ -41,6 +43,7 @@ OF_WORKLOADS = {
     "deployment": parked(make.deployment("deployment", labels=LABELS)),
     "pod": make.bare_pod("pod", labels=LABELS),
     "cronjob": parked(make.cron_job("cronjob", labels=LABELS)),
+    "restarted": make.jobset("restarted", labels=LABELS, pod=make.pod_that_fails_once(), hosts=1),
 }
 PODS = {"jobset": 2, "rayjob": 3, "leaderworkerset": 2, "job": 2, "statefulset": 1, "deployment": 1, "pod": 1}
 OF_NAMESPACE = [
@@ -147,6 +150,23 @@ def test_the_hosts_of_a_jobset_know_their_places(kubectl: Kubectl) -> None:
     assert {each["OWN"] for each in seen} == {"kept"}
 
 
+def test_sidecars_are_told_and_containers_that_only_start_up_are_not(kubectl: Kubectl) -> None:
+    for pod in pods_of(kubectl, BY_WORKLOAD, "jobset", count=2):
+        setup, sidecar = pod["spec"]["initContainers"]
+        assert "MLDIAG_RUN_ID" not in variables(setup)
+        assert variables(sidecar)["MLDIAG_RUN_ID"] == told(pod)
+
+
+def test_a_restarted_jobset_is_the_same_run_in_another_attempt(kubectl: Kubectl, cluster: str) -> None:
+    def again() -> Object | None:
+        listed = kubectl.items("pods", f"--namespace={BY_WORKLOAD}", "--selector=jobset.sigs.k8s.io/restart-attempt=1")
+        return next((pod for pod in listed if pod["metadata"]["name"].startswith("restarted-")), None)
+
+    pod = eventually(again, "the JobSet is restarted", deadline_s=120)
+    assert told(pod) == run_id(kubectl.get("jobset", "restarted", f"--namespace={BY_WORKLOAD}"), cluster)
+    assert _environment(kubectl, pod)["MLDIAG_ATTEMPT"] == "1"
+
+
 def test_a_pod_that_is_its_own_run_learns_its_uid(kubectl: Kubectl) -> None:
     (pod,) = pods_of(kubectl, BY_WORKLOAD, "pod", count=1)
     seen = _environment(kubectl, pod)
@@ -178,11 +198,27 @@ def test_applying_a_workload_again_shows_no_difference_and_restarts_nothing(kube
     # It may call that "configured": it sends lists of custom resources whole, whatever controllers have added in them.
     on_manifest("apply")
     on_manifest("diff")  # fails if there is any
-    gitops = ("--server-side", "--field-manager=gitops", "--force-conflicts")
-    on_manifest("apply", *gitops)
-    on_manifest("diff", *gitops)
-    on_manifest("apply", *gitops)
+    on_manifest("apply", *GITOPS)
+    on_manifest("diff", *GITOPS)
+    on_manifest("apply", *GITOPS)
     assert _incarnation(kubectl, name) == before
+
+
+@pytest.mark.parametrize("options", [(), GITOPS], ids=["by the client", "by the server"])
+def test_applying_a_pod_again_shows_no_difference_though_it_was_told(
+    kubectl: Kubectl, options: tuple[str, ...]
+) -> None:
+    name = "again-by-the-server" if options else "again-by-the-client"
+    manifest = json.dumps(placed(parked(make.bare_pod(name, labels=LABELS)), BY_WORKLOAD))
+
+    def told_once_more() -> str | None:
+        kubectl("apply", *options, "--filename=-", stdin=manifest)
+        return told(kubectl.get("pod", name, f"--namespace={BY_WORKLOAD}"))
+
+    run = told_once_more()
+    assert run
+    kubectl("diff", *options, "--filename=-", stdin=manifest)
+    assert told_once_more() == run
 
 
 def test_each_job_of_a_cronjob_is_a_run_of_its_own(kubectl: Kubectl, cluster: str) -> None:
@@ -194,11 +230,7 @@ def test_each_job_of_a_cronjob_is_a_run_of_its_own(kubectl: Kubectl, cluster: st
     job = eventually(first, "the CronJob starts a Job", deadline_s=90)
     (pod,) = pods_of(kubectl, BY_WORKLOAD, job["metadata"]["name"], count=1)
     assert told(pod) == run_id(job, cluster)
-    metadata = next(
-        json.loads(each["value"])
-        for each in pod["spec"]["containers"][0]["env"]
-        if each["name"] == "GKE_DIAGON_METADATA"
-    )
+    metadata = json.loads(variables(pod["spec"]["containers"][0])["GKE_DIAGON_METADATA"])
     assert metadata["parent-workload"] == "cronjob"
 
 
