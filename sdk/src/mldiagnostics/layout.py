@@ -7,7 +7,6 @@ become one silently.
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from mldiagnostics.errors import ConfigurationError
@@ -109,6 +108,8 @@ def run_directory(root: str, *, run_id: str | None, namespace: str, workload: st
 
 def _hashed(text: str, original: str, *, joint: str, max_bytes: int) -> str:
     """Return `text` reduced to the alphabet and cut, ending in `joint` and a hash of `original`."""
+    import hashlib  # noqa: PLC0415 - brings OpenSSL, 4 MiB that most processes never need
+
     digest = hashlib.sha256(original.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     tail = f"{joint}{digest}"
     readable = re.sub(r"[^A-Za-z0-9._-]", "-", text)[: max_bytes - len(tail)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import dataclass, replace
 
 
@@ -34,4 +34,4 @@ class Origin:
 
     def reborn(self) -> Origin:
         """Return the origin of a forked child: the same place in the run, but files of its own."""
-        return replace(self, incarnation=secrets.token_hex(4))
+        return replace(self, incarnation=os.urandom(4).hex())

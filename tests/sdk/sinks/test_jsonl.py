@@ -1,53 +1,33 @@
-"""Records reach the run's directory: line by line on a local path, object by object in a bucket, through outages."""
+"""Records reach the run's directory on a local path with each batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.records import Record, decode
-from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable, shelter, sink_maker
-from mldiagnostics.sinks.jsonl import StoredLines
-from mldiagnostics.store import open_store
-from support.records import RUN, found, origin, run_program
+from mldiagnostics.records import Record
+from mldiagnostics.sinks import sink_maker
+from support.records import RUN, found, origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from mldiagnostics.sinks import Sink
-    from support.emulator_faults import FaultyProxy
-
-
-@pytest.fixture(autouse=True)
-def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place of its own for what waits."""
-    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
-    return tmp_path / "spool"
 
 
 def numbers(start: int, count: int = 3) -> list[Record]:
     return [Record("metric", 1.0, "loss", float(number)) for number in range(start, start + count)]
 
 
-def opened(maker: SinkMaker, storage: str = "/nowhere", *, incarnation: str = "0123abcd") -> Sink:
-    sink = maker.make(origin(storage, incarnation=incarnation))
+def opened(url: str, storage: str = "/nowhere") -> Sink:
+    sink = sink_maker(url).make(origin(storage))
     sink.open()
     return sink
 
 
-def stored(root: str) -> Iterator[tuple[str, list[float]]]:
-    """Each object below a root, with the numbers in it."""
-    store = open_store(root)
-    for entry in store.list():
-        with store.open(entry.key) as file:
-            records = [decode(line) for line in file]
-        yield entry.key, [each.value for each in records if isinstance(each.value, float)]
-
-
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
 def test_local_lines_are_there_with_each_batch(form: str, tmp_path: Path) -> None:
-    sink = opened(sink_maker("jsonl:"), form.format(tmp_path))
+    sink = opened("jsonl:", form.format(tmp_path))
     assert len(list((tmp_path / RUN / "records").iterdir())) == 1
     for start in (0, 3):
         sink.write(numbers(start))
@@ -56,104 +36,6 @@ def test_local_lines_are_there_with_each_batch(form: str, tmp_path: Path) -> Non
 
 
 def test_another_root_can_be_named(tmp_path: Path) -> None:
-    sink = opened(sink_maker(f"jsonl:{tmp_path}"))
+    sink = opened(f"jsonl:{tmp_path}")
     sink.write(numbers(0))
     assert [each.value for each in found(tmp_path)] == [0.0, 1.0, 2.0]
-
-
-def test_a_bucket_gets_an_object_with_each_flush_and_nothing_stays_here(gcs_bucket: str, spool: Path) -> None:
-    root = f"gs://{gcs_bucket}/runs"
-    sink = opened(sink_maker("jsonl:"), root)
-    for start in (0, 3):
-        sink.write(numbers(start))
-        sink.flush()
-    sink.flush()
-    sink.close()
-    prefix = f"{RUN}/records/a0-r0-0123abcd"
-    assert list(stored(root)) == [(f"{prefix}-00001.jsonl", [0, 1, 2]), (f"{prefix}-00002.jsonl", [3, 4, 5])]
-    assert [path for path in spool.rglob("*") if path.is_file()] == []
-
-
-def test_an_object_is_closed_at_its_size(gcs_bucket: str) -> None:
-    root = f"gs://{gcs_bucket}"
-    sink = StoredLines(root, origin(), object_bytes=600)
-    for start in range(0, 12, 3):
-        sink.write(numbers(start))
-    sink.flush()
-    assert [values for _, values in stored(root)] == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
-
-
-def test_an_outage_of_the_bucket_delays_and_loses_nothing(gcs_bucket: str, gcs_faults: FaultyProxy) -> None:
-    root = f"gs://{gcs_bucket}"
-    sink = opened(sink_maker(f"jsonl:{root}"))
-    gcs_faults.otherwise = 403
-    sink.write(numbers(0))
-    with pytest.raises(SinkUnavailable, match=gcs_bucket):
-        sink.flush()
-    sink.write(numbers(3))
-    gcs_faults.otherwise = "pass"
-    sink.flush()
-    assert [values for _, values in stored(root)] == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_what_a_killed_process_left_is_brought_by_the_next(gcs_bucket: str, spool: Path) -> None:
-    root = f"gs://{gcs_bucket}"
-    died = sink_maker(f"jsonl:{root}").make(origin(incarnation="00000001"))
-    died.open()
-    died.write(numbers(0))
-    died.close()
-    (spool / "elsewhere").mkdir()
-    living = opened(sink_maker(f"jsonl:{root}"), incarnation="00000002")
-    other = opened(sink_maker(f"jsonl:{root}"), incarnation="00000003")
-    other.write(numbers(7))
-    living.write(numbers(3))
-    living.flush()
-    assert [(key[-22:], values) for key, values in stored(root)] == [
-        ("r0-00000001-00001.jsonl"[-22:], [0, 1, 2]),
-        ("r0-00000002-00001.jsonl"[-22:], [3, 4, 5]),
-    ]
-    other.close()
-
-
-def test_a_process_killed_between_flushes_loses_nothing_that_was_taken(gcs_bucket: str, tmp_path: Path) -> None:
-    body = f"""
-from mldiagnostics.records import Record
-sink = sinks.sink_maker("jsonl:gs://{gcs_bucket}").make(Origin("a" * 64, "test", "", "0123abcd", "host"))
-sink.open()
-sink.write([Record("metric", 1.0, "loss", 0.0)])
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    assert run_program(body, tmp_path).returncode == -9
-    opened(sink_maker(f"jsonl:gs://{gcs_bucket}")).flush()
-    assert [values for _, values in stored(f"gs://{gcs_bucket}")] == [[0.0]]
-
-
-def test_what_waits_is_bounded() -> None:
-    sink = StoredLines("gs://bucket", origin(), max_waiting_bytes=1000)
-    with pytest.raises(SinkRefused, match="wait for"):  # noqa: PT012 - one of the first hundred
-        for start in range(100):
-            sink.write(numbers(start))
-
-
-def test_a_storage_that_cannot_be_meant_is_told_without_loading_googles_client(tmp_path: Path) -> None:
-    body = """
-from mldiagnostics.errors import MLDiagnosticsError
-for url in ("jsonl:gs://bucket", "jsonl:gs://", "jsonl:s3://bucket"):
-    try:
-        print(sinks.sink_maker(url).name)
-    except MLDiagnosticsError as error:
-        print(type(error).__name__)
-print("google.cloud.storage" in sys.modules)
-"""
-    result = run_program(body, tmp_path)
-    assert result.stdout.split() == ["jsonl:gs://bucket", "ConfigurationError", "ConfigurationError", "False"]
-    bare = run_program(body, tmp_path, "-S")
-    assert bare.stdout.split()[0] == "MissingExtraError"
-
-
-def test_a_disk_without_room_for_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "file/spool"))
-    with pytest.raises(SinkUnavailable, match="MLDIAG_SPOOL"):
-        opened(sink_maker("jsonl:gs://bucket"))
-    assert list(shelter.abandoned("gs://bucket")) == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -87,6 +86,8 @@ def abandoned(destination: str) -> Iterator[Shelter]:
 
 
 def _home(destination: str) -> Path:
+    import hashlib  # noqa: PLC0415 - brings OpenSSL, 4 MiB that a process with local files never needs
+
     return _root() / hashlib.sha256(destination.encode()).hexdigest()[:16]
 
 
