@@ -145,7 +145,7 @@ async def test_a_slow_api_server_is_not_waited_for() -> None:
         it.server.slow_s = 3600
         pod = pod_of(job(jobset(), uid="new"))
         (operation,) = await it.operations(review_of(pod), Seen.NAMESPACE, within_s=0.05)
-        assert "did not tell within 0.05 s" in operation["value"]
+        assert "did not tell in time" in operation["value"]
         assert it.counted() == {("failed", "OwnersUnknown"): 1}
         it.server.slow_s = 0.0
 

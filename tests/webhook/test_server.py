@@ -108,13 +108,14 @@ async def test_lookups_end_before_the_timeout_of_the_call(client: aiohttp.Client
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_durations_are_read_as_go_writes_them(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
-    text = f"{hours}h{minutes}m{seconds}.{milliseconds:03d}s"
+    text = f"timeout={hours}h{minutes}m{seconds}.{milliseconds:03d}s"
     assert timeout_s(text) == pytest.approx(hours * 3600 + minutes * 60 + seconds + milliseconds / 1000)
 
 
 @given(st.text(max_size=10))
-def test_any_text_is_a_duration_or_the_default(text: str) -> None:
+def test_any_query_gives_a_duration(text: str) -> None:
     assert timeout_s(text) >= 0
+    assert timeout_s(f"timeout={text}") >= 0
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -2,22 +2,20 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from mldiagnostics_api.injection import Unknown
-from mldiagnostics_api.owners import Reference, missing_owners, owner_chain
+from mldiagnostics_api.owners import Reference, owner_chain
 from mldiagnostics_api.service.apiserver import ClusterError, NotFound, Refused, path_to
-from mldiagnostics_api.workloads import WORKLOADS, Workload, workload_of
+from mldiagnostics_api.workloads import WORKLOADS, Workload
 
 from mldiagnostics_webhook.cluster import Cluster
 from mldiagnostics_webhook.following import Following, Patience, State
 from mldiagnostics_webhook.shelf import Object, Room, Shelf, cut
 from mldiagnostics_webhook.telemetry import Telemetry
-
-T = TypeVar("T")
 
 LOOKUP_S: Final = 1.0
 ROOM_BYTES: Final = 64 * 2**20
@@ -52,7 +50,7 @@ class Cache:
             return Following(name, paths, cluster=cluster, shelf=Shelf(room), telemetry=telemetry, patience=patience)
 
         self._namespaces = following("Namespace", path_to("", "v1", "namespaces"))
-        self._kinds = {_key(kind): following(kind.kind, *_collections(kind)) for kind in FOLLOWED}
+        self._kinds = {(kind.group, kind.kind): following(kind.kind, *_collections(kind)) for kind in FOLLOWED}
 
     @property
     def synced(self) -> bool:
@@ -75,46 +73,55 @@ class Cache:
         self, namespace: str, controller: Reference | None, *, within_s: float = LOOKUP_S
     ) -> Surroundings | Unknown:
         """Find the namespace of a pod and the owners from its controller upwards, all within one deadline."""
-        within_s = min(within_s, LOOKUP_S)
-        until_s = asyncio.get_running_loop().time() + within_s
-        late = Unknown(f"the API server did not tell within {within_s:g} s")
-        around = await _until(until_s, self._namespace(namespace), late)
-        if isinstance(around, Unknown):
-            return around
-        return Surroundings(around, await _until(until_s, self._owners(controller), late))
+        until_s = asyncio.get_running_loop().time() + min(within_s, LOOKUP_S)
+        around = self._namespaces.shelf.get("", namespace)
+        if around is None:
+            found = await self._ask(self._namespaces, None, namespace, until_s)
+            if found is None:
+                return Unknown(f"the namespace {namespace} does not exist")
+            if isinstance(found, Unknown):
+                return found
+            around = found
+        else:
+            self._telemetry.looked_up("cache")
+        return Surroundings(around, await self._owners(controller, until_s))
 
-    async def _owners(self, controller: Reference | None) -> tuple[Object, ...] | Unknown:
+    async def _owners(self, controller: Reference | None, until_s: float) -> tuple[Object, ...] | Unknown:
+        """Walk up through the cache; whenever an owner is not there, ask for it and walk again."""
         known: dict[Reference, Object | None] = {}
-        while missing := missing_owners((controller,), known, pods=False):
-            for reference in missing:
-                owner = await self._owner(reference)
-                if isinstance(owner, Unknown):
-                    return owner
-                known[reference] = owner
-        return owner_chain(controller, known.get, pods=False)
+        missing: list[Reference] = []
 
-    async def _namespace(self, name: str) -> Object | Unknown:
-        kept = self._namespaces.shelf.get("", name)
-        if kept is not None:
-            self._telemetry.looked_up("cache")
-            return kept
-        found = await self._ask(self._namespaces, None, name)
-        return Unknown(f"the namespace {name} does not exist") if found is None else found
+        def lookup(reference: Reference) -> Object | None:
+            if reference not in known:
+                kept = self._kept(reference)
+                if kept is None:
+                    missing.append(reference)
+                    return None
+                known[reference] = kept
+            return known[reference]
 
-    async def _owner(self, reference: Reference) -> Object | Unknown | None:
-        """Find an owner; the cache is believed if it has the uid that the reference names."""
-        workload = workload_of(reference.kind, reference.api_version)
-        following = self._kinds.get(_key(workload)) if workload else None
-        if following is None:
+        while True:
+            chain = owner_chain(controller, lookup, pods=False)
+            if not missing:
+                return chain
+            reference = missing.pop()
+            owner = await self._ask(self._kinds[_kind(reference)], reference.namespace, reference.name, until_s)
+            if isinstance(owner, Unknown):
+                return owner
+            known[reference] = owner
+
+    def _kept(self, reference: Reference) -> Object | None:
+        """Find an owner in the cache, which is believed if it has the uid that the reference names."""
+        kept = self._kinds[_kind(reference)].shelf.get(reference.namespace, reference.name)
+        if kept is None or reference.uid not in ("", kept["metadata"].get("uid")):
             return None
-        kept = following.shelf.get(reference.namespace, reference.name)
-        if kept is not None and reference.uid in ("", kept["metadata"].get("uid")):
-            self._telemetry.looked_up("cache")
-            return kept
-        return await self._ask(following, reference.namespace, reference.name)
+        self._telemetry.looked_up("cache")
+        return kept
 
-    async def _ask(self, following: Following, namespace: str | None, name: str) -> Object | Unknown | None:
-        """Ask the API server; whoever asks for the same meanwhile gets the same answer."""
+    async def _ask(
+        self, following: Following, namespace: str | None, name: str, until_s: float
+    ) -> Object | Unknown | None:
+        """Ask the API server until a moment of the loop's clock; who asks for the same meanwhile gets the same."""
         if following.state is State.FORBIDDEN:
             self._telemetry.looked_up("forbidden")
             return Unknown(f"the webhook may not read objects of kind {following.name}")
@@ -125,7 +132,11 @@ class Cache:
         if path not in self._asked:
             self._asked[path] = asyncio.create_task(self._answer(path))
             self._asked[path].add_done_callback(lambda _: self._asked.pop(path))
-        return await asyncio.shield(self._asked[path])
+        try:
+            async with asyncio.timeout_at(until_s):
+                return await asyncio.shield(self._asked[path])
+        except TimeoutError:
+            return Unknown("the API server did not tell in time")
 
     async def _answer(self, path: str) -> Object | Unknown | None:
         answer, found = await self._served(path)
@@ -151,17 +162,10 @@ class Cache:
             self._turn.release()
 
 
-async def _until(until_s: float, work: Coroutine[Any, Any, T], late: Unknown) -> T | Unknown:
-    """Await the work until this time of the loop's clock."""
-    try:
-        async with asyncio.timeout_at(until_s):
-            return await work
-    except TimeoutError:
-        return late
-
-
-def _key(kind: Workload) -> tuple[str, str]:
-    return kind.group, kind.kind
+def _kind(reference: Reference) -> tuple[str, str]:
+    """Give group and kind; the version does not matter."""
+    group, slash, _ = reference.api_version.partition("/")
+    return group if slash else "", reference.kind
 
 
 def _collections(kind: Workload) -> list[str]:

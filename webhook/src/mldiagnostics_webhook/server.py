@@ -5,7 +5,9 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache, partial
 from typing import Final, Protocol
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from mldiagnostics_api.service.http import listen
@@ -29,8 +31,10 @@ _DURATION: Final = re.compile(r"(?:\d{1,6}(?:\.\d{1,9})?(?:h|ms|m|s))+")
 _PART: Final = re.compile(r"([\d.]+)(h|ms|m|s)")
 
 
-def timeout_s(text: str) -> float:
+@lru_cache(maxsize=64)  # an API server asks with one and the same
+def timeout_s(query: str) -> float:
     """Read the `timeout` of a call, a Go duration such as `3s` or `1m0s`; what is none counts as the default of 3 s."""
+    text = dict(parse_qsl(query)).get("timeout", "")
     if not _DURATION.fullmatch(text):
         return _DEFAULT_TIMEOUT_S
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
@@ -62,7 +66,8 @@ class Server:
         taken.
         """
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        app.router.add_post("/mutate/{seen:namespace|workload}", self._handle)
+        for seen in Seen:
+            app.router.add_post(f"/mutate/{seen}", partial(self._handle, seen))
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_S, lingering_time=_LINGER_S)
         listener = listen(port)
         await runner.setup()
@@ -72,7 +77,7 @@ class Server:
         finally:
             await runner.cleanup()
 
-    async def _handle(self, request: web.Request) -> web.Response:
+    async def _handle(self, seen: Seen, request: web.Request) -> web.Response:
         size = request.content_length
         weight = MAX_BODY_BYTES if size is None else size
         if weight > MAX_BODY_BYTES:
@@ -82,16 +87,16 @@ class Server:
         else:
             self._admit(1, weight)
             try:
-                response = await self._review(request)
+                response = await self._review(seen, request)
             finally:
                 self._admit(-1, -weight)
         if self.leaving:
             response.force_close()
         return response
 
-    async def _review(self, request: web.Request) -> web.Response:
+    async def _review(self, seen: Seen, request: web.Request) -> web.Response:
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + timeout_s(request.query.get("timeout", "")) - _MARGIN_S
+        until_s = loop.time() + timeout_s(request.query_string) - _MARGIN_S
         try:
             async with asyncio.timeout(READ_S):
                 body = await request.read()
@@ -100,7 +105,6 @@ class Server:
         except web.HTTPRequestEntityTooLarge:
             return self._refuse(413, "TooLarge")
         begun_s = loop.time()
-        seen = Seen(request.match_info["seen"])
         answer = await self._answer(seen, body, within_s=max(until_s - begun_s, 0.0))
         self._telemetry.took(loop.time() - begun_s)
         return web.Response(

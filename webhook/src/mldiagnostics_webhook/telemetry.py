@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 _REVIEW_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
+LOOKUPS: Final = ("cache", "server", "nowhere", "forbidden", "failed")
+
 
 class Telemetry:
     """The metrics of one webhook process; labels are bounded, namespaces and names are none."""
@@ -36,13 +38,14 @@ class Telemetry:
         self._in_flight = Gauge(
             "mldiagnostics_webhook_reviews_in_flight", "Reviews that are being read or answered.", registry=registry
         )
-        self._lookups = Counter(
+        lookups = Counter(
             "mldiagnostics_webhook_lookups_total",
             "Namespaces and owners that were looked up, by where they were found: cache (hits), server (misses), "
             "nowhere, or not: forbidden, failed.",
             ("found",),
             registry=registry,
         )
+        self._lookups = {found: lookups.labels(found) for found in LOOKUPS}
         self._followed = Gauge(
             "mldiagnostics_webhook_watch",
             "1 for the state of the watch of each kind: unknown, followed, behind, absent or forbidden.",
@@ -83,7 +86,7 @@ class Telemetry:
 
     def looked_up(self, found: str) -> None:
         """Count a lookup: found in the `cache`, at the `server` or `nowhere`, `forbidden`, or `failed`."""
-        self._lookups.labels(found).inc()
+        self._lookups[found].inc()
 
     def watch(self, kind: str, *, before: str, now: str) -> None:
         """Note that the watch of a kind has gone from one state to another."""

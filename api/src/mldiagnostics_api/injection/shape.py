@@ -78,7 +78,7 @@ class PodShape:
 def controller_of(pod: object, namespace: str) -> Reference | None:
     """Name the controlling owner of any JSON that is said to be a pod; None without one. Never raises."""
     try:
-        return PodShape.of(pod, namespace).controller
+        return _controller(_object(_object(pod, "the pod").get("metadata"), "metadata"), namespace)
     except Malformed:
         return None
 
@@ -143,14 +143,22 @@ def _text(parent: Mapping[str, Any], key: str) -> str:
 def _texts(parent: Mapping[str, Any], key: str) -> Mapping[str, str] | None:
     """Read a mapping from strings to strings; null values count as empty, as the API server takes them."""
     mapping = _typed(parent.get(key), dict, key)
-    return None if mapping is None else {name: _text(mapping, name) for name in mapping}
+    if mapping is None or all(isinstance(value, str) for value in mapping.values()):
+        return mapping
+    return {name: _text(mapping, name) for name in mapping}
 
 
 def _named(parent: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]] | None:
-    """Read a list of objects that have names."""
+    """Read a list of objects that have names; long ones are usual, so the usual element takes no detour."""
     items = _list(parent, key)
-    objects = None if items is None else [_object(item, key) for item in items]
-    return None if objects is None else {_text(item, "name"): item for item in objects}
+    if items is None:
+        return None
+    found: dict[str, Mapping[str, Any]] = {}
+    for item in items:
+        named = item if isinstance(item, dict) else _object(item, key)
+        name = named.get("name")
+        found[name if isinstance(name, str) else _text(named, "name")] = named
+    return found
 
 
 def _typed(value: object, kind: type[_T], where: str) -> _T | None:
