@@ -6,9 +6,7 @@ environment, gcloud's configuration, the metadata server.
 
 from __future__ import annotations
 
-import configparser
 import contextlib
-import http.client
 import os
 import threading
 from pathlib import Path
@@ -16,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import configparser
     from collections.abc import Mapping
 
 LINK_LOCAL = "169.254.169.254"
@@ -71,6 +70,8 @@ def metadata(path: str, *, env: Mapping[str, str], timeout_s: float) -> str | No
 
 
 def _ask(answers: SimpleQueue[str | None], host: str, path: str, timeout_s: float) -> None:
+    import http.client  # noqa: PLC0415 - only who asks loads it
+
     try:
         with contextlib.closing(http.client.HTTPConnection(host, timeout=timeout_s)) as connection:
             connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
@@ -83,6 +84,8 @@ def _ask(answers: SimpleQueue[str | None], host: str, path: str, timeout_s: floa
 
 def _gcloud(env: Mapping[str, str]) -> configparser.ConfigParser:
     """Return gcloud's active configuration, empty if there is none."""
+    import configparser  # noqa: PLC0415 - only who asks loads it
+
     found = configparser.ConfigParser(interpolation=None)
     folder = Path(env.get("CLOUDSDK_CONFIG") or Path(env.get("HOME") or os.path.expanduser("~")) / ".config/gcloud")  # noqa: PTH111
     try:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from mldiagnostics.configs import gather
+from mldiagnostics.configs.software import installed_versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,15 +22,22 @@ assert "jax" not in sys.modules
 
 
 def test_versions_are_those_that_are_installed() -> None:
-    found = gather("JAX")["softwareConfigs"]
+    found = gather("JAX", {})["softwareConfigs"]
     assert found["framework"] == "JAX"
     assert found["framework_version"] == found["jax_version"] == version("jax")
     assert found["python_version"] == sys.version.split()[0]
     assert "torch_version" not in found
+    assert installed_versions()["mldiagnostics"] == version("mldiagnostics")
+
+
+def test_what_is_known_is_not_gathered_again() -> None:
+    first = gather("JAX", {})
+    assert set(first) == {"softwareConfigs", "hardwareConfigs"}
+    assert gather("JAX", first) == {}
 
 
 def test_a_framework_that_is_not_there_is_no_failure() -> None:
-    assert gather("COBOL")["softwareConfigs"]["framework_version"] == "n/a"
+    assert gather("COBOL", {})["softwareConfigs"]["framework_version"] == "n/a"
 
 
 def test_the_revision_is_that_of_the_programs_source(tmp_path: Path) -> None:
@@ -50,5 +58,10 @@ def test_the_revision_is_that_of_the_programs_source(tmp_path: Path) -> None:
     git("commit", "-q", "-m", "x")
     revision = git("rev-parse", "HEAD")
     assert f'"git_revision": "{revision}"' in told()
-    program.write_text(f"{PROGRAM}\n")
-    assert f'"git_revision": "{revision}+"' in told()
+    git("pack-refs", "--all")
+    assert f'"git_revision": "{revision}"' in told()
+    git("checkout", "-q", "--detach")
+    assert f'"git_revision": "{revision}"' in told()
+    git("worktree", "add", "-q", "-b", "other", "tree")
+    command = [sys.executable, str(tmp_path / "tree/train.py")]
+    assert revision in subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

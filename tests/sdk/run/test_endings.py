@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BEGIN = """
 import os, signal, sys, threading, time
 from mldiagnostics import machinelearning_run, metrics, RunPhase
-run = machinelearning_run("job")
+run = machinelearning_run("job", log_system_metrics=False)
 metrics.record("loss", 0.5, step=1)
 """
 WAIT = """
@@ -117,7 +117,7 @@ def save(number, frame):
     print("saved", flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
-run = machinelearning_run("job")
+run = machinelearning_run("job", log_system_metrics=False)
 """
 
 
@@ -136,7 +136,7 @@ IGNORED = """
 import os, signal, time
 from mldiagnostics import machinelearning_run
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-run = machinelearning_run("job")
+run = machinelearning_run("job", log_system_metrics=False)
 os.kill(os.getpid(), signal.SIGTERM)
 assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
 """
@@ -199,7 +199,7 @@ import multiprocessing, sys
 from mldiagnostics import machinelearning_run, metrics
 
 def train(fail):
-    machinelearning_run("child")
+    machinelearning_run("child", log_system_metrics=False)
     metrics.record("loss", 1.0)
     if fail:
         raise ValueError("no data")
@@ -227,7 +227,7 @@ SUBPROCESS = """
 import subprocess
 child = '''
 from mldiagnostics import machinelearning_run, metrics
-run = machinelearning_run("job")
+run = machinelearning_run("job", log_system_metrics=False)
 metrics.record("in the child", 1.0)
 raise SystemExit(1)
 '''

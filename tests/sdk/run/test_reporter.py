@@ -18,7 +18,6 @@ class Told:
         self._failing = failing
         self.reporter = Reporter(
             interval_s=interval_s,
-            prepare=lambda: self._act("prepare"),
             beat=lambda: self._act("beat"),
             write=lambda: self._act("write"),
         )
@@ -29,13 +28,12 @@ class Told:
             raise RuntimeError(name)
 
 
-def test_it_writes_first_prepares_once_and_writes_last() -> None:
+def test_it_writes_first_and_last() -> None:
     told = Told()
     told.reporter.start()
     assert told.reporter.sync(30)
     assert told.reporter.finish(30)
-    assert told.acts[:2] == ["write", "prepare"]
-    assert told.acts.count("prepare") == 1
+    assert told.acts[0] == "write"
     assert told.acts[-1] == "write"
     assert "beat" in told.acts
 
@@ -50,7 +48,7 @@ def test_who_waits_for_a_beat_need_not_wait_for_a_write() -> None:
     assert told.reporter.finish(30)
 
 
-@pytest.mark.parametrize("failing", ["prepare", "beat", "write"])
+@pytest.mark.parametrize("failing", ["beat", "write"])
 def test_what_fails_is_told_and_the_rest_goes_on(failing: str) -> None:
     told = Told(failing=failing)
     told.reporter.start()
@@ -70,7 +68,7 @@ def test_it_beats_by_itself() -> None:
 
 def test_a_thousand_changes_are_few_writes_and_the_last_one_is_written() -> None:
     state, seen = [0], Queue[int]()
-    reporter = Reporter(interval_s=3600, prepare=lambda: None, beat=lambda: None, write=lambda: seen.put(state[0]))
+    reporter = Reporter(interval_s=3600, beat=lambda: None, write=lambda: seen.put(state[0]))
     reporter.start()
     assert reporter.sync(30)
     for count in range(1, 1001):
@@ -85,7 +83,7 @@ def test_a_thousand_changes_are_few_writes_and_the_last_one_is_written() -> None
 
 def test_waiting_for_a_write_that_hangs_ends() -> None:
     hanging = threading.Event()
-    reporter = Reporter(interval_s=3600, prepare=lambda: None, beat=lambda: None, write=hanging.wait)
+    reporter = Reporter(interval_s=3600, beat=lambda: None, write=hanging.wait)
     reporter.start()
     assert not reporter.sync(0.05)
     assert not reporter.finish(0.05)

@@ -24,8 +24,10 @@ print("trained")
 """
 
 
-def losses(programs: Programs, run_id: str) -> list[float]:
-    return [record.value for record in read_records(programs.storage, run_id, kinds={"metric"})]  # type: ignore[misc]
+def recorded(storage: str, run_id: str) -> list[tuple[str, object]]:
+    """Return what the program recorded: system metrics have labels."""
+    found = read_records(storage, run_id, kinds={"metric"})
+    return [(record.name, record.value) for record in found if not record.labels]
 
 
 def test_a_run_leaves_what_a_reader_needs(programs: Programs) -> None:
@@ -44,7 +46,7 @@ run.configs.userConfigs.lr = 0.2
     assert (row.name, row.run_group, row.phase, row.step, row.attempt) == ("my run", "sweep-7", "Completed", 2, 0)
     assert row.configs["user"] == {"lr": 0.2, "model": {"layers": 2}, "api_key": "<secret>", "batch": 4}
     assert row.configs["software"]["framework"] == "PYTORCH"
-    assert losses(programs, row.run_id) == [1.0, 0.5, 1.0 / 3]
+    assert recorded(programs.storage, row.run_id) == [("loss", 1.0), ("loss", 0.5), ("loss", 1.0 / 3)]
     assert re.fullmatch(
         rf"mldiagnostics: run 'my run' began: id {row.run_id} \(from: fresh\), files in {row.directory}, "
         rf"look at it with https://view/{row.run_id}\n",
@@ -152,7 +154,7 @@ repr(run)
 def test_wrong_calls_in_any_order_are_harmless(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nmetrics.record('early', 1.0)\nrun = machinelearning_run('job')\n{HARMLESS}")
     assert ended.code == 0, ended.err
-    assert [r.name for r in read_records(programs.storage, programs.the_run().run_id, kinds={"metric"})] == ["early"]
+    assert recorded(programs.storage, programs.the_run().run_id) == [("early", 1.0)]
 
 
 BROKEN = """
@@ -185,7 +187,8 @@ assert current() is second
     assert ended.code == 0, ended.err
     rows = {row.name: row for row in list_runs(programs.storage)}
     assert {name: row.phase for name, row in rows.items()} == {"first": "Completed", "second": "Completed"}
-    assert [losses(programs, rows[name].run_id) for name in ("first", "second")] == [[1.0], [2.0]]
+    assert recorded(programs.storage, rows["first"].run_id) == [("a", 1.0)]
+    assert recorded(programs.storage, rows["second"].run_id) == [("b", 2.0)]
 
 
 def test_a_restart_continues_the_run(programs: Programs) -> None:
@@ -197,6 +200,29 @@ def test_a_restart_continues_the_run(programs: Programs) -> None:
     assert (row.run_id, row.attempt, row.phase) == ("same", 1, "Completed")
     assert [(past["attempt"], past["phase"]) for past in row.document["attempts"]] == [(0, "Failed")]
     assert {record.attempt for record in read_records(programs.storage, "same")} == {0, 1}
+
+
+SAMPLED = """
+import pathlib, threading, time
+run = machinelearning_run("job", metrics_record_interval_sec={interval}, log_system_metrics={wanted})
+print("mldiagnostics-system" in [thread.name for thread in threading.enumerate()])
+deadline = time.monotonic() + 60
+while {wait} and time.monotonic() < deadline:
+    if any("host_cpu_utilization" in path.read_text() for path in pathlib.Path(run.directory).rglob("*.jsonl")):
+        break
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(("interval", "wanted"), [(0.1, True), (10, False), (0, True)])
+def test_system_metrics_come_by_themselves_and_can_be_turned_off(
+    programs: Programs, interval: float, *, wanted: bool
+) -> None:
+    on = wanted and interval > 0
+    ended = programs.run(BEGIN + SAMPLED.format(interval=interval, wanted=wanted, wait=on))
+    assert (ended.code, ended.out) == (0, f"{on}\n"), ended.err
+    names = {record.name for record in read_records(programs.storage, programs.the_run().run_id, kinds={"metric"})}
+    assert ("host_cpu_utilization" in names) == on
 
 
 PLACES = {
@@ -225,7 +251,7 @@ def test_a_program_that_changes_its_directory_keeps_one_place(programs: Programs
     source = f"import os{BEGIN}\nrun = machinelearning_run('job', storage='here')\nos.chdir('/')\n{TRAIN}"
     assert programs.run(source).code == 0
     [row] = list_runs(str(programs.folder / "here"))
-    assert len(list(read_records(str(programs.folder / "here"), row.run_id, kinds={"metric"}))) == 3
+    assert len(recorded(str(programs.folder / "here"), row.run_id)) == 3
 
 
 def test_no_framework_and_no_package_is_imported(programs: Programs) -> None:
@@ -237,5 +263,7 @@ run.close()
 print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names))))
 """
     ended = programs.run(source)
-    loaded = {name for name in json.loads(ended.out.splitlines()[-1]) if not name.startswith(("_", "sphinx", "dist"))}
-    assert loaded <= {"mldiagnostics", "google", "jaraco"}, loaded  # namespaces that .pth files of the environment make
+    loaded = {name for name in json.loads(ended.out.splitlines()[-1]) if name[0] != "_"}
+    assert loaded <= {"mldiagnostics", "pynvml", "google"}, (
+        loaded
+    )  # an extra that is there, and a .pth file's namespace

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.configs.hardware import hardware, is_known
 from mldiagnostics.configs.software import software
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["gather"]
 
 
-def gather(framework: str) -> dict[str, dict[str, str]]:
-    """Return the sections of a run's configurations that nobody has to write; `framework` is what the run said."""
-    return {"softwareConfigs": software(framework)}
+def gather(framework: str, known: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the sections of a run's configurations that nobody has to write, as far as they are news.
+
+    `framework` is what the run said. `known` are the sections as they are; those that say everything are left alone:
+    hardware is known only when the program uses it.
+    """
+    found: dict[str, dict[str, str]] = {}
+    if not known.get("softwareConfigs"):
+        found["softwareConfigs"] = software(framework)
+    seen = known.get("hardwareConfigs") or {}
+    if not seen or not is_known(seen):
+        described = hardware()
+        if described != seen:
+            found["hardwareConfigs"] = described
+    return found

@@ -1,62 +1,83 @@
-"""With which software a run is done: versions, flags, the source's revision; under Google's names where it has one."""
+"""With which software a run is done: versions, flags, the source's revision; under Google's names where it has one.
+
+Told from names of files alone: nothing is imported, no program is started, and a training process notices nothing.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
+import re
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 UNKNOWN = "n/a"
 
 _FRAMEWORKS = {"JAX": ("jax",), "PYTORCH": ("torch",), "VLLM": ("vllm",), "TENSORFLOW": ("tensorflow",)}
 _PACKAGES = (
-    "jax", "jaxlib", "flax", "optax", "torch", "torch_xla", "tensorflow", "transformers", "lightning", "vllm", "numpy",
-)  # fmt: skip
-_LIBTPU = ("libtpu", "libtpu-nightly")
-_GIT_TIMEOUT_S = 2.0
+    *("jax", "jaxlib", "flax", "optax", "torch", "torch_xla", "tensorflow", "transformers", "lightning", "vllm"),
+    "numpy",
+)
+_LIBTPU = ("libtpu", "libtpu_nightly")
+_INSTALLED = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)\.dist-info")
+_REVISION = re.compile(r"[0-9a-f]{40,64}")
 
 
 def software(framework: str) -> dict[str, str]:
-    """Return what can be told without importing any of it."""
+    """Return what is known of the software; `framework` is the one that the run said."""
+    installed = installed_versions()
     found = {
         "framework": framework,
-        "framework_version": _first(_FRAMEWORKS.get(framework, ())),
+        "framework_version": _first(installed, *_FRAMEWORKS.get(framework, ())),
         "xla_flags": os.environ.get("XLA_FLAGS") or "default",
-        "libtpu_version": _first(_LIBTPU),
+        "libtpu_version": _first(installed, *_LIBTPU),
         "python_version": sys.version.partition(" ")[0],
-        "command": _command(),
+        "command": Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python",  # arguments can hold secrets
     }
-    found |= {f"{name}_version": number for name in _PACKAGES if (number := _version(name)) is not None}
-    if revision := _git_revision():
+    found |= {f"{name}_version": installed[name] for name in _PACKAGES if name in installed}
+    if revision := _revision():
         found["git_revision"] = revision
     return found
 
 
-def _first(names: tuple[str, ...]) -> str:
-    return next((number for name in names if (number := _version(name)) is not None), UNKNOWN)
+def installed_versions() -> dict[str, str]:
+    """Return the version of every installed distribution, by its name in lower case with `_` for `-` and `.`."""
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            for match in filter(None, map(_INSTALLED.fullmatch, os.listdir(folder or "."))):
+                found.setdefault(re.sub(r"[-.]+", "_", match["name"]).lower(), match["version"])
+    return found
 
 
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+def _first(installed: dict[str, str], *names: str) -> str:
+    return next((installed[name] for name in names if name in installed), UNKNOWN)
 
 
-def _command() -> str:
-    """Return the program alone: arguments can hold secrets."""
-    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"  # noqa: PTH119 - only a name
-
-
-def _git_revision() -> str | None:
-    """Return the revision of the program's source, with `+` if files were changed; None without git."""
+def _revision() -> str | None:
+    """Return the commit of the program's source; None where there is no git, or its files say nothing."""
     program = getattr(sys.modules.get("__main__"), "__file__", None)
-    folder = os.path.dirname(os.path.abspath(program)) if program else "."  # noqa: PTH100, PTH120 - may be anything
-    command = ["git", "--no-optional-locks", "-C", folder]
-    command += ["describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
+    source = Path(program).resolve().parent if program else Path.cwd()
+    for folder in (source, *source.parents):
+        git = folder / ".git"
+        if git.exists():
+            return _head(git) if git.is_dir() else _head(folder / _content(git).removeprefix("gitdir:").strip())
+    return None
+
+
+def _head(git: Path) -> str | None:
+    """Return what HEAD of a repository, or of one of its work trees, points to."""
+    head = _content(git / "HEAD").strip()
+    reference = head.removeprefix("ref:").strip()
+    shared = git / (_content(git / "commondir").strip() or ".")
+    packed = re.search(rf"^([0-9a-f]+) {re.escape(reference)}$", _content(shared / "packed-refs"), re.MULTILINE)
+    for text in (head, _content(shared / reference).strip(), packed[1] if packed else ""):
+        if _REVISION.fullmatch(text):
+            return text
+    return None
+
+
+def _content(path: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        return path.read_text()
+    return ""

@@ -93,7 +93,7 @@ class MLRun(RunFields):
                 "kinds": told_kinds(fields),
             },
             configs=lambda: self._configs,
-            prepare=self._gather,
+            gather=self._gather,
         )
 
     @property
@@ -222,7 +222,8 @@ class MLRun(RunFields):
         self._report.configured()
 
     def _gather(self) -> None:
-        self._configs.update(gather(self.framework.value))
+        if news := gather(self.framework.value, self._configs):
+            self._configs.update(news)
 
 
 def _phase_said(phase: RunPhase | str | None) -> Phase | None:

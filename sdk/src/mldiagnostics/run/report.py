@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import counts
 from mldiagnostics.configs.jsonable import jsonable
+from mldiagnostics.configs.software import UNKNOWN, installed_versions
 from mldiagnostics.run import preemption
 from mldiagnostics.run.judgement import Verdict
 from mldiagnostics.run.manifest import SCHEMA_VERSION, Manifest
@@ -27,7 +27,7 @@ class Report:
     """The state of a run as others see it: changed by any thread, told by a thread of its own.
 
     `facts` are the parts of run.json that never change. `configs` returns the configurations as they are now;
-    `prepare` is called once on the thread. Without `leads` there is no run.json.
+    `gather` is called on the thread with every sign of life, to complete them. Without `leads` there is no run.json.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Report:
         heartbeat_s: float,
         facts: Mapping[str, Any],
         configs: Callable[[], Mapping[str, Any]],
-        prepare: Callable[[], None],
+        gather: Callable[[], None],
     ) -> None:
         self.verdict = Verdict("Active")
         self.preempted = False
@@ -51,12 +51,14 @@ class Report:
         self._configs = configs
         self._told_configs: Mapping[str, Any] = {}
         self._published: dict[str, object] = {}
+        self._versions: dict[str, str] = {}
         self._started = self._beaten = time.time()
         self._ended: float | None = None
         self._progress: dict[str, float] = {}
         self._recorded = False
         self._manifest = Manifest(origin.storage, origin.run_id) if leads else None
-        self._reporter = Reporter(interval_s=heartbeat_s, prepare=prepare, beat=self._beat, write=self._write)
+        self._gather = gather
+        self._reporter = Reporter(interval_s=heartbeat_s, beat=self._beat, write=self._write)
 
     def start(self) -> None:
         """Begin to tell."""
@@ -98,6 +100,7 @@ class Report:
             payload = {"intervalSeconds": self._heartbeat_s}
             self._recording.append("heartbeat", "alive", step=self.step, payload=payload)
         self.preempted = self.preempted or preemption.was_announced()
+        self._gather()
 
     def _proceed(self, now: float) -> None:
         step, before = self.step, self._progress
@@ -109,6 +112,9 @@ class Report:
     def _write(self) -> None:
         self._tell_configs()
         if self._manifest is not None:
+            if not self._versions:
+                own = installed_versions().get("mldiagnostics", UNKNOWN)
+                self._versions = {"mldiagnostics": own, "python": sys.version.partition(" ")[0]}
             self._manifest.write(self._document())
 
     def _tell_configs(self) -> None:
@@ -151,13 +157,6 @@ class Report:
             "configs": self._told_configs,
             "drops": self._recording.drops,
             "complaints": counts(),
-            "versions": {"mldiagnostics": _own_version(), "python": sys.version.partition(" ")[0]},
+            "versions": self._versions,
             **self._published,
         }
-
-
-def _own_version() -> str:
-    try:
-        return version("mldiagnostics")
-    except PackageNotFoundError:  # its sources on a path
-        return "unknown"

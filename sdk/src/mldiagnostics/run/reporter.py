@@ -1,4 +1,4 @@
-"""The thread of a run: shows that it lives, keeps run.json true, and does what start-up had no time for."""
+"""The thread of a run: shows that it lives, and keeps run.json true."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Request: TypeAlias = "tuple[SimpleQueue[None], bool]"
 
 
 class Reporter:
-    """Calls `prepare` once, `beat` every `interval_s`, and `write` at first, after a beat, a change and at the end.
+    """Calls `beat` every `interval_s`, and `write` at first, after a beat, after a change and at the end.
 
     None of them should raise; what one raises nevertheless is complained about, and the thread goes on. All methods
     may be called by a signal's handler: a `SimpleQueue` is reentrant, an `Event` is not.
@@ -30,12 +30,10 @@ class Reporter:
         self,
         *,
         interval_s: float,
-        prepare: Callable[[], None],
         beat: Callable[[], None],
         write: Callable[[], None],
     ) -> None:
         self._interval_s = interval_s
-        self._prepare = prepare
         self._beat = beat
         self._write = write
         self._inbox: SimpleQueue[_Request | None] = SimpleQueue()
@@ -54,7 +52,7 @@ class Reporter:
             self._inbox.put(None)
 
     def sync(self, timeout_s: float, *, write: bool = True) -> bool:
-        """Beat now, after `prepare`, and write, and wait for it; false if that took longer than `timeout_s`."""
+        """Beat now, and write, and wait for it; false if that took longer than `timeout_s`."""
         if not self._thread.is_alive():
             return False
         answer: SimpleQueue[None] = SimpleQueue()
@@ -75,7 +73,6 @@ class Reporter:
 
     def _work(self) -> None:
         self._guarded(self._write)
-        self._guarded(self._prepare)
         next_beat, next_write, changed = time.monotonic(), time.monotonic() + PAUSE_S, True
         while not self._ending:
             request = self._next_message(min(next_beat, next_write) if changed else next_beat)

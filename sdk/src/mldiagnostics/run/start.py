@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import secrets
 from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.cloud import Cloud
@@ -139,20 +137,32 @@ def _join(
         sampler = Sampler(recording, interval_s=arguments.metrics_record_interval_s)
         run.on_close(sampler.stop)
         sampler.start()
-    if arguments.on_demand_xprof and not arguments.metric_only_run:
-        from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415 - only who profiles loads it
+    _begin_parts(run)
+    return run
+
+
+def _begin_parts(run: MLRun) -> None:
+    """Begin what a run has beside itself, each loaded only where it is wanted."""
+    if run.on_demand_xprof and not run.metric_only_run:
+        from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415
 
         start_on_demand_xprof()
-    return run
+    interval_s = run.metrics_record_interval_sec
+    if run.log_system_metrics and interval_s > 0 and run.origin.local_rank == 0:
+        from mldiagnostics.system import Sampler  # noqa: PLC0415
+
+        sampler = Sampler(run.recording, interval_s=interval_s)
+        run.on_close(sampler.stop)
+        sampler.start()
 
 
 def _origin(arguments: Arguments, whereabouts: Whereabouts) -> Origin:
     place, identity = whereabouts.place, whereabouts.identity
     return Origin(
-        run_id=identity.run_id if identity else secrets.token_hex(32),
+        run_id=identity.run_id if identity else os.urandom(32).hex(),
         name=arguments.name,
         storage=_rooted(arguments.storage or DEFAULT_STORAGE),
-        incarnation=secrets.token_hex(4),
+        incarnation=os.urandom(4).hex(),
         host=whereabouts.host,
         attempt=place.attempt,
         rank=place.rank,
@@ -192,8 +202,10 @@ def _require_all_meant(arguments: Arguments, problems: Mapping[str, str]) -> Non
 
 
 def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - only for strict starts
+
     try:
-        return importlib.util.find_spec(module) is not None
+        return find_spec(module) is not None
     except ModuleNotFoundError:
         return False
 
