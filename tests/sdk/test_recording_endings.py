@@ -52,7 +52,7 @@ def test_an_orderly_end_loses_nothing(ending: str, code: int, tmp_path: Path) ->
 
 
 def test_a_burst_within_the_bound_loses_nothing(tmp_path: Path) -> None:
-    result = run_program(MANY.replace("1000", "100_000"), tmp_path)
+    result = run_program(MANY.replace("1000", "100_000") + "run.close(50)", tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert steps(tmp_path) == list(range(100_000))
 

@@ -12,7 +12,8 @@ class Origin:
 
     `rank` counts processes over the whole run and `local_rank` those on this host, both from 0. `attempt` counts
     restarts of the workload from 0; `incarnation` is 8 hex digits that no other process of the run has. `slice` is
-    the TPU slice, where there is one. `storage` is the root for all runs, a path or a URL.
+    the TPU slice, where there is one. `storage` is the root for all runs, a path or a URL. `project` and `region` of
+    Google Cloud are what the program said, empty if it left them to be looked up.
     """
 
     run_id: str
@@ -26,6 +27,8 @@ class Origin:
     local_rank: int = 0
     slice: int | None = None
     namespace: str = ""
+    project: str = ""
+    region: str = ""
 
     @property
     def directory(self) -> str:
