@@ -119,16 +119,16 @@ def test_functions_are_their_names() -> None:
     assert "partial" in str(jsonable(functools.partial(json.dumps, indent=1)))
 
 
-@pytest.mark.parametrize(
-    "key", ["password", "API_KEY", "api-key", "aws_secret", "hf_token", "wandb_token", "db.password", "private_key", "credentials"]
-)  # fmt: skip
+SECRET = "password API_KEY api-key aws_secret hf_token wandb_token db.password private_key credentials"
+OPEN = "max_tokens pad_token eos_token_id tokenizer keys secretary num_keys"
+
+
+@pytest.mark.parametrize("key", SECRET.split())
 def test_secrets_are_blotted_out(key: str) -> None:
     assert jsonable({"deep": [{key: "hush"}]}) == {"deep": [{key: "<secret>"}]}
 
 
-@pytest.mark.parametrize(
-    "key", ["max_tokens", "pad_token", "eos_token_id", "tokenizer", "keys", "secretary", "num_keys"]
-)
+@pytest.mark.parametrize("key", OPEN.split())
 def test_what_only_sounds_like_a_secret_is_shown(key: str) -> None:
     assert jsonable({key: "open"}) == {key: "open"}
 

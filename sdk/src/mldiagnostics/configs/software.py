@@ -45,7 +45,7 @@ def installed_versions() -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in sys.path:
         with contextlib.suppress(OSError):
-            for match in filter(None, map(_INSTALLED.fullmatch, os.listdir(folder or "."))):
+            for match in filter(None, (_INSTALLED.fullmatch(path.name) for path in Path(folder).iterdir())):
                 found.setdefault(re.sub(r"[-.]+", "_", match["name"]).lower(), match["version"])
     return found
 
