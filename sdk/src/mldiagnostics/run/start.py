@@ -170,6 +170,8 @@ def _origin(arguments: Arguments, whereabouts: Whereabouts) -> Origin:
         local_rank=place.local_rank,
         slice=place.slice,
         namespace=whereabouts.namespace,
+        project=arguments.project or "",
+        region=arguments.region or "",
     )
 
 
