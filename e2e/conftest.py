@@ -102,6 +102,7 @@ def operator(helm: installation.Helm, operator_image: list[str], namespace: str)
 def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
     """The webhook, installed without a value, and reached by the API server; modules may install otherwise."""
     installation.install(WEBHOOK, helm, webhook_image)
+    injecting.until_replaced(kubectl)
     injecting.until_injected(kubectl)
 
 

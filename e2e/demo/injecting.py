@@ -8,6 +8,7 @@ from typing import Any
 from cluster.progress import ClusterError
 from mldiagnostics import identity
 
+from demo.installation import NAMESPACE, WEBHOOK
 from demo.kubectl import Kubectl, eventually
 
 RUN_ID = "diagon.gke.io/run-id"
@@ -40,6 +41,37 @@ def until_injected(kubectl: Kubectl, namespace: str = "default") -> None:
         ClusterError: none does within the deadline.
     """
     eventually(lambda: _injected(kubectl, namespace), "a labelled pod is injected", deadline_s=REACHED_DEADLINE_S)
+
+
+def until_replaced(kubectl: Kubectl) -> None:
+    """Wait until replicas of an earlier installation, which answer for some seconds after it has ended, are gone.
+
+    Raises:
+        ClusterError: they are not within the deadline.
+    """
+    ours = (f"--namespace={NAMESPACE}", f"--selector=app.kubernetes.io/name={WEBHOOK}")
+
+    def stay() -> bool:
+        return not any("deletionTimestamp" in pod["metadata"] for pod in kubectl.items("pods", *ours))
+
+    eventually(stay, "replicas that are told to leave are gone", deadline_s=REACHED_DEADLINE_S)
+
+
+def labelled_pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
+    """A pod that asks for its run, as it comes out of admission; nothing but a dry run is made of it.
+
+    Raises:
+        ClusterError: the API server refuses it.
+    """
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe-of-injection", "namespace": namespace, "labels": {OPT_IN: "true"}},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    }
+    made = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=json.dumps(pod))
+    found: dict[str, Any] = json.loads(made)
+    return found
 
 
 def told(kubectl: Kubectl, namespace: str, jobset: str) -> list[Told]:
@@ -75,14 +107,7 @@ def _told(pod: dict[str, Any], workload: dict[str, Any]) -> Told:
 
 
 def _injected(kubectl: Kubectl, namespace: str) -> bool:
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "probe-of-injection", "namespace": namespace, "labels": {OPT_IN: "true"}},
-        "spec": {"containers": [{"name": "main", "image": "none"}]},
-    }
     try:
-        made = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=json.dumps(pod))
+        return bool(run_of(labelled_pod(kubectl, namespace)))
     except ClusterError:
         return False
-    return bool(run_of(json.loads(made)))
