@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
 from hypothesis import strategies as st
@@ -62,6 +63,10 @@ class Replica:
         """Begin anew and look to the end."""
         self.forget()
         self.step()
+        self.finish()
+
+    def finish(self) -> None:
+        """Go on with what is under way, to its end."""
         while self.work:
             self.step()
 
@@ -165,6 +170,12 @@ class World(RuleBasedStateMachine):
         for who in range(len(self.known)):
             self.learn(who, max(self.known[who], seen))
 
+    def see(self) -> None:
+        """Let an API server learn at once what has been published."""
+        self.note()
+        self.learn(0, len(self.published) - 1)
+        self.every_api_server_accepts_every_leaf()
+
     def learn(self, who: int, known: int) -> None:
         self.known[who] = known
         views = [{authority.subject for authority in self.published[known][1]} for known in self.known]
@@ -209,11 +220,9 @@ class World(RuleBasedStateMachine):
             return
         if self.cluster.configuration_path not in self.cluster.objects:
             self.create_configuration()
-        for _ in range(10):
-            self.replica_rounds()
-            self.every_api_server_accepts_every_leaf()
+        self.settle_down(self.replicas)
         writes = self.cluster.writes
-        self.replica_rounds()
+        self.look_around(self.replicas)
         assert self.cluster.writes == writes
         [leaf] = {replica.leaf for replica in self.replicas}
         assert leaf is not None
@@ -224,11 +233,51 @@ class World(RuleBasedStateMachine):
         assert self.published[-1][1]
         self.every_api_server_accepts_every_leaf()
 
-    def replica_rounds(self) -> None:
-        for replica in self.replicas:
+    def settle_down(self, replicas: list[Replica]) -> None:
+        """Let replicas look until nothing is left to do."""
+        for _ in range(10):
+            self.look_around(replicas)
+
+    def look_around(self, replicas: list[Replica]) -> None:
+        for replica in replicas:
             replica.look()
-            self.note()
+            self.see()
         self.pass_time(timedelta(seconds=PACE.look_s))
+
+
+@pytest.mark.parametrize("calls", range(1, 13))
+def test_a_replica_that_wakes_up_late_undoes_nothing(calls: int) -> None:
+    """It stops after so many calls of its rotation, and goes on when the others have changed everything."""
+    world = World()
+    world.install(skews=(0, 0, 0), exists=True)
+    late, *others = world.replicas
+    world.settle_down(world.replicas)
+    world.pass_time(timedelta(days=551))
+    for _ in range(calls):
+        late.step()
+        world.note()
+    for days in [0] + [58] * 10:
+        world.pass_time(timedelta(days=days))
+        world.settle_down(others)
+    late.finish()
+    world.see()
+    world.settle_down([*others, late])
+
+
+@pytest.mark.parametrize("calls", range(1, 4))
+def test_a_replica_that_wakes_up_after_the_secret_was_lost_undoes_nothing(calls: int) -> None:
+    """It publishes what it has read only where nothing has been published since."""
+    world = World()
+    world.install(skews=(0, 0, 0), exists=True)
+    late, *others = world.replicas
+    world.settle_down(world.replicas)
+    for _ in range(calls):
+        late.step()
+    world.cluster.remove(world.cluster.secret_path)
+    world.settle_down(others)
+    late.finish()
+    world.see()
+    world.settle_down([*others, late])
 
 
 TestRotation = World.TestCase
