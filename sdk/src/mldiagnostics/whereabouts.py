@@ -7,7 +7,6 @@ Only a process that is alone gets a fresh id. Nothing here reads a file, a clock
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -135,7 +134,7 @@ def _slurm(env: Mapping[str, str], problems: dict[str, str]) -> Identity | None:
         except (ValueError, OverflowError, OSError):
             problems["env-SLURM_JOB_START_TIME"] = f"SLURM_JOB_START_TIME={started!r} is no Unix time and is ignored"
     workload = {"kind": "SlurmJob", "cluster": cluster, "name": env.get("SLURM_JOB_NAME", ""), "jobId": job}
-    return Identity(hashlib.sha256("_".join(parts).encode()).hexdigest(), "slurm", MappingProxyType(workload))
+    return Identity(_digest(*parts, joint="_"), "slurm", MappingProxyType(workload))
 
 
 def _chosen(workload_id: str | None, namespace: str) -> Identity | None:
@@ -255,5 +254,7 @@ def _labels(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(*parts: str, joint: str = "\0") -> str:
+    import hashlib  # noqa: PLC0415 - brings OpenSSL, 4 MiB that a process which is alone never needs
+
+    return hashlib.sha256(joint.join(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,7 +6,6 @@ from itertools import count
 
 from mldiagnostics.errors import AlreadyStored
 from mldiagnostics.layout import retry_session, session_prefix, trace_key
-from mldiagnostics.store import open_store
 
 
 def store_trace(directory: str, session: str, stem: str, trace: bytes) -> str:
@@ -17,6 +16,8 @@ def store_trace(directory: str, session: str, stem: str, trace: bytes) -> str:
 
     Raises `StoreError`, `ConfigurationError` or `MissingExtraError`.
     """
+    from mldiagnostics.store import open_store  # noqa: PLC0415 - stores are loaded when something is stored
+
     store = open_store(directory)
     for attempt in count(1):
         name = retry_session(session, attempt)
