@@ -130,7 +130,7 @@ def train(port: int, progress: Path, framework: str) -> None:
     step()
     server = recorder("PYTORCH" if "torch" in framework else framework).serve(port)
     number = 0
-    while server:
+    while server.kind:  # and so referred to for ever
         step()
         number += 1
         progress.write_text(str(number))
