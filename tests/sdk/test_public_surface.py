@@ -114,3 +114,9 @@ def test_a_run_has_the_fields_of_googles_sdk() -> None:
 def test_what_is_not_used_is_not_loaded() -> None:
     _, modules = loaded_by("import mldiagnostics")
     assert modules == {"mldiagnostics", "mldiagnostics.errors"}
+
+
+def test_the_names_of_googles_sdk_bring_nothing_heavy() -> None:
+    packages, _ = loaded_by("from mldiagnostics import machinelearning_run, metrics, xprof, metric_types")
+    heavy = {"asyncio", "concurrent", "email", "hashlib", "http", "importlib_metadata", "random", "ssl", "subprocess"}
+    assert packages & heavy == set()

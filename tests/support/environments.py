@@ -13,6 +13,7 @@ from pathlib import Path
 REQUIREMENTS = {
     "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2", "grpcio==1.85.1"),
     "loggers": ("tensorboardX==2.6.5", "trackio==0.43.0"),
+    "notebook": ("ipykernel==7.4.0", "jupyter-client==8.10.0"),
     "peer-sdk": ("google-cloud-mldiagnostics==1.0.10",),
     "tensorflow": ("tensorflow-cpu==2.21.0",),
     # The index has no build for CPUs only: this is 3.5 GB to load and 7 GB on the disk. torch_xla wants this torch.

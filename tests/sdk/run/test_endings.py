@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import list_runs, ranks_of, read_records
+from support import environments
 from support.programs import eventually
 
 if TYPE_CHECKING:
@@ -280,3 +282,34 @@ def test_a_signal_while_the_run_is_closed_waits_until_everything_is_written(prog
     row = programs.the_run()
     assert (ended.code, row.phase, row.reason) == (-signal.SIGTERM, "Failed", "Terminated"), ended.err
     assert len(list(read_records(programs.storage, row.run_id, kinds={"metric"}))) == 1
+
+
+NOTEBOOK = """
+from jupyter_client.manager import start_new_kernel
+manager, client = start_new_kernel(kernel_name="python3", startup_timeout=120)
+cells = [
+    "import sys; from mldiagnostics import machinelearning_run",
+    "run = machinelearning_run('cells', log_system_metrics=False)",
+    "1 / 0",
+    "sys.exit(1)",
+    "run.step(7); print(run.run_phase.value)",
+]
+for cell in cells:
+    answer = client.execute_interactive(cell, timeout=120, allow_stdin=False)
+    print(answer["content"]["status"], flush=True)
+manager.shutdown_kernel()
+"""
+
+
+@pytest.mark.peers
+def test_a_cell_that_fails_is_not_the_end_of_a_notebook(programs: Programs) -> None:
+    try:
+        python = str(environments.interpreter("notebook"))
+    except environments.Unavailable as error:
+        pytest.skip(f"no environment notebook: {error}")
+    ended = replace(programs, python=python).run(NOTEBOOK)
+    said = [line for line in ended.out.splitlines() if line in {"ok", "error", "ACTIVE"}]
+    assert said == ["ok", "ok", "error", "error", "ACTIVE", "ok"], ended
+    eventually(lambda: programs.the_run().phase != "Active")
+    row = programs.the_run()
+    assert (row.phase, row.reason, row.step) == ("Completed", "", 7)
