@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
 # Got while the unit tests run, those that they use first; a cluster gets what else it needs by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
-CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws"]
+CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay"]
 TOOLS_LOG = ROOT / ".tools" / "tools.log"
 
 
