@@ -49,12 +49,14 @@ def until_replaced(kubectl: Kubectl) -> None:
     Raises:
         ClusterError: they are not within the deadline.
     """
-    ours = (f"--namespace={NAMESPACE}", f"--selector=app.kubernetes.io/name={WEBHOOK}")
+    here = f"--namespace={NAMESPACE}"
 
-    def stay() -> bool:
-        return not any("deletionTimestamp" in pod["metadata"] for pod in kubectl.items("pods", *ours))
+    def alone() -> bool:
+        status = kubectl.get("deployment", WEBHOOK, here)["status"]
+        pods = kubectl.items("pods", here, f"--selector=app.kubernetes.io/name={WEBHOOK}")
+        return bool(len(pods) == status.get("updatedReplicas") == status.get("readyReplicas"))
 
-    eventually(stay, "replicas that are told to leave are gone", deadline_s=REACHED_DEADLINE_S)
+    eventually(alone, "no replica of an earlier installation is left", deadline_s=REACHED_DEADLINE_S)
 
 
 def labelled_pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
