@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -37,6 +38,13 @@ except SystemExit:
     pass
 """
 
+WRITTEN = "while not os.path.exists(run.directory + '/run.json'): time.sleep(0.01)\n"
+INTERRUPTED = f"""
+{WRITTEN}  # Python forgets that it was interrupted when a module with a dataclass is imported after that
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(60)
+"""
+
 ENDINGS = {
     "normal": ("", 0, "Completed", ""),
     "closed": ("run.close()", 0, "Completed", ""),
@@ -51,7 +59,7 @@ ENDINGS = {
     "exit in a thread": ("threading.Thread(target=sys.exit, args=(1,)).start()", 0, "Completed", ""),
     "exception": ("raise ValueError('bad\\nnews')", 1, "Failed", "UncaughtException"),
     "exception in a thread": (IN_A_THREAD, 0, "Failed", "UncaughtExceptionInThread"),
-    "interrupt": ("os.kill(os.getpid(), signal.SIGINT); time.sleep(60)", -2, "Failed", "UncaughtException"),
+    "interrupt": (INTERRUPTED, -2, "Failed", "UncaughtException"),
     "exit not seen": ("raise SystemExit(1)", 1, "Completed", "ExitCodeUnknown"),
     "with": ("with run: pass", 0, "Completed", ""),
     "with, exception": ("with run: 1 / 0", 1, "Failed", "UncaughtException"),
@@ -89,8 +97,7 @@ def test_exceptions_keep_the_traceback_that_python_prints(programs: Programs) ->
 def test_a_run_that_is_killed_is_active_until_it_was_silent_for_three_intervals(
     programs: Programs, statement: str
 ) -> None:
-    wait = "time.sleep(0.1)\nwhile not os.path.exists(run.directory + '/run.json'): time.sleep(0.01)\n"
-    ended = programs.run(f"{BEGIN}\n{wait}\n{statement}\n")
+    ended = programs.run(f"{BEGIN}\n{WRITTEN}\n{statement}\n")
     assert ended.code != 0
     beaten = programs.the_run().heartbeat
     assert beaten is not None
@@ -313,3 +320,37 @@ def test_a_cell_that_fails_is_not_the_end_of_a_notebook(programs: Programs) -> N
     eventually(lambda: programs.the_run().phase != "Active")
     row = programs.the_run()
     assert (row.phase, row.reason, row.step) == ("Completed", "", 7)
+
+
+PREEMPTED = """
+import os, signal, sys, time
+import jax
+from jax.experimental import multihost_utils
+from mldiagnostics import machinelearning_run
+
+def initialise():
+    jax.distributed.initialize(f"127.0.0.1:{sys.argv[1]}", num_processes=1, process_id=0)
+
+if sys.argv[2] == "jax first":
+    initialise()
+run = machinelearning_run("job", log_system_metrics=False)
+if sys.argv[2] == "run first":
+    initialise()
+os.kill(os.getpid(), signal.SIGTERM)
+deadline, step = time.monotonic() + 100, 0
+while not multihost_utils.reached_preemption_sync_point(step) and time.monotonic() < deadline:
+    time.sleep(0.05)
+    step += 1
+print("saved", flush=True)
+"""
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("order", ["jax first", "run first"])
+def test_jax_keeps_sigterm_for_its_checkpoint_and_the_run_was_preempted(programs: Programs, order: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    ended = programs.run(PREEMPTED, port, order, env={"JAX_PLATFORMS": "cpu"})
+    row = programs.the_run()
+    assert (ended.code, ended.out) == (0, "saved\n"), ended.err
+    assert (row.phase, row.reason) == ("Failed", "Preempted")

@@ -17,8 +17,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.run import registry
+from mldiagnostics.run import preemption, registry
 from mldiagnostics.run.judgement import Evidence, shorten
+from mldiagnostics.run.surroundings import has_native_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ class Endings:
         before = signal.getsignal(signal.SIGTERM)
         if before == self._on_sigterm:
             return True
-        if before is None or before == signal.SIG_IGN:
+        if before is None or before == signal.SIG_IGN or (before == signal.SIG_DFL and has_native_handler()):
             return False
         with contextlib.suppress(ValueError, OSError):
             self._before = before
@@ -92,7 +93,7 @@ class Endings:
             _pass_on(self._before, signal.SIGTERM, None)
         if threading.current_thread() is threading.main_thread() and self.is_ours():
             with contextlib.suppress(ValueError, OSError):
-                if signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+                if signal.getsignal(signal.SIGTERM) == self._on_sigterm and not preemption.is_watched():
                     signal.signal(signal.SIGTERM, self._before)
 
     def note_uncaught(self, kind: type[BaseException], error: BaseException | None) -> None:

@@ -12,6 +12,11 @@ from typing import Any
 _KEY = "RECEIVED_PREEMPTION_NOTICE"
 
 
+def is_watched() -> bool:
+    """Tell whether JAX watches for that, and has taken SIGTERM."""
+    return _client() is not None
+
+
 def was_announced() -> bool:
     """Ask; no service, no answer and no such question in this version of JAX are a no."""
     client = _client()

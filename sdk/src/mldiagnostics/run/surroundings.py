@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -48,6 +50,12 @@ def is_running(pid: int, since: str) -> bool:
     except OSError:
         return True
     return True
+
+
+def has_native_handler(number: int = signal.SIGTERM) -> bool:
+    """Tell whether the system calls a handler for the signal: if Python has none, it is a library's, such as JAX's."""
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", _content(Path("/proc/self/status")), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
 
 
 def jax_process() -> JaxProcess | None:
