@@ -40,7 +40,8 @@ except SystemExit:
 
 WRITTEN = "while not os.path.exists(run.directory + '/run.json'): time.sleep(0.01)\n"
 INTERRUPTED = f"""
-{WRITTEN}  # Python forgets that it was interrupted when a module with a dataclass is imported after that
+{WRITTEN}  # Python forgets that it was interrupted when a module with a dataclass is imported after that, by a thread
+while "device_type" not in open(run.directory + "/run.json").read(): time.sleep(0.01)
 os.kill(os.getpid(), signal.SIGINT)
 time.sleep(60)
 """

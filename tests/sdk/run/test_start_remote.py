@@ -49,5 +49,5 @@ def test_a_bucket_that_is_not_there_does_not_stop_the_training(programs: Program
 def test_a_network_that_swallows_everything_does_not_hold_the_training_up(programs: Programs, end: str) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
         env = environment(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        ended = programs.run(TRAIN.format(storage="gs://bucket", limit=1) + end, env=env)  # which has a limit of its own
+        ended = programs.run(TRAIN.format(storage="gs://bucket", limit=1) + end, env=env)  # within a limit of its own
     assert (ended.code, ended.out) == (3 if end else 0, "trained\n"), ended.err
