@@ -31,6 +31,7 @@ def test_a_line_is_one_object_in_one_line_of_ascii(record: Record) -> None:
 @pytest.mark.parametrize("number", UNUSUAL)
 def test_what_is_no_ordinary_number_survives(number: float) -> None:
     record = decode(encode(Record("metric", 1.0, "loss", (number, number))))
+    assert repr(decode(encode(Record("metric", number, "loss", 1.0))).t) == repr(number)
     single = decode(encode(Record("metric", 1.0, "loss", number)))
     assert repr((single.value, *record.value)) == repr((number,) * 3)  # type: ignore[misc]
 

@@ -41,11 +41,11 @@ def record(
     if (
         type(value) is float
         and labels is None
-        and timestamp is None
         and (type(step) is int or step is None)
+        and (timestamp is None or type(timestamp) is float)
         and len(_entries) < PROCESS.capacity
     ):
-        _append((time(), "metric", metric_name, value, step, None, None, 0))
+        _append((time() if timestamp is None else timestamp, "metric", metric_name, value, step, None, None, 0))
     else:
         PROCESS.add("metric", metric_name, value=value, step=step, labels=labels, t=timestamp)
 
@@ -67,13 +67,12 @@ def record_metrics(
     now = time() if timestamp is None else timestamp
     try:
         for metric in metrics_data:
-            PROCESS.add(
-                "metric",
+            record(
                 metric["metric_name"],
-                value=metric["value"],
-                step=metric.get("step", step),
-                labels=metric.get("labels"),
-                t=metric.get("timestamp", now),
+                metric["value"],
+                metric.get("step", step),
+                metric.get("labels"),
+                timestamp=metric.get("timestamp", now),
             )
     except Exception as error:  # noqa: BLE001 - whatever was passed here must not end the training
         PROCESS.drops.count("bad-call", detail=f"record_metrics: {error!r}")

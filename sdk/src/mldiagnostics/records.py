@@ -49,7 +49,8 @@ class Record(NamedTuple):
 def encode(record: Record) -> str:
     """Return the record's line, ASCII only, with the line break."""
     kind, t, name, value, step, labels, rank, attempt, unit, payload = record
-    line = f'{{"v":{SCHEMA_VERSION},"kind":"{kind}","t":{t!r},"name":{_quoted(name)},"rank":{rank},"attempt":{attempt}'
+    line = f'{{"v":{SCHEMA_VERSION},"kind":"{kind}","t":{_number(t)},"name":{_quoted(name)}'
+    line += f',"rank":{rank},"attempt":{attempt}'
     if type(value) is float:
         line += f',"value":{_number(value)}'
     elif value is not None:

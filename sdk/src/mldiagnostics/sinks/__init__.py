@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["Pace", "Sink", "SinkMaker", "SinkRefused", "SinkUnavailable", "sink_maker"]
 
 _MODULES = {
+    "cloud-logging": "mldiagnostics.sinks.cloud_logging",
     "jsonl": "mldiagnostics.sinks.jsonl",
+    "otlp": "mldiagnostics.sinks.otlp",
+    "otlp+http": "mldiagnostics.sinks.otlp",
+    "otlp+https": "mldiagnostics.sinks.otlp",
+    "prometheus": "mldiagnostics.sinks.prometheus",
     "stdout": "mldiagnostics.sinks.stdout",
+    "tensorboard": "mldiagnostics.sinks.tensorboard",
 }
 """Scheme of a URL -> module whose `maker(url)` returns what makes such sinks."""
 

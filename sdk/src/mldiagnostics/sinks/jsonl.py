@@ -25,8 +25,8 @@ def maker(url: str) -> SinkMaker:
     Raises `ConfigurationError` and `MissingExtraError` as `open_store` does.
     """
     root = url.removeprefix("jsonl:")
-    if root and _local_path(root) is None:
-        from mldiagnostics.sinks.objects import check_place  # noqa: PLC0415 - stores load only where one is used
+    if root and local_path(root) is None:
+        from mldiagnostics.sinks.outbox import check_place  # noqa: PLC0415 - stores load only where one is used
 
         check_place(root)
     return SinkMaker(url.rstrip(":"), lambda origin: _sink(root or origin.storage, origin))
@@ -58,7 +58,7 @@ class LocalLines:
 
 
 def _sink(place: str, origin: Origin) -> Sink:
-    local = _local_path(place)
+    local = local_path(place)
     if local is not None:
         return LocalLines(local, origin)
     from mldiagnostics.sinks.objects import StoredLines  # noqa: PLC0415 - stores load only where one is used
@@ -66,7 +66,7 @@ def _sink(place: str, origin: Origin) -> Sink:
     return StoredLines(place, origin)
 
 
-def _local_path(place: str) -> Path | None:
+def local_path(place: str) -> Path | None:
     """Return the directory that a path or file URL means, None if the place is no local one."""
     scheme, separator, _ = place.partition("://")
     if not separator:
