@@ -15,6 +15,13 @@ SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 IN_E2E := cd e2e && $(PY) -m cluster
 RELEASE := cd e2e && $(PY) -m release
 
+# Reference pages that a module writes: page=module.
+PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_operator.config
+PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
+PAGES += sdk-env=mldiagnostics.run.settings
+file = docs/reference/$(firstword $(subst =, ,$(1))).md
+module = $(lastword $(subst =, ,$(1)))
+
 .PHONY: help setup demo test e2e check lint types layers generated charts bench fuzz manifests images package lock fmt clean
 
 help: ## Show this list
@@ -56,8 +63,7 @@ layers: setup
 
 generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check
-	@$(PY) -m mldiagnostics_operator.config | diff -u docs/reference/operator-env.md - || { echo "run make manifests"; exit 1; }
-	@$(PY) -m mldiagnostics_operator.telemetry | diff -u docs/reference/metrics.md - || { echo "run make manifests"; exit 1; }
+	@$(foreach page,$(PAGES),$(PY) -m $(call module,$(page)) | diff -u $(call file,$(page)) - || { echo "run make manifests"; exit 1; };)
 
 charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
@@ -71,8 +77,7 @@ fuzz: setup ## The properties, with ten times the examples (about half an hour)
 manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests
-	@$(PY) -m mldiagnostics_operator.config > docs/reference/operator-env.md
-	@$(PY) -m mldiagnostics_operator.telemetry > docs/reference/metrics.md
+	@$(foreach page,$(PAGES),$(PY) -m $(call module,$(page)) > $(call file,$(page));)
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
