@@ -126,6 +126,7 @@ TOOLS = {
         _cert_manager("cainjector", 15),
         _cert_manager("webhook", 15),
         _kind("0.30.0"),
+        Tool("otelcol", "0.156.0", (GoBuild("otelcol", ".", 90),)),
         Tool("pause", "1", (GoBuild("pause", ".", 5, system="linux"),)),
     )
 }

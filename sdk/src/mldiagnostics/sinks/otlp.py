@@ -1,0 +1,236 @@
+"""Records to a receiver of OpenTelemetry's protocol, by gRPC or HTTP, like an OpenTelemetry Collector.
+
+`otlp://host:4317` is gRPC, `otlp+http://host:4318` and `otlp+https://…` are HTTP with protobuf, and `otlp:` is what
+OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL say. Of the same family are heard for all of them: _HEADERS,
+_CERTIFICATE and _COMPRESSION, besides OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+The messages go out by the protocol's own stubs, not by the Python exporters: those repeat by themselves, log every
+failure, and do not say whether a failure is worth another try. Which are: OTLP specification 1.5, "Failures".
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import os
+import ssl
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from mldiagnostics.complaints import complain
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.extras import require
+from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.spool import spooled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+
+TIMEOUT_S = 5.0
+"""How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
+
+_PREFIX = "OTEL_EXPORTER_OTLP_"
+_WORTH_ANOTHER_TRY = {
+    *("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"),
+    *("UNAUTHENTICATED", "PERMISSION_DENIED"),  # somebody may mend that while the job runs
+}
+_HTTP_WORTH_ANOTHER_TRY = {401, 403, 408, 429, 502, 503, 504}
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Where and how to export: `address` is host:port for gRPC, a URL without the signal's path for HTTP."""
+
+    address: str
+    grpc: bool
+    encrypted: bool
+    headers: tuple[tuple[str, str], ...] = ()
+    certificate: str = ""
+    compressed: bool = False
+    declared: Mapping[str, str] = field(default_factory=dict)
+
+
+def maker(url: str) -> SinkMaker:
+    """Return the maker for the URLs above. Raises `ConfigurationError` and `MissingExtraError`."""
+    receiver = receiver_of(url, os.environ)
+    require("opentelemetry.proto", extra="otlp", needed_for=url)
+    if receiver.grpc:
+        require("grpc", extra="otlp", needed_for=url)
+    return spooled(SinkMaker(url.rstrip(":/"), lambda origin: OtlpSink(receiver, origin)), f"otlp {receiver.address}")
+
+
+def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
+    """Return the receiver that a URL and the environment mean. Raises `ConfigurationError`."""
+    scheme, _, rest = url.partition(":")
+    grpc = scheme == "otlp"
+    address = f"{'https' if scheme == 'otlp+https' else 'http'}:{rest}"
+    if grpc and not rest.strip("/"):
+        grpc = env.get(f"{_PREFIX}PROTOCOL", "grpc") == "grpc"
+        address = env.get(f"{_PREFIX}ENDPOINT") or f"http://localhost:{4317 if grpc else 4318}"
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    if not parts.hostname:
+        raise ConfigurationError(f"{url!r} names no receiver: write otlp://host:4317 or otlp+http://host:4318")
+    return Receiver(
+        address=parts.netloc if grpc else parts.geturl().rstrip("/"),
+        grpc=grpc,
+        encrypted=parts.scheme == "https",
+        headers=tuple(_pairs(env.get(f"{_PREFIX}HEADERS", "")).items()),
+        certificate=env.get(f"{_PREFIX}CERTIFICATE", ""),
+        compressed=env.get(f"{_PREFIX}COMPRESSION") == "gzip",
+        declared={
+            **_pairs(env.get("OTEL_RESOURCE_ATTRIBUTES", "")),
+            **({"service.name": env["OTEL_SERVICE_NAME"]} if env.get("OTEL_SERVICE_NAME") else {}),
+        },
+    )
+
+
+class OtlpSink:
+    """Exports each batch, metrics first, in requests that end within `TIMEOUT_S`."""
+
+    pace = Pace(records=100, gather_s=0.2)
+    durable = False
+
+    def __init__(self, receiver: Receiver, origin: Origin) -> None:
+        self._receiver = receiver
+        self._origin = origin
+        self._resource: Any = None
+        self._exports: _Exports | None = None
+
+    def open(self) -> None:
+        """Get ready; a receiver that is not there shows with the first batch."""
+        from mldiagnostics.sinks.otlp_messages import resource_of  # noqa: PLC0415 - loaded by the sink's own thread
+
+        self._resource = resource_of(self._origin, self._receiver.declared)
+        self._exports = _ByGrpc(self._receiver) if self._receiver.grpc else _ByHttp(self._receiver)
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Export the batch. A receiver of metrics that takes no logs loses only those, which is told once."""
+        from mldiagnostics.sinks.otlp_messages import logs_request, metrics_request  # noqa: PLC0415 - the same
+
+        if self._exports is None:
+            raise SinkUnavailable("it is not open")
+        metrics, logs = metrics_request(self._resource, batch), logs_request(self._resource, batch)
+        if metrics is not None:
+            answer = self._exports.metrics(metrics).partial_success
+            if answer.rejected_data_points:
+                complain("otlp-partial", f"{answer.rejected_data_points} points were rejected: {answer.error_message}")
+        if logs is not None:
+            try:
+                self._exports.logs(logs)
+            except SinkRefused as error:
+                if metrics is None:
+                    raise
+                complain("otlp-logs", f"the receiver of metrics takes no logs: {error}")
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._exports is not None:
+            self._exports.close()
+
+
+class _Exports(Protocol):
+    """One way to send; raises `SinkUnavailable` where another try makes sense, else `SinkRefused`."""
+
+    def metrics(self, request: Any) -> Any: ...
+    def logs(self, request: Any) -> Any: ...
+    def close(self) -> None: ...
+
+
+class _ByGrpc:
+    def __init__(self, receiver: Receiver) -> None:
+        import grpc  # noqa: PLC0415 - loaded by the sink's own thread
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub  # noqa: PLC0415
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (  # noqa: PLC0415
+            MetricsServiceStub,
+        )
+
+        options = [("grpc.max_reconnect_backoff_ms", 5000)]
+        compression = grpc.Compression.Gzip if receiver.compressed else grpc.Compression.NoCompression
+        if receiver.encrypted:
+            credentials = grpc.ssl_channel_credentials(_read(receiver.certificate))
+            self._channel = grpc.secure_channel(receiver.address, credentials, options, compression)
+        else:
+            self._channel = grpc.insecure_channel(receiver.address, options, compression)
+        self._address = receiver.address
+        self._headers = tuple((key.lower(), value) for key, value in receiver.headers)
+        self._metrics: Any = MetricsServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._logs: Any = LogsServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self._error: type[Exception] = grpc.RpcError
+
+    def metrics(self, request: Any) -> Any:
+        return self._export(self._metrics, request)
+
+    def logs(self, request: Any) -> Any:
+        return self._export(self._logs, request)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _export(self, stub: Any, request: Any) -> Any:
+        try:
+            return stub.Export(request, timeout=TIMEOUT_S, metadata=self._headers)
+        except self._error as error:
+            code, details = error.code().name, error.details()  # type: ignore[attr-defined]
+            story = f"{self._address}: {code}: {details}"
+            raise (SinkUnavailable if code in _WORTH_ANOTHER_TRY else SinkRefused)(story) from error
+
+
+class _ByHttp:
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        context = ssl.create_default_context(cafile=receiver.certificate or None) if receiver.encrypted else None
+        handlers = [urllib.request.HTTPSHandler(context=context)] if context else []
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def metrics(self, request: Any) -> Any:
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 - in the own thread
+            ExportMetricsServiceResponse,
+        )
+
+        return ExportMetricsServiceResponse.FromString(self._post("/v1/metrics", request))
+
+    def logs(self, request: Any) -> Any:
+        return self._post("/v1/logs", request)
+
+    def close(self) -> None:
+        self._opener.close()
+
+    def _post(self, path: str, request: Any) -> bytes:
+        url = self._receiver.address + path
+        data = request.SerializeToString()
+        headers = {"Content-Type": "application/x-protobuf", **dict(self._receiver.headers)}
+        if self._receiver.compressed:
+            data, headers["Content-Encoding"] = gzip.compress(data, 1), "gzip"
+        try:
+            with self._opener.open(urllib.request.Request(url, data, headers), timeout=TIMEOUT_S) as answer:  # noqa: S310 - http(s)
+                content: bytes = answer.read()
+                return content
+        except urllib.error.HTTPError as error:
+            worth = error.code in _HTTP_WORTH_ANOTHER_TRY
+            raise (SinkUnavailable if worth else SinkRefused)(f"{url}: HTTP {error.code} {error.reason}") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise SinkUnavailable(f"{url}: {error}") from error
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return `key=value,key=value` with percent-encoded values, as OTEL variables are written."""
+    split = (item.partition("=") for item in text.split(",") if "=" in item)
+    return {key.strip(): unquote(value.strip()) for key, _, value in split if key.strip()}
+
+
+def _read(certificate: str) -> bytes | None:
+    if not certificate:
+        return None
+    try:
+        with open(certificate, "rb") as file:  # noqa: PTH123 - one line
+            return file.read()
+    except OSError as error:
+        raise SinkUnavailable(f"the certificate {certificate} cannot be read: {error.strerror}") from error

@@ -1,0 +1,202 @@
+"""The last value of every series, for Prometheus to scrape: an HTTP endpoint of this process.
+
+`prometheus::9464` serves on all addresses, `prometheus:127.0.0.1:9464` on one; further processes of a host add their
+local rank to the port. A metric `step_time` in seconds is `ml_step_time_seconds`, its labels are kept, and a series
+with one number per device has the label `device`. What is told of the run itself begins with `mldiagnostics_`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from mldiagnostics.complaints import complain
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.extras import require
+from mldiagnostics.sinks.model import Pace, SinkMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+
+MAX_SERIES = 1000
+"""How many series are kept at most: labels that vary without end would fill Prometheus."""
+
+_RETRY_S = 30.0
+_MAX_PORT = 65_535
+_SUFFIXES = {"s": "_seconds", "%": "_percent"}
+
+
+def maker(url: str) -> SinkMaker:
+    """Return the maker for `prometheus:[host]:port`. Raises `ConfigurationError` and `MissingExtraError`."""
+    address = urlsplit(f"//{url.removeprefix('prometheus:').removeprefix('//')}")
+    try:
+        host, port = address.hostname or "", address.port
+    except ValueError:
+        host, port = "", None
+    if port is None or address.path:
+        raise ConfigurationError(f"{url!r} names no port: write prometheus::9464 or prometheus:127.0.0.1:9464")
+    require("prometheus_client", extra="prometheus", needed_for=url)
+    return SinkMaker(url, lambda origin: PrometheusSink(host, port, origin))
+
+
+class PrometheusSink:
+    """Keeps what it is given in a table and serves that; a port that is taken costs the endpoint and nothing else."""
+
+    pace = Pace(flush_s=_RETRY_S)
+    durable = True
+
+    def __init__(self, host: str, port: int, origin: Origin) -> None:
+        self._host = host
+        self._port = port + origin.local_rank if port else 0
+        self._table = Table(origin)
+        self._server: Any = None
+
+    @property
+    def port(self) -> int:
+        """The port that is served, 0 if none is."""
+        return self._server.server_port if self._server is not None else 0
+
+    def open(self) -> None:
+        """Serve; if that cannot be, say so and try again with the flushes."""
+        from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - in the sink's own thread
+
+        if self._port > _MAX_PORT:
+            complain("prometheus-port", f"port {self._port} (given port + local rank) does not exist: no endpoint")
+            return
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self._table)
+        try:
+            self._server, _ = start_http_server(self._port, self._host or "0.0.0.0", registry)
+        except OSError as error:
+            complain(
+                "prometheus-port",
+                f"metrics cannot be served on {self._host}:{self._port}: {error.strerror}: choose another port with"
+                f" sinks=['prometheus::PORT']; it is tried again every {_RETRY_S:g} s",
+            )
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Keep the last values."""
+        self._table.take(batch)
+
+    def flush(self) -> None:
+        """Try again to serve, if that was not possible before."""
+        if self._server is None:
+            self.open()
+
+    def close(self) -> None:
+        """Stop serving."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+class Series(NamedTuple):
+    """One series by the names that Prometheus knows it by."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+
+
+class Table:
+    """Last values and counts, filled by the sink's thread and read by those that serve scrapes."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._info = {
+            "run": origin.run_id,
+            "name": origin.name,
+            "attempt": str(origin.attempt),
+            "rank": str(origin.rank),
+            "slice": "" if origin.slice is None else str(origin.slice),
+            "host": origin.host,
+        }
+        self._lock = threading.Lock()
+        self._values: dict[Series, float] = {}
+        self._dropped: dict[tuple[str, str], float] = {}
+        self._step = self._last_s = math.nan
+        self._left_out = 0
+
+    def take(self, batch: Sequence[Record]) -> None:
+        """Keep what the batch says last about each series."""
+        with self._lock:
+            for record in batch:
+                if record.kind == "metric":
+                    self._last_s = record.t
+                    self._step = self._step if record.step is None else float(record.step)
+                    self._keep(record)
+                elif record.kind == "drop" and isinstance(record.value, float):
+                    key = record.labels.get("sink", ""), record.name
+                    self._dropped[key] = self._dropped.get(key, 0.0) + record.value
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the families of a scrape, as `prometheus_client` asks for them."""
+        from prometheus_client.core import (  # noqa: PLC0415 - in threads that serve
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            InfoMetricFamily,
+            Metric,
+        )
+
+        with self._lock:
+            values, dropped, left_out = dict(self._values), dict(self._dropped), self._left_out
+            step, last_s = self._step, self._last_s
+        yield InfoMetricFamily("mldiagnostics_run", "The run, and which process of it this is.", self._info)
+        if step == step:  # noqa: PLR0124 - not NaN
+            yield GaugeMetricFamily("mldiagnostics_step", "The step of the last metric that had one.", step)
+        if last_s == last_s:  # noqa: PLR0124 - not NaN
+            yield GaugeMetricFamily(
+                "mldiagnostics_last_metric_timestamp_seconds", "When the last metric was recorded, Unix time.", last_s
+            )
+        losses = CounterMetricFamily(
+            "mldiagnostics_dropped_records", "Records that were dropped.", labels=("sink", "reason")
+        )
+        for key, number in dropped.items():
+            losses.add_metric(key, number)
+        yield losses
+        yield CounterMetricFamily(
+            "mldiagnostics_left_out_values", f"Values of series beyond the first {MAX_SERIES}.", left_out
+        )
+        families: dict[str, Metric] = {}
+        for series, value in values.items():
+            family = families.setdefault(series.name, Metric(series.name, "Last value of this metric.", "gauge"))
+            family.add_sample(series.name, dict(series.labels), value)
+        yield from families.values()
+
+    def _keep(self, record: Record) -> None:
+        for series, value in series_of(record):
+            if series in self._values or len(self._values) < MAX_SERIES:
+                self._values[series] = value
+            else:
+                self._left_out += 1
+                complain(
+                    "prometheus-series",
+                    f"{record.name} is not served with labels {dict(series.labels)}: {MAX_SERIES} series are the most;"
+                    " use labels with few values",
+                )
+
+
+def series_of(record: Record) -> Iterator[tuple[Series, float]]:
+    """Yield a metric's numbers with their series."""
+    suffix = _SUFFIXES.get(record.unit, "")
+    name = f"ml_{re.sub('[^a-zA-Z0-9_]', '_', record.name)}"
+    name = name if name.endswith(suffix) else name + suffix
+    if isinstance(record.value, tuple):
+        for device, value in enumerate(record.value):
+            yield Series(name, _labels({**record.labels, "device": str(device)})), value
+    elif record.value is not None:
+        yield Series(name, _labels(record.labels)), record.value
+
+
+def _labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    clean = {_label_name(key): str(value).encode("utf-8", "replace").decode() for key, value in labels.items()}
+    return tuple(sorted(clean.items()))
+
+
+def _label_name(key: str) -> str:
+    name = re.sub("[^a-zA-Z0-9_]", "_", key)
+    return f"label_{name}" if not name or name[0].isdigit() or name.startswith("__") else name
