@@ -11,10 +11,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Xprof", "start_on_demand_xprof", "stop_on_demand_xprof"]
 
-_HOMES = {"Xprof": "xprof", "start_on_demand_xprof": "on_demand", "stop_on_demand_xprof": "on_demand"}
+_HOMES = {
+    "Xprof": "mldiagnostics.profiling.xprof",
+    "start_on_demand_xprof": "mldiagnostics.profiling.on_demand",
+    "stop_on_demand_xprof": "mldiagnostics.profiling.on_demand",
+}
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
