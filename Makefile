@@ -9,7 +9,7 @@ PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
 VERSION ?= 0.1.0
 REGISTRY ?= localhost/mldiagnostics
-MEMBERS := sdk api operator webhook
+MEMBERS := sdk shim api operator webhook
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
@@ -19,8 +19,8 @@ RELEASE := cd e2e && $(PY) -m release
 PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_operator.config
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
 PAGES += sdk-env=mldiagnostics.run.settings
-file = docs/reference/$(firstword $(subst =, ,$(1))).md
-module = $(lastword $(subst =, ,$(1)))
+page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
+page_module = $(lastword $(subst =, ,$(1)))
 
 .PHONY: help setup demo test e2e check lint types layers generated charts bench fuzz manifests images package lock fmt clean
 
@@ -63,7 +63,7 @@ layers: setup
 
 generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check
-	@$(foreach page,$(PAGES),$(PY) -m $(call module,$(page)) | diff -u $(call file,$(page)) - || { echo "run make manifests"; exit 1; };)
+	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) | diff -u $(call page_file,$(page)) - || { echo "run make manifests"; exit 1; };)
 
 charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
@@ -77,7 +77,7 @@ fuzz: setup ## The properties, with ten times the examples (about half an hour)
 manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests
-	@$(foreach page,$(PAGES),$(PY) -m $(call module,$(page)) > $(call file,$(page));)
+	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page));)
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.metric_types import AcceleratorType
+from mldiagnostics.system.nvml import driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,19 +62,17 @@ def _of_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _of_driver() -> dict[str, str]:
     """Ask NVIDIA's driver, where it and its Python bindings are."""
     try:
-        import pynvml  # noqa: PLC0415 - an extra
-
-        pynvml.nvmlInit()
-        count = pynvml.nvmlDeviceGetCount()
+        nvml = driver()
+        count = nvml.nvmlDeviceGetCount() if nvml else 0
         if not count:
             return {}
         return {
-            "device_type": _text(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))),
+            "device_type": _text(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(0))),
             "accelerator_type": AcceleratorType.GPU.value,
             "devices_per_host": str(count),
-            "driver_version": _text(pynvml.nvmlSystemGetDriverVersion()),
+            "driver_version": _text(nvml.nvmlSystemGetDriverVersion()),
         }
-    except Exception:  # noqa: BLE001 - absent, or a driver in any state: then others tell
+    except Exception:  # noqa: BLE001 - a driver in any state: then others tell
         return {}
 
 

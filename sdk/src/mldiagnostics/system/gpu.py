@@ -1,4 +1,4 @@
-"""NVIDIA GPUs of the host, through the driver's own library; the only module that imports `pynvml`.
+"""NVIDIA GPUs of the host, through their driver.
 
 `gpu_utilization` and `vram_utilization` come from every driver. `gpu_duty_cycle` and `gpu_tensorcore_utilization` are
 counted by the device itself from Hopper on ("GPM metrics", docs.nvidia.com/deploy/nvml-api); older ones have none.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.errors import MissingExtraError
 from mldiagnostics.metric_types import MetricType
+from mldiagnostics.system.nvml import driver
 from mldiagnostics.system.source import Reading
 
 if TYPE_CHECKING:
@@ -25,16 +25,13 @@ _COUNTED = {
 
 def gpus() -> Gpus | None:
     """Return the GPUs of this host; None if there are none, or no driver. Raises `MissingExtraError`."""
-    try:
-        import pynvml  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtraError(extra="gpu", needed_for="metrics of GPUs") from None
-    try:
-        pynvml.nvmlInit()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError:
+    if (nvml := driver()) is None:
         return None
-    return Gpus(pynvml, handles) if handles else None
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    except nvml.NVMLError:
+        return None
+    return Gpus(nvml, handles) if handles else None
 
 
 class Gpus:
