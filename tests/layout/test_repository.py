@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "sdk": ROOT / "sdk/src/mldiagnostics",
+    "shim": ROOT / "shim/src/mldiagnostics_shim",
     "api": ROOT / "api/src/mldiagnostics_api",
     "operator": ROOT / "operator/src/mldiagnostics_operator",
     "webhook": ROOT / "webhook/src/mldiagnostics_webhook",

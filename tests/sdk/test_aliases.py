@@ -11,6 +11,7 @@ IMPORTED = {
     "": ["machinelearning_run", "metrics", "xprof", "metric_types"],
     "api.metrics": ["record", "record_metrics"],
     "api.mlrun": ["machinelearning_run"],
+    "commands.run_vllm": ["main"],
     "core.global_manager": [
         *("get_current_run", "get_current_run_id", "get_logging_client", "get_last_updated_run", "register_run"),
         "initialize_with_mlrun",

@@ -11,6 +11,7 @@ ALIASES = MappingProxyType(
         "": "mldiagnostics",
         "api.metrics": "mldiagnostics.metrics",
         "api.mlrun": "mldiagnostics.run",
+        "commands.run_vllm": "mldiagnostics.run_vllm",
         "core.global_manager": "mldiagnostics.run.global_manager",
         "core.metrics": "mldiagnostics.metrics",
         "core.xprof": "mldiagnostics.profiling",

@@ -1,0 +1,1 @@
+"""Import names of other packages, served by `mldiagnostics`; `python -m mldiagnostics_shim` says who serves them."""

@@ -1,0 +1,81 @@
+"""Imports below `google_cloud_mldiagnostics`, answered with modules of `mldiagnostics` as its table of aliases says.
+
+Both names give one module object, so that there is one run, one recording and one set of enumerations in the process.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from mldiagnostics.aliases import ALIASES, PEER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import CodeType, ModuleType
+
+_FOLDERS = frozenset(path.rpartition(".")[0] for path in ALIASES if "." in path)
+"""Packages that are there only to lead to the aliases: `api`, `core`, …"""
+
+
+def install() -> None:
+    """Answer imports below the peer's name from now on, before anything of that name that may lie on the disk."""
+    if not any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, AliasFinder())
+
+
+class AliasFinder(MetaPathFinder):
+    """Finds aliases, and refuses every other name below the peer's, so that its own modules never mix with ours."""
+
+    def find_spec(  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - importlib's protocol
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Return the spec of an alias. Raises ModuleNotFoundError for a name that has no counterpart."""
+        if not fullname.startswith(f"{PEER}."):
+            return None
+        alias = fullname.removeprefix(f"{PEER}.")
+        if alias in ALIASES:
+            return ModuleSpec(fullname, AliasLoader(ALIASES[alias]))
+        if alias in _FOLDERS:
+            return ModuleSpec(fullname, None, is_package=True)
+        known = ", ".join(sorted(filter(None, ALIASES)))
+        raise ModuleNotFoundError(
+            f"mldiagnostics-shim has no {alias!r} of {PEER}, only {known}; tell us what needs it", name=fullname
+        )
+
+
+class AliasLoader(InspectLoader):
+    """Loads one module of `mldiagnostics` for another name."""
+
+    def __init__(self, ours: str) -> None:
+        self._ours = ours
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:  # type: ignore[explicit-override]  # noqa: ARG002
+        """Return our module itself."""
+        module = import_module(self._ours)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:  # type: ignore[explicit-override]
+        """Give the module back its own spec, which importlib has just replaced; its code has run already."""
+        module.__spec__ = self._spec
+
+    def get_code(self, fullname: str) -> CodeType | None:  # type: ignore[explicit-override]  # noqa: ARG002
+        """Return our module's code, for `python -m`."""
+        spec = find_spec(self._ours)
+        loader = spec.loader if spec else None
+        return loader.get_code(self._ours) if isinstance(loader, InspectLoader) else None
+
+    def get_source(self, fullname: str) -> str | None:  # type: ignore[explicit-override]  # noqa: ARG002
+        """Return our module's source, for tracebacks."""
+        spec = find_spec(self._ours)
+        loader = spec.loader if spec else None
+        return loader.get_source(self._ours) if isinstance(loader, InspectLoader) else None

@@ -1,0 +1,74 @@
+"""Programs for Google's SDK, unchanged: the names that they import lead to one set of modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+from mldiagnostics.aliases import ALIASES, PEER
+
+# The imports of MaxText, MaxDiffusion and AXLearn, as they stand there.
+INTEGRATION = """
+import google_cloud_mldiagnostics
+from google_cloud_mldiagnostics import machinelearning_run, metric_types, metrics, xprof
+from google_cloud_mldiagnostics.core import global_manager
+from google_cloud_mldiagnostics.core.xprof import start_on_demand_xprof
+from google_cloud_mldiagnostics.custom_types import exceptions, mlrun_types
+import google_cloud_mldiagnostics.custom_types.metric_types as types
+
+with machinelearning_run(name="unchanged", framework=mlrun_types.Framework.JAX) as run:
+    assert google_cloud_mldiagnostics.core.global_manager.get_current_run() is run
+    metrics.record(types.MetricType.LOSS, 0.5, step=1)
+    assert issubclass(exceptions.NoActiveRunError, exceptions.MLDiagnosticError)
+import mldiagnostics.runs
+[row] = mldiagnostics.runs.list_runs(run.storage)
+[loss] = mldiagnostics.runs.read_records(run.storage, row.run_id, kinds={"metric"})
+print(row.name, row.phase, loss.name, loss.value)
+"""
+
+
+def test_an_integration_runs_unchanged(tmp_path: object) -> None:
+    command = [sys.executable, "-W", "error", "-c", INTEGRATION]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=str(tmp_path),
+        env={"MLDIAG_STORAGE": str(tmp_path)},
+    )
+    assert done.stdout == "unchanged Completed loss 0.5\n", done.stderr
+
+
+@pytest.mark.parametrize("path", [path for path in ALIASES if path])
+def test_a_module_is_the_same_under_both_names(path: str) -> None:
+    ours = import_module(ALIASES[path])
+    spec = ours.__spec__
+    assert import_module(f"{PEER}.{path}") is ours
+    assert ours.__spec__ is spec
+    assert ours.__name__ == ALIASES[path]
+
+
+@pytest.mark.parametrize("name", ["clients", "core.anything", "core.xprof.session", "api.mlrun.start"])
+def test_what_has_no_counterpart_is_refused_by_name(name: str) -> None:
+    import_module(PEER)
+    import_module(f"{PEER}.core.xprof")
+    import_module(f"{PEER}.api.mlrun")
+    with pytest.raises(ModuleNotFoundError, match=rf"no '{name}' of {PEER}"):
+        find_spec(f"{PEER}.{name}")
+
+
+def test_modules_of_others_are_found_as_ever() -> None:
+    import_module(PEER)
+    assert find_spec("json.decoder") is not None
+    assert find_spec("no_such_module") is None
+
+
+def test_commands_run_under_their_old_name() -> None:
+    command = [sys.executable, "-m", f"{PEER}.commands.run_vllm", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "--mlrun_gcs_path" in done.stdout

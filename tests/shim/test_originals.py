@@ -1,0 +1,57 @@
+"""What is said where Google's own distribution is installed too: a stand-in for its metadata, a real environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ADVICE = "pip uninstall google-cloud-mldiagnostics, then pip install"
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    """A folder for the import path in which the original is installed, as far as metadata can tell."""
+    metadata = tmp_path / "google_cloud_mldiagnostics-1.0.10.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.4\nName: google-cloud-mldiagnostics\nVersion: 1.0.10\n")
+    return tmp_path
+
+
+def python(*arguments: str, path: Sequence[Path] = ()) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_alone_it_says_that_it_serves() -> None:
+    done = python("-m", "mldiagnostics_shim")
+    assert (done.returncode, done.stdout) == (0, "google_cloud_mldiagnostics: served by mldiagnostics\n"), done.stderr
+    assert python("-c", "import google_cloud_mldiagnostics").stderr == ""
+
+
+def test_beside_the_original_it_works_and_says_what_to_uninstall(original: Path) -> None:
+    done = python("-m", "mldiagnostics_shim", path=[original])
+    assert done.returncode == 1
+    assert "google-cloud-mldiagnostics 1.0.10 is installed too" in done.stdout
+    assert ADVICE in done.stdout
+    imported = python("-c", "from google_cloud_mldiagnostics import metrics; print(metrics.__name__)", path=[original])
+    assert imported.stdout == "mldiagnostics.metrics\n"
+    assert ADVICE in imported.stderr
+
+
+def test_behind_the_original_it_says_so(original: Path) -> None:
+    folder = original / "google_cloud_mldiagnostics"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise SystemExit('the original was imported')\n")
+    done = python("-m", "mldiagnostics_shim", path=[original])
+    assert done.returncode == 1
+    assert "google_cloud_mldiagnostics: not served by mldiagnostics: google-cloud-mldiagnostics 1.0.10" in done.stdout
+    assert ADVICE in done.stdout
