@@ -26,7 +26,6 @@ from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import Settings, read_settings
 from mldiagnostics.run.surroundings import look_around
 from mldiagnostics.sinks import sink_maker
-from mldiagnostics.system import Sampler
 from mldiagnostics.whereabouts import locate
 
 if TYPE_CHECKING:
@@ -133,10 +132,6 @@ def _join(
     if leads:
         source = whereabouts.identity.source if whereabouts.identity else "fresh"
         announce(announcement(origin, source=source, view_url=settings.view_url))
-    if arguments.log_system_metrics and arguments.metrics_record_interval_s > 0 and origin.local_rank == 0:
-        sampler = Sampler(recording, interval_s=arguments.metrics_record_interval_s)
-        run.on_close(sampler.stop)
-        sampler.start()
     _begin_parts(run)
     return run
 
