@@ -14,6 +14,7 @@ import grpc
 import grpc.aio
 import pytest
 from mldiagnostics.capture import Control, Delivery, Options, Outcome, Reason, Server, State, Target, capture, run
+from mldiagnostics.capture.verdict import is_busy
 from mldiagnostics.layout import trace_key
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
 from mldiagnostics.profiling.service import ProfilerService
@@ -114,12 +115,6 @@ async def test_the_second_capture_waits_for_the_first(service: ProfilerService, 
     assert (later.start_ns or 0) >= (earlier.stop_ns or 0)
 
 
-async def test_busy_is_said_in_the_words_of_jax(service: ProfilerService, recorder: Clockwork, tmp_path: Path) -> None:
-    recorder.refusal = Busy("the program records a profile")
-    outcome = await outcome_of(service, tmp_path, Options("s", 10, 1.0))
-    assert outcome.reason is Reason.BUSY
-
-
 async def test_what_stands_in_the_way_is_told_to_the_caller(
     service: ProfilerService, recorder: Clockwork, tmp_path: Path
 ) -> None:
@@ -178,6 +173,12 @@ async def call(service: ProfilerService, method: str, request: bytes) -> Any:
             return await channel.unary_unary(f"/tensorflow.ProfilerService/{method}")(request, timeout=PATIENCE_S)
         except grpc.aio.AioRpcError as error:
             return error
+
+
+async def test_busy_is_said_in_the_words_of_jax(service: ProfilerService, recorder: Clockwork) -> None:
+    recorder.refusal = Busy("the program records a profile")
+    error = await call(service, "Profile", message("ProfileRequest")(emit_xspace=True).SerializeToString())
+    assert is_busy(code=error.code().name, details=error.details())
 
 
 async def test_a_terminate_that_comes_first_is_remembered_once(service: ProfilerService) -> None:
