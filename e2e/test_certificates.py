@@ -1,0 +1,150 @@
+"""Who makes the webhook's certificate can be changed at any time: pods are created, and told of their run again."""
+
+import base64
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+from cluster import addons
+from cluster.provider import Provider
+from demo import injecting, installation
+from demo.installation import NAMESPACE, WEBHOOK
+from demo.kubectl import Kubectl, eventually
+from mldiagnostics_webhook.certificates import pem
+from mldiagnostics_webhook.certificates.authority import Lifetimes, issue, new_authority
+from release import parts
+
+pytestmark = pytest.mark.cluster
+
+CERT_MANAGER = "cert-manager"
+HERE = f"--namespace={NAMESPACE}"
+CONFIGURATION = f"{WEBHOOK}-mutating-webhook-config"
+DEADLINE_S = 180
+
+
+@pytest.fixture
+def modes(running_cluster: Provider, kubectl: Kubectl, helm: installation.Helm, webhook_image: list[str]) -> "Modes":
+    """One replica that keeps its certificate itself, and cert-manager beside it."""
+    addons.install(CERT_MANAGER, running_cluster)
+    made = Modes(kubectl, helm, [*webhook_image, "--set=replicas=1"])
+    made.change()
+    return made
+
+
+class Modes:
+    """An installation whose mode is changed while pods are created."""
+
+    def __init__(self, kubectl: Kubectl, helm: installation.Helm, values: list[str]) -> None:
+        self.kubectl = kubectl
+        self._helm = helm
+        self._values = values
+
+    def change(self, *values: str, meanwhile: Callable[[], None] | None = None) -> None:
+        """Bring the installation to a mode, and wait until pods are told of their run by nobody but its replica."""
+        set_values = [*self._values, *(f"--set={value}" for value in values)]
+        self._helm(
+            "upgrade",
+            "--install",
+            WEBHOOK,
+            str(parts.WEBHOOK.chart),
+            HERE,
+            "--create-namespace",
+            "--reset-values",
+            *set_values,
+        )
+        if meanwhile:
+            meanwhile()
+        eventually(self._replaced, "the new replica is ready and alone", deadline_s=DEADLINE_S)
+        eventually(self.told, "a pod is told of its run", deadline_s=DEADLINE_S)
+
+    def bundles(self) -> set[bytes]:
+        """What the API server is told to trust, by entry."""
+        entries = self.kubectl.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
+        return {base64.b64decode(entry["clientConfig"].get("caBundle", "")) for entry in entries}
+
+    def replicas(self) -> int:
+        """How many pods the webhook has."""
+        return len(self.kubectl.items("pods", HERE, f"--selector=app.kubernetes.io/name={WEBHOOK}"))
+
+    def told(self) -> bool:
+        """Whether a pod that is created now is told of its run; fails if it is denied."""
+        return bool(injecting.run_of(injecting.labelled_pod(self.kubectl, "default")))
+
+    @contextmanager
+    def admitting(self) -> Iterator[None]:
+        """Create pods over and over while the block runs, as dry runs: none may be denied."""
+        over = threading.Event()
+
+        def attempts() -> None:
+            while not over.is_set():
+                self.told()
+
+        with ThreadPoolExecutor(max_workers=1) as background:
+            running = background.submit(attempts)
+            try:
+                yield
+            finally:
+                over.set()
+            running.result()
+
+    def _replaced(self) -> bool:
+        status = self.kubectl.get("deployment", WEBHOOK, HERE)["status"]
+        return bool(self.replicas() == status.get("updatedReplicas") == status.get("readyReplicas") == 1)
+
+
+def test_modes_are_changed_while_pods_are_created(modes: Modes, kubectl: Kubectl) -> None:
+    """With cert-manager, the new replica is ready when the certificate arrives; until then the old one goes on."""
+    kubectl("delete", "secret", f"{WEBHOOK}-tls", f"{WEBHOOK}-ca", HERE, "--ignore-not-found")
+    published = modes.bundles()
+
+    def wait_without_cert_manager() -> None:
+        eventually(lambda: modes.replicas() == 2, "a new replica waits", deadline_s=DEADLINE_S)
+        assert modes.bundles() == published
+        assert modes.told()
+        assert modes.replicas() == 2
+        scale(kubectl, 1)
+
+    with modes.admitting():
+        scale(kubectl, 0)
+        try:
+            modes.change(f"certificates.mode={CERT_MANAGER}", meanwhile=wait_without_cert_manager)
+        finally:
+            scale(kubectl, 1)
+        assert published.isdisjoint(modes.bundles())
+
+        authority = provide(kubectl)
+        provided = ("certificates.mode=provided", "certificates.provided.secretName=provided")
+        modes.change(*provided, f"certificates.provided.caBundle={authority}")
+        assert modes.bundles() == {authority.encode()}
+
+        modes.change()
+        own = kubectl.get("secret", f"{WEBHOOK}-certificates", HERE)["data"]["ca.crt"]
+        assert all(bundle.startswith(base64.b64decode(own)) for bundle in modes.bundles())
+
+
+def scale(kubectl: Kubectl, replicas: int) -> None:
+    """Start or stop cert-manager's controller."""
+    there = f"--namespace={CERT_MANAGER}"
+    kubectl("scale", "deployment", CERT_MANAGER, there, f"--replicas={replicas}")
+    kubectl("rollout", "status", "deployment", CERT_MANAGER, there, f"--timeout={DEADLINE_S}s", timeout_s=DEADLINE_S)
+
+
+def provide(kubectl: Kubectl) -> str:
+    """Make the Secret that a user provides; gives the authority (PEM)."""
+    now, lifetimes = datetime.now(UTC), Lifetimes()
+    authority = new_authority("provided", now, lifetimes)
+    leaf = issue(authority, [f"{WEBHOOK}.{NAMESPACE}.svc"], now, lifetimes)
+    texts = {"tls.crt": pem.of_certificates([leaf.certificate]), "tls.key": pem.of_key(leaf.key)}
+    kubectl.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/tls",
+            "metadata": {"name": "provided", "namespace": NAMESPACE},
+            "data": {key: base64.b64encode(text).decode() for key, text in texts.items()},
+        }
+    )
+    return pem.of_certificates([authority.certificate]).decode()
