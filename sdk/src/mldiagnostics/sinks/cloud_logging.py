@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Record
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 4.0
 """How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
 
 _LOOK_UP_S = 2.0

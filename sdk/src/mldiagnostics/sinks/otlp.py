@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import ConfigurationError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Record
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 4.0
 """How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
 
 _PREFIX = "OTEL_EXPORTER_OTLP_"
@@ -68,12 +68,12 @@ def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
     """Return the receiver that a URL and the environment mean. Raises `ConfigurationError`."""
     scheme, _, rest = url.partition(":")
     grpc = scheme == "otlp"
-    address = f"{'https' if scheme == 'otlp+https' else 'http'}:{rest}"
+    address = f"{'https' if scheme == 'otlp+https' else 'http'}://{rest.lstrip('/')}"
     if grpc and not rest.strip("/"):
         grpc = env.get(f"{_PREFIX}PROTOCOL", "grpc") == "grpc"
         address = env.get(f"{_PREFIX}ENDPOINT") or f"http://localhost:{4317 if grpc else 4318}"
     parts = urlsplit(address if "://" in address else f"http://{address}")
-    if not parts.hostname:
+    if not parts.hostname or not _is_port(parts):
         raise ConfigurationError(f"{url!r} names no receiver: write otlp://host:4317 or otlp+http://host:4318")
     return Receiver(
         address=parts.netloc if grpc else parts.geturl().rstrip("/"),
@@ -218,6 +218,13 @@ class _ByHttp:
             raise (SinkUnavailable if worth else SinkRefused)(f"{url}: HTTP {error.code} {error.reason}") from error
         except (OSError, http.client.HTTPException) as error:
             raise SinkUnavailable(f"{url}: {error}") from error
+
+
+def _is_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def _pairs(text: str) -> dict[str, str]:

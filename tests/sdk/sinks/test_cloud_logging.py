@@ -1,0 +1,165 @@
+"""Google's client writes to a server that speaks Cloud Logging's API; what it cannot take now waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.buffer import Buffer
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.recording import Recording
+from mldiagnostics.records import Record
+from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
+from mldiagnostics.sinks.cloud_logging import CloudLoggingSink
+from support.receivers import http_receiver
+from support.records import DEADLINE_S, ListSink, eventually, origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mldiagnostics.sinks import Sink
+    from support.receivers import HttpReceiver
+
+T = 1_777_000_000.0
+PROCESS = replace(origin(), project="my-project", region="us-central1")
+
+
+@pytest.fixture(autouse=True)
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+
+
+@pytest.fixture
+def server() -> Iterator[HttpReceiver]:
+    """A server for `entries:write`."""
+    with http_receiver() as receiver:
+        yield receiver
+
+
+def made_sink(server: HttpReceiver, incarnation: str = "00000001") -> Sink:
+    sink = sink_maker(f"cloud-logging:{server.url}").make(replace(PROCESS, incarnation=incarnation))
+    sink.open()
+    return sink
+
+
+def losses(start: int, count: int = 3) -> list[Record]:
+    return [Record("metric", T + number, "loss", float(number), step=number) for number in range(start, start + count)]
+
+
+def steps_taken(server: HttpReceiver) -> list[int]:
+    return [entry["jsonPayload"]["step_index"] for request in server.taken for entry in request.json["entries"]]
+
+
+def flushed(sink: Sink) -> bool:
+    try:
+        sink.flush()
+    except SinkUnavailable:
+        return False
+    return True
+
+
+def test_googles_client_writes_what_is_recorded(server: HttpReceiver) -> None:
+    recording = Recording(PROCESS, [sink_maker(f"cloud-logging:{server.url}")], buffer=Buffer())
+    for step in range(250):
+        recording.append("metric", "loss", value=step / 8, step=step, labels={"a": "b"}, t=T + step)
+    closed = recording.close(DEADLINE_S)
+    assert closed.complete
+    assert {request.path.partition("?")[0] for request in server.taken} == {"/v2/entries:write"}
+    assert all(request.json["partialSuccess"] for request in server.taken)
+    assert len(server.taken) < 20
+    entries = [entry for request in server.taken for entry in request.json["entries"]]
+    assert [entry["jsonPayload"] for entry in entries] == [
+        {"values": [step / 8], "step_index": step, "a": "b", "unit": "1"} for step in range(250)
+    ]
+    assert entries[0]["logName"] == "projects/my-project/logs/ml_diagnostics_metric"
+    assert entries[0]["resource"]["labels"]["location"] == "us-central1"
+    assert len({entry["insertId"] for entry in entries}) == 250
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+def test_what_may_be_mended_is_tried_again(server: HttpReceiver, status: int) -> None:
+    sink = made_sink(server)
+    sink.write(losses(0))
+    server.status = status
+    sink.write(losses(3))
+    assert not flushed(sink)
+    sink.write(losses(6))
+    server.status = 200
+    sink.flush()
+    sink.write(losses(9))
+    assert steps_taken(server) == list(range(12))
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_what_will_never_be_taken_is_refused(server: HttpReceiver, status: int) -> None:
+    sink = made_sink(server)
+    server.status = status
+    with pytest.raises(SinkRefused, match=f"HTTP {status}"):
+        sink.write(losses(0))
+    server.status = 200
+    sink.write(losses(3))
+    assert steps_taken(server) == [3, 4, 5]
+
+
+def test_a_missing_role_is_named(server: HttpReceiver) -> None:
+    server.status = 403
+    sink = CloudLoggingSink(server.url, PROCESS)
+    with pytest.raises(SinkUnavailable, match=r"my-project.*roles/logging\.logWriter"):
+        sink.write(losses(0))
+
+
+def test_a_server_that_is_away_and_comes_back_gets_all_in_order(server: HttpReceiver) -> None:
+    server.stop()
+    sink = made_sink(server)
+    sink.write(losses(0))
+    assert not flushed(sink)
+    server.start()
+    sink.flush()
+    sink.write(losses(3))
+    server.stop()
+    sink.write(losses(6))
+    sink.close()
+    server.start()
+    successor = made_sink(server, incarnation="00000002")
+    successor.flush()
+    assert steps_taken(server) == list(range(9))
+
+
+def test_a_server_that_never_answers_delays_no_other_sink_and_loses_nothing(server: HttpReceiver) -> None:
+    server.hangs = True
+    other = ListSink()
+    recording = Recording(PROCESS, [sink_maker(f"cloud-logging:{server.url}"), other.maker], buffer=Buffer())
+    recording.append("metric", "loss", value=1.0, step=7)
+    eventually(lambda: len(other.taken) == 1, "the other sink has it")
+    assert not recording.close(DEADLINE_S).dropped
+    server.hangs = False
+    made_sink(server, incarnation="00000002").flush()
+    assert steps_taken(server) == [7]
+
+
+def test_without_credentials_records_wait_and_it_is_said_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "nothing.json"))
+    sink = CloudLoggingSink("https://127.0.0.1:1", PROCESS)
+    why = ""
+
+    def said() -> bool:
+        nonlocal why
+        with pytest.raises(SinkUnavailable) as caught:
+            sink.open()
+        why = str(caught.value)
+        return "nothing.json" in why
+
+    eventually(said, "the missing file is named")
+    spooled = sink_maker("cloud-logging:https://127.0.0.1:1").make(PROCESS)
+    spooled.open()
+    spooled.write(losses(0))
+    spooled.close()
+    assert len(list(tmp_path.rglob("records.jsonl"))) == 1
+
+
+@pytest.mark.parametrize("url", ["cloud-logging:host", "cloud-logging:ftp://host", "cloud-logging:https://"])
+def test_another_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="another endpoint"):
+        sink_maker(url)

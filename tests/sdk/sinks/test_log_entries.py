@@ -1,0 +1,94 @@
+"""Entries of Cloud Logging have the form that Google's SDK gives them, and lose nothing of a record."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mldiagnostics.records import Record
+from mldiagnostics.sinks.log_entries import entry_of
+from support.records import RUN, origin, records
+
+ORIGIN = replace(origin(), slice=1)
+T = 1_777_000_000.25
+
+
+def entry(record: Record) -> dict[str, Any]:
+    found = entry_of(record, ORIGIN, project="my-project", region="us-central1")
+    assert found is not None
+    return found
+
+
+def test_a_metric_has_googles_form() -> None:
+    found = entry(Record("metric", T, "loss", 0.5, step=3, labels={"a": "b"}, unit="1", rank=2, attempt=1))
+    assert found["logName"] == "projects/my-project/logs/ml_diagnostics_metric"
+    assert found["resource"] == {
+        "type": "generic_node",
+        "labels": {"project_id": "my-project", "location": "us-central1", "namespace": "loss", "node_id": RUN},
+    }
+    assert found["severity"] == "INFO"
+    assert found["timestamp"] == "2026-04-24T03:06:40.250000Z"
+    assert found["jsonPayload"] == {"values": [0.5], "step_index": 3, "a": "b", "unit": "1"}
+    assert found["labels"] == {"run": "test", "host": "host", "rank": "2", "attempt": "1", "slice": "1"}
+
+
+def test_a_series_keeps_every_device() -> None:
+    labels = {"hostname": "h0", "accelerator_type": "tpu"}
+    payload = entry(Record("metric", T, "hbm_utilization", (1.0, 2.0), labels=labels, unit="%"))["jsonPayload"]
+    assert payload["values"] == [1.0, 2.0]
+    assert payload["accelerator_labels"] == ["h0-tpu0", "h0-tpu1"]
+
+
+def test_configurations_have_googles_names() -> None:
+    sections = {"software": {"jax": "0.10"}, "hardware": {}, "user": {"lr": 0.1, "layers": {"n": 2}}}
+    found = entry(Record("config", T, "configs", payload=sections))
+    assert found["resource"]["labels"]["namespace"] == "mlrun_configs"
+    assert found["jsonPayload"] == {
+        "userConfigs": {"lr": "0.1", "layers": "{'n': 2}"},
+        "softwareConfigs": {"jax": "0.10"},
+        "hardwareConfigs": {},
+        "namespace": "mlrun_configs",
+    }
+
+
+def test_texts_and_dicts_are_their_own_payload_below_their_name() -> None:
+    found = entry(Record("event", T, "note", payload={"message": "saved"}))
+    assert found["resource"]["labels"]["namespace"] == "note"
+    assert found["jsonPayload"] == {"message": "saved"}
+
+
+@pytest.mark.parametrize(
+    ("record", "severity"),
+    [
+        (Record("phase", T, "ACTIVE"), "INFO"),
+        (Record("phase", T, "FAILED"), "ERROR"),
+        (Record("drop", T, "queue-full", 3.0), "WARNING"),
+    ],
+)
+def test_what_went_wrong_stands_out(record: Record, severity: str) -> None:
+    assert entry(record)["severity"] == severity
+
+
+@settings(max_examples=50)
+@given(records(), st.sampled_from([math.nan, math.inf, -math.inf]))
+def test_any_record_is_strict_json_and_delivered_twice_is_one(record: Record, odd: float) -> None:
+    found = entry_of(record._replace(value=odd), ORIGIN, project="p", region="r")
+    assert (found is None) == (record.kind == "heartbeat")
+    json.dumps(found, allow_nan=False)
+    again = entry_of(record, ORIGIN, project="p", region="r")
+    assert again == entry_of(record, ORIGIN, project="p", region="r")
+    other = entry_of(record._replace(t=record.t + 1), ORIGIN, project="p", region="r")
+    if again is not None and other is not None:
+        assert again["insertId"] != other["insertId"]
+
+
+@given(st.dictionaries(st.sampled_from(["values", "step_index", "unit", "accelerator_labels", "x"]), st.text()))
+def test_labels_never_hide_the_numbers(labels: dict[str, str]) -> None:
+    payload = entry(Record("metric", T, "loss", 0.5, step=1, labels=labels, unit="1"))["jsonPayload"]
+    assert (payload["values"], payload["step_index"], payload["unit"]) == ([0.5], 1, "1")
+    assert len(payload) == 3 + len(labels)

@@ -1,0 +1,222 @@
+"""A real OpenTelemetry Collector gets every point with its own time, whatever happens to it meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.buffer import Buffer
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.recording import Recording
+from mldiagnostics.records import Record
+from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
+from mldiagnostics.sinks.otlp import Receiver, receiver_of
+from support.receivers import collector, http_receiver, mute_listener
+from support.records import DEADLINE_S, ListSink, eventually, origin, run_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mldiagnostics.sinks import Sink
+    from support.receivers import Collector
+
+T = 1_700_000_000.25
+
+
+@pytest.fixture(autouse=True)
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+
+
+@pytest.fixture
+def real() -> Iterator[Collector]:
+    """A collector that runs."""
+    with collector() as made:
+        made.start()
+        yield made
+
+
+def urls(made: Collector) -> dict[str, str]:
+    return {"grpc": f"otlp://127.0.0.1:{made.grpc_port}", "http": f"otlp+http://127.0.0.1:{made.http_port}"}
+
+
+def made_sink(url: str, incarnation: str = "00000001") -> Sink:
+    sink = sink_maker(url).make(origin(incarnation=incarnation))
+    sink.open()
+    return sink
+
+
+def losses(start: int, count: int = 3) -> list[Record]:
+    return [Record("metric", T + number, "loss", float(number), step=number) for number in range(start, start + count)]
+
+
+def at(t: float) -> int:
+    return round(t * 1e6) * 1000
+
+
+def steps_seen(made: Collector) -> list[int]:
+    return [int(value) for name, value, *_ in made.points() if name == "loss"]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_every_point_arrives_with_its_time_unit_and_labels(real: Collector, protocol: str) -> None:
+    recording = Recording(origin(), [sink_maker(urls(real)[protocol])], buffer=Buffer())
+    for step in range(20):
+        recording.append("metric", "step_time", value=step / 8, step=step, labels={"split": "eval"}, t=T + step)
+    recording.append("metric", "hbm_utilization", value=[10.0, 20.0], t=T)
+    recording.append("event", "note", payload={"message": "saved"}, t=T, step=3)
+    closed = recording.close(DEADLINE_S)
+    assert closed.complete
+    assert not closed.dropped
+    found = real.points()
+    assert [point for point in found if point[0] == "step_time"] == [
+        ("step_time", step / 8, at(T + step), {"split": "eval"}, "s") for step in range(20)
+    ]
+    assert [point for point in found if point[0] == "hbm_utilization"] == [
+        ("hbm_utilization", 10.0, at(T), {"device": "0"}, "%"),
+        ("hbm_utilization", 20.0, at(T), {"device": "1"}, "%"),
+    ]
+    assert [(value, when) for name, value, when, *_ in found if name == "training_step"] == [
+        (float(step), at(T + step)) for step in range(20)
+    ]
+    assert {(each["service.name"], each["mldiagnostics.rank"]) for each in real.resources()} == {("test", "0")}
+    [log] = real.logs()
+    assert log["body"] == {"stringValue": "saved"}
+    assert log["eventName"] == "note"
+    assert int(log["timeUnixNano"]) == at(T)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_collector_that_comes_late_dies_and_comes_back_gets_all_in_order(protocol: str) -> None:
+    with collector() as late:
+        sink = made_sink(urls(late)[protocol])
+        sink.write(losses(0))
+        late.start()
+        eventually(lambda: _flushed(sink), "the collector takes what waited")
+        sink.write(losses(3))
+        late.kill()
+        sink.write(losses(6))
+        sink.close()
+        late.start()
+        successor = made_sink(urls(late)[protocol], incarnation="00000002")
+        successor.write(losses(9))
+        eventually(lambda: _flushed(successor), "the collector takes what another process left")
+        successor.close()
+        seen = steps_seen(late)
+        assert sorted(seen) == list(range(12))
+        assert [step for step in seen if step < 9] == list(range(9))
+
+
+def test_a_collector_that_cannot_pass_it_on_gets_it_again(real: Collector) -> None:
+    real.behind.status = 503
+    sink = made_sink(urls(real)["grpc"])
+    sink.write(losses(0))
+    real.behind.status = 200
+    eventually(lambda: _flushed(sink), "the collector takes what waited")
+    assert steps_seen(real) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("scheme", ["otlp", "otlp+http"])
+def test_a_receiver_that_never_answers_delays_neither_other_sinks_nor_the_end(scheme: str) -> None:
+    other = ListSink()
+    with mute_listener() as port:
+        recording = Recording(origin(), [sink_maker(f"{scheme}://127.0.0.1:{port}"), other.maker], buffer=Buffer())
+        recording.append("metric", "loss", value=7.0)
+        eventually(lambda: len(other.taken) == 1, "the other sink has it")
+        closed = recording.close(DEADLINE_S)
+        assert not closed.dropped
+    with collector() as made:
+        made.grpc_port, made.http_port = (port, made.http_port) if scheme == "otlp" else (made.grpc_port, port)
+        made.start()
+        successor = made_sink(f"{scheme}://127.0.0.1:{port}", incarnation="00000002")
+        eventually(lambda: _flushed(successor), "a collector in its place takes what waited")
+        assert steps_seen(made) == [7]
+
+
+def test_what_the_receiver_refuses_is_dropped_and_counted() -> None:
+    with http_receiver() as receiver:
+        receiver.status = 400
+        recording = Recording(origin(), [sink_maker(f"otlp+{receiver.url}")], buffer=Buffer())
+        recording.append("metric", "loss", value=1.0)
+        recording.flush(DEADLINE_S)
+        receiver.status = 200
+        recording.append("metric", "loss", value=2.0)
+        closed = recording.close(DEADLINE_S)
+    assert closed.dropped == {f"otlp+{receiver.url}: refused": 1}
+    assert len([each for each in receiver.taken if each.path == "/v1/metrics"]) == 1
+
+
+def test_a_receiver_of_metrics_only_gets_those() -> None:
+    with http_receiver() as receiver:
+        receiver.statuses["/v1/logs"] = 404
+        sink = made_sink(f"otlp+{receiver.url}")
+        note = Record("event", T, "note", payload={"message": "saved"})
+        with pytest.raises(SinkRefused, match="HTTP 404"):
+            sink.write([note])
+        sink.write([*losses(0), note])
+        assert [request.path for request in receiver.taken] == ["/v1/metrics"]
+
+
+def test_headers_and_compression_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with http_receiver() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-token=a%20b")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+        sink = made_sink("otlp:")
+        sink.write(losses(0))
+        [request] = receiver.taken
+    assert request.headers["X-Token"] == "a b"
+    assert request.headers["Content-Encoding"] == "gzip"
+
+
+def test_a_dead_receiver_does_not_hold_up_the_end_of_a_program(tmp_path: Path) -> None:
+    with mute_listener() as port:
+        began = time.monotonic()
+        ended = run_program(
+            f"recording = begin('jsonl:', 'otlp://127.0.0.1:{port}')\n"
+            "for step in range(1000): metrics.record('loss', 1.0, step=step)\n",
+            tmp_path,
+        )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert time.monotonic() - began < DEADLINE_S
+
+
+@pytest.mark.parametrize(
+    ("url", "env", "expected"),
+    [
+        ("otlp://host:4317", {}, Receiver("host:4317", grpc=True, encrypted=False)),
+        ("otlp+http://host:4318", {}, Receiver("http://host:4318", grpc=False, encrypted=False)),
+        ("otlp+https://host/base/", {}, Receiver("https://host/base", grpc=False, encrypted=True)),
+        ("otlp:", {}, Receiver("localhost:4317", grpc=True, encrypted=False)),
+        (
+            "otlp:",
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://host:4317", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/ca.pem"},
+            Receiver("host:4317", grpc=True, encrypted=True, certificate="/ca.pem"),
+        ),
+        (
+            "otlp:",
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_SERVICE_NAME": "mine"},
+            Receiver("http://localhost:4318", grpc=False, encrypted=False, declared={"service.name": "mine"}),
+        ),
+    ],
+)
+def test_a_url_and_the_environment_mean_a_receiver(url: str, env: dict[str, str], expected: Receiver) -> None:
+    assert receiver_of(url, env) == expected
+
+
+@pytest.mark.parametrize("url", ["otlp+http:", "otlp+https://", "otlp://:4317", "otlp://host:port"])
+def test_a_url_without_a_host_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="names no receiver"):
+        sink_maker(url)
+
+
+def _flushed(sink: Sink) -> bool:
+    try:
+        sink.flush()
+    except SinkUnavailable:
+        return False
+    return True
