@@ -1,4 +1,4 @@
-"""`make test`: the gate and unit tests while tools are built, then contract tests, then the cluster."""
+"""`make test`: the gate and unit tests while tools and environments are made, then contract tests, then the cluster."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q"]
 # Got while the unit tests run, those that they use first; a cluster gets what else it needs by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
 CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay"]
-TOOLS_LOG = ROOT / ".tools" / "tools.log"
+LOGS = ROOT / ".tools"
 
 
 @dataclass(frozen=True)
@@ -41,38 +41,52 @@ def run(stage: Stage) -> bool:
     return passed
 
 
-def wait_for_tools(tools: subprocess.Popen[bytes]) -> bool:
-    """Follow the build of the tools; on failure show the end of its log."""
-    print("\n==> tools of the cluster (seconds when cached, up to 30 min to build)", flush=True)
-    shown = ""
-    while True:
-        try:
-            tools.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            last = (TOOLS_LOG.read_text(errors="replace").splitlines() or [""])[-1]
-            if last != shown:
-                print(f"    {last}", flush=True)
-            shown = last
-            continue
-        if tools.returncode:
-            print(TOOLS_LOG.read_text(errors="replace")[-4000:], flush=True)
-        return tools.returncode == 0
+class Preparation:
+    """Something that is made while the first stages run; its output goes to a log."""
+
+    def __init__(self, name: str, command: list[str], folder: Path) -> None:
+        self.name = name
+        self._log = LOGS / f"{name}.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+
+    def wait(self) -> bool:
+        """Follow the log to the end; on failure show the end of it."""
+        print(f"\n==> {self.name} (seconds when cached, up to 30 min when not)", flush=True)
+        shown = ""
+        while True:
+            try:
+                self._process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                last = (self._log.read_text(errors="replace").splitlines() or [""])[-1]
+                if last != shown:
+                    print(f"    {last}", flush=True)
+                shown = last
+                continue
+            if self._process.returncode:
+                print(self._log.read_text(errors="replace")[-4000:], flush=True)
+            return self._process.returncode == 0
+
+    def stop(self) -> None:
+        """End it if it still runs."""
+        self._process.terminate()
+        self._process.wait()
 
 
 def main() -> int:
-    TOOLS_LOG.parent.mkdir(exist_ok=True)
-    with (
-        TOOLS_LOG.open("wb") as log,
-        subprocess.Popen(
-            [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS],
-            cwd=ROOT / "e2e",
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        ) as tools,
-    ):
+    LOGS.mkdir(exist_ok=True)
+    preparations = (
+        Preparation("tools", [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS], ROOT / "e2e"),
+        Preparation("environments", [sys.executable, "tests/support/environments.py"], ROOT),
+    )
+    try:
         results = [(stage.name, run(stage)) for stage in BEFORE_TOOLS]
-        results.append(("tools", wait_for_tools(tools)))
-    if results[-1][1]:
+        made = [(preparation.name, preparation.wait()) for preparation in preparations]
+    finally:
+        for preparation in preparations:
+            preparation.stop()
+    results += made
+    if all(passed for _, passed in made):
         results += [(stage.name, run(stage)) for stage in WITH_TOOLS]
     failed = [name for name, passed in results if not passed]
     print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed" + (f": {', '.join(failed)}" if failed else ""))
