@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks import sink_maker
-from support.records import origin
+from support.records import origin, run_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -15,12 +20,32 @@ from support.records import origin
         ("jsonl:/runs", "jsonl:/runs"),
         ("jsonl:gs://bucket/runs", "jsonl:gs://bucket/runs"),
         ("stdout:", "stdout"),
+        ("cloud-logging:", "cloud-logging"),
+        ("otlp:", "otlp"),
+        ("otlp://host:4317", "otlp://host:4317"),
+        ("otlp+http://host:4318", "otlp+http://host:4318"),
+        ("otlp+https://host", "otlp+https://host"),
+        ("prometheus::9464", "prometheus::9464"),
+        ("tensorboard:/logs", "tensorboard:/logs"),
+        ("tensorboard:gs://bucket/logs", "tensorboard:gs://bucket/logs"),
     ],
 )
 def test_a_url_makes_its_sink_without_touching_anything(url: str, name: str) -> None:
     maker = sink_maker(url)
     assert maker.name == name
     assert maker.make(origin("/nowhere")) is not maker.make(origin("/nowhere"))
+
+
+def test_what_a_sink_needs_is_loaded_by_its_own_thread(tmp_path: Path) -> None:
+    urls = ["cloud-logging:", "otlp:", "otlp+http://host", "prometheus::9464", "tensorboard:gs://bucket", "jsonl:"]
+    ended = run_program(
+        f"for url in {urls}: sinks.sink_maker(url)\n"
+        "heavy = ('google.auth', 'google.cloud.', 'grpc', 'opentelemetry.proto.', 'prometheus_client', 'requests', "
+        "'tensorboard')\n"
+        "print([name for name in sys.modules if name.startswith(heavy)])",
+        tmp_path,
+    )
+    assert ended.stdout == "[]\n", ended.stderr
 
 
 @pytest.mark.parametrize("url", ["", "jsonl", "nonsense:", "nonsense://host", ":", "JSONL:"])

@@ -23,11 +23,15 @@ MAX_WAITING_BYTES = 256 * 1024 * 1024
 class Outbox:
     """A place for closed files of one process, each at the path that its key in the store shall be.
 
-    What the process did not bring into the store any more is left for the next one that has files for the same store.
+    What the process did not bring into the store any more is left for the next one that has files of the same `kind`
+    for the same store.
     """
 
-    def __init__(self, root: str, origin: Origin, *, max_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
+    def __init__(
+        self, root: str, origin: Origin, *, kind: str = "", max_waiting_bytes: int = MAX_WAITING_BYTES
+    ) -> None:
         self._root = root.rstrip("/")
+        self._destination = f"{kind} {self._root}".lstrip()
         self._origin = origin
         self._max_waiting_bytes = max_waiting_bytes
         self._shelter: Shelter | None = None
@@ -46,7 +50,7 @@ class Outbox:
         """Put all that waits into the store, also what dead processes left; no file may be open meanwhile."""
         if self._shelter is not None:
             self._deliver(self._shelter)
-        for left in shelter.abandoned(self._root):
+        for left in shelter.abandoned(self._destination):
             try:
                 self._deliver(left)
             except SinkUnavailable:
@@ -65,7 +69,7 @@ class Outbox:
 
     def _claimed(self) -> Shelter:
         if self._shelter is None:
-            self._shelter = shelter.claim(self._root, self._origin)
+            self._shelter = shelter.claim(self._destination, self._origin)
         return self._shelter
 
     def _deliver(self, waiting: Shelter) -> None:

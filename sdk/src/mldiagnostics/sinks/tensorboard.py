@@ -91,7 +91,7 @@ class StoredEvents:
     def __init__(self, root: str, origin: Origin) -> None:
         from mldiagnostics.sinks.outbox import Outbox  # noqa: PLC0415 - stores load only where one is used
 
-        self._outbox: Outbox = Outbox(root, origin)
+        self._outbox: Outbox = Outbox(root, origin, kind="tensorboard")
         self._origin = origin
         self._file: EventFile | None = None
 

@@ -1,0 +1,163 @@
+"""TensorBoard reads back what was recorded, from the local disk and from a bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mldiagnostics.buffer import Buffer
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.recording import Recording
+from mldiagnostics.records import Record
+from mldiagnostics.sinks import SinkUnavailable, sink_maker
+from mldiagnostics.sinks.tensorboard import tagged
+from mldiagnostics.store import open_store
+from support.records import DEADLINE_S, RUN, origin, records
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mldiagnostics.sinks import Sink
+    from support.emulator_faults import FaultyProxy
+
+FOLDER = f"test-{RUN[:10]}/rank0"
+
+
+@pytest.fixture(autouse=True)
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+
+
+def read(folder: Path) -> dict[str, list[tuple[float, int, float]]]:
+    """Wall time, step and value of every scalar, by tag, as TensorBoard finds them."""
+    accumulator: Any = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    return {
+        tag: [(each.wall_time, each.step, each.value) for each in accumulator.Scalars(tag)]
+        for tag in accumulator.Tags()["scalars"]
+    }
+
+
+def made_sink(url: str, incarnation: str = "00000001") -> Sink:
+    sink = sink_maker(url).make(origin(incarnation=incarnation))
+    sink.open()
+    return sink
+
+
+def test_tensorboard_reads_names_times_steps_and_values(tmp_path: Path) -> None:
+    recording = Recording(origin(), [sink_maker(f"tensorboard:{tmp_path}")], buffer=Buffer())
+    for step in range(500):
+        recording.append("metric", "loss", value=step / 8, step=step, t=1000.0 + step)
+    recording.append("metric", "loss", value=9.0, step=3, labels={"split": "eval"}, t=1000.0)
+    recording.append("metric", "hbm_utilization", value=[1.0, 2.0], labels={"b": "2", "a": "1"}, step=3, t=1000.0)
+    recording.append("metric", "mxu", value=[1.0, 2.0], step=3, t=1000.0)
+    recording.append("event", "note", payload={"message": "saved"})
+    assert recording.close(DEADLINE_S).complete
+    assert read(tmp_path / FOLDER) == {
+        "loss": [(1000.0 + step, step, step / 8) for step in range(500)],
+        "loss/split=eval": [(1000.0, 3, 9.0)],
+        "hbm_utilization/a=1,b=2,device=0": [(1000.0, 3, 1.0)],
+        "hbm_utilization/a=1,b=2,device=1": [(1000.0, 3, 2.0)],
+        "mxu/device=0": [(1000.0, 3, 1.0)],
+        "mxu/device=1": [(1000.0, 3, 2.0)],
+    }
+
+
+def test_metrics_without_a_step_count_their_own(tmp_path: Path) -> None:
+    sink = made_sink(f"tensorboard:{tmp_path}")
+    sink.write([Record("metric", 5.0, name, 1.0) for name in ("loss", "mfu", "loss")])
+    sink.write([Record("metric", 5.0, "loss", 1.0)])
+    sink.close()
+    assert [step for _, step, _ in read(tmp_path / FOLDER)["loss"]] == [0, 1, 2]
+
+
+def test_a_batch_is_there_for_tensorboard_while_the_run_goes_on(tmp_path: Path) -> None:
+    sink = made_sink(f"tensorboard:{tmp_path}")
+    sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
+    assert read(tmp_path / FOLDER) == {"loss": [(5.0, 1, 1.0)]}
+    sink.close()
+
+
+def test_a_run_that_goes_on_in_another_process_is_one_curve(tmp_path: Path) -> None:
+    for number in range(3):
+        sink = made_sink(f"tensorboard:{tmp_path}", incarnation=f"0000000{number}")
+        sink.write([Record("metric", 5.0, "loss", float(number), step=number)])
+        sink.close()
+    assert [value for *_, value in read(tmp_path / FOLDER)["loss"]] == [0.0, 1.0, 2.0]
+
+
+def test_a_directory_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkUnavailable, match="choose another place"):
+        made_sink(f"tensorboard:{tmp_path / 'file'}")
+
+
+def test_a_bucket_gets_what_tensorboard_reads(gcs_bucket: str, tmp_path: Path) -> None:
+    sink = made_sink(f"tensorboard:gs://{gcs_bucket}/logs")
+    for step in range(3):
+        sink.write([Record("metric", 5.0, "loss", step / 8, step=step)])
+        sink.flush()
+    sink.close()
+    downloaded = download(f"gs://{gcs_bucket}/logs", tmp_path / "copy")
+    assert read(downloaded / FOLDER) == {"loss": [(5.0, step, step / 8) for step in range(3)]}
+
+
+def test_one_bucket_takes_event_files_and_lines_of_one_process(gcs_bucket: str) -> None:
+    root = f"gs://{gcs_bucket}"
+    both = [made_sink(f"tensorboard:{root}"), made_sink(f"jsonl:{root}")]
+    for sink in both:
+        sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
+        sink.flush()
+        sink.close()
+    kept = [entry.key.rpartition("/")[2] for entry in open_store(root).list()]
+    assert sorted("tfevents" in name for name in kept) == [False, True]
+
+
+def test_a_bucket_that_fails_gets_it_later_from_another_process(
+    gcs_bucket: str, gcs_faults: FaultyProxy, tmp_path: Path
+) -> None:
+    url = f"gs://{gcs_bucket}/logs"
+    gcs_faults.otherwise = 403
+    died = made_sink(f"tensorboard:{url}")
+    died.write([Record("metric", 5.0, "loss", 1.0, step=1)])
+    with pytest.raises(SinkUnavailable):
+        died.flush()
+    died.close()
+    gcs_faults.otherwise = "pass"
+    living = made_sink(f"tensorboard:{url}", incarnation="00000002")
+    living.write([Record("metric", 5.0, "loss", 2.0, step=2)])
+    living.flush()
+    living.close()
+    found = read(download(url, tmp_path / "copy") / FOLDER)["loss"]
+    assert sorted(found) == [(5.0, 1, 1.0), (5.0, 2, 2.0)]
+
+
+@settings(max_examples=50)
+@given(st.lists(records(), max_size=3))
+def test_any_record_can_be_written_and_each_number_has_one_tag(tmp_path_factory: Any, batch: list[Record]) -> None:
+    place = tmp_path_factory.mktemp("any")
+    sink = made_sink(f"tensorboard:{place}")
+    sink.write(batch)
+    sink.close()
+    expected = {tag for record in batch if record.kind == "metric" for tag, _ in tagged(record)}
+    assert set(read(place / FOLDER)) == expected
+
+
+@pytest.mark.parametrize("url", ["tensorboard:", "tensorboard:s3://bucket", "tensorboard:gs://"])
+def test_a_url_without_a_directory_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError):
+        sink_maker(url)
+
+
+def download(url: str, place: Path) -> Path:
+    """Copy everything at a URL to the local disk."""
+    store = open_store(url)
+    for entry in store.list():
+        path = place / entry.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with store.open(entry.key) as file:
+            path.write_bytes(file.read())
+    return place
