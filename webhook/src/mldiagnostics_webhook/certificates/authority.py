@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -45,7 +45,10 @@ class Pair:
     @property
     def matches(self) -> bool:
         """Whether the key is the certificate's."""
-        return self.key.public_key() == self.certificate.public_key()
+        try:
+            return self.key.public_key() == self.certificate.public_key()
+        except (UnsupportedAlgorithm, ValueError):
+            return False
 
 
 def valid(certificate: x509.Certificate, now: datetime) -> bool:
@@ -63,7 +66,7 @@ def issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> boo
     """Tell whether the authority's key signed the certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, ValueError, TypeError):
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):
         return False
     return True
 

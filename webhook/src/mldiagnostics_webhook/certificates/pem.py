@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -37,6 +38,8 @@ def private_key(text: bytes) -> EllipticCurvePrivateKey:
         key = load_pem_private_key(text, password=None)
     except TypeError as encrypted:
         raise ValueError("the private key is encrypted") from encrypted
+    except UnsupportedAlgorithm as unknown:
+        raise ValueError(f"the private key is of an unknown kind: {unknown}") from unknown
     if not isinstance(key, EllipticCurvePrivateKey):
         raise ValueError("the private key is on no elliptic curve")  # noqa: TRY004 - the text is wrong, not the type
     return key
