@@ -43,7 +43,7 @@ class Helm:
 def prepare(provider: Provider) -> None:
     """Install the JobSet controller, and load the image of the training job."""
     addons.install("jobset", provider)
-    images.load(images.build(EXAMPLE / "Dockerfile", EXAMPLE, TRAINING_IMAGE), provider)
+    images.load(images.build(EXAMPLE / "Dockerfile", REPOSITORY, TRAINING_IMAGE), provider)
 
 
 def load_image(part: Part, provider: Provider) -> list[str]:

@@ -56,6 +56,7 @@ def run(
         directory = capturing.fetch(kubectl, capture, output)
     show.reading(console, directory, capture["status"]["sessionId"])
     show.how_to_open(console, directory)
+    show.recorded(console, recorded_in(kubectl, NAMESPACE, pods[0]))
 
 
 def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
@@ -93,6 +94,16 @@ def last_step(kubectl: Kubectl, namespace: str, pod: str) -> int:
     """The number of the last step that a training pod has reported, 0 before the first."""
     said = kubectl("logs", pod, f"--namespace={namespace}", "--tail=3")
     return max((int(number) for number in re.findall(r"^step (\d+):", said, re.MULTILINE)), default=0)
+
+
+def recorded_in(kubectl: Kubectl, namespace: str, pod: str) -> str:
+    """The run in the files of the training pod with rank 0, as its SDK's reader shows it.
+
+    Raises:
+        ClusterError: the pod has none, or cannot be reached.
+    """
+    read = ("/opt/training/bin/python", "-m", "mldiagnostics.runs", "/tmp/mldiagnostics")
+    return kubectl("exec", pod, f"--namespace={namespace}", "--", *read).strip()
 
 
 def capture_of(pods: list[str], *, name: str, namespace: str) -> str:

@@ -18,6 +18,7 @@ from demo.kubectl import eventually
 
 HOSTS = 2
 DURATION_MS = 2000
+PYTHON = REPOSITORY / ".venv/bin/python"
 TRAINING_DEADLINE_S = 120
 
 
@@ -31,11 +32,13 @@ def run(console: Console, output: Path) -> None:
         call = f"capture({addresses}, duration_ms={DURATION_MS}, storage={str(output)!r})"
         console.print(f"\n>>> {call}\n", soft_wrap=True, highlight=False)
         report = capture(addresses, duration_ms=DURATION_MS, storage=str(output))
+        recorded = subprocess.check_output([PYTHON, "-m", "mldiagnostics.runs", _runs(Path(folder))], text=True)
     show.hosts(console, [_host(rank, outcome) for rank, outcome in enumerate(report.outcomes)])
     if failed := [outcome for outcome in report.outcomes if outcome.state is not State.CAPTURED]:
         raise ClusterError("; ".join(f"{outcome.target.address}: {outcome.message}" for outcome in failed))
     show.reading(console, output, report.session)
     show.how_to_open(console, output)
+    show.recorded(console, recorded.strip())
 
 
 @contextmanager
@@ -62,11 +65,18 @@ def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path) ->
         "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{coordinator_port}",
         "JAX_PROCESS_COUNT": str(HOSTS),
         "JAX_PROCESS_ID": str(rank),
-        "PROFILER_PORT": str(profiler_port),
+        "MLDIAG_PROFILER_PORT": str(profiler_port),
+        "MLDIAG_HEARTBEAT_SECONDS": "1",
+        "MLDIAG_STORAGE": str(_runs(log.parent)),
     }
-    python, program = REPOSITORY / ".venv/bin/python", REPOSITORY / "examples/jax-training/train.py"
+    program = REPOSITORY / "examples/jax-training/train.py"
     with log.open("wb") as output:
-        return subprocess.Popen([python, program], env=environment, stdout=output, stderr=output)
+        return subprocess.Popen([PYTHON, program], env=environment, stdout=output, stderr=output)
+
+
+def _runs(folder: Path) -> Path:
+    """Where the training processes keep the files of their run."""
+    return folder / "runs"
 
 
 def _train(processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:

@@ -66,6 +66,12 @@ def how_to_open(console: Console, log_directory: Path) -> None:
     console.print(f"  {XPROF} --logdir {log_directory} --port 8791\n", style="bold", soft_wrap=True)
 
 
+def recorded(console: Console, table: str) -> None:
+    """What the SDK in the training program has recorded meanwhile, as `python -m mldiagnostics.runs` prints it."""
+    console.print("The run as the training program records it (python -m mldiagnostics.runs STORAGE):")
+    console.print(f"  {table}\n", style="bold", highlight=False, soft_wrap=True)
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD)
     for column in columns:

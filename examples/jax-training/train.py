@@ -1,10 +1,11 @@
-"""Data-parallel training on every host of a JAX job, with a profiler server that can be captured from.
+"""Data-parallel training on every host of a JAX job, as one run of mldiagnostics.
 
 Started once per host. The environment says who is who; without it the program trains alone:
   JAX_COORDINATOR_ADDRESS  host:port of process 0, the same for all
   JAX_PROCESS_COUNT        how many processes take part
   JAX_PROCESS_ID           which one this is; on Kubernetes the completion index of an Indexed Job
-  PROFILER_PORT            where this process can be profiled (9999)
+  MLDIAG_PROFILER_PORT     where this process can be profiled (9999)
+  MLDIAG_STORAGE           where the run's files are (./mldiagnostics)
   REST_SECONDS             pause between two steps, so that a small machine has room for others (0.04)
   STEPS                    how many steps to train; 0 = until stopped
 """
@@ -18,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from mldiagnostics import MLRun, machinelearning_run, metrics
 
 WIDTH = 256
 BATCH_PER_HOST = 64
@@ -57,7 +59,7 @@ def make_step(mesh: Mesh) -> Step:
     return jax.jit(step, in_shardings=(everywhere, split, split), out_shardings=(everywhere, everywhere))
 
 
-def train(steps: int, rest_seconds: float) -> None:
+def train(run: MLRun, steps: int, rest_seconds: float) -> None:
     """Train until done or stopped, saying every second how it goes."""
     mesh = Mesh(np.array(jax.devices()), ("host",))
     split = NamedSharding(mesh, PartitionSpec("host"))
@@ -68,12 +70,16 @@ def train(steps: int, rest_seconds: float) -> None:
     ]
     number, reported_at, reported_number = 0, time.monotonic(), 0
     while not steps or number < steps:
+        run.step(number)
+        began = time.monotonic()
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
             batch = own.normal(size=(BATCH_PER_HOST, WIDTH)).astype(np.float32)
             inputs = jax.make_array_from_process_local_data(split, batch)
             wanted = jax.make_array_from_process_local_data(split, np.roll(batch, 1, axis=1))
             parameters, error = step(parameters, inputs, wanted)
             error.block_until_ready()
+        metrics.record("loss", error, step=number)
+        metrics.record("step_time", time.monotonic() - began, step=number)
         number += 1
         if (elapsed := time.monotonic() - reported_at) >= 1:
             milliseconds = 1000 * elapsed / (number - reported_number)
@@ -83,13 +89,13 @@ def train(steps: int, rest_seconds: float) -> None:
 
 
 def main() -> None:
-    """Join the job, open the profiler port, train."""
+    """Join the job, begin the run, train."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # process 1 of a container ignores it otherwise
     join_job()
-    port = int(os.environ.get("PROFILER_PORT", "9999"))
-    jax.profiler.start_server(port)
-    print(f"process {jax.process_index()} of {jax.process_count()}, profiler on port {port}", flush=True)
-    train(int(os.environ.get("STEPS", "0")), float(os.environ.get("REST_SECONDS", "0.04")))
+    configs = {"width": WIDTH, "layers": LAYERS, "batch_per_host": BATCH_PER_HOST, "learning_rate": LEARNING_RATE}
+    with machinelearning_run("training", configs=configs, on_demand_xprof=True) as run:
+        print(f"process {jax.process_index()} of {jax.process_count()}", flush=True)
+        train(run, int(os.environ.get("STEPS", "0")), float(os.environ.get("REST_SECONDS", "0.04")))
 
 
 if __name__ == "__main__":

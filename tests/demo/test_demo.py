@@ -33,6 +33,7 @@ def test_without_a_cluster_two_local_processes_are_profiled_and_read(tmp_path: P
         read = re.search(rf"{file.name.removesuffix('.xplane.pb')} +(\d+) +[\d.]+ ms", done.stdout)
         assert read, done.stdout
         assert int(read[1]) > 5
+    assert re.search(r"Active +step \d+ +training", done.stdout), done.stdout
 
 
 def test_the_example_is_captured_in_the_six_fields_of_the_peer() -> None:
