@@ -16,12 +16,14 @@ __all__ = ["Pace", "Sink", "SinkMaker", "SinkRefused", "SinkUnavailable", "sink_
 _MODULES = {
     "cloud-logging": "mldiagnostics.sinks.cloud_logging",
     "jsonl": "mldiagnostics.sinks.jsonl",
+    "mlflow": "mldiagnostics.integrations.mlflow",
     "otlp": "mldiagnostics.sinks.otlp",
     "otlp+http": "mldiagnostics.sinks.otlp",
     "otlp+https": "mldiagnostics.sinks.otlp",
     "prometheus": "mldiagnostics.sinks.prometheus",
     "stdout": "mldiagnostics.sinks.stdout",
     "tensorboard": "mldiagnostics.sinks.tensorboard",
+    "wandb": "mldiagnostics.integrations.wandb",
 }
 """Scheme of a URL -> module whose `maker(url)` returns what makes such sinks."""
 

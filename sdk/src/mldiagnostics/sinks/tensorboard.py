@@ -9,6 +9,7 @@ File format: TFRecord of `tensorboard.compat.proto.event_pb2.Event`, version 2, 
 from __future__ import annotations
 
 import time
+from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -211,8 +212,6 @@ def _folder(origin: Origin) -> str:
 
 def _framed(messages: Sequence[bytes]) -> bytes:
     """Return messages as a piece of a TFRecord file."""
-    from io import BytesIO  # noqa: PLC0415
-
     from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415 - loaded by the sink's own thread
 
     buffer, turns = BytesIO(), Turns()
