@@ -13,6 +13,7 @@ MEMBERS := sdk shim api operator webhook
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
+COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
 RELEASE := cd e2e && $(PY) -m release
 
 # Reference pages that a module writes: page=module.
@@ -86,14 +87,13 @@ package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=,
 	@$(RELEASE) package --version $(VERSION) --registry $(REGISTRY)
 
 lock: setup ## Resolve the dependencies anew
-	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
-	  --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
+	@$(COMPILE) --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
 	  -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
-	@$(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
-	  --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api \
-	  -c requirements.lock -o operator/requirements.lock operator/pyproject.toml
-	@echo hatchling | $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header \
-	  --python-version 3.11 -o operator/build.lock -
+	@for image in operator webhook; do \
+	  $(COMPILE) --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api \
+	    -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
+	  echo hatchling | $(COMPILE) -o $$image/build.lock -; \
+	done
 
 fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)
