@@ -75,6 +75,17 @@ VARIABLES = (
     ),
     Variable("JAX_PLATFORMS", "user", "`proxy` or `pathways` in it: the accelerators are orchestrated by Pathways."),
     Variable("GOOGLE_CLOUD_PROJECT", "user", "Google Cloud project, where a sink needs one; `project=` wins."),
+    Variable(
+        "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL",
+        "user",
+        "Receiver of the sink `otlp:`, and `grpc` (if absent) or `http/protobuf`.",
+    ),
+    Variable(
+        "OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_COMPRESSION, "
+        "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES",
+        "user",
+        "How any OTLP sink exports, as OpenTelemetry defines them.",
+    ),
     Variable("CLOUDSDK_CONFIG, CLOUDSDK_ACTIVE_CONFIG_NAME", "user", "Where gcloud keeps its configuration."),
     Variable("GCE_METADATA_HOST", "user", "Address of the metadata server, if it is not 169.254.169.254."),
 )

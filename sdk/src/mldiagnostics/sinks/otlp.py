@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 4.0
 """How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
 
-_PREFIX = "OTEL_EXPORTER_OTLP_"
 _WORTH_ANOTHER_TRY = {
     *("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"),
     *("UNAUTHENTICATED", "PERMISSION_DENIED"),  # somebody may mend that while the job runs
@@ -70,8 +69,8 @@ def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
     grpc = scheme == "otlp"
     address = f"{'https' if scheme == 'otlp+https' else 'http'}://{rest.lstrip('/')}"
     if grpc and not rest.strip("/"):
-        grpc = env.get(f"{_PREFIX}PROTOCOL", "grpc") == "grpc"
-        address = env.get(f"{_PREFIX}ENDPOINT") or f"http://localhost:{4317 if grpc else 4318}"
+        grpc = env.get("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc") == "grpc"
+        address = env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or f"http://localhost:{4317 if grpc else 4318}"
     parts = urlsplit(address if "://" in address else f"http://{address}")
     if not parts.hostname or not _is_port(parts):
         raise ConfigurationError(f"{url!r} names no receiver: write otlp://host:4317 or otlp+http://host:4318")
@@ -79,9 +78,9 @@ def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
         address=parts.netloc if grpc else parts.geturl().rstrip("/"),
         grpc=grpc,
         encrypted=parts.scheme == "https",
-        headers=tuple(_pairs(env.get(f"{_PREFIX}HEADERS", "")).items()),
-        certificate=env.get(f"{_PREFIX}CERTIFICATE", ""),
-        compressed=env.get(f"{_PREFIX}COMPRESSION") == "gzip",
+        headers=tuple(_pairs(env.get("OTEL_EXPORTER_OTLP_HEADERS", "")).items()),
+        certificate=env.get("OTEL_EXPORTER_OTLP_CERTIFICATE", ""),
+        compressed=env.get("OTEL_EXPORTER_OTLP_COMPRESSION") == "gzip",
         declared={
             **_pairs(env.get("OTEL_RESOURCE_ATTRIBUTES", "")),
             **({"service.name": env["OTEL_SERVICE_NAME"]} if env.get("OTEL_SERVICE_NAME") else {}),
