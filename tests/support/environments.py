@@ -13,11 +13,18 @@ from pathlib import Path
 REQUIREMENTS = {
     "jax-0.8": ("jax==0.8.2", "jaxlib==0.8.2", "grpcio==1.85.1"),
     "loggers": ("tensorboardX==2.6.5", "trackio==0.43.0"),
+    "flax": ("flax==0.12.8", "jax==0.10.2", "optax==0.2.8"),
     "notebook": ("ipykernel==7.4.0", "jupyter-client==8.10.0"),
     "peer-sdk": ("google-cloud-mldiagnostics==1.0.10",),
     "tensorflow": ("tensorflow-cpu==2.21.0",),
     # The index has no build for CPUs only: this is 3.5 GB to load and 7 GB on the disk. torch_xla wants this torch.
     "torch": ("torch==2.9.0", "torch_xla==2.9.0", "numpy==2.4.6", "grpcio==1.85.1"),
+    "trackers": ("mlflow-skinny==3.17.2", "wandb==0.31.0"),
+    # The same torch as above: from the installer's cache, that costs neither time nor room.
+    "trainers": (
+        *("torch==2.9.0", "numpy==2.4.6"),
+        *("accelerate==1.15.0", "pytorch-lightning==2.6.6", "transformers==5.23.0"),
+    ),
 }
 _PYTHON = "3.11"
 _REPOSITORY = Path(__file__).parents[2]

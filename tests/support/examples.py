@@ -1,0 +1,66 @@
+"""Runs of the programs in `examples/`, each with the packages that it needs, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.runs import find_run, list_runs, read_records
+from support import environments
+
+if TYPE_CHECKING:
+    from mldiagnostics.run_row import RunRow
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 280.0
+
+
+@dataclass(frozen=True)
+class Example:
+    """What an example has left: its one run, and whatever else is in the folder."""
+
+    folder: Path
+    out: str
+    err: str
+
+    @property
+    def row(self) -> RunRow:
+        [row] = list_runs(self._storage)
+        return find_run(self._storage, row.run_id)
+
+    def series(self, name: str) -> list[tuple[int | None, object]]:
+        """Steps and values of a metric, in order."""
+        found = read_records(self._storage, self.row.run_id, kinds={"metric"})
+        return [(record.step, record.value) for record in found if record.name == name]
+
+    @property
+    def _storage(self) -> str:
+        return str(self.folder / "mldiagnostics")
+
+
+def python(environment: str) -> str:
+    """Return the Python of an environment, or skip the test."""
+    try:
+        return str(environments.interpreter(environment))
+    except environments.Unavailable as error:
+        pytest.skip(f"no environment {environment}: {error}")
+
+
+def run_example(path: str, folder: Path, *, environment: str, **variables: str) -> Example:
+    """Run `examples/<path>` to its good end."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    done = subprocess.run(
+        [python(environment), str(ROOT / "examples" / path)],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(ROOT / "sdk/src"), "JAX_PLATFORMS": "cpu", **variables},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Example(folder, done.stdout, done.stderr)
