@@ -149,7 +149,10 @@ class Collector:
             self._process = None
 
     def points(self) -> list[tuple[str, float, int, dict[str, Any], str]]:
-        """All points so far: name, value, Unix nanoseconds, attributes and unit."""
+        """All points so far: name, value, Unix nanoseconds, attributes and unit.
+
+        Of the same one that came twice, as happens when an answer is late, only the first.
+        """
         found = []
         for document in self._documents("/v1/metrics"):
             for resource in document["resourceMetrics"]:
@@ -158,7 +161,7 @@ class Collector:
                         value = float(point.get("asDouble", point.get("asInt", 0)))
                         at, attributes = int(point["timeUnixNano"]), plain(point.get("attributes", []))
                         found.append((metric["name"], value, at, attributes, metric.get("unit", "")))
-        return found
+        return [point for place, point in enumerate(found) if point not in found[:place]]
 
     def resources(self) -> list[dict[str, Any]]:
         """The attributes of every resource that metrics came from."""
