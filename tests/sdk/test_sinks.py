@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks import sink_maker
-from support.records import origin, run_program
+from support.records import found, origin, run_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,31 @@ def test_what_a_sink_needs_is_loaded_by_its_own_thread(tmp_path: Path) -> None:
         tmp_path,
     )
     assert ended.stdout == "[]\n", ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "extra"),
+    [
+        ("cloud-logging:", "cloud-logging"),
+        ("otlp:", "otlp"),
+        ("otlp+http://host", "otlp"),
+        ("prometheus::9464", "prometheus"),
+        ("tensorboard:/logs", "tensorboard"),
+        ("jsonl:gs://bucket", "gcs"),
+    ],
+)
+def test_without_its_extra_a_sink_is_left_out_with_what_to_install(url: str, extra: str, tmp_path: Path) -> None:
+    without_packages = "-S"
+    ended = run_program(
+        "from mldiagnostics import machinelearning_run\n"
+        f"machinelearning_run('x', storage=sys.argv[1], sinks=[{url!r}], log_system_metrics=False)\n"
+        "metrics.record('loss', 1.0)",
+        tmp_path,
+        without_packages,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert f"pip install 'mldiagnostics[{extra}]'" in ended.stderr
+    assert [record.name for record in found(tmp_path)] == ["loss"]
 
 
 @pytest.mark.parametrize("url", ["", "jsonl", "nonsense:", "nonsense://host", ":", "JSONL:"])
