@@ -1,0 +1,97 @@
+"""The wheels alone, in clean environments of the oldest and the newest Python that this machine has."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.interpreters import oldest_and_newest
+
+pytestmark = pytest.mark.peers
+
+ROOT = Path(__file__).parents[2]
+UV = ROOT / ".tools/uv/bin/uv"
+
+RECORD_AND_READ = """
+import importlib.metadata, sys
+from mldiagnostics import machinelearning_run, metric_types, metrics, runs, xprof
+
+@xprof()
+def step(number):
+    metrics.record(metric_types.MetricType.LOSS, 1 / (1 + number), step=number)
+
+with machinelearning_run("clean", configs={"lr": 0.1}, storage=sys.argv[1], log_system_metrics=False) as run:
+    for number in range(100):
+        run.step(number)
+        step(number)
+row = runs.find_run(sys.argv[1], run.run_id)
+values = [record.value for record in runs.read_records(sys.argv[1], run.run_id, kinds={"metric"})]
+assert values == [1 / (1 + number) for number in range(100)], values
+print(row.name, row.phase, row.step, row.configs["user"], *{each.name for each in importlib.metadata.distributions()})
+"""
+
+# What needs an optional part says so by name: of this package's, or of the package that is missing.
+IMPORT_EVERYTHING = """
+import importlib, pkgutil, mldiagnostics
+absent = set()
+for module in pkgutil.walk_packages(mldiagnostics.__path__, "mldiagnostics."):
+    try:
+        importlib.import_module(module.name)
+    except mldiagnostics.MissingExtraError:
+        pass
+    except ModuleNotFoundError as error:
+        absent.add(error.name.partition(".")[0])
+print(*sorted(absent))
+"""
+OF_OTHERS = {"google", "grpc", "opentelemetry", "prometheus_client", "tensorboard"}
+OF_OTHERS |= {"jax", "jaxlib", "pytorch_lightning", "tensorflow", "torch", "torch_xla", "transformers"}
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, cwd="/")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("wheels")
+    for member in ("sdk", "shim"):
+        run(UV, "build", "-q", "--wheel", "--python", sys.executable, "--out-dir", folder, ROOT / member)
+    return {wheel.name.partition("-")[0]: wheel for wheel in folder.glob("*.whl")}
+
+
+@pytest.fixture(scope="module", params=oldest_and_newest().values(), ids=oldest_and_newest().keys())
+def clean(request: pytest.FixtureRequest, wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the SDK's wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("clean")
+    run(UV, "venv", "-q", "--python", request.param, folder / "venv")
+    python = folder / "venv/bin/python"
+    run(UV, "pip", "install", "-q", "--no-index", "--python", python, wheels["mldiagnostics"])
+    return python
+
+
+def test_it_records_and_reads_back_without_any_other_distribution(clean: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RECORD_AND_READ)
+    said = run(clean, "-W", "error", program, tmp_path / "runs")
+    assert said == "clean Completed 99 {'lr': 0.1} mldiagnostics\n"
+
+
+def test_every_module_is_there_and_of_this_pythons_language(clean: Path) -> None:
+    assert set(run(clean, "-W", "error", "-c", IMPORT_EVERYTHING).split()) <= OF_OTHERS
+
+
+def test_the_package_is_marked_as_typed(clean: Path) -> None:
+    [marker] = clean.parents[1].glob("lib/*/site-packages/mldiagnostics/py.typed")
+    assert marker.is_file()
+
+
+def test_the_shim_serves_the_names_of_googles_sdk(clean: Path, wheels: dict[str, Path]) -> None:
+    run(UV, "pip", "install", "-q", "--no-index", "--python", clean, wheels["mldiagnostics_shim"])
+    program = "from google_cloud_mldiagnostics.core import global_manager as g; print(g.__name__, g.get_current_run())"
+    assert run(clean, "-W", "error", "-c", program) == "mldiagnostics.run.global_manager None\n"
+    assert run(clean, "-m", "mldiagnostics_shim") == "google_cloud_mldiagnostics: served by mldiagnostics\n"
+    run(UV, "pip", "uninstall", "-q", "--python", clean, "mldiagnostics-shim")
