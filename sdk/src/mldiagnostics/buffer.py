@@ -6,6 +6,8 @@ while one run ends and another begins is the other's. Its drain takes entries fr
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
 from collections import deque
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 CAPACITY = 131_072
 """How many records wait at most; each takes about 200 bytes."""
+
+RESERVE = 4096
+"""How many more there may be of what is not a metric: how a run ends is worth more than its last loss."""
 
 CAPACITY_BYTES = 32 * 1024 * 1024
 """How much the values that are more than a number may hold together."""
@@ -127,7 +132,8 @@ class Buffer:
         with self._lock:
             if len(self.entries) >= self.capacity and self.awaken is not None:
                 self.awaken()
-            if len(self.entries) >= self.capacity or self._charged + charge > self._capacity_bytes:
+            capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
+            if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
                 self.drops.count("buffer-full", detail=shown(entry[2]))
                 return
             self._charged += charge
@@ -148,3 +154,18 @@ def _keep_payload(payload: Mapping[str, Any]) -> tuple[dict[str, object], int]:
 
 PROCESS = Buffer()
 """The process's buffer."""
+
+
+def _tell_of_leftovers() -> None:
+    if PROCESS.entries:
+        from mldiagnostics.complaints import complain  # noqa: PLC0415 - who only imports needs no logging
+
+        number = len(PROCESS.entries)
+        complain(
+            "no-run", f"{number} records belong to no run: machinelearning_run(name=…) begins one, close() ends it"
+        )
+
+
+atexit.register(_tell_of_leftovers)  # after the recordings, which come later, have taken what is theirs
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PROCESS.begin_again)

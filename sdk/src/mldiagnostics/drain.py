@@ -63,7 +63,7 @@ class Drain:
                 self._wake.get(timeout=PERIOD_S)
             try:
                 self._pass()
-            except Exception as error:  # noqa: BLE001 - the thread must outlive any surprise
+            except BaseException as error:  # noqa: BLE001 - the thread outlives whatever a foreign object raises
                 complain("drain", f"records of this moment are lost: {error!r}")
 
     def _pass(self) -> None:

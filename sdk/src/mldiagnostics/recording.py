@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.buffer import PROCESS, Buffer, Marker
 from mldiagnostics.complaints import complain
 from mldiagnostics.drain import Drain
+from mldiagnostics.forks import wait_for_imports
 from mldiagnostics.lanes import Lane
 
 if TYPE_CHECKING:
@@ -149,12 +150,10 @@ def current() -> Recording | None:
 def _close_all() -> None:
     while _open:
         _open[-1].close()
-    if PROCESS.entries:
-        complain("no-run", f"{len(PROCESS.entries)} records belong to no run: call machinelearning_run(name=…) first")
 
 
 def _after_fork_in_child() -> None:
-    for buffer in {PROCESS, *(recording._buffer for recording in _open)}:  # noqa: SLF001 - the same module
+    for buffer in {recording._buffer for recording in _open} - {PROCESS}:  # noqa: SLF001 - the same module
         buffer.begin_again()
     for recording in _open:
         recording._continue_in_child()  # noqa: SLF001 - the same module
@@ -162,4 +161,4 @@ def _after_fork_in_child() -> None:
 
 atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork_in_child)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.configs.hardware import hardware, is_known
-from mldiagnostics.configs.software import software
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,6 +16,9 @@ def gather(framework: str, known: Mapping[str, Any]) -> dict[str, dict[str, str]
     `framework` is what the run said. `known` are the sections as they are; those that say everything are left alone:
     hardware is known only when the program uses it.
     """
+    from mldiagnostics.configs.hardware import hardware, is_known  # noqa: PLC0415 - brings the driver's bindings
+    from mldiagnostics.configs.software import software  # noqa: PLC0415
+
     found: dict[str, dict[str, str]] = {}
     if not known.get("softwareConfigs"):
         found["softwareConfigs"] = software(framework)

@@ -46,7 +46,7 @@ class ProfileSession:
         self._wanted: SimpleQueue[None] = SimpleQueue()
         self._begun: SimpleQueue[None] = SimpleQueue()
         self._ended = False
-        self._thread = threading.Thread(target=self._finish, name="mldiag-profile", daemon=True)
+        self._thread = threading.Thread(target=self._finish, name="mldiagnostics-profile", daemon=True)
         self._thread.start()  # now: while the interpreter shuts down it starts no thread any more
 
     def end(self) -> None:

@@ -8,7 +8,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import complain
-from mldiagnostics.configs import gather
 from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.config_dict import ConfigDict
 from mldiagnostics.run.fields import RunFields, told_kinds
@@ -120,7 +119,7 @@ class MLRun(RunFields):
         try:
             last = self._report.step
             step = int(number) if number is not None else 0 if last is None else last + 1
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             complain("step", f"run.step({number!r}) names no step and is ignored: give a whole number")
             return
         self._report.step = step
@@ -222,6 +221,8 @@ class MLRun(RunFields):
         self._report.configured()
 
     def _gather(self) -> None:
+        from mldiagnostics.configs import gather  # noqa: PLC0415 - on a thread of the run's, not with the first import
+
         if news := gather(self.framework.value, self._configs):
             self._configs.update(news)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import counts
 from mldiagnostics.configs.jsonable import jsonable
-from mldiagnostics.configs.software import UNKNOWN, installed_versions
 from mldiagnostics.run import preemption
 from mldiagnostics.run.judgement import Verdict
 from mldiagnostics.run.manifest import SCHEMA_VERSION, Manifest
@@ -113,6 +112,8 @@ class Report:
         self._tell_configs()
         if self._manifest is not None:
             if not self._versions:
+                from mldiagnostics.configs.software import UNKNOWN, installed_versions  # noqa: PLC0415 - as `gather`
+
                 own = installed_versions().get("mldiagnostics", UNKNOWN)
                 self._versions = {"mldiagnostics": own, "python": sys.version.partition(" ")[0]}
             self._manifest.write(self._document())

@@ -1,20 +1,11 @@
-"""How a run begins: arguments and environment in, a run out; whatever is wrong is told once, and training goes on."""
+"""How a program begins a run: the one call, which raises nothing into it unless it asks for that."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.cloud import Cloud
-from mldiagnostics.complaints import announce, complain
-from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
-from mldiagnostics.origin import Origin
-from mldiagnostics.recording import Closed, Recording
-from mldiagnostics.run import ownership, registry
-from mldiagnostics.run.announcement import announcement
-from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, Arguments, read_arguments
-from mldiagnostics.run.endings import process_endings
-from mldiagnostics.run.fields import run_fields
+from mldiagnostics.complaints import complain
+from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.run.kinds import (
     AcceleratorOrchestrator,
     ApplicationFramework,
@@ -22,17 +13,12 @@ from mldiagnostics.run.kinds import (
     RlOrchestrator,
     ServingEngine,
 )
-from mldiagnostics.run.mlrun import MLRun
-from mldiagnostics.run.settings import Settings, read_settings
-from mldiagnostics.run.surroundings import look_around
-from mldiagnostics.sinks import sink_maker
-from mldiagnostics.whereabouts import locate
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.sinks import SinkMaker
-    from mldiagnostics.whereabouts import Whereabouts
+    from mldiagnostics.run.mlrun import MLRun
 
 
 def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of Google's SDK
@@ -76,170 +62,14 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     it raises, before anything has begun: `MLRunConfigurationError`, or `MissingExtraError` where a package is missing.
     """
     said = dict(locals())
+    from mldiagnostics.run.beginning import begin, unrecorded  # noqa: PLC0415 - with the first run, not at import
+
     try:
-        return _begin(said)
+        return begin(said)
     except MLDiagnosticsError as error:
         if strict is True:
             raise
         complain("start", f"this run is not recorded: {error}")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
         complain("start", f"this run is not recorded, by a fault in mldiagnostics, please report it: {error!r}")
-    return _unrecorded(str(name))
-
-
-def _begin(said: Mapping[str, Any]) -> MLRun:
-    env = dict(os.environ)
-    problems: dict[str, str] = {}
-    if said["unknown"]:
-        problems["unknown"] = f"machinelearning_run has no parameter {', '.join(sorted(said['unknown']))}: ignored"
-    settings = read_settings(env, problems)
-    arguments = read_arguments(said, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
-    whereabouts = locate(look_around(env), name=arguments.name, workload_id=arguments.run_workload_id)
-    problems.update(whereabouts.problems)
-    makers = _sink_makers(arguments.sinks, problems)
-    if said["strict"] is True:
-        _require_all_meant(arguments, problems)
-    for key, problem in problems.items():
-        complain(f"start-{key}", problem)
-    if not arguments.storage and settings.in_kubernetes:
-        complain(
-            "storage-in-pod",
-            "the files of this run end with the pod: set storage='gs://bucket/prefix' (or a mounted volume), or "
-            "MLDIAG_STORAGE",
-        )
-    if (before := registry.current()) is not None:
-        before.close()
-    origin = _origin(arguments, whereabouts)
-    return _join(arguments, whereabouts, Recording(origin, makers), settings, env)
-
-
-def _join(
-    arguments: Arguments, whereabouts: Whereabouts, recording: Recording, settings: Settings, env: Mapping[str, str]
-) -> MLRun:
-    origin = recording.origin
-    leads = whereabouts.place.leads and ownership.claim(origin.run_id, os.environ)
-    run = MLRun(
-        run_fields(arguments, whereabouts, origin),
-        arguments=arguments,
-        whereabouts=whereabouts,
-        recording=recording,
-        endings=process_endings(),
-        cloud=Cloud(project=arguments.project, region=arguments.region, env=env),
-        leads=leads,
-        heartbeat_s=settings.heartbeat_s,
-    )
-    run.begin()
-    if leads:
-        source = whereabouts.identity.source if whereabouts.identity else "fresh"
-        announce(announcement(origin, source=source, view_url=settings.view_url))
-    _begin_parts(run)
-    return run
-
-
-def _begin_parts(run: MLRun) -> None:
-    """Begin what a run has beside itself, each loaded only where it is wanted."""
-    if run.on_demand_xprof and not run.metric_only_run:
-        from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415
-
-        start_on_demand_xprof()
-    interval_s = run.metrics_record_interval_sec
-    if run.log_system_metrics and interval_s > 0 and run.origin.local_rank == 0:
-        from mldiagnostics.system import Sampler  # noqa: PLC0415
-
-        sampler = Sampler(run.recording, interval_s=interval_s)
-        run.on_close(sampler.stop)
-        sampler.start()
-
-
-def _origin(arguments: Arguments, whereabouts: Whereabouts) -> Origin:
-    place, identity = whereabouts.place, whereabouts.identity
-    return Origin(
-        run_id=identity.run_id if identity else os.urandom(32).hex(),
-        name=arguments.name,
-        storage=_rooted(arguments.storage or DEFAULT_STORAGE),
-        incarnation=os.urandom(4).hex(),
-        host=whereabouts.host,
-        attempt=place.attempt,
-        rank=place.rank,
-        world_size=place.world_size,
-        local_rank=place.local_rank,
-        slice=place.slice,
-        namespace=whereabouts.namespace,
-        project=arguments.project or "",
-        region=arguments.region or "",
-    )
-
-
-def _rooted(location: str) -> str:
-    """Return a URL as it is and a path from the root, since the program may change its directory."""
-    try:
-        return location if "://" in location else os.path.abspath(location)  # noqa: PTH100 - keeps it a text
-    except FileNotFoundError:  # the working directory was deleted
-        return location
-
-
-def _sink_makers(urls: Sequence[str], problems: dict[str, str]) -> list[SinkMaker]:
-    makers = [maker for url in urls if (maker := _sink_maker(url, problems)) is not None]
-    return makers or [sink_maker(url) for url in DEFAULT_SINKS]
-
-
-def _sink_maker(url: str, problems: dict[str, str]) -> SinkMaker | None:
-    try:
-        return sink_maker(url)
-    except MLDiagnosticsError as error:
-        problems[f"sink-{url.partition(':')[0]}"] = f"sink {url!r} is left out: {error}"
-        return None
-
-
-def _require_all_meant(arguments: Arguments, problems: Mapping[str, str]) -> None:
-    if problems:
-        raise MLRunConfigurationError("; ".join(problems.values()))
-    if arguments.storage.startswith("gs://") and not _is_installed("google.cloud.storage"):
-        raise MissingExtraError(extra="gcs", needed_for=arguments.storage)
-
-
-def _is_installed(module: str) -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415 - only for strict starts
-
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def _unrecorded(name: str) -> MLRun:
-    """Return a run that this process is not in: every method works, and nothing is kept."""
-    problems: dict[str, str] = {}
-    settings = read_settings({}, problems)
-    arguments = read_arguments({"name": name or "run"}, settings=settings, platforms="", problems=problems)
-    whereabouts = locate(look_around({}), name=arguments.name)
-    recording = cast("Recording", _Forgetful(_origin(arguments, whereabouts)))
-    return MLRun(
-        run_fields(arguments, whereabouts, recording.origin),
-        arguments=arguments,
-        whereabouts=whereabouts,
-        recording=recording,
-        endings=process_endings(),
-        cloud=Cloud(env={}),
-        leads=False,
-        heartbeat_s=settings.heartbeat_s,
-    )
-
-
-class _Forgetful:
-    """Stands where a recording would, and needs nothing of the system: no thread, no file."""
-
-    def __init__(self, origin: Origin) -> None:
-        self.origin = origin
-        self.drops: dict[str, int] = {}
-
-    def append(self, *_: object, **__: object) -> None:
-        """Forget it."""
-
-    def flush(self, _: float) -> bool:
-        """Have nothing to wait for."""
-        return True
-
-    def close(self, _: float = 0.0) -> Closed:
-        """Have nothing to close."""
-        return Closed()
+    return unrecorded(str(name))

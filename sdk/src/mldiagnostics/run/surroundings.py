@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,8 @@ _HOSTS_FILE = Path("/etc/hosts")
 
 def look_around(env: Mapping[str, str]) -> Facts:
     """Return the facts about this process, with `env` as its environment."""
+    import socket  # noqa: PLC0415 - not with the first import
+
     host = socket.gethostname()
     return Facts(
         env=env,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import suppress
@@ -96,7 +97,8 @@ class Segments:
 
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
-    return SinkUnavailable(f"{path}: {error.strerror}: free some space, or choose another place with storage=")
+    cure = "free some space or choose" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "choose"
+    return SinkUnavailable(f"{path}: {error.strerror}: {cure} another place with storage= or MLDIAG_STORAGE")
 
 
 def _head(origin: Origin, number: int) -> Record:
