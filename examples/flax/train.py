@@ -1,6 +1,6 @@
 """A Flax and Optax training loop as a run of mldiagnostics: curves, configuration, and a profile of three steps.
 
-pip install mldiagnostics flax optax jax; python train.py; python -m mldiagnostics.runs mldiagnostics
+pip install ./sdk flax optax jax; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
 
 import jax

@@ -1,6 +1,6 @@
 """A Hugging Face Trainer as a run of mldiagnostics, by one callback. Needs no network: the model is small and new.
 
-pip install mldiagnostics transformers accelerate torch; python train.py; python -m mldiagnostics.runs mldiagnostics
+pip install ./sdk transformers accelerate torch; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A PyTorch Lightning training as a run of mldiagnostics, by one logger.
 
-pip install mldiagnostics pytorch-lightning torch; python train.py; python -m mldiagnostics.runs mldiagnostics
+pip install ./sdk pytorch-lightning torch; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
 
 import pytorch_lightning as lightning

@@ -1,6 +1,6 @@
 """Metrics recorded once, kept in files and forwarded to the MLflow run of the program.
 
-pip install mldiagnostics mlflow; python with_mlflow.py
+pip install ./sdk mlflow; python with_mlflow.py
 """
 
 import mlflow

@@ -1,6 +1,6 @@
 """Metrics recorded once, kept in files and forwarded to the Weights & Biases run of the program.
 
-pip install mldiagnostics wandb; python with_wandb.py     (WANDB_MODE=offline where there is no network)
+pip install ./sdk wandb; python with_wandb.py     (WANDB_MODE=offline where there is no network)
 """
 
 import wandb
