@@ -10,7 +10,8 @@ ROOT = Path(__file__).parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
 # Got while the unit tests run, those that they use first; a cluster gets what else it needs by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
-CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay"]
+CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay", "otelcol"]
+CONTRACT_TOOLS += ["cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"]
 LOGS = ROOT / ".tools"
 
 
