@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VLLM = f"""#!{sys.executable}
-import json, os, signal, sys, threading
-ending = threading.Event()
+import json, os, signal, sys
 if sys.argv[-1] == "stop-slowly":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
-print(json.dumps(dict(arguments=sys.argv[1:], environment=dict(os.environ))), flush=True)
+print(json.dumps(dict(pid=os.getpid(), arguments=sys.argv[1:], environment=dict(os.environ))), flush=True)
 if sys.argv[-1].startswith("stop"):
     print("serving", flush=True)
     signal.pause()
@@ -85,10 +84,11 @@ def test_vllm_gets_its_arguments_and_the_run_its_own(serving: Serving) -> None:
 
 
 def test_vllm_on_jax_publishes_its_profiler(serving: Serving) -> None:
-    with serving.started("--framework=jax", "serve", "0") as child:
+    with serving.started("--framework=JAX", "--", "serve", "0") as child:
         assert child.end().code == 0
     [row] = list_runs(str(serving.storage))
     assert row.document["profiler"]["port"] == 9999
+    assert row.phase == "Completed"
 
 
 def test_the_status_of_vllm_is_the_wrappers(serving: Serving) -> None:
@@ -111,11 +111,8 @@ def test_a_roll_is_no_failure(serving: Serving, argument: str, status: int) -> N
 def test_a_killed_vllm_is_a_failure(serving: Serving) -> None:
     with serving.started("serve", "stop") as child:
         assert child.process.stdout is not None
-        child.process.stdout.readline()
-        children = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(child.process.pid)], capture_output=True, text=True, check=True
-        )
-        os.kill(int(children.stdout), signal.SIGKILL)
+        told = json.loads(child.process.stdout.readline())
+        os.kill(told["pid"], signal.SIGKILL)
         assert child.end().code == 128 + signal.SIGKILL
     [row] = list_runs(str(serving.storage))
     assert row.phase == "Failed"

@@ -13,6 +13,8 @@ from mldiagnostics.runs import find_run, list_runs, read_records
 from support import environments
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mldiagnostics.run_row import RunRow
 
 ROOT = Path(__file__).parents[2]
@@ -52,9 +54,20 @@ def python(environment: str) -> str:
 
 def run_example(path: str, folder: Path, *, environment: str, **variables: str) -> Example:
     """Run `examples/<path>` to its good end."""
+    return _run(ROOT / "examples" / path, folder, environment, variables)
+
+
+def run_source(source: str, folder: Path, *, environment: str, **variables: str) -> Example:
+    """Run a program of a test in the same way."""
+    program = folder / "program.py"
+    program.write_text(source)
+    return _run(program, folder, environment, variables)
+
+
+def _run(program: Path, folder: Path, environment: str, variables: Mapping[str, str]) -> Example:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     done = subprocess.run(
-        [python(environment), str(ROOT / "examples" / path)],
+        [python(environment), str(program)],
         cwd=folder,
         env={**kept, "PYTHONPATH": str(ROOT / "sdk/src"), "JAX_PLATFORMS": "cpu", **variables},
         capture_output=True,

@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if ours.phased_profiling_dir:
         environment["PHASED_PROFILING_DIR"] = ours.phased_profiling_dir
     environment.update(directories(environment, run.run_id))
+    theirs = theirs[1:] if theirs[:1] == ["--"] else theirs
     return serve([*_command(), *rewritten(theirs, run.run_id)], environment, run)
 
 
@@ -183,6 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--phased_profiling_dir", help="directory for profiles of vLLM's phases")
     parser.add_argument(
         "--framework",
+        type=str.lower,
         choices=("pytorch", "jax"),
         default=os.environ.get("MLRUN_FRAMEWORK", "pytorch").lower(),
         help="what vLLM runs on (MLRUN_FRAMEWORK, else pytorch)",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks import sink_maker
-from support.examples import python, run_example
+from support.examples import python, run_example, run_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,10 +41,42 @@ def test_metrics_are_in_the_programs_run_and_in_our_files(tmp_path: Path) -> Non
     assert histories == {"loss": LOSSES}
 
 
-def test_without_a_run_of_mlflow_it_is_refused_with_what_to_do() -> None:
-    with pytest.raises(ConfigurationError, match=r"call mlflow\.start_run\(\) before"):
+MAKE = """
+import mlflow
+from mldiagnostics.sinks import sink_maker
+from mldiagnostics.errors import ConfigurationError
+try:
+    sink_maker("mlflow:")
+except ConfigurationError as error:
+    print(error)
+print(sink_maker("mlflow:0123abc").name)
+"""
+
+
+@pytest.mark.peers
+def test_without_a_run_of_mlflow_it_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    refusal, name = run_source(MAKE, tmp_path, environment="trackers").out.splitlines()
+    assert "call mlflow.start_run() before" in refusal
+    assert name == "mlflow:0123abc"
+
+
+DEAD_SERVER = """
+import mldiagnostics as m
+with m.machinelearning_run("job", sinks=["jsonl:", "mlflow:0123abc"], log_system_metrics=False):
+    for step in range(50):
+        m.metrics.record("loss", 0.5, step=step)
+"""
+
+
+@pytest.mark.peers
+def test_a_server_that_is_gone_is_only_told(tmp_path: Path) -> None:
+    variables = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    example = run_source(DEAD_SERVER, tmp_path, environment="trackers", **variables)
+    assert [step for step, _ in example.series("loss")] == list(range(50))
+    assert example.row.phase == "Completed"
+    assert "MLflow run 0123abc" in example.err
+
+
+def test_without_mlflow_it_is_refused_with_what_to_install() -> None:
+    with pytest.raises(ConfigurationError, match="pip install mlflow"):
         sink_maker("mlflow:")
-
-
-def test_a_run_may_be_named() -> None:
-    assert sink_maker("mlflow:0123abc").name == "mlflow:0123abc"

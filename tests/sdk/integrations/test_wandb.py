@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks import sink_maker
-from support.examples import python, run_example
+from support.examples import python, run_example, run_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,33 @@ def test_metrics_are_in_the_programs_run_and_in_our_files(tmp_path: Path) -> Non
     rows = [{key: value for key, value in row.items() if key[0] != "_"} for row in json.loads(read.stdout)]
     assert rows == [{"loss": 1 / (1 + step), "accuracy/split=train": step / 20} for step in range(20)]
     assert [step for step, _ in example.series("loss")] == list(range(20))
+
+
+LATE = """
+import wandb
+import mldiagnostics as m
+with wandb.init() as theirs:
+    theirs.log({"own": 1}, step=100)
+    with m.machinelearning_run("job", sinks=["jsonl:", "wandb:"], log_system_metrics=False):
+        m.metrics.record("loss", 0.5, step=1)
+        m.metrics.record("stepless", 2.0)
+        m.metrics.record("loss", 0.25, step=100)
+    assert theirs.step == 100, theirs.step
+    theirs.log({"own": 2}, step=101, commit=True)
+    print(dict(theirs.summary))
+"""
+
+
+@pytest.mark.peers
+def test_steps_before_those_of_the_program_are_refused_and_never_disturb_it(tmp_path: Path) -> None:
+    variables = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    example = run_source(LATE, tmp_path, environment="trackers", **variables)
+    for expected in ("'own': 2", "'loss': 0.25", "'stepless': 2"):
+        assert expected in example.out
+    assert "W&B is at step 100 and takes no row of step 1" in example.err
+    assert example.row.document["complaints"]["wandb-late"] == 1
+    assert example.row.document["drops"] == {}
+    assert [value for _, value in example.series("loss")] == [0.5, 0.25]
 
 
 def test_without_a_run_of_wandb_it_is_refused_with_what_to_do() -> None:

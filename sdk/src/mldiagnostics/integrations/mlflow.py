@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,10 @@ _NO_KEY = re.compile(r"[^\w\-./ :]")
 def maker(url: str) -> SinkMaker:
     """Return the maker for `mlflow:` (the active run of the calling thread) or `mlflow:<run id>`.
 
-    Raises `ConfigurationError` if there is no such run.
+    Raises `ConfigurationError` if the program has not started one, or MLflow is not installed.
     """
+    if find_spec("mlflow") is None:
+        raise ConfigurationError(f"{url!r} needs MLflow: pip install mlflow")
     run_id = url.removeprefix("mlflow:") or _active_run_id()
     if run_id is None:
         raise ConfigurationError(
@@ -56,10 +59,8 @@ class MlflowSink:
 
     def open(self) -> None:
         """Make a client for the program's tracking server."""
-        try:
-            from mlflow import MlflowClient  # noqa: PLC0415 - loaded by those who use it
-        except ImportError as error:
-            raise SinkRefused("MLflow cannot be imported: pip install mlflow") from error
+        from mlflow import MlflowClient  # noqa: PLC0415 - takes a second, and is this thread's
+
         self._client = MlflowClient()
 
     def write(self, batch: Sequence[Record]) -> None:

@@ -1,7 +1,8 @@
 """Metrics for a Weights & Biases run that the program has started: `sinks=["jsonl:", "wandb:"]`.
 
 W&B takes rows whose steps never go back. What comes later than a row that the program itself has logged with a higher
-step is refused, and counted. Metrics without a step go to the row that is being filled; so none moves W&B's own count.
+step is left out there; each such row counts among the run's complaints. Metrics without a step go to the row that is
+being filled, so that none moves W&B's own count.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.complaints import complain
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused
 from mldiagnostics.sinks.tensorboard import tagged
@@ -45,16 +47,10 @@ class WandbSink:
 
     def write(self, batch: Sequence[Record]) -> None:
         """Log the batch's metrics, those of one step as one row."""
-        late = 0
-        for step, records in groupby((record for record in batch if record.kind == "metric"), lambda each: each.step):
+        metrics = (record for record in batch if record.kind == "metric")
+        for step, records in groupby(metrics, lambda record: record.step):
             row = dict(pair for record in records for pair in tagged(record))
-            row_step = self._run.step if step is None else step
-            if row_step < self._run.step:
-                late += len(row)
-            elif row:
-                self._log(row, row_step)
-        if late:
-            raise SinkRefused(f"W&B is at step {self._run.step} already: {late} values of earlier steps are left out")
+            self._log(row, self._run.step if step is None else step)
 
     def flush(self) -> None:
         """Do nothing: W&B's own process has it."""
@@ -63,6 +59,11 @@ class WandbSink:
         """Leave the run open: it is the program's."""
 
     def _log(self, row: dict[str, float], step: int) -> None:
+        if step < self._run.step:
+            complain(
+                "wandb-late", f"W&B is at step {self._run.step} and takes no row of step {step}: it is left out there"
+            )
+            return
         try:
             self._run.log(row, step=step)
         except Exception as error:
