@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.buffer import Buffer, Entry, Marker
+from mldiagnostics.buffer import RESERVE, Buffer, Entry, Marker
 from mldiagnostics.values import MAX_VALUE_BYTES
 from support.records import Hostile
 
@@ -30,6 +30,17 @@ def test_the_count_is_bounded_and_the_oldest_stay(capacity: int, offered: int) -
         buffer.add("metric", str(number), value=1.0)
     assert names(buffer) == [str(number) for number in range(min(capacity, offered))]
     assert buffer.drops.totals() == ({"buffer-full": offered - capacity} if offered > capacity else {})
+
+
+def test_how_a_run_ends_finds_room_where_metrics_do_not() -> None:
+    buffer = Buffer(capacity=2)
+    for number in range(4):
+        buffer.add("metric", str(number), value=1.0)
+    buffer.add("phase", "Failed")
+    assert names(buffer) == ["0", "1", "Failed"]
+    for number in range(2 * RESERVE):
+        buffer.add("event", str(number), payload={})
+    assert len(names(buffer)) == 2 + RESERVE
 
 
 @given(st.lists(st.integers(1, MAX_VALUE_BYTES), max_size=30), st.integers(MAX_VALUE_BYTES, 20_000))

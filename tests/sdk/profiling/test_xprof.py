@@ -10,7 +10,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import pytest
@@ -372,3 +372,9 @@ def test_a_store_that_hangs_holds_neither_training_nor_memory(gcs_faults: Faulty
 
 def test_xprof_gives_the_class_that_it_documents() -> None:
     assert isinstance(xprof(), Xprof)
+
+
+def test_without_parentheses_it_decorates_whatever_can_be_called_and_takes_nothing_else_for_a_run(caplog: Any) -> None:
+    assert xprof(partial(pow, 2))(3) == 8
+    with xprof(run=cast("Any", 3)):
+        assert "run=3 is no run" in caplog.text

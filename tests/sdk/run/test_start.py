@@ -139,6 +139,7 @@ run.configs.update(5)
 run.configs = {"a": 1}
 run.publish("section", {"a": object()})
 run.warn_once("key", "message")
+run.step(float("inf"))
 run.close(phase=object())
 run.close()
 run.step(6)
@@ -252,6 +253,18 @@ def test_a_program_that_changes_its_directory_keeps_one_place(programs: Programs
     assert programs.run(source).code == 0
     [row] = list_runs(str(programs.folder / "here"))
     assert len(recorded(str(programs.folder / "here"), row.run_id)) == 3
+
+
+@pytest.mark.parametrize("place", ["", "files", "~/files"])
+def test_a_program_whose_directory_is_gone_is_told_to_name_a_place(programs: Programs, place: str) -> None:
+    gone = "import os, tempfile\nos.chdir(folder := tempfile.mkdtemp())\nos.rmdir(folder)\n"
+    source = f"{gone}{BEGIN}\nrun = machinelearning_run('job')\n{TRAIN}"
+    ended = programs.run(source, env={"MLDIAG_STORAGE": place, "HOME": programs.storage})
+    assert (ended.code, ended.out) == (0, "trained\n"), ended.err
+    if place.startswith("~"):
+        assert list_runs(f"{programs.storage}/files"), ended.err
+    else:
+        assert "give a whole path or URL with storage=" in ended.err
 
 
 def test_no_framework_and_no_package_is_imported(programs: Programs) -> None:

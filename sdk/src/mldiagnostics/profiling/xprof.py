@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import itertools
 import threading
 from typing import TYPE_CHECKING, Any, overload
@@ -49,6 +48,9 @@ class Xprof:
         steps: tuple[int, int] | None = None,
         every_n_steps: int | None = None,
     ) -> None:
+        if run is not None and not hasattr(run, "origin"):
+            complain("profile-run", f"xprof: run={run!r} is no run; the one of this process is profiled")
+            run = None
         self._given_run = run
         self._ranks = None if process_index_list is None else _ranks(process_index_list)
         self._session_id = session_id
@@ -168,7 +170,7 @@ def xprof(
 
 def xprof(run: Any = None, process_index_list: Iterable[int] | None = None, **options: Any) -> Any:
     """Return an `Xprof`, which documents the arguments; `@xprof` without parentheses decorates too."""
-    if inspect.isroutine(run):
+    if callable(run):  # also what jax.jit and functools.partial return
         return Xprof()(run)
     return Xprof(run, process_index_list, **options)
 

@@ -51,7 +51,7 @@ def begin(said: Mapping[str, Any]) -> MLRun:
         )
     if (before := registry.current()) is not None:
         before.close()
-    origin = _origin(arguments, whereabouts)
+    origin = _origin(arguments, whereabouts, storage=_rooted(arguments.storage or DEFAULT_STORAGE))
     return _join(arguments, whereabouts, Recording(origin, makers), settings, env)
 
 
@@ -89,16 +89,20 @@ def _begin_parts(run: MLRun) -> None:
         from mldiagnostics.system.sampler import Sampler  # noqa: PLC0415
 
         sampler = Sampler(run.recording, interval_s=interval_s)
-        run.on_close(sampler.stop)
-        sampler.start()
+        try:
+            sampler.start()
+        except RuntimeError as error:  # no more threads for this process
+            complain("system-start", f"there are no system metrics: {error}")
+        else:
+            run.on_close(sampler.stop)
 
 
-def _origin(arguments: Arguments, whereabouts: Whereabouts) -> Origin:
+def _origin(arguments: Arguments, whereabouts: Whereabouts, *, storage: str) -> Origin:
     place, identity = whereabouts.place, whereabouts.identity
     return Origin(
         run_id=identity.run_id if identity else os.urandom(32).hex(),
         name=arguments.name,
-        storage=_rooted(arguments.storage or DEFAULT_STORAGE),
+        storage=storage,
         incarnation=os.urandom(4).hex(),
         host=whereabouts.host,
         attempt=place.attempt,
@@ -114,8 +118,10 @@ def _origin(arguments: Arguments, whereabouts: Whereabouts) -> Origin:
 
 def _rooted(location: str) -> str:
     """Return a URL as it is and a path from the root, since the program may change its directory."""
+    if "://" in location:
+        return location
     try:
-        return location if "://" in location else os.path.abspath(location)  # noqa: PTH100 - keeps it a text
+        return os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111 - keeps it a text
     except FileNotFoundError:
         raise MLRunConfigurationError(
             f"the working directory was deleted, so {location!r} is no place for files: give a whole path or URL with "
@@ -158,7 +164,7 @@ def unrecorded(name: str) -> MLRun:
     settings = read_settings({}, problems)
     arguments = read_arguments({"name": name or "run"}, settings=settings, platforms="", problems=problems)
     whereabouts = locate(look_around({}), name=arguments.name)
-    recording = cast("Recording", _Forgetful(_origin(arguments, whereabouts)))
+    recording = cast("Recording", _Forgetful(_origin(arguments, whereabouts, storage=DEFAULT_STORAGE)))
     return MLRun(
         run_fields(arguments, whereabouts, recording.origin),
         arguments=arguments,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import complain
@@ -32,6 +33,7 @@ SIGNAL_TIMEOUT_S = 5.0
 """The same in a signal's handler: of the 30 s that Kubernetes gives, the program wants most for a checkpoint."""
 
 _LAST_BEAT_TIMEOUT_S = 2.0
+_LAST_WORD_TIMEOUT_S = 2.0  # run.json gets so much even if a sink has used up the time
 _PHASES: dict[Phase, RunPhase] = {
     "Pending": RunPhase.PHASE_UNSPECIFIED,
     "Active": RunPhase.PHASE_ACTIVE,
@@ -200,6 +202,7 @@ class MLRun(RunFields):
     def _end(self, said: Phase | None, timeout_s: float) -> None:
         from mldiagnostics.recording import Closed  # noqa: PLC0415
 
+        deadline = time.monotonic() + timeout_s
         self._closed = Closed()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._at_close):
@@ -207,7 +210,7 @@ class MLRun(RunFields):
         self._report.sync(_LAST_BEAT_TIMEOUT_S, write=False)
         self._settle(judge(self._endings.evidence(said=said, preempted=self._report.preempted)), last=True)
         self._closed = self.recording.close(timeout_s)
-        self._report.finish(timeout_s)
+        self._report.finish(max(deadline - time.monotonic(), _LAST_WORD_TIMEOUT_S))
         ownership.release(self.run_id, os.environ)
         registry.leave(self)
         self._ending = False

@@ -43,7 +43,10 @@ class Reporter:
 
     def start(self) -> None:
         """Begin; the first write comes at once."""
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # no more threads for this process
+            complain("run-reporter", f"the run shows no signs of life and has no run.json: {error}")
 
     def wake(self) -> None:
         """Have what changed written soon."""

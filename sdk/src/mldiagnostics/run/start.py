@@ -70,6 +70,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         if strict is True:
             raise
         complain("start", f"this run is not recorded: {error}")
+    except (OSError, RuntimeError, MemoryError) as error:
+        complain("start", f"this run is not recorded, since the system does not give what that needs: {error!r}")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
         complain("start", f"this run is not recorded, by a fault in mldiagnostics, please report it: {error!r}")
     return unrecorded(str(name))
