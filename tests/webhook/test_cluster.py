@@ -50,6 +50,12 @@ class TestAgainstARealServer:
         assert "data" not in event["object"]
         await watch.aclose()
 
+    async def test_a_watch_of_what_nothing_happens_to_ends_by_itself(self, cluster: Cluster, namespace: str) -> None:
+        maps = path_to("", "v1", "secrets", namespace=namespace)
+        ((_, version),) = [page async for page in cluster.metadata_pages(maps)]
+        events = [event async for event in cluster.watch_metadata(maps, version, for_s=1)]
+        assert {event["type"] for event in events} <= {"BOOKMARK"}
+
     async def test_an_empty_list_is_one(self, cluster: Cluster, namespace: str) -> None:
         maps = path_to("", "v1", "secrets", namespace=namespace)
         ((items, version),) = [page async for page in cluster.metadata_pages(maps)]
