@@ -82,7 +82,13 @@ def test_a_control_plane_that_everyone_trusts_needs_no_certificate() -> None:
 @pytest.mark.parametrize(
     ("parts", "reached"),
     [
-        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets"}]}, True),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets"}]}, False),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/run/secrets/"}]}, False),
+        ({"volumeMounts": [{"name": "data", "mountPath": "//var/./run"}]}, False),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/"}]}, False),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]}, True),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/var/runs"}]}, True),
+        ({"volumeMounts": [{"name": "data", "mountPath": "data"}]}, True),
         ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics/"}]}, False),
         ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics/token"}]}, False),
         ({"volumeMounts": [{"name": "data", "mountPath": "/var/run/secrets/mldiagnostics-of-mine"}]}, True),

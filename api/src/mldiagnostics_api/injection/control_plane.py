@@ -1,5 +1,6 @@
 """The way to the control plane: a volume with a token of the pod's service account, and where it can be mounted."""
 
+import posixpath
 from typing import Any, Final
 
 from mldiagnostics_api.injection.shape import ContainerShape, PodShape
@@ -38,12 +39,20 @@ def reachable(pod: PodShape, settings: Settings) -> bool:
 def takes(container: ContainerShape, settings: Settings) -> bool:
     """Tell whether a container gets the way there, which is all of it or nothing.
 
-    It does not if the user sets one of the variables, or has mounted something in the directory.
+    It does not if the user sets one of the variables, or has mounted something in the directory or around it: there,
+    the container would not start if what is mounted cannot be written to.
     """
-    below = f"{CONTROL_PLANE_DIRECTORY}/"
-    mounted = any(f"{path}/".startswith(below) for path in container.mounts or {})
+    mounted = any(_is_in_the_way(path) for path in container.mounts or {})
     named = {variable["name"] for variable in control_plane_variables(settings)}
     return not mounted and named.isdisjoint(container.variables or ())
+
+
+def _is_in_the_way(path: str) -> bool:
+    """Tell whether a mount is in the directory, at it, or around it; `/var/run` is a link to `/run` as a rule."""
+    place = posixpath.normpath(f"/{path.lstrip('/')}") + "/"
+    place = f"/var{place}" if place.startswith("/run/") else place
+    ours = f"{CONTROL_PLANE_DIRECTORY}/"
+    return place == "//" or place.startswith(ours) or ours.startswith(place)
 
 
 def _is_ours(there: Any) -> bool:
