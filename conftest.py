@@ -1,6 +1,7 @@
 """Rules for every test: a clean environment, and with MLDIAG_REQUIRE_ALL=1 no test may be skipped."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,14 +12,30 @@ settings.register_profile("fuzz", parent=settings.get_profile("default"), max_ex
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 REQUIRE_ALL = os.environ.get("MLDIAG_REQUIRE_ALL") == "1"
-AMBIENT = ("MLDIAG_STORAGE", "MLDIAG_SINKS", "STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "JAX_PLATFORMS")
+AMBIENT = (
+    "STORAGE_EMULATOR_HOST",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "JAX_PLATFORMS",
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+)
+AMBIENT_PREFIXES = ("MLDIAG_", "GKE_DIAGON_", "DIAGON_", "SLURM_", "OTEL_", "TPU_", "KUBERNETES_")
+OUR_OWN = ("MLDIAG_CACHE", "MLDIAG_REQUIRE_ALL")
+
+
+def pytest_configure() -> None:
+    """Let tests interrupt their programs: one that is started in the background inherits that SIGINT is ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test depends on what happens to be set outside."""
-    for name in AMBIENT:
-        monkeypatch.delenv(name, raising=False)
+    for name in tuple(os.environ):
+        if name in AMBIENT or (name.startswith(AMBIENT_PREFIXES) and name not in OUR_OWN):
+            monkeypatch.delenv(name)
 
 
 @pytest.hookimpl(wrapper=True)
