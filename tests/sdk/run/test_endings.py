@@ -222,6 +222,29 @@ if __name__ == "__main__":
 """
 
 
+def test_a_forked_child_dies_of_sigterm_also_while_it_runs_no_python(programs: Programs) -> None:
+    source = """
+from mldiagnostics import machinelearning_run
+import os, signal, time
+machinelearning_run("job")
+ready, begun = os.pipe()
+child = os.fork()
+if not child:
+    os.write(begun, b".")
+    sum(range(10**15))
+os.read(ready, 1)
+os.kill(child, signal.SIGTERM)
+deadline = time.monotonic() + 30
+while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+    time.sleep(0.01)
+if not ended[0]:
+    os.kill(child, signal.SIGKILL)
+print(ended[1])
+"""
+    ended = programs.run(source)
+    assert (ended.code, ended.out) == (0, f"{signal.SIGTERM:d}\n"), ended.err
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize(("how", "phase"), [("fails", "Failed"), ("ends", "Completed")])
 def test_a_run_of_a_child_of_multiprocessing_ends_with_it(

@@ -140,7 +140,7 @@ run.configs = {"a": 1}
 run.publish("section", {"a": object()})
 run.warn_once("key", "message")
 run.step(float("inf"))
-run.close(phase=object())
+run.close(phase=object(), timeout_s="soon")
 run.close()
 run.step(6)
 run.configs.update({"b": 1})
@@ -190,6 +190,24 @@ assert current() is second
     assert {name: row.phase for name, row in rows.items()} == {"first": "Completed", "second": "Completed"}
     assert recorded(programs.storage, rows["first"].run_id) == [("a", 1.0)]
     assert recorded(programs.storage, rows["second"].run_id) == [("b", 2.0)]
+
+
+def test_runs_that_threads_begin_at_one_time_follow_each_other(programs: Programs) -> None:
+    source = f"""{BEGIN}
+import threading
+barrier = threading.Barrier(4)
+def begin(number):
+    barrier.wait()
+    machinelearning_run(f"job-{{number}}")
+threads = [threading.Thread(target=begin, args=[number]) for number in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    ended = programs.run(source)
+    assert ended.code == 0, ended.err
+    assert sorted((row.name, row.phase) for row in list_runs(programs.storage)) == [
+        (f"job-{number}", "Completed") for number in range(4)
+    ]
 
 
 def test_a_restart_continues_the_run(programs: Programs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.cloud import Cloud
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
     from mldiagnostics.whereabouts import Whereabouts
 
 
+_one_at_a_time = threading.RLock()  # two drains of one buffer would take each other's records
+
+
 def begin(said: Mapping[str, Any]) -> MLRun:
     """Begin the run that was asked for by the parameters of `machinelearning_run`; see there. May raise anything."""
+    with _one_at_a_time:
+        return _begin(said)
+
+
+def _begin(said: Mapping[str, Any]) -> MLRun:
     env = dict(os.environ)
     problems: dict[str, str] = {}
     if said["unknown"]:
@@ -194,3 +203,12 @@ class _Forgetful:
     def close(self, _: float = 0.0) -> Closed:
         """Have nothing to close."""
         return Closed()
+
+
+def _renew_lock() -> None:
+    global _one_at_a_time  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
+    _one_at_a_time = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -62,6 +62,8 @@ class Endings:
         sys.excepthook = self._before_excepthook(sys.excepthook)
         threading.excepthook = self._before_thread_hook(threading.excepthook)
         atexit.register(self._exiting)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._release_in_child)
         if "multiprocessing.process" in sys.modules and _is_child_of_multiprocessing():
             from multiprocessing import util  # noqa: PLC0415 - loaded already
 
@@ -95,6 +97,12 @@ class Endings:
             with contextlib.suppress(ValueError, OSError):
                 if signal.getsignal(signal.SIGTERM) == self._on_sigterm and not preemption.is_watched():
                     signal.signal(signal.SIGTERM, self._before)
+
+    def _release_in_child(self) -> None:
+        """Give SIGTERM back in a forked child: Python's handlers wait for Python code, the system's do not."""
+        if self._before is not None and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+            with contextlib.suppress(ValueError, OSError):
+                signal.signal(signal.SIGTERM, self._before)
 
     def note_uncaught(self, kind: type[BaseException], error: BaseException | None) -> None:
         """Remember that the program is ended by an exception."""

@@ -151,13 +151,13 @@ class MLRun(RunFields):
         changes nothing. In a forked child it ends the child's records only: the phase is the parent's.
         """
         if os.getpid() != self._pid:
-            return self.recording.close(timeout_s)
+            return self.recording.close(_seconds(timeout_s))
         with self._closing:
             if self._closed is None:
                 kind, error, _ = sys.exc_info()
                 if kind is not None and not issubclass(kind, _NO_FAILURE):
                     self._endings.note_uncaught(kind, error)
-                self._end(_phase_said(phase), timeout_s)
+                self._end(_phase_said(phase), _seconds(timeout_s))
         assert self._closed is not None  # noqa: S101 - for mypy: set above
         return self._closed
 
@@ -239,6 +239,14 @@ def _phase_said(phase: RunPhase | str | None) -> Phase | None:
     if found is None:
         complain("phase", f"run.close(phase={phase!r}) is no end, what was seen decides: give RunPhase.PHASE_FAILED")
     return found
+
+
+def _seconds(timeout_s: float) -> float:
+    try:
+        return max(0.0, min(float(timeout_s), threading.TIMEOUT_MAX))
+    except (TypeError, ValueError):
+        complain("close", f"run.close(timeout_s={timeout_s!r}) is no number of seconds; {CLOSE_TIMEOUT_S:g} is used")
+        return CLOSE_TIMEOUT_S
 
 
 def _guarded(key: str, callback: Callable[..., object], *arguments: object) -> None:
