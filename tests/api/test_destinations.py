@@ -47,7 +47,7 @@ def test_loose_pods_share_the_directory_of_the_first() -> None:
     assert directories(pods) == ["gs://profiles/root/ml/b"] * 2
 
 
-def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of() -> None:
+def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of_even_if_it_loses_its_annotations() -> None:
     pod = a.pod("notebook", labels=ON)
     decision = decide(
         pod,
@@ -58,8 +58,11 @@ def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of() -> None:
         settings=Settings(cluster="p/train-cluster"),
         now=datetime.fromisoformat(a.CREATED) - timedelta(seconds=3),
     )
-    told = PodView.of(jsonpatch.apply_patch(pod, patch(pod, decision)))
+    injected = jsonpatch.apply_patch(pod, patch(pod, decision))
+    told = PodView.of(injected)
     run_id = decision.annotations["diagon.gke.io/run-id"]
+    assert directories([(told, told.lone_run)]) == [f"gs://profiles/root/{run_id}"]
+    told = PodView.of({**injected, "metadata": {**injected["metadata"], "annotations": {}}})
     assert directories([(told, told.lone_run)]) == [f"gs://profiles/root/{run_id}"]
     untold = PodView.of(pod)
     assert directories([(untold, untold.lone_run)]) != [f"gs://profiles/root/{run_id}"]

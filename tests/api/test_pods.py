@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from mldiagnostics_api.pods import Container, PodView
 from support import builders as a
 
@@ -42,6 +45,27 @@ def test_only_ports_named_for_it_are_profiler_ports_and_sidecars_count() -> None
 def test_an_older_cluster_keeps_the_completion_index_in_an_annotation() -> None:
     raw = a.pod(annotations={"batch.kubernetes.io/job-completion-index": "3"})
     assert PodView.of(raw).completion_index == "3"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"value": "no JSON"},
+        {"value": "[" * 100_000},
+        {"value": "[]"},
+        {"value": '{"creation-timestamp":1}'},
+        {"value": '{"creation-timestamp":"someday"}'},
+        {"value": '{"creation-timestamp":"2020-01-01T00:00:00Z"}'},
+    ],
+    ids=["elsewhere", "no JSON", "deep", "no object", "no text", "no time", "another time"],
+)
+def test_a_pod_that_tells_no_moment_of_its_own_is_a_run_since_its_creation(entry: dict[str, Any]) -> None:
+    raw = a.pod("notebook", labels={"managed-mldiagnostics-gke": "true"})
+    raw["spec"]["containers"][0]["env"] = [{"name": "GKE_DIAGON_METADATA", **entry}]
+    run = PodView.of(raw).lone_run
+    assert run is not None
+    assert run.workload["metadata"]["creationTimestamp"] == a.CREATED
 
 
 def test_ended_and_ending_pods_are_not_live() -> None:

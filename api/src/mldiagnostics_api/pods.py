@@ -1,12 +1,19 @@
 """The few facts about a pod that decide about a capture, read out of the API's object."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
 
-from mldiagnostics_api.names import OPT_IN_LABEL, PROFILER_PORT_PREFIX, PROFILER_PORTS_ANNOTATION
+from mldiagnostics_api.names import (
+    OPT_IN_LABEL,
+    PROFILER_PORT_PREFIX,
+    PROFILER_PORTS_ANNOTATION,
+    RUN_CREATED_ANNOTATION,
+)
 from mldiagnostics_api.owners import Reference, Run, lone_run
+from mldiagnostics_api.variables import PEER_METADATA
 from mldiagnostics_api.workloads import COMPLETION_INDEX, Object
 
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
@@ -66,7 +73,7 @@ class PodView:
             completion_index=labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX) or "",
             published_ports=annotations.get(PROFILER_PORTS_ANNOTATION),
             containers=_containers(spec, status),
-            lone_run=_lone_run(metadata, labels, annotations),
+            lone_run=_lone_run(metadata, spec, labels, annotations),
         )
 
     @property
@@ -80,11 +87,24 @@ class PodView:
         return not self.finished and not self.terminating
 
 
-def _lone_run(metadata: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Run | None:
+def _lone_run(metadata: Object, spec: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Run | None:
     created = metadata.get("creationTimestamp")
     if labels.get(OPT_IN_LABEL) != "true" or not created or Reference.to_controller(metadata, metadata["namespace"]):
         return None
-    return lone_run(metadata["name"], labels, annotations, datetime.fromisoformat(created), uid=metadata["uid"])
+    told = {**_moment_told(spec), **annotations}
+    return lone_run(metadata["name"], labels, told, datetime.fromisoformat(created), uid=metadata["uid"])
+
+
+def _moment_told(spec: Object) -> dict[str, str]:
+    """Find the moment that a container was told: a pod that is applied by its owner again may lose its annotation."""
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    told = (entry.get("value") for c in containers for entry in c.get("env") or () if entry["name"] == PEER_METADATA)
+    try:
+        metadata = json.loads(next(filter(None, told), "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    moment = metadata.get("creation-timestamp") if isinstance(metadata, dict) else None
+    return {RUN_CREATED_ANNOTATION: moment} if isinstance(moment, str) else {}
 
 
 def _containers(spec: Object, status: Object) -> tuple[Container, ...]:

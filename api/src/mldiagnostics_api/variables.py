@@ -19,6 +19,9 @@ Variable = dict[str, Any]
 CONTROL_PLANE_DIRECTORY: Final = "/var/run/secrets/mldiagnostics"
 """Where the token for the control plane, `token`, and its certificates, `ca.crt`, are in a container."""
 
+PEER_METADATA: Final = "GKE_DIAGON_METADATA"
+"""The peer SDK's variable that tells when the workload was created."""
+
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
@@ -57,7 +60,7 @@ class Identity:
     labels: Mapping[str, str]
     """The workload's, without those of this product and those that are no labels."""
     group: str | None = None
-    """The CronJob above a Job."""
+    """The CronJob above a Job, or the RayCronJob above a RayJob."""
 
     @classmethod
     def of(cls, run: Run, workload: Workload, *, cluster: str, namespace: str) -> Self:
@@ -163,7 +166,7 @@ def _peer_identity(identity: Identity, *, labels: bool) -> tuple[Variable, ...]:
         metadata["parent-workload"] = identity.group
     return (
         _value("GKE_DIAGON_IDENTIFIER", _json(identifier)),
-        _value("GKE_DIAGON_METADATA", _json(metadata)),
+        _value(PEER_METADATA, _json(metadata)),
     )
 
 
