@@ -96,6 +96,14 @@ def test_a_cronjob_groups_its_jobs_and_is_never_asked_for() -> None:
     assert (run.kind, run.name, run.group) == ("Job", "nightly-123", "nightly")
 
 
+def test_a_raycronjob_groups_its_rayjobs() -> None:
+    rayjob = a.ray_cluster().owned_by("RayJob", "nightly-x7k2p", "ray.io/v1")
+    world = rayjob.owned_by("RayCronJob", "nightly", "ray.io/v1")
+    run = run_of(owner_chain(PodView.of(world.pods[0]).controller, world.owners().get))
+    assert run is not None
+    assert (run.kind, run.name, run.group) == ("RayJob", "nightly-x7k2p", "nightly")
+
+
 def test_metadata_alone_is_enough_to_know_the_run() -> None:
     world = a.deployment()
     bare = {

@@ -18,7 +18,7 @@ Labels = dict[str, str]
 
 OPT_IN = "managed-mldiagnostics-gke"
 NAME = "kubernetes.io/metadata.name"
-OWNERS = [workload for workload in WORKLOADS if workload.kind not in {"Pod", "CronJob"}]
+OWNERS = [workload for workload in WORKLOADS if workload.kind not in {"Pod", "CronJob", "RayCronJob"}]
 
 
 def selects(selector: dict[str, Any], labels: Labels) -> bool:

@@ -31,6 +31,7 @@ WORLDS: tuple[Callable[[], a.World], ...] = (
     lambda: a.jobset().owned_by("TrainJob", "tune", "trainer.kubeflow.org/v1alpha1"),
     lambda: a.job().owned_by("CronJob", "nightly", "batch/v1"),
     lambda: a.ray_cluster().owned_by("RayJob", "ray", "ray.io/v1"),
+    lambda: a.ray_cluster().owned_by("RayJob", "ray", "ray.io/v1").owned_by("RayCronJob", "nightly", "ray.io/v1"),
 )
 
 any_json: st.SearchStrategy[Any] = st.recursive(

@@ -94,7 +94,7 @@ def missing_owners(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a pod belongs to: the topmost machine-learning owner; `group` is the CronJob above it."""
+    """What a pod belongs to: the topmost machine-learning owner; `group` is the CronJob or RayCronJob above it."""
 
     workload: Object
     group: str | None = None

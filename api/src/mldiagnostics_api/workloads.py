@@ -210,6 +210,19 @@ WORKLOADS: Final = (
         parts=("RayCluster",),
     ),
     Workload(
+        kind="RayCronJob",
+        group="ray.io",
+        versions=("v1",),
+        plural="raycronjobs",
+        templates=(
+            *(f"spec.jobTemplate.rayClusterSpec.{path}" for path in _RAY_TEMPLATES),
+            "spec.jobTemplate.submitterPodTemplate",
+        ),
+        pods=lambda _: None,
+        parts=("RayJob",),
+        groups=True,
+    ),
+    Workload(
         kind="RayCluster",
         group="ray.io",
         versions=("v1",),

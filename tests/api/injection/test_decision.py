@@ -239,7 +239,7 @@ def test_all_pods_of_a_workload_are_told_of_one_run_which_is_the_workloads(world
     assert world.workload is not None
     told = {injected(pod, world)["metadata"]["annotations"]["diagon.gke.io/run-id"] for pod in world.pods}
     # A CronJob is never a run: each of its Jobs is.
-    run = world.parts[-1] if world.workload["kind"] == "CronJob" else world.workload
+    run = world.parts[-1] if world.workload["kind"] in {"CronJob", "RayCronJob"} else world.workload
     assert told == {
         identity.run_id(
             cluster="train-cluster",
