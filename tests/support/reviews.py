@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -148,7 +149,7 @@ def _spoil(whole: Object, random: Random) -> None:
     elif what < 0.6 and isinstance(node, dict):
         node[random.choice(("", "env", "name", "metadata", "ä\0"))] = node[key]
     else:
-        node[key] = random.choice(_ODD)
+        node[key] = copy.deepcopy(random.choice(_ODD))
 
 
 def _has_pod(whole: Object) -> bool:

@@ -227,9 +227,15 @@ class TestAgainstARealServer:
         async with following(cluster) as kept:
             made = await labelled(stage, "job-1", a="1")
             await kept.until(lambda: kept.has(made), "the new Job is known")
+            before = await kept.around(made)
+            assert before is await kept.around(made)
             path = path_to("batch", "v1", "jobs", namespace=stage.ml.name, name="job-1")
             changed = await stage.ml.cluster.patch(path, {"metadata": {"labels": {"a": "2"}}})
             await kept.until(lambda: kept.has(changed), "its new label is known")
+            after = await kept.around(made)
+            assert isinstance(after, Surroundings)
+            assert not isinstance(after.owners, Unknown)
+            assert after.owners[0]["metadata"]["labels"] == {"a": "2"}
             await remove(stage, made)
             await kept.until(lambda: not kept.has(changed), "it is known to be gone")
             assert await kept.owners(made) == []

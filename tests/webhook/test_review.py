@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, permission, read
-from support.reviews import PODS, encoded, pod_of, review_of
+from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, encoded, permission, read
+from support.reviews import PODS, pod_of, review_of
+from support.reviews import encoded as body_of
 
 POD = pod_of(None)
 JSON = st.recursive(
@@ -25,12 +26,12 @@ def without(key: str) -> dict[str, Any]:
 
 
 def test_a_creation_is_read() -> None:
-    assert read(encoded(review_of(POD, uid="u-1", namespace="team"))) == Review("u-1", "team", POD)
+    assert read(body_of(review_of(POD, uid="u-1", namespace="team"))) == Review("u-1", "team", POD)
 
 
 def test_the_namespace_is_that_of_the_request() -> None:
     pod = {**POD, "metadata": {"namespace": "other"}}
-    read_review = read(encoded(review_of(pod, namespace="team")))
+    read_review = read(body_of(review_of(pod, namespace="team")))
     assert isinstance(read_review, Review)
     assert read_review.namespace == "team"
 
@@ -46,13 +47,13 @@ def test_the_namespace_is_that_of_the_request() -> None:
     ],
 )
 def test_what_is_no_creation_of_a_pod_is_told_apart(changes: dict[str, Any]) -> None:
-    assert isinstance(read(encoded(review_of(POD, **changes))), OtherReview)
+    assert isinstance(read(body_of(review_of(POD, **changes))), OtherReview)
 
 
 def test_a_body_without_anybody_to_answer_to_is_unreadable() -> None:
-    bodies = [b"", b"\xff\xfe", b"null", b"[]", b"{}", b'{"request":[]}', encoded(review_of(POD, uid="")), b"[" * 9999]
-    bodies += [encoded(without("uid")), encoded(review_of(POD, uid="u" * 129)), encoded({"request": {"uid": 7}})]
-    bodies += [encoded(review_of(POD)).decode().encode("utf-16"), encoded(review_of(POD))[:-1]]
+    bodies = [b"", b"\xff\xfe", b"null", b"[]", b"{}", b'{"request":[]}', body_of(review_of(POD, uid="")), b"[" * 9999]
+    bodies += [body_of(without("uid")), body_of(review_of(POD, uid="u" * 129)), body_of({"request": {"uid": 7}})]
+    bodies += [body_of(review_of(POD)).decode().encode("utf-16"), body_of(review_of(POD))[:-1]]
     assert [read(body) for body in bodies if read(body) != Unreadable("", read(body).why)] == []
 
 
@@ -60,13 +61,13 @@ def test_a_review_with_faults_is_answered_all_the_same() -> None:
     reviews = [{**review_of(POD), "apiVersion": "admission.k8s.io/v1beta1"}, {**review_of(POD), "kind": "Review"}]
     reviews += [without("namespace"), review_of(POD, namespace=""), review_of(POD, namespace=["ml"])]
     for review in reviews:
-        found = read(encoded(review))
+        found = read(body_of(review))
         assert isinstance(found, Unreadable), review
         assert found.uid == "review-1"
 
 
 def test_of_keys_that_are_there_twice_the_last_counts() -> None:
-    body = encoded(review_of(POD, uid="first")).replace(b'"uid":"first"', b'"uid":"first","uid":"second"')
+    body = body_of(review_of(POD, uid="first")).replace(b'"uid":"first"', b'"uid":"first","uid":"second"')
     assert read(body).uid == "second"
 
 
@@ -89,7 +90,7 @@ PATCHES = st.lists(st.fixed_dictionaries({"op": st.just("add"), "path": st.text(
 
 @given(st.text(min_size=1), PATCHES, st.text())
 def test_every_answer_is_a_permission(uid: str, patch: list[dict[str, str]], warning: str) -> None:
-    answer = json.loads(permission(uid, patch, warning=warning))
+    answer = json.loads(permission(uid, encoded(patch), warning=warning))
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response = answer["response"]
     assert (response["uid"], response["allowed"]) == (uid, True)

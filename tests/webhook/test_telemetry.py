@@ -19,7 +19,7 @@ def test_what_happens_is_counted() -> None:
     telemetry.reviewed(result="injected", reason="Injected")
     telemetry.reviewed(result="injected", reason="Injected")
     telemetry.took(0.002)
-    telemetry.in_flight(3)
+    telemetry.in_flight(lambda: 3)
     telemetry.looked_up("cache")
     telemetry.watch("Job", before="unknown", now="unknown")
     telemetry.watch("Job", before="unknown", now="followed")

@@ -7,11 +7,23 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from mldiagnostics_api.injection import Injection, NotInjected, Reason, Settings, Unknown, controller_of, decide, patch
+from mldiagnostics_api.injection import (
+    Injection,
+    Likeness,
+    NotInjected,
+    Reason,
+    Settings,
+    Unknown,
+    controller_of,
+    decide,
+    likeness_of,
+    patch,
+)
 from mldiagnostics_api.names import OPT_IN_LABEL
 
-from mldiagnostics_webhook.cache import Cache
-from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, permission, read
+from mldiagnostics_webhook.cache import Cache, Surroundings
+from mldiagnostics_webhook.memory import Remembered, Verdict
+from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, encoded, permission, read
 from mldiagnostics_webhook.telemetry import Telemetry
 
 _log: Final = logging.getLogger(__name__)
@@ -59,6 +71,7 @@ class Answering:
         self._settings = settings
         self._telemetry = telemetry
         self._clock = clock
+        self._remembered = Remembered()
 
     async def answer(self, seen: Seen, body: bytes, *, within_s: float) -> Answer:
         """Answer a review; lookups take no longer than `within_s`. A dry run is answered as any other."""
@@ -85,20 +98,36 @@ class Answering:
         return Answer(200, permission(review.uid)) if review.uid else Answer(400, review.why.encode())
 
     async def _decided(self, seen: Seen, review: Review, within_s: float) -> bytes:
-        decision = await self._decide(seen, review, within_s)
-        if isinstance(decision, Injection):
-            self._telemetry.reviewed(result=Result.INJECTED, reason="Injected")
-        else:
-            failed = decision.reason is Reason.OWNERS_UNKNOWN
-            self._telemetry.reviewed(result=Result.FAILED if failed else Result.SKIPPED, reason=decision.reason)
-            if decision.asked or failed:
-                _log.warning("A pod in %s is not told of its run: %s", review.namespace, decision.message)
-        operations = patch(review.pod, decision) if isinstance(review.pod, dict) else ()
-        return permission(review.uid, operations)
-
-    async def _decide(self, seen: Seen, review: Review, within_s: float) -> Injection | NotInjected:
-        controller = controller_of(review.pod, review.namespace)
+        like = likeness_of(review.pod, review.namespace)
+        controller = like.controller if like else controller_of(review.pod, review.namespace)
         around = await self._cache.surroundings(review.namespace, controller, within_s=within_s)
+        verdict = self._verdict_on(seen, review, like, around)
+        self._telemetry.reviewed(result=verdict.result, reason=verdict.reason)
+        if verdict.warning:
+            _log.warning("A pod in %s is not told of its run: %s", review.namespace, verdict.warning)
+        return permission(review.uid, verdict.patch)
+
+    def _verdict_on(self, seen: Seen, review: Review, like: Likeness | None, around: Surroundings | Unknown) -> Verdict:
+        """Decide, unless that has been done for a pod like this one."""
+        if like is None or isinstance(around, Unknown) or not around.sights:
+            return self._verdict(seen, review, around)
+        verdict = self._remembered.get(seen, like, around)
+        if verdict is None:
+            verdict = self._verdict(seen, review, around)
+            self._remembered.put(seen, like, around, verdict)
+        return verdict
+
+    def _verdict(self, seen: Seen, review: Review, around: Surroundings | Unknown) -> Verdict:
+        decision = self._decide(seen, review, around)
+        operations = patch(review.pod, decision) if isinstance(review.pod, dict) else ()
+        if isinstance(decision, Injection):
+            return Verdict(encoded(operations), Result.INJECTED, "Injected", "")
+        failed = decision.reason is Reason.OWNERS_UNKNOWN
+        result = Result.FAILED if failed else Result.SKIPPED
+        warning = decision.message if failed or decision.asked else ""
+        return Verdict(encoded(operations), result, decision.reason, warning)
+
+    def _decide(self, seen: Seen, review: Review, around: Surroundings | Unknown) -> Injection | NotInjected:
         if isinstance(around, Unknown):
             text = f"the namespace {review.namespace} is not known: {around.message}"
             return NotInjected(reason=Reason.OWNERS_UNKNOWN, message=text, asked=False, annotations={})

@@ -21,17 +21,38 @@ LOOKUP_S: Final = 1.0
 ROOM_BYTES: Final = 64 * 2**20
 PARALLEL_LOOKUPS: Final = 32
 PATIENCE: Final = Patience()
+_WALKS: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 # Groups of runs (CronJob) are known by their references alone, and pods are never read.
 FOLLOWED: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.kind != "Pod")
 
 
 @dataclass(frozen=True, slots=True)
+class Sight:
+    """What a shelf showed at a place."""
+
+    shelf: Shelf
+    namespace: str
+    name: str
+    shown: Object
+
+    def holds(self) -> bool:
+        """Whether the shelf still shows that very object."""
+        return self.shelf.get(self.namespace, self.name) is self.shown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Surroundings:
     """What a pod's run depends on besides the pod: its namespace's metadata, and its owners, nearest first."""
 
     namespace: Object
     owners: tuple[Object, ...] | Unknown
+    sights: tuple[Sight, ...]
+    """All of it that came from the cache; empty if something had to be asked for."""
+
+    def hold(self) -> bool:
+        """Whether the cache shows the same again."""
+        return bool(self.sights) and all(sight.holds() for sight in self.sights)
 
 
 class Cache:
@@ -44,6 +65,7 @@ class Cache:
         self._telemetry = telemetry
         self._asked: dict[str, asyncio.Task[Object | Unknown | None]] = {}
         self._turn = asyncio.Semaphore(PARALLEL_LOOKUPS)
+        self._walked: dict[Reference, Surroundings] = {}
         room = Room(room_bytes)
 
         def following(name: str, *paths: str) -> Following:
@@ -72,51 +94,62 @@ class Cache:
     async def surroundings(
         self, namespace: str, controller: Reference | None, *, within_s: float = LOOKUP_S
     ) -> Surroundings | Unknown:
-        """Find the namespace of a pod and the owners from its controller upwards, all within one deadline."""
-        until_s = asyncio.get_running_loop().time() + min(within_s, LOOKUP_S)
-        around = self._namespaces.shelf.get("", namespace)
-        if around is None:
-            found = await self._ask(self._namespaces, None, namespace, until_s)
-            if found is None:
-                return Unknown(f"the namespace {namespace} does not exist")
-            if isinstance(found, Unknown):
-                return found
-            around = found
-        else:
-            self._telemetry.looked_up("cache")
-        return Surroundings(around, await self._owners(controller, until_s))
+        """Find the namespace of a pod and the owners from its controller upwards, all within one deadline.
 
-    async def _owners(self, controller: Reference | None, until_s: float) -> tuple[Object, ...] | Unknown:
-        """Walk up through the cache; whenever an owner is not there, ask for it and walk again."""
-        known: dict[Reference, Object | None] = {}
+        While the cache shows the same to the same controller's pods, they are given the same object.
+        """
+        before = self._walked.get(controller) if controller else None
+        if before and before.hold():
+            self._telemetry.looked_up("cache", len(before.sights))
+            return before
+        until_s = asyncio.get_running_loop().time() + min(within_s, LOOKUP_S)
+        around = await self._around(namespace, controller, until_s)
+        if controller and isinstance(around, Surroundings) and around.sights:
+            if len(self._walked) >= _WALKS:
+                self._walked.pop(next(iter(self._walked)))
+            self._walked[controller] = around
+        return around
+
+    async def _around(self, namespace: str, controller: Reference | None, until_s: float) -> Surroundings | Unknown:
+        """Walk up through the cache; whenever something is not there, ask for it and walk again."""
+        sights: list[Sight] = []
+        asked: dict[Reference, Object | None] = {}
         missing: list[Reference] = []
 
         def lookup(reference: Reference) -> Object | None:
-            if reference not in known:
-                kept = self._kept(reference)
-                if kept is None:
-                    missing.append(reference)
-                    return None
-                known[reference] = kept
-            return known[reference]
+            if reference in asked:
+                return asked[reference]
+            sight = self._sight(self._kinds[_kind(reference)], reference.namespace, reference.name)
+            # The cache is believed if it has the uid that the reference names.
+            if sight is None or reference.uid not in ("", sight.shown["metadata"].get("uid")):
+                missing.append(reference)
+                return None
+            sights.append(sight)
+            return sight.shown
 
+        sight = self._sight(self._namespaces, "", namespace)
+        space = sight.shown if sight else await self._ask(self._namespaces, None, namespace, until_s)
+        if isinstance(space, Unknown):
+            return space
+        if space is None:
+            return Unknown(f"the namespace {namespace} does not exist")
         while True:
+            sights[:] = [sight] if sight else []
             chain = owner_chain(controller, lookup, pods=False)
             if not missing:
-                return chain
+                self._telemetry.looked_up("cache", len(sights))
+                return Surroundings(space, chain, tuple(sights) if sight and not asked else ())
             reference = missing.pop()
             owner = await self._ask(self._kinds[_kind(reference)], reference.namespace, reference.name, until_s)
             if isinstance(owner, Unknown):
-                return owner
-            known[reference] = owner
+                self._telemetry.looked_up("cache", len(sights))
+                return Surroundings(space, owner, ())
+            asked[reference] = owner
 
-    def _kept(self, reference: Reference) -> Object | None:
-        """Find an owner in the cache, which is believed if it has the uid that the reference names."""
-        kept = self._kinds[_kind(reference)].shelf.get(reference.namespace, reference.name)
-        if kept is None or reference.uid not in ("", kept["metadata"].get("uid")):
-            return None
-        self._telemetry.looked_up("cache")
-        return kept
+    @staticmethod
+    def _sight(following: Following, namespace: str, name: str) -> Sight | None:
+        shown = following.shelf.get(namespace, name)
+        return None if shown is None else Sight(following.shelf, namespace, name, shown)
 
     async def _ask(
         self, following: Following, namespace: str | None, name: str, until_s: float

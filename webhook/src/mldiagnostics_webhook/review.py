@@ -58,12 +58,17 @@ def read(body: bytes) -> Review | OtherReview | Unreadable:
     return Review(uid, namespace, request.get("object"))
 
 
-def permission(uid: str, patch: Sequence[Mapping[str, Any]] = (), *, warning: str = "") -> bytes:
-    """Write the answer: allowed, with a JSON patch if it has operations, and a warning (at most 120 characters)."""
+def encoded(patch: Sequence[Mapping[str, Any]]) -> str:
+    """Write a JSON patch as answers carry it; empty if it has no operations."""
+    return base64.b64encode(orjson.dumps(patch)).decode() if patch else ""
+
+
+def permission(uid: str, patch: str = "", *, warning: str = "") -> bytes:
+    """Write the answer: allowed, with an encoded patch if there is one, and a warning (at most 120 characters)."""
     response: dict[str, Any] = {"uid": uid, "allowed": True}
     if patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(orjson.dumps(patch)).decode()
+        response["patch"] = patch
     if warning:
         response["warnings"] = [warning]
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})

@@ -5,8 +5,8 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache, partial
-from typing import Final, Protocol
+from functools import lru_cache
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -26,6 +26,7 @@ _LINGER_S: Final = 0.5
 _DEFAULT_TIMEOUT_S: Final = 3.0
 # What the way back to the API server may take of its timeout.
 _MARGIN_S: Final = 0.25
+_PATHS: Final = {f"/mutate/{seen}": seen for seen in Seen}
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DURATION: Final = re.compile(r"(?:\d{1,6}(?:\.\d{1,9})?(?:h|ms|m|s))+")
 _PART: Final = re.compile(r"([\d.]+)(h|ms|m|s)")
@@ -55,6 +56,7 @@ class Server:
         self._telemetry = telemetry
         self._reviews = 0
         self._bytes = 0
+        telemetry.in_flight(lambda: self._reviews)
         self.leaving = False
         """Whether connections are closed after their next answer."""
 
@@ -65,10 +67,8 @@ class Server:
         At the end no connection is taken any more, and what is under way is finished. Raises OSError if the port is
         taken.
         """
-        app = web.Application(client_max_size=MAX_BODY_BYTES)
-        for seen in Seen:
-            app.router.add_post(f"/mutate/{seen}", partial(self._handle, seen))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_S, lingering_time=_LINGER_S)
+        server = web.Server(self._handle, request_factory=_request, access_log=None, lingering_time=_LINGER_S)
+        runner = web.ServerRunner(server, shutdown_timeout=FINISH_S)
         listener = listen(port)
         await runner.setup()
         try:
@@ -77,7 +77,10 @@ class Server:
         finally:
             await runner.cleanup()
 
-    async def _handle(self, seen: Seen, request: web.Request) -> web.Response:
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
+        seen = _PATHS.get(request.path)
+        if seen is None or request.method != "POST":
+            return web.Response(status=404 if seen is None else 405)
         size = request.content_length
         weight = MAX_BODY_BYTES if size is None else size
         if weight > MAX_BODY_BYTES:
@@ -85,21 +88,26 @@ class Server:
         elif self._reviews >= MAX_REVIEWS or self._bytes + weight > MAX_BODIES_BYTES:
             response = self._refuse(429, "Busy")
         else:
-            self._admit(1, weight)
+            self._reviews += 1
+            self._bytes += weight
             try:
                 response = await self._review(seen, request)
             finally:
-                self._admit(-1, -weight)
+                self._reviews -= 1
+                self._bytes -= weight
         if self.leaving:
             response.force_close()
         return response
 
-    async def _review(self, seen: Seen, request: web.Request) -> web.Response:
+    async def _review(self, seen: Seen, request: web.BaseRequest) -> web.Response:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s(request.query_string) - _MARGIN_S
         try:
-            async with asyncio.timeout(READ_S):
+            if request.content.is_eof():  # as a rule: it came along with its head
                 body = await request.read()
+            else:
+                async with asyncio.timeout(READ_S):
+                    body = await request.read()
         except TimeoutError:
             return self._refuse(408, "ReadTimedOut")
         except web.HTTPRequestEntityTooLarge:
@@ -113,14 +121,15 @@ class Server:
             content_type="application/json" if answer.status == 200 else "text/plain",
         )
 
-    def _admit(self, reviews: int, size_bytes: int) -> None:
-        self._reviews += reviews
-        self._bytes += size_bytes
-        self._telemetry.in_flight(self._reviews)
-
     def _refuse(self, status: int, reason: str) -> web.Response:
         """Give a review up; the API server then creates the pod as it is."""
         self._telemetry.reviewed(result="refused", reason=reason)
         response = web.Response(status=status, text=f"{reason}\n")
         response.force_close()
         return response
+
+
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    """Make a request whose body may be as long as those of reviews."""
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -42,9 +43,9 @@ class Shelf:
         return len(self._texts)
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """Give what is kept of an object, a copy of one's own; None if nothing is."""
+        """Give what is kept of an object, for reading only; None if nothing is."""
         text = self._texts.get(f"{namespace}/{name}")
-        return None if text is None else orjson.loads(text)
+        return None if text is None else _parsed(text)
 
     def put(self, item: Object) -> None:
         """Keep an object in place of its former version, unless there is no room."""
@@ -88,6 +89,12 @@ def cut(item: Object) -> dict[str, Any]:
     if owners := [owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")]:
         kept["ownerReferences"] = owners
     return {"metadata": kept}
+
+
+@lru_cache(maxsize=1024)  # the pods of one workload come together
+def _parsed(text: bytes) -> Object:
+    parsed: Object = orjson.loads(text)
+    return parsed
 
 
 def _key(metadata: Object) -> str:

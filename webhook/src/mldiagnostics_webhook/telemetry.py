@@ -80,13 +80,13 @@ class Telemetry:
         """Record how long an answer took."""
         self._duration.observe(seconds)
 
-    def in_flight(self, reviews: int) -> None:
-        """Note how many reviews are under way."""
-        self._in_flight.set(reviews)
+    def in_flight(self, reviews: Callable[[], int]) -> None:
+        """Say where to read, at any time, how many reviews are under way."""
+        self._in_flight.set_function(reviews)
 
-    def looked_up(self, found: str) -> None:
-        """Count a lookup: found in the `cache`, at the `server` or `nowhere`, `forbidden`, or `failed`."""
-        self._lookups[found].inc()
+    def looked_up(self, found: str, times: int = 1) -> None:
+        """Count lookups: found in the `cache`, at the `server` or `nowhere`, `forbidden`, or `failed`."""
+        self._lookups[found].inc(times)
 
     def watch(self, kind: str, *, before: str, now: str) -> None:
         """Note that the watch of a kind has gone from one state to another."""

@@ -87,13 +87,12 @@ def _containers(containers: Sequence[object] | None, path: str, *, starts: bool 
     for index, item in enumerate(containers or ()):
         here = f"{path}/{index}"
         container = _object(item, here)
-        env = _named(container, "env")
         mounts = _list(container, "volumeMounts")
         yield ContainerShape(
             path=here,
             name=_text(container, "name"),
             usual=not starts or container.get("restartPolicy") == "Always",
-            variables=None if env is None else frozenset(env),
+            variables=_names(container, "env"),
             mounts=None if mounts is None else dict(_mounts(mounts, here)),
             profiler_port=next(_profiler_ports(container), None),
         )
@@ -149,16 +148,21 @@ def _texts(parent: Mapping[str, Any], key: str) -> Mapping[str, str] | None:
 
 
 def _named(parent: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]] | None:
-    """Read a list of objects that have names; long ones are usual, so the usual element takes no detour."""
+    """Read a list of objects that have names."""
     items = _list(parent, key)
-    if items is None:
-        return None
-    found: dict[str, Mapping[str, Any]] = {}
-    for item in items:
-        named = item if isinstance(item, dict) else _object(item, key)
-        name = named.get("name")
-        found[name if isinstance(name, str) else _text(named, "name")] = named
-    return found
+    objects = None if items is None else [_object(item, key) for item in items]
+    return None if objects is None else {_text(item, "name"): item for item in objects}
+
+
+def _names(parent: Mapping[str, Any], key: str) -> frozenset[str] | None:
+    """Read the names in a list of objects; a long list of nothing else is usual, and is read without detours."""
+    items: Any = _list(parent, key)
+    if items and {*map(type, items)} == {dict}:
+        names = [item.get("name") for item in items]
+        if {*map(type, names)} == {str}:
+            return frozenset(names)
+    named = _named(parent, key)
+    return None if named is None else frozenset(named)
 
 
 def _typed(value: object, kind: type[_T], where: str) -> _T | None:

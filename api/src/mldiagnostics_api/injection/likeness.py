@@ -1,0 +1,67 @@
+"""Which pods are told the same: what of a pod decides, as a value to remember a decision by."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mldiagnostics_api.injection.control_plane import VOLUME
+from mldiagnostics_api.injection.shape import ContainerShape, Malformed, PodShape
+from mldiagnostics_api.names import GROUP, OPT_IN_LABEL, RUN_LABEL
+from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.workloads import WORKLOADS
+
+_LABELS: Final = (OPT_IN_LABEL, RUN_LABEL, *sorted({kind.places.jobs for kind in WORKLOADS if kind.places.jobs}))
+_OURS: Final = f"{GROUP}/"
+_MANY_ANNOTATIONS: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Pods of one controller that are alike in `what` get one patch, as long as namespace and owners stay the same."""
+
+    controller: Reference
+    what: Hashable
+
+
+def likeness_of(pod: object, namespace: str) -> Likeness | None:
+    """Read the likeness of any JSON that is said to be a pod; never raises.
+
+    None for those that are each for themselves: no pods at all, pods that nothing controls (their name and the moment
+    count), pods that stand for static ones, and pods whose annotations leave little room.
+    """
+    try:
+        shape = PodShape.of(pod, namespace)
+    except Malformed:
+        return None
+    if shape.controller is None or shape.mirror or _characters(shape.annotations) > _MANY_ANNOTATIONS:
+        return None
+    volumes = shape.volumes
+    what = (
+        _chosen(shape.labels, [key for key in _LABELS if key in (shape.labels or ())]),
+        _chosen(shape.annotations, [key for key in shape.annotations or () if key.startswith(_OURS)]),
+        shape.service_account,
+        volumes is None or (repr(volumes[VOLUME]) if VOLUME in volumes else ""),
+        tuple(_container(container) for container in shape.containers),
+    )
+    return Likeness(shape.controller, what)
+
+
+def _chosen(texts: Mapping[str, str] | None, keys: list[str]) -> Hashable:
+    """Take the texts that are read; None where there is not even a mapping to add to."""
+    return None if texts is None else tuple((key, texts[key]) for key in keys)
+
+
+def _characters(texts: Mapping[str, str] | None) -> int:
+    return sum(map(len, texts)) + sum(map(len, texts.values())) if texts else 0
+
+
+def _container(container: ContainerShape) -> Hashable:
+    mounts = container.mounts
+    return (
+        container.path,
+        container.name,
+        container.usual,
+        container.variables,
+        None if mounts is None else tuple(mounts.items()),
+        container.profiler_port,
+    )

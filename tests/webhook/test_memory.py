@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from mldiagnostics_api.injection import Likeness, likeness_of
+from mldiagnostics_webhook.cache import Surroundings
+from mldiagnostics_webhook.memory import Remembered, Verdict
+from support.reviews import job, jobset, pod_of
+
+VERDICT = Verdict("cGF0Y2g=", "injected", "Injected", "")
+AROUND = Surroundings({"metadata": {"name": "ml"}}, (), ())
+
+
+def like(settings: int = 1) -> Likeness:
+    found = likeness_of(pod_of(job(jobset()), settings=settings), "ml")
+    assert found
+    return found
+
+
+def test_a_verdict_holds_for_pods_that_are_alike_where_they_are() -> None:
+    remembered = Remembered()
+    remembered.put("workload", like(), AROUND, VERDICT)
+    assert remembered.get("workload", like(), AROUND) is VERDICT
+    assert remembered.get("namespace", like(), AROUND) is None
+    assert remembered.get("workload", like(2), AROUND) is None
+    again = Surroundings(AROUND.namespace, AROUND.owners, AROUND.sights)
+    assert remembered.get("workload", like(), again) is None, "the cache says that something may have changed"
+
+
+def test_the_oldest_is_forgotten_first_and_there_are_never_many() -> None:
+    remembered = Remembered()
+    for number in range(600):
+        remembered.put("workload", like(number), AROUND, VERDICT)
+    assert remembered.get("workload", like(0), AROUND) is None
+    assert remembered.get("workload", like(599), AROUND) is VERDICT
+    assert len(remembered._verdicts) == 512
