@@ -6,10 +6,15 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from bench import capture_fanout, operator_load
+from bench import capture_fanout, operator_load, sdk_records, webhook_reviews
 from bench.table import FILE, Section, keep
 
-BENCHES: dict[str, Callable[[], Section]] = {"capture": capture_fanout.measure, "operator": operator_load.measure}
+BENCHES: dict[str, Callable[[], Section]] = {
+    "capture": capture_fanout.measure,
+    "operator": operator_load.measure,
+    "sdk": sdk_records.measure,
+    "webhook": webhook_reviews.measure,
+}
 
 
 def main(names: list[str]) -> int:

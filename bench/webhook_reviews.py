@@ -1,0 +1,337 @@
+"""The webhook beside a floor and a peer: reviews of a 7 kB pod of a JobSet over TLS, and memory with a full cache."""
+
+import asyncio
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+from cluster.addons import crd_paths
+from cluster.certificates import Certificates, make_certificates
+from cluster.envtest import ApiServer, apiserver
+from mldiagnostics_operator.cluster import Cluster, ClusterError, path_to
+from support.definitions import DEFINITIONS
+from support.reviews import LABEL, encoded, job, jobset, pod_of, review_of
+
+from bench.operator_load import rss_mb
+from bench.table import Section
+from bench.webhook_load import Figures, Job
+
+SERVER_CORE, LOAD_CORE = "0", "1"
+ROUNDS, ROUND_S, CONNECTIONS = 3, 8.0, 16
+PACED_PER_SECOND, PACED_S = 100, 30.0
+PEAK_PER_SECOND, PEAK_S, REPLICAS = 430, 60.0, 3
+NAMESPACES, WORKLOADS = 1000, 10_000
+PARALLEL_WRITES = 32
+DEADLINE_S = 120.0
+FLOOR, OURS, PEER = "bench.webhook_floor", "mldiagnostics_webhook", "bench.webhook_kopf"
+JOBSETS = path_to("jobset.x-k8s.io", "v1alpha2", "jobsets", namespace="default")
+JOBS = path_to("batch", "v1", "jobs", namespace="default")
+PERMISSIONS = path_to("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """What all servers are given."""
+
+    kubeconfig: Path
+    files: Certificates
+    mounted: Path
+    review: Path
+
+
+def measure() -> Section:
+    """Run everything; takes about six minutes."""
+    machine_load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder, apiserver() as server:
+        rows = asyncio.run(_measure(server, Path(folder)))
+    return Section(
+        name="webhook",
+        title="The webhook: reviews of a 7 kB pod of a JobSet over TLS",
+        columns=("what", "mldiagnostics", "floor: aiohttp that allows", "kopf, one label", "goal"),
+        rows=rows,
+        notes=(
+            f"Median (lowest-highest) of {ROUNDS} rounds of {ROUND_S:g} s in turn, {CONNECTIONS} connections that ask "
+            f"without pause, per second of processor time. Each server on one core, the load on another "
+            f"({os.cpu_count()} cores, {platform.machine()}, load average {machine_load:.1f} at the start), save that "
+            f"the {REPLICAS} replicas share both with it. Ours parses, "
+            "walks Pod → Job → JobSet in its cache and patches; the floor parses and allows. Latencies count from "
+            "the moment when a request was due. The API server is a real one; "
+            f"{WORKLOADS} workloads are as many JobSets as Jobs."
+        ),
+    )
+
+
+async def _measure(server: ApiServer, folder: Path) -> Sequence[Sequence[str]]:
+    cluster = await Cluster.connect({"KUBECONFIG": str(server.kubeconfig)})
+    try:
+        stand = await _stand(cluster, server.kubeconfig, folder)
+        rates = await _rates(stand)
+        paced = [await _alone(stand, name, per_second=PACED_PER_SECOND, seconds=PACED_S) for name in (OURS, FLOOR)]
+        peak = await _peak(stand)
+        idle_mb, full_mb = await _memory(cluster, stand)
+    finally:
+        await cluster.close()
+    ours, floor, peer = (statistics.median(rates[name]) for name in (OURS, FLOOR, PEER))
+    return (
+        ("reviews per second of one core", *(_spread(rates[name]) for name in (OURS, FLOOR, PEER)), ""),
+        (
+            "ours as a multiple of it",
+            "",
+            f"{ours / floor:.2f}",
+            f"{ours / peer:.1f}",
+            "≥ 0.6 and ≥ 5",
+        ),
+        (
+            f"p50 / p99 at {PACED_PER_SECOND} a second",
+            *(_p50_p99(figures.latencies_ms) for figures in paced),
+            "",
+            "p99 ≤ 5 ms",
+        ),
+        (
+            f"{REPLICAS} replicas, {PEAK_PER_SECOND} a second for {PEAK_S:g} s: answered, p50 / p99",
+            _held(peak),
+            "",
+            "",
+            f"{PEAK_PER_SECOND}/s held",
+        ),
+        ("memory when idle", f"{idle_mb:.0f} MB", "", "", ""),
+        (f"memory with {NAMESPACES} namespaces, {WORKLOADS} workloads", f"{full_mb:.0f} MB", "", "", "≤ 120 MB"),
+    )
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.0f} ({min(values):.0f}-{max(values):.0f})"
+
+
+def _p50_p99(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.1f} / {statistics.quantiles(values, n=100)[98]:.1f} ms"
+
+
+def _held(peak: Figures) -> str:
+    faults = f"{peak.denied} not allowed, {peak.answers - peak.patched} not injected"
+    return f"{peak.answers / peak.seconds:.0f}/s, {_p50_p99(peak.latencies_ms)}, {faults}"
+
+
+def _say(text: str) -> None:
+    print(f"... {text}", flush=True)
+
+
+async def _stand(cluster: Cluster, kubeconfig: Path, folder: Path) -> Stand:
+    """Make the workload of the pod that is reviewed, and a certificate for the servers."""
+    await _define(cluster)
+    top = await cluster.create(JOBSETS, _jobset("trainer", labels=LABEL))
+    part = await cluster.create(JOBS, _job("trainer-workers-0", top))
+    part |= {"apiVersion": "batch/v1", "kind": "Job"}
+    review = folder / "review.json"
+    review.write_bytes(encoded(review_of(pod_of(part, namespace="default"), namespace="default")))
+    files = make_certificates(folder / "pki", hosts=["127.0.0.1"])
+    mounted = folder / "mounted"
+    mounted.mkdir()
+    (mounted / "tls.crt").write_bytes(files.certificate("apiserver").read_bytes())
+    (mounted / "tls.key").write_bytes(files.key("apiserver").read_bytes())
+    return Stand(kubeconfig, files, mounted, review)
+
+
+async def _define(cluster: Cluster) -> None:
+    (path,) = (path for path in crd_paths("jobset") if path.stem.endswith("_jobsets"))
+    await cluster.create(DEFINITIONS, yaml.load(path.read_text(), yaml.CSafeLoader))
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            await cluster.get(JOBSETS)
+        except ClusterError:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
+def _jobset(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    part = {"name": "workers", "replicas": 1, "template": {"spec": {"template": {"spec": _spec()}}}}
+    made = jobset(name, namespace="default", labels=labels, spec={"replicatedJobs": [part]})
+    return _to_create(made)
+
+
+def _job(name: str, owner: dict[str, Any]) -> dict[str, Any]:
+    owner = {**owner, "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    marks = pod_of(None)["metadata"]["labels"]
+    spec = {"template": {"spec": _spec()}}
+    made = job(owner, name, namespace="default", labels=marks, spec=spec)
+    made["metadata"]["annotations"] = marks
+    return _to_create(made)
+
+
+def _spec() -> dict[str, Any]:
+    return {"restartPolicy": "Never", "containers": [{"name": "train", "image": "train"}]}
+
+
+def _to_create(made: dict[str, Any]) -> dict[str, Any]:
+    for given in ("uid", "creationTimestamp"):
+        del made["metadata"][given]
+    return made
+
+
+async def _rates(stand: Stand) -> dict[str, list[float]]:
+    """Measure all servers in turn, round by round: other work on the machine then slows all alike."""
+    rates: dict[str, list[float]] = {OURS: [], FLOOR: [], PEER: []}
+    for round_ in range(ROUNDS):
+        for name, found in rates.items():
+            _say(f"round {round_ + 1} of {ROUNDS}: {name}")
+            figures = await _alone(stand, name, per_second=0, seconds=ROUND_S)
+            if figures.denied or (name == OURS and figures.patched < figures.answers):
+                raise RuntimeError(f"{name}: {figures.denied} denied, {figures.patched} of {figures.answers} patched")
+            found.append(figures.answers / figures.cpu_seconds)
+    return rates
+
+
+async def _alone(stand: Stand, name: str, *, per_second: float, seconds: float) -> Figures:
+    """Load one server on a core of its own."""
+    async with _server(stand, name, core=SERVER_CORE) as server:
+        return await _load(stand, [server], per_second=per_second, seconds=seconds)
+
+
+async def _peak(stand: Stand) -> Figures:
+    """Load three replicas at the rate at which a large cluster makes pods."""
+    _say(f"{REPLICAS} replicas at {PEAK_PER_SECOND} a second for {PEAK_S:g} s")
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(_server(stand, OURS)) for _ in range(REPLICAS)]
+        return await _load(stand, servers, per_second=PEAK_PER_SECOND, seconds=PEAK_S)
+
+
+async def _memory(cluster: Cluster, stand: Stand) -> tuple[float, float]:
+    """Fill the cluster; gives the resident memory of a replica before and after, in MB."""
+    async with _server(stand, OURS) as (idle, _):
+        idle_mb = await _settled(idle)
+    _say(f"making {NAMESPACES} namespaces and {WORKLOADS} workloads")
+    spaces = path_to("", "v1", "namespaces")
+    await _all(cluster.create(spaces, {"metadata": {"name": f"team-{n}", "labels": LABEL}}) for n in range(NAMESPACES))
+    await _all(_workload(cluster, n) for n in range(WORKLOADS // 2))
+    async with _server(stand, OURS) as (full, _):
+        return idle_mb, await _settled(full)
+
+
+async def _workload(cluster: Cluster, number: int) -> None:
+    """A JobSet with ten labels, and its Job with those that JobSet's controller gives."""
+    labels = {f"team.example.com/label-{n}": f"value-{n}-of-{number}" for n in range(10)}
+    top = await cluster.create(JOBSETS, _jobset(f"run-{number}", labels=LABEL | labels))
+    await cluster.create(JOBS, _job(f"run-{number}-workers-0", top))
+
+
+async def _settled(pid: int) -> float:
+    """Resident memory once it has stopped growing: the same to 1 MB over five seconds."""
+    before = 0.0
+    while (now := rss_mb(pid)) - before >= 1:
+        before = now
+        await asyncio.sleep(5)
+    return now
+
+
+@asynccontextmanager
+async def _server(stand: Stand, module: str, *, core: str = "0-64") -> AsyncIterator[tuple[int, int]]:
+    """Run a server until it answers; gives its pid and port."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "KUBECONFIG": str(stand.kubeconfig),
+        "MLDIAG_CLUSTER_NAME": "bench",
+        "MLDIAG_PORT": "0",
+        "MLDIAG_HTTP_PORT": "0",
+        "MLDIAG_CERTIFICATE_FOLDER": str(stand.mounted),
+    }
+    pinned = ["taskset", "-c", core] if core == SERVER_CORE else []
+    command = [*pinned, sys.executable, "-m", module, str(stand.mounted)]
+    process = await asyncio.create_subprocess_exec(*command, env=environ, stdout=asyncio.subprocess.PIPE)
+    try:
+        said = await asyncio.wait_for(
+            _ports(process, {"port", "http_port"} if module == OURS else {"port"}), DEADLINE_S
+        )
+        if module == OURS:
+            await _until_ready(said["http_port"])
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(_drain(process))
+            await _until_answers(said["port"])
+            yield process.pid, said["port"]
+            reading.cancel()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _ports(process: asyncio.subprocess.Process, wanted: set[str]) -> dict[str, int]:
+    assert process.stdout
+    said: dict[str, int] = {}
+    async for raw in process.stdout:
+        line = json.loads(raw)
+        said |= {key: line[key] for key in wanted & line.keys()}
+        if said.keys() == wanted:
+            return said
+    raise RuntimeError("the server ended before it said where it listens")
+
+
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    assert process.stdout
+    async for _ in process.stdout:
+        pass
+
+
+async def _until_ready(http_port: int) -> None:
+    async with asyncio.timeout(DEADLINE_S), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(f"http://127.0.0.1:{http_port}/readyz") as answer:
+                if answer.status == 200:
+                    return
+            await asyncio.sleep(0.1)
+
+
+async def _until_answers(port: int) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
+                return
+            await asyncio.sleep(0.1)
+
+
+async def _load(stand: Stand, servers: list[tuple[int, int]], *, per_second: float, seconds: float) -> Figures:
+    order = Job(
+        ports=[port for _, port in servers],
+        pids=[pid for pid, _ in servers],
+        ca=str(stand.files.ca),
+        body=str(stand.review),
+        connections=CONNECTIONS,
+        seconds=seconds,
+        per_second=per_second,
+    )
+    fields = {name: getattr(order, name) for name in Job.__slots__}
+    command = ["taskset", "-c", LOAD_CORE, sys.executable, "-m", "bench.webhook_load", json.dumps(fields)]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"the load ended with {process.returncode}")
+    return Figures(**json.loads(output))
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    limit = asyncio.Semaphore(PARALLEL_WRITES)
+
+    async def one(item: Coroutine[Any, Any, Any]) -> None:
+        async with limit:
+            await item
+
+    async with asyncio.TaskGroup() as group:
+        for item in work:
+            group.create_task(one(item))
