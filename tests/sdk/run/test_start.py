@@ -210,6 +210,21 @@ for thread in threads: thread.join()
     ]
 
 
+def test_a_copy_is_the_run_and_a_pickle_the_run_of_who_reads_it(programs: Programs) -> None:
+    source = f"""{BEGIN}
+import copy, pickle, subprocess, sys
+run = machinelearning_run("job")
+assert copy.copy(run) is run and copy.deepcopy({{"run": run}})["run"] is run
+assert pickle.loads(pickle.dumps(run)) is run
+there = "import pickle, sys; run = pickle.load(sys.stdin.buffer); run.step(); print(run.display_name, run.close())"
+subprocess.run([sys.executable, "-c", there], input=pickle.dumps(run), check=True)
+"""
+    ended = programs.run(source)
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("job Closed(written={}"), ended.out
+    assert programs.the_run().phase == "Completed"
+
+
 def test_a_restart_continues_the_run(programs: Programs) -> None:
     for attempt, statement in enumerate(["sys.exit(1)", "pass"]):
         env = {"MLDIAG_RUN_ID": "same", "MLDIAG_ATTEMPT": str(attempt)}

@@ -78,6 +78,27 @@ def test_a_file_that_somebody_deletes_is_begun_anew(tmp_path: Path) -> None:
     assert contents(tmp_path) == [[record]]
 
 
+@pytest.mark.parametrize("reused", [False, True])
+def test_a_descriptor_that_somebody_closes_is_neither_missed_nor_written_to(tmp_path: Path, reused: bool) -> None:
+    body = f"""
+import os
+from pathlib import Path
+from mldiagnostics.records import Record
+from mldiagnostics.sinks.segments import Segments
+origin = Origin("a" * 64, "test", sys.argv[1], "0123abcd", "host")
+segments = Segments(Path(sys.argv[1]) / "run", origin, max_bytes=10**9)
+segments.append([Record("metric", 1.0, "loss", 0.5)])
+os.closerange(3, 64)
+others = [open(Path(sys.argv[1]) / str(number), "w") for number in range(8)] if {reused} else []
+segments.append([Record("metric", 1.0, "loss", 0.25)])
+segments.close()
+print([os.fstat(other.fileno()).st_size for other in others])
+"""
+    result = run_program(body, tmp_path)
+    assert (result.stdout, result.stderr) == (f"{[0] * 8 if reused else []}\n", "")
+    assert [each.value for each in found(tmp_path)] == [0.5, 0.25]
+
+
 def test_a_disk_that_is_full_takes_nothing_of_a_batch_and_all_of_it_later(tmp_path: Path) -> None:
     body = """
 import resource

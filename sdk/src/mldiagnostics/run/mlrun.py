@@ -171,6 +171,15 @@ class MLRun(RunFields):
             self._endings.note_uncaught(kind, error)
         self.close()
 
+    def __copy__(self) -> MLRun:
+        return self
+
+    def __deepcopy__(self, _: object) -> MLRun:  # with a configuration that holds it, say
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], MLRun], tuple[str]]:  # type: ignore[explicit-override]
+        return _run_there, (self.display_name,)
+
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         return f"<MLRun {self.display_name!r} {self.run_phase.value} {self.directory}>"
 
@@ -228,6 +237,13 @@ class MLRun(RunFields):
 
         if news := gather(self.framework.value, self._configs):
             self._configs.update(news)
+
+
+def _run_there(name: str) -> MLRun:
+    """Return what a pickled run stands for in another process: the run that it is in, or one that keeps nothing."""
+    from mldiagnostics.run.beginning import unrecorded  # noqa: PLC0415 - begins runs, and so imports this module
+
+    return registry.current() or unrecorded(name)
 
 
 def _phase_said(phase: RunPhase | str | None) -> Phase | None:

@@ -24,6 +24,9 @@ HEAD = "segment"
 the right type, since readers like DuckDB take the columns and their types from the first lines."""
 
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
 class Segments:
     """The files of one process below a run's directory; a batch is in the file, whole, or it is not at all."""
 
@@ -33,6 +36,7 @@ class Segments:
         self._max_bytes = max_bytes
         self._number = 0
         self._file = -1
+        self._identity = (0, 0)
         self._bytes = 0
 
     def append(self, batch: Sequence[Record]) -> None:
@@ -53,8 +57,8 @@ class Segments:
 
     def close(self) -> None:
         """Close the file; the next batch begins another."""
-        if self._file >= 0:
-            file, self._file = self._file, -1
+        file, self._file = self._file, -1
+        if self._links(file) is not None:
             os.close(file)
 
     @property
@@ -67,7 +71,7 @@ class Segments:
         return self._directory / key
 
     def _ensure_open(self) -> None:
-        if self._file >= 0 and os.fstat(self._file).st_nlink:
+        if self._links(self._file):
             return
         self.close()  # also a file that somebody deleted
         try:
@@ -84,6 +88,16 @@ class Segments:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 self._file, self._bytes = os.open(self.path, flags, 0o666), 0
+        status = os.fstat(self._file)
+        self._identity = status.st_dev, status.st_ino
+
+    def _links(self, file: int) -> int | None:
+        """Return how many names our file has; None if somebody closed it, and may have opened another in its stead."""
+        try:
+            status = os.fstat(file)
+        except OSError:
+            return None
+        return status.st_nlink if (status.st_dev, status.st_ino) == self._identity else None
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -97,7 +111,7 @@ class Segments:
 
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
-    cure = "free some space or choose" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "choose"
+    cure = "free some space or choose" if error.errno in _FULL else "choose"
     return SinkUnavailable(f"{path}: {error.strerror}: {cure} another place with storage= or MLDIAG_STORAGE")
 
 
