@@ -38,16 +38,21 @@ def helm(*arguments: str, chart: Path) -> str:
 
 
 def rendered(
-    part: Part, values: Mapping[str, Any] | None = None, *, namespace: str = NAMESPACE, chart: Path | None = None
+    part: Part,
+    values: Mapping[str, Any] | None = None,
+    *,
+    release: str = "",
+    namespace: str = NAMESPACE,
+    chart: Path | None = None,
 ) -> list[Object]:
     """Every object of a part's chart, or of another one in its place, with these values, as helm would send it.
 
-    Hooks are included. Raises:
+    Hooks are included; the release is called as the part unless `release` says otherwise. Raises:
         ClusterError: the values are refused or a template fails.
     """
     settings = [argument for key, value in (values or {}).items() for argument in ("--set-json", setting(key, value))]
     options = ["--namespace", namespace, "--kube-version", KUBERNETES, *settings]
-    text = helm("template", part.name, *options, chart=chart or part.chart)
+    text = helm("template", release or part.name, *options, chart=chart or part.chart)
     return [document for document in yaml.safe_load_all(text) if document]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -53,6 +54,16 @@ def test_every_object_obeys_its_schema(part: Part, variant: str) -> None:
 def test_every_object_obeys_its_schema_when_every_switch_is_turned(part: Part) -> None:
     objects = rendered(part, EVERY_SWITCH[part.name])
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
+
+
+@pytest.mark.parametrize("release", ["123", "1.2-rc", "true", "a" * 53])
+@each_part
+def test_releases_and_namespaces_may_be_called_what_helm_allows(part: Part, release: str) -> None:
+    objects = rendered(part, release=release, namespace="42")
+    assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
+    services = [found["metadata"]["name"] for found in objects if found["kind"] == "Service"]
+    assert services
+    assert [name for name in services if not re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", name)] == []
 
 
 def test_a_misspelt_field_is_found() -> None:

@@ -2,20 +2,23 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
-{{/* Everything is named after the release, which is named after the chart unless the user says otherwise. */}}
+{{/*
+Everything is named after the release, which is named after the chart unless the user says otherwise. A release may be called
+`1.2`; a Service may not: its name has no dots and begins with a letter.
+*/}}
 {{- define "mldiag.fullname" -}}
-{{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
-{{- else if contains (include "mldiag.name" .) .Release.Name }}
-{{- .Release.Name | trunc 50 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name (include "mldiag.name" .) | trunc 50 | trimSuffix "-" }}
+{{- $name := .Values.fullnameOverride }}
+{{- if not $name }}
+{{- $name = replace "." "-" .Release.Name }}
+{{- if regexMatch "^[0-9]" $name }}{{ $name = printf "r%s" $name }}{{ end }}
+{{- if not (contains (include "mldiag.name" .) .Release.Name) }}{{ $name = printf "%s-%s" $name (include "mldiag.name" .) }}{{ end }}
 {{- end }}
+{{- $name | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "mldiag.selector" -}}
 app.kubernetes.io/name: {{ include "mldiag.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "mldiag.labels" -}}

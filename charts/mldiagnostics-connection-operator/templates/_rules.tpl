@@ -18,5 +18,5 @@
 {{- end }}
 
 {{- define "mldiag.subject" -}}
-- {kind: ServiceAccount, name: {{ include "mldiag.serviceAccount" . }}, namespace: {{ .Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ include "mldiag.serviceAccount" . }}, namespace: {{ .Release.Namespace | quote }}}
 {{- end }}

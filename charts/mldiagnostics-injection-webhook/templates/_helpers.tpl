@@ -3,15 +3,18 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
-{{/* Everything is named after the release, which is named after the chart unless the user says otherwise. */}}
+{{/*
+Everything is named after the release, which is named after the chart unless the user says otherwise. A release may be called
+`1.2`; a Service may not: its name has no dots and begins with a letter.
+*/}}
 {{- define "mldiag-injection.fullname" -}}
-{{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
-{{- else if contains (include "mldiag-injection.name" .) .Release.Name }}
-{{- .Release.Name | trunc 50 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name (include "mldiag-injection.name" .) | trunc 50 | trimSuffix "-" }}
+{{- $name := .Values.fullnameOverride }}
+{{- if not $name }}
+{{- $name = replace "." "-" .Release.Name }}
+{{- if regexMatch "^[0-9]" $name }}{{ $name = printf "r%s" $name }}{{ end }}
+{{- if not (contains (include "mldiag-injection.name" .) .Release.Name) }}{{ $name = printf "%s-%s" $name (include "mldiag-injection.name" .) }}{{ end }}
 {{- end }}
+{{- $name | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
 {{/* Known to whoever knows the release: deleting it by hand is the first step of a removal in two. */}}
@@ -21,7 +24,7 @@
 
 {{- define "mldiag-injection.selector" -}}
 app.kubernetes.io/name: {{ include "mldiag-injection.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "mldiag-injection.labels" -}}
@@ -41,7 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "mldiag-injection.subject" -}}
-- {kind: ServiceAccount, name: {{ include "mldiag-injection.serviceAccount" . }}, namespace: {{ .Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ include "mldiag-injection.serviceAccount" . }}, namespace: {{ .Release.Namespace | quote }}}
 {{- end }}
 
 {{- define "mldiag-injection.image" -}}
@@ -85,7 +88,7 @@ capabilities: {drop: [ALL]}
 {{/* Not the selector's labels: what tests is no webhook. */}}
 {{- define "mldiag-injection.testLabels" -}}
 app.kubernetes.io/name: {{ include "mldiag-injection.name" . }}-test
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/part-of: mldiagnostics
 {{- end }}
 
