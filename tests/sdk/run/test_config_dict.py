@@ -107,6 +107,15 @@ def test_a_dictionary_that_contains_itself_is_taken() -> None:
     assert configs.loop.a == 1
 
 
+def test_one_that_is_nested_without_end_is_taken() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(10_000):
+        nested = {"a": nested}
+    configs = ConfigDict({"nested": nested})
+    configs.update(nested)
+    assert set(configs) == {"nested", "a"}
+
+
 def test_copies_are_equal_and_of_their_own() -> None:
     told: list[None] = []
     configs = ConfigDict({"a": {"b": 1}}, on_change=lambda: told.append(None))

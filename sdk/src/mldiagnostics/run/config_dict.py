@@ -13,12 +13,14 @@ from mldiagnostics.complaints import complain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+_MAX_DEPTH = 32
+
 
 class ConfigDict(dict[str, Any]):
     """A dictionary whose keys are also attributes; dictionaries put into it become such ones too.
 
     `on_change` is called after every change here or below; it must not raise. `inside` are the ids of the dictionaries
-    around this one: one that contains itself stays as it is.
+    around this one: one that contains itself, or lies deeper than anything is shown, stays as it is.
     """
 
     __slots__ = ("_on_change",)
@@ -100,7 +102,7 @@ class ConfigDict(dict[str, Any]):
         self._changed()
 
     def _adopted(self, value: Any, inside: frozenset[int] = frozenset()) -> Any:
-        if not isinstance(value, Mapping) or id(value) in inside:
+        if not isinstance(value, Mapping) or id(value) in inside or len(inside) >= _MAX_DEPTH:
             return value
         return ConfigDict(value, on_change=self._changed, inside=inside | {id(value)})
 
