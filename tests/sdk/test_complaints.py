@@ -50,6 +50,27 @@ def test_what_people_look_for_is_shown_once_unless_they_asked_for_quiet(setup: s
     assert shown(setup) == line
 
 
+@pytest.mark.parametrize("setup", ["import sys; sys.stderr.close()", "import sys; sys.stderr = None"])
+def test_where_nothing_can_be_shown_nothing_is_raised(setup: str) -> None:
+    assert shown(setup) == ""
+
+
+class Broken(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError(record.getMessage())
+
+
+def test_a_handler_that_raises_does_so_to_nobody() -> None:
+    handler = Broken()
+    logging.root.addHandler(handler)
+    try:
+        complain("test-broken", "a problem")
+        announce("a line")
+    finally:
+        logging.root.removeHandler(handler)
+    assert counts()["test-broken"] == 1
+
+
 def test_the_root_logger_is_left_alone() -> None:
     before = (logging.root.level, list(logging.root.handlers))
     complain("test-root", "a problem")

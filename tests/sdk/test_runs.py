@@ -111,3 +111,10 @@ def test_the_command_shows_runs(tmp_path: Path) -> None:
 
     assert "Failed (Lost)" in shown()
     assert "rank 0 on h0: Active" in shown("rr")
+
+
+def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mldiagnostics.runs", str(tmp_path), "nobody"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1), ended.stderr
+    assert "nobody" in ended.stderr

@@ -6,6 +6,7 @@ once. The root logger is the application's and stays as it is.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -25,10 +26,11 @@ def complain(key: str, message: str, *, level: int = logging.WARNING) -> None:
     with _lock:
         seen = _counts.get(key, 0)
         _counts[key] = seen + 1
-    if not seen:
-        LOGGER.log(level, "%s", message)
-    else:
-        LOGGER.debug("%s (time %d)", message, seen + 1)
+    with contextlib.suppress(Exception):  # of the application's handlers
+        if not seen:
+            LOGGER.log(level, "%s", message)
+        else:
+            LOGGER.debug("%s (time %d)", message, seen + 1)
 
 
 def counts() -> dict[str, int]:
@@ -39,10 +41,11 @@ def counts() -> dict[str, int]:
 
 def announce(message: str) -> None:
     """Show a line that people look for: as a log entry where somebody reads those, else on standard error."""
-    if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
-        LOGGER.info("%s", message)
-    elif LOGGER.level <= logging.INFO and sys.stderr is not None:  # nobody asked this logger to be quiet
-        print(f"mldiagnostics: {message}", file=sys.stderr, flush=True)  # noqa: T201 - no handler would
+    with contextlib.suppress(Exception):  # of the application's handlers, or of a standard error that is closed
+        if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
+            LOGGER.info("%s", message)
+        elif LOGGER.level <= logging.INFO and sys.stderr is not None:  # nobody asked this logger to be quiet
+            print(f"mldiagnostics: {message}", file=sys.stderr, flush=True)  # noqa: T201 - no handler would
 
 
 def _renew_lock() -> None:

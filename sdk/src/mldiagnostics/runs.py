@@ -117,8 +117,11 @@ def _main() -> None:
     parser.add_argument("storage", help="root of the runs: a directory or gs://bucket/prefix")
     parser.add_argument("run", nargs="?", help="id of one run, or its beginning")
     arguments = parser.parse_args()
-    lines = _one(arguments.storage, arguments.run) if arguments.run else map(_line, list_runs(arguments.storage))
-    print("\n".join(lines))  # noqa: T201 - that is its purpose
+    try:
+        lines = _one(arguments.storage, arguments.run) if arguments.run else map(_line, list_runs(arguments.storage))
+        print("\n".join(lines))  # noqa: T201 - that is its purpose
+    except MLDiagnosticsError as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
 
 
 def _one(storage: str, run: str) -> Iterator[str]:
