@@ -4,7 +4,7 @@ import json
 import sys
 import time
 
-from google_cloud_mldiagnostics.utils import host_utils, orchestrator_utils  # type: ignore[import-not-found]
+from google_cloud_mldiagnostics.utils import host_utils, orchestrator_utils
 
 DEADLINE_S = 30
 

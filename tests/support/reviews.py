@@ -16,7 +16,11 @@ Object = dict[str, Any]
 
 PODS: Final = {"group": "", "version": "v1", "resource": "pods"}
 LABEL: Final = {"managed-mldiagnostics-gke": "true"}
-_ODD: Final[tuple[Any, ...]] = (None, True, 0, -1, 1.5, 10**30, "", "x" * 5000, "\0", "ä\U0001f600", "~/", [], {}, [[]], {"": None})
+_ODD: Final[tuple[Any, ...]] = (
+    *(None, True, 0, -1, 1.5, 10**30),
+    *("", "x" * 5000, "\0", "ä\U0001f600", "~/"),
+    *([], {}, [[]], {"": None}),
+)
 _RAW: Final = (b"NaN", b"1e999", b'"\\ud800"', b"\xff", b"[" * 2000, b'{"a":1,"a":2}', b"\xef\xbb\xbf", b"", b"nul")
 
 
