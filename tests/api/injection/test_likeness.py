@@ -4,6 +4,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.injection import Settings, controller_of, decide, likeness_of, patch
@@ -64,4 +65,29 @@ def test_pods_that_are_each_for_themselves_have_none() -> None:
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     full = copy.deepcopy(pod)
     full["metadata"]["annotations"] = {"note": "x" * 70_000}
-    assert [likeness_of(each, "ml") for each in (lone, mirror, full, {}, None, [])] == [None] * 6
+    others: tuple[Any, ...] = (lone, mirror, full, {}, None, [])
+    assert [likeness_of(other, "ml") for other in others] == [None] * 6
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "a", "env": [{"name": "X" * 20_000, "value": ""}]}]},
+        {"containers": [{"name": "a", "env": [{"name": f"X{n}"} for n in range(5_000)]}]},
+        {"containers": [{"name": "a", "volumeMounts": [{"name": "v", "mountPath": "/x" * 10_000}]}]},
+        {"volumes": [{"name": "mldiagnostics", "projected": {"sources": [{"secret": {"name": "x" * 20_000}}]}}]},
+        {"serviceAccountName": "x" * 20_000},
+    ],
+    ids=["a long name", "many names", "a long path", "a large volume", "a long account"],
+)
+def test_pods_that_say_much_are_not_remembered(spec: Object) -> None:
+    pod = a.job().pods[0]
+    assert likeness_of({**pod, "spec": {**pod["spec"], **spec}}, "ml") is None
+
+
+def test_an_owner_with_an_endless_name_is_none() -> None:
+    pod = a.job().pods[0]
+    (owner,) = pod["metadata"]["ownerReferences"]
+    owner["apiVersion"] = f"batch/{'v' * 600}"
+    assert controller_of(pod, "ml") is None
+    assert likeness_of(pod, "ml") is None

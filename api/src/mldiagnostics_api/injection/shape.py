@@ -10,6 +10,9 @@ from mldiagnostics_api.variables import shown
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
+# Of names that are remembered; no legal one is as long.
+_MAX_NAME: Final = 512
+
 _T = TypeVar("_T")
 
 _KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a string"}
@@ -117,8 +120,9 @@ def _controller(metadata: Mapping[str, Any], namespace: str) -> Reference | None
         owner = _object(item, "ownerReferences")
         if owner.get("controller") is True:
             values = [_text(owner, key) for key in ("apiVersion", "kind", "name", "uid")]
-            if not all(values):
-                raise Malformed(f"the owner reference {shown(owner)} lacks apiVersion, kind, name or uid")
+            if not all(0 < len(value) <= _MAX_NAME for value in values):
+                what = f"apiVersion, kind, name or uid, or one has more than {_MAX_NAME} characters"
+                raise Malformed(f"the owner reference {shown(owner)} lacks {what}")
             api_version, kind, name, uid = values
             return Reference(api_version, kind, namespace, name, uid)
     return None
