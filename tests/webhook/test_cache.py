@@ -178,6 +178,17 @@ class TestWithinBounds:
                 await kept.until(lambda: kept.state("JobSet") == "followed", "it is allowed now")
                 assert await kept.owners(jobset()) == ["trainer"]
 
+    async def test_a_kind_that_cannot_be_listed_does_not_hold_up_the_others(self) -> None:
+        async with metadata_server({NAMESPACES: [namespace()], JOBS: []}) as (server, cluster):
+            server.status[JOBSETS] = 500
+            async with following(cluster) as kept:
+                assert kept.state("JobSet") == "behind"
+                assert "500" in await kept.owners(jobset())
+                server.kinds[JOBSETS] = [jobset()]
+                del server.status[JOBSETS]
+                await kept.until(lambda: kept.state("JobSet") == "followed", "it can be listed now")
+                assert await kept.owners(jobset()) == ["trainer"]
+
     async def test_an_api_server_that_breaks_is_no_answer(self) -> None:
         objects: dict[str, list[Object]] = {NAMESPACES: [namespace()], JOBSETS: []}
         async with metadata_server(objects) as (server, cluster), following(cluster) as kept:

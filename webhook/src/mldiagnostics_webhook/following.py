@@ -25,7 +25,7 @@ class State(StrEnum):
     """Not listed yet."""
     FOLLOWED = "followed"
     BEHIND = "behind"
-    """Listed once; changes since some moment are not known."""
+    """Changes since some moment are not known, or even what there is: the API server cannot list it."""
     ABSENT = "absent"
     """The kind does not exist in this cluster."""
     FORBIDDEN = "forbidden"
@@ -105,7 +105,8 @@ class Following:
             self._version = None
         else:
             self._say(broken)
-        if self.state is State.FOLLOWED:
+        # A kind that the API server answers for but cannot read must not keep the replica from serving the others.
+        if self.state is State.FOLLOWED or (isinstance(broken, Unavailable) and broken.status):
             self._become(State.BEHIND)
 
     async def _follow(self) -> None:
