@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import random
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -71,7 +72,9 @@ def patch_of(answer: Answer) -> list[Any]:
 
 
 @asynccontextmanager
-async def webhook(*, namespace_labels: dict[str, str] | None = None, **labels: str) -> AsyncIterator[Webhook]:
+async def webhook(
+    labels: dict[str, str] | None = None, *, namespace_labels: dict[str, str] | None = None
+) -> AsyncIterator[Webhook]:
     """A webhook that knows a JobSet with these labels, its Job and their namespace."""
     owner = jobset(labels=labels)
     objects = {
@@ -93,7 +96,7 @@ POD = pod_of(job(jobset()))
 
 
 async def test_a_pod_of_a_labelled_workload_is_told_of_its_run() -> None:
-    async with webhook(**LABEL) as it:
+    async with webhook(LABEL) as it:
         patched = jsonpatch.apply_patch(POD, await it.operations(review_of(POD)))
         assert it.server.asked == []
     assert patched["metadata"]["annotations"]["diagon.gke.io/run-id"] == RUN
@@ -109,7 +112,7 @@ async def test_the_path_tells_of_the_namespaces_label_before_the_watch_does() ->
 
 
 async def test_a_dry_run_and_a_second_time_are_answered_alike() -> None:
-    async with webhook(**LABEL) as it:
+    async with webhook(LABEL) as it:
         operations = await it.operations(review_of(POD))
         assert await it.operations(review_of(POD, dryRun=True)) == operations
         patched = jsonpatch.apply_patch(POD, operations)
@@ -128,20 +131,54 @@ async def test_a_pod_says_why_it_is_not_told_where_a_label_asked() -> None:
 @pytest.mark.parametrize("collection", [JOBS, JOBSETS, NAMESPACES])
 @pytest.mark.parametrize("status", [403, 500])
 async def test_an_api_server_that_does_not_tell_leaves_the_pod_as_it_is(collection: str, status: int) -> None:
-    async with webhook(**LABEL) as it:
+    async with webhook(LABEL) as it:
         it.server.status[collection] = status
         pod = pod_of(job(jobset(uid="new"), uid="new")) if collection == JOBS else POD
         if collection == JOBSETS:
             it.server.kinds[JOBS].append(job(jobset(uid="new"), "trainer-new"))
             pod = pod_of(job(jobset(), "trainer-new"))
         review = review_of(pod, namespace="unheard-of" if collection == NAMESPACES else "ml")
-        operations = await it.operations(review, Seen.NAMESPACE)
-        assert [operation["path"] for operation in operations if "annotations" not in operation["path"]] == []
+        (operation,) = await it.operations(review, Seen.NAMESPACE)
+        assert (operation["op"], operation["path"]) == ("add", "/metadata/annotations/diagon.gke.io~1injection")
+        assert operation["value"].startswith("OwnersUnknown: the owners of the pod are not known: ")
     assert it.counted() == {("failed", "OwnersUnknown"): 1}
 
 
+async def test_a_pod_that_nobody_asked_for_is_left_alone_where_its_namespace_is_not_known() -> None:
+    async with webhook() as it:
+        it.server.status[NAMESPACES] = 500
+        assert await it.operations(review_of(POD, namespace="unheard-of"), Seen.WORKLOAD) == []
+        lone = {**POD, "metadata": {"name": "notebook", "labels": LABEL}}
+        (operation,) = await it.operations(review_of(lone, namespace="unheard-of"), Seen.WORKLOAD)
+        assert operation["value"]["diagon.gke.io/injection"].startswith("OwnersUnknown: ")
+    assert it.counted() == {("failed", "OwnersUnknown"): 2}
+
+
+@pytest.mark.parametrize(
+    ("labelled", "kind", "level"),
+    [
+        (LABEL, "Deployment", logging.INFO),
+        (LABEL, "JobSet", logging.WARNING),
+        ({}, "Deployment", logging.DEBUG),
+    ],
+    ids=["usual in a labelled namespace", "gone though asked for", "not asked for"],
+)
+async def test_the_log_is_as_loud_as_what_it_tells_is_unusual(
+    caplog: pytest.LogCaptureFixture, labelled: dict[str, str], kind: str, level: int
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    replicas = {**job(None), "apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    async with webhook(namespace_labels=labelled) as it:
+        it.server.kinds["/apis/apps/v1/replicasets"] = [replicas]
+        pod = pod_of(job(jobset(), uid="gone")) if kind == "JobSet" else pod_of(replicas)
+        await it.operations(review_of(pod), Seen.WORKLOAD)
+    (record,) = [record for record in caplog.records if record.name.endswith(".answering")]
+    assert record.levelno == level
+    assert "A pod of" in record.getMessage()
+
+
 async def test_a_slow_api_server_is_not_waited_for() -> None:
-    async with webhook(**LABEL) as it:
+    async with webhook(LABEL) as it:
         it.server.slow_s = 3600
         pod = pod_of(job(jobset(), uid="new"))
         (operation,) = await it.operations(review_of(pod), Seen.NAMESPACE, within_s=0.05)
@@ -151,7 +188,7 @@ async def test_a_slow_api_server_is_not_waited_for() -> None:
 
 
 async def test_what_is_no_creation_of_a_pod_is_allowed() -> None:
-    async with webhook(**LABEL) as it:
+    async with webhook(LABEL) as it:
         assert await it.operations(review_of(POD, operation="UPDATE")) == []
         assert await it.operations({**review_of(POD), "kind": "Other"}) == []
         assert (await it.answer(b"{}")).status == 400

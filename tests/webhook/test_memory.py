@@ -5,7 +5,7 @@ from mldiagnostics_webhook.cache import Surroundings
 from mldiagnostics_webhook.memory import Remembered, Verdict
 from support.reviews import job, jobset, pod_of
 
-VERDICT = Verdict("cGF0Y2g=", "injected", "Injected", "")
+VERDICT = Verdict("cGF0Y2g=", "injected", "Injected", "", 0)
 AROUND = Surroundings({"metadata": {"name": "ml"}}, (), ())
 
 

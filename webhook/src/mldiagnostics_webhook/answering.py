@@ -19,6 +19,7 @@ from mldiagnostics_api.injection import (
     likeness_of,
     patch,
 )
+from mldiagnostics_api.matching import Why
 from mldiagnostics_api.names import OPT_IN_LABEL
 
 from mldiagnostics_webhook.cache import Cache, Surroundings
@@ -29,6 +30,7 @@ from mldiagnostics_webhook.telemetry import Telemetry
 _log: Final = logging.getLogger(__name__)
 
 INTERNAL_ERROR: Final = "InternalError"
+_INJECTED: Final = "Injected"
 
 
 class Seen(StrEnum):
@@ -103,8 +105,11 @@ class Answering:
         around = await self._cache.surroundings(review.namespace, controller, within_s=within_s)
         verdict = self._verdict_on(seen, review, like, around)
         self._telemetry.reviewed(result=verdict.result, reason=verdict.reason)
-        if verdict.warning:
-            _log.warning("A pod in %s is not told of its run: %s", review.namespace, verdict.warning)
+        if verdict.reason != _INJECTED:
+            whose = f"of {controller.kind} {controller.name}" if controller else "without controller"
+            _log.log(
+                verdict.level, "A pod %s in %s is not told of its run: %s", whose, review.namespace, verdict.message
+            )
         return permission(review.uid, verdict.patch)
 
     def _verdict_on(self, seen: Seen, review: Review, like: Likeness | None, around: Surroundings | Unknown) -> Verdict:
@@ -121,16 +126,14 @@ class Answering:
         decision = self._decide(seen, review, around)
         operations = patch(review.pod, decision) if isinstance(review.pod, dict) else ()
         if isinstance(decision, Injection):
-            return Verdict(encoded(operations), Result.INJECTED, "Injected", "")
-        failed = decision.reason is Reason.OWNERS_UNKNOWN
-        result = Result.FAILED if failed else Result.SKIPPED
-        warning = decision.message if failed or decision.asked else ""
-        return Verdict(encoded(operations), result, decision.reason, warning)
+            return Verdict(encoded(operations), Result.INJECTED, _INJECTED, decision.message, logging.DEBUG)
+        result = Result.FAILED if decision.reason is Reason.OWNERS_UNKNOWN else Result.SKIPPED
+        return Verdict(encoded(operations), result, decision.reason, decision.message, _level(decision))
 
     def _decide(self, seen: Seen, review: Review, around: Surroundings | Unknown) -> Injection | NotInjected:
         if isinstance(around, Unknown):
-            text = f"the namespace {review.namespace} is not known: {around.message}"
-            return NotInjected(reason=Reason.OWNERS_UNKNOWN, message=text, asked=False, annotations={})
+            unknown = Unknown(f"the namespace {review.namespace} is not known: {around.message}")
+            around = Surroundings({"metadata": {}}, unknown, ())
         namespace = around.namespace["metadata"]
         labels = namespace.get("labels") or {}
         return decide(
@@ -142,3 +145,10 @@ class Answering:
             settings=self._settings,
             now=self._clock(),
         )
+
+
+def _level(decision: NotInjected) -> int:
+    """Say how loudly it is told: a fault or mistake, what is usual in a labelled namespace, or what nobody wants."""
+    if decision.reason is Why.KIND_NEEDS_OWN_LABEL:
+        return logging.INFO
+    return logging.WARNING if decision.asked or decision.reason is Reason.OWNERS_UNKNOWN else logging.DEBUG

@@ -18,8 +18,10 @@ class Verdict:
     """As answers carry it; empty for none."""
     result: str
     reason: str
-    warning: str
-    """What is to be logged; empty for nothing."""
+    message: str
+    """What is to be logged of a pod that stays as it is."""
+    level: int
+    """How loud (`logging`)."""
 
 
 class Remembered:

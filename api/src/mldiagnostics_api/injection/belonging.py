@@ -40,12 +40,12 @@ def belonging(pod: PodShape, owners: tuple[Object, ...] | Unknown, now: datetime
     """Name the run of a pod by its owners, nearest first; a pod that nothing controls is its own."""
     if pod.mirror:
         return Stranger(Reason.MIRROR_POD, "the pod stands for a static pod of its node")
-    if pod.controller is None:
-        return _alone(pod, now)
-    if not pod.controller.counts:
+    if pod.controller and not pod.controller.counts:
         return Stranger(Reason.KIND_NOT_SUPPORTED, f"a {pod.controller.kind} is no kind of workload that can be a run")
     if isinstance(owners, Unknown):
         return Stranger(Reason.OWNERS_UNKNOWN, f"the owners of the pod are not known: {owners.message}")
+    if pod.controller is None:
+        return _alone(pod, now)
     if missing := _missing(pod.controller, owners):
         named = f"{missing.kind} {missing.name}" + (f" with uid {missing.uid}" if missing.uid else "")
         return Stranger(Reason.OWNER_NOT_FOUND, f"the pod belongs to {named}, which does not exist or owns itself")
