@@ -92,6 +92,38 @@ if child:
     assert sorted(files) == [[("child", 2)], [("parent", 1), ("parent", 2), ("parent", 3)]]
 
 
+def test_a_grandchild_records_as_a_child_does(tmp_path: Path) -> None:
+    body = """
+run = begin()
+if not (child := os.fork()):
+    if not (grandchild := os.fork()):
+        metrics.record("grandchild", 1.0)
+    else:
+        os.waitpid(grandchild, 0)
+        metrics.record("child", 1.0)
+else:
+    os.waitpid(child, 0)
+"""
+    result = run_program(body, tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert sorted(each.name for each in found(tmp_path) if each.kind == "metric") == ["child", "grandchild"]
+
+
+def test_a_child_may_begin_anew_before_it_has_recorded(tmp_path: Path) -> None:
+    body = """
+run = begin()
+if not (child := os.fork()):
+    run.close()
+    run = begin()
+    metrics.record("child", 1.0)
+else:
+    os.waitpid(child, 0)
+"""
+    result = run_program(body, tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [each.name for each in found(tmp_path) if each.kind == "metric"] == ["child"]
+
+
 def test_children_that_record_nothing_have_no_threads_and_no_files(tmp_path: Path) -> None:
     body = """
 run = begin()

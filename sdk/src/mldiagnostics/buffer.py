@@ -75,9 +75,10 @@ class Buffer:
         self.entries: deque[Entry | Marker] = deque()
         self.append = self.entries.append
         self.capacity = capacity
+        """How many metrics are taken; 0 while it dozes."""
         self.drops = Drops()
-        self.awaken: Callable[[], None] | None = None
-        """Asked when the bound is met, which a forked child arranges for its first record."""
+        self._whole_capacity = capacity
+        self._awaken: Callable[[], None] | None = None
         self._capacity_bytes = capacity_bytes
         self._charged = 0
         self._lock = threading.RLock()
@@ -116,6 +117,14 @@ class Buffer:
             with self._lock:
                 self._charged -= charge
 
+    def doze(self, awaken: Callable[[], None]) -> None:
+        """Have `awaken` called with the next record, to `rouse` it, as in a forked child that may never have one."""
+        self.capacity, self._awaken = 0, awaken
+
+    def rouse(self) -> None:
+        """Take records again without asking anybody."""
+        self.capacity, self._awaken = self._whole_capacity, None
+
     def begin_again(self) -> None:
         """Begin anew in a forked child: what waits is the parent's to write, and its threads may hold the lock.
 
@@ -130,8 +139,8 @@ class Buffer:
     def _put(self, entry: Entry) -> None:
         charge = entry[-1]
         with self._lock:
-            if len(self.entries) >= self.capacity and self.awaken is not None:
-                self.awaken()
+            if self._awaken is not None:
+                self._awaken()
             capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
             if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
                 self.drops.count("buffer-full", detail=shown(entry[2]))

@@ -97,7 +97,7 @@ class Recording:
                 complain(f"dropped {loss.sink} {loss.reason}", loss.sentence())
             if self in _open:
                 _open.remove(self)
-            self._buffer.awaken = None
+            self._buffer.rouse()
             self._closed = Closed({lane.name: lane.written for lane in self._lanes}, self.drops, complete)
             self._buffer.drops.renew()
         return self._closed
@@ -117,6 +117,8 @@ class Recording:
         self._drain.wake()
         answers = marker.answers(len(self._lanes))
         marker.abandoned = True
+        if closing and len(answers) < len(self._lanes):
+            complain("close-late", f"not every sink could say within {timeout_s:g} s that its records are in place")
         if closing:
             self._drain.stop()
             if len(answers) == len(self._lanes):
@@ -128,15 +130,14 @@ class Recording:
         """Stand ready in a forked child: most of them, like data loaders, never record and need no threads."""
         self.origin = self.origin.reborn()
         self._drain, self._lanes = None, []
-        capacity, self._buffer.capacity = self._buffer.capacity, 0
 
         def awaken() -> None:
-            self._buffer.awaken, self._buffer.capacity = None, capacity
+            self._buffer.rouse()
             self._start()
             if "multiprocessing.util" in sys.modules:  # its children end without the usual handlers
                 sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
 
-        self._buffer.awaken = awaken
+        self._buffer.doze(awaken)
 
 
 _open: list[Recording] = []

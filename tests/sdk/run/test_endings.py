@@ -66,6 +66,12 @@ ENDINGS = {
     "with, exception": ("with run: 1 / 0", 1, "Failed", "UncaughtException"),
     "with, exit": ("with run: sys.exit(2)", 2, "Failed", "ExitCode"),
     "with, exit raised": ("with run: raise SystemExit(2)", 2, "Failed", "ExitCode"),
+    "with, left early": (
+        "def steps():\n with run: yield\nsome = steps(); next(some); some.close()",
+        0,
+        "Completed",
+        "",
+    ),
     "finally": ("try: 1 / 0\nfinally: run.close()", 1, "Failed", "UncaughtException"),
     "end of data": ("try: next(iter(()))\nexcept StopIteration: run.close()", 0, "Completed", ""),
     "said failed": ("run.close(RunPhase.PHASE_FAILED)", 0, "Failed", "ClosedByProgram"),

@@ -9,7 +9,7 @@ import pytest
 from mldiagnostics import MLRun, machinelearning_run
 from mldiagnostics.metric_types import MetricType
 from mldiagnostics.runs import read_records
-from mldiagnostics.system import Sampler, available_sources
+from mldiagnostics.system.sampler import Sampler, available_sources
 from mldiagnostics.system.source import Reading
 
 WAIT_S = 30

@@ -167,7 +167,7 @@ class MLRun(RunFields):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None and not self.closed:
+        if kind is not None and not issubclass(kind, GeneratorExit) and not self.closed:
             self._endings.note_uncaught(kind, error)
         self.close()
 
