@@ -30,6 +30,8 @@ from mldiagnostics_webhook.telemetry import Telemetry
 _log: Final = logging.getLogger(__name__)
 
 INTERNAL_ERROR: Final = "InternalError"
+# Larger pods are decided each by itself: what would have to be remembered of them is anybody's to choose.
+_ALIKE_BYTES: Final = 32 * 1024
 _INJECTED: Final = "Injected"
 
 
@@ -82,7 +84,8 @@ class Answering:
             review = read(body)
             uid = review.uid
             if isinstance(review, Review):
-                return Answer(200, await self._decided(seen, review, within_s))
+                alike = len(body) <= _ALIKE_BYTES
+                return Answer(200, await self._decided(seen, review, within_s, alike=alike))
             return self._not_a_pod(review)
         except Exception:  # noqa: BLE001 - no fault of ours may keep a pod from starting
             _log.exception("Review %s could not be answered, its pod stays as it is", uid or "without uid")
@@ -99,8 +102,8 @@ class Answering:
         _log.warning("A request could not be read: %s", review.why)
         return Answer(200, permission(review.uid)) if review.uid else Answer(400, review.why.encode())
 
-    async def _decided(self, seen: Seen, review: Review, within_s: float) -> bytes:
-        like = likeness_of(review.pod, review.namespace)
+    async def _decided(self, seen: Seen, review: Review, within_s: float, *, alike: bool) -> bytes:
+        like = likeness_of(review.pod, review.namespace) if alike else None
         controller = like.controller if like else controller_of(review.pod, review.namespace)
         around = await self._cache.surroundings(review.namespace, controller, within_s=within_s)
         verdict = self._verdict_on(seen, review, like, around)

@@ -89,7 +89,7 @@ class Cache:
             finally:
                 for task in tasks:
                     task.cancel()
-                await asyncio.gather(*self._asked.values())  # they end by their own deadlines
+                await asyncio.gather(*self._asked.values(), return_exceptions=True)  # they end by their own deadlines
 
     async def surroundings(
         self, namespace: str, controller: Reference | None, *, within_s: float = LOOKUP_S

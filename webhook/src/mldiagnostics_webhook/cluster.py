@@ -1,13 +1,16 @@
 """The one door to the API server: JSON in and out, a deadline on every call, watches that end when they fall silent.
 
-Without the Kubernetes client, which would cost each replica 30 MB; only a kubeconfig, outside a cluster, is read by it.
+Without the Kubernetes client, which would cost each replica 30 MB.
 """
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import os
 import ssl
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
@@ -45,13 +48,15 @@ class Cluster:
 
     @classmethod
     async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Connect as the pod's service account inside a cluster, else by KUBECONFIG or its default place.
+        """Connect as the pod's service account inside a cluster, else by the file that KUBECONFIG names.
 
         Raises ConfigurationError if there is neither.
         """
         host = environ.get("KUBERNETES_SERVICE_HOST")
-        if environ.get("KUBECONFIG") or not host:
-            return cls(*await _kubeconfig(environ))
+        if environ.get("KUBECONFIG"):
+            return cls(*await asyncio.to_thread(_kubeconfig, Path(environ["KUBECONFIG"])))
+        if not host:
+            raise ConfigurationError("There is no way to the API server: this is no pod, and KUBECONFIG is not set")
         try:
             tls = ssl.create_default_context(cafile=_ACCOUNT / "ca.crt")
         except OSError as fault:
@@ -172,20 +177,33 @@ def _account_token() -> str:
         raise ClusterError(f"The token of the service account cannot be read: {fault}") from fault
 
 
-async def _kubeconfig(environ: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None, Callable[[], str]]:
-    from kubernetes.aio import config  # noqa: PLC0415 - 30 MB that no replica in a cluster needs
-    from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415
+def _kubeconfig(path: Path) -> tuple[str, ssl.SSLContext | None, Callable[[], str]]:
+    """Read the current context of a kubeconfig whose credentials stand in it: for a webhook outside a cluster."""
+    import yaml  # noqa: PLC0415 - no replica in a cluster needs it
 
-    configuration = Configuration()
-    chosen = environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     try:
-        await config.load_kube_config(config_file=chosen, client_configuration=configuration)
-    except config.ConfigException as fault:
-        raise ConfigurationError(f"There is no way to the API server: {fault}") from fault
-    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    if not configuration.verify_ssl:
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    if configuration.cert_file:
-        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
-    token = (await configuration.get_api_key_with_prefix("BearerToken") or "").removeprefix("Bearer ")
-    return configuration.host, tls, lambda: token
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        context = _named(config, "context", config["current-context"])
+        cluster, user = _named(config, "cluster", context["cluster"]), _named(config, "user", context["user"])
+        server, token = str(cluster["server"]), str(user.get("token", ""))
+        return server, _trust(cluster, user) if server.startswith("https:") else None, lambda: token
+    except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as fault:
+        raise ConfigurationError(f"There is no way to the API server: kubeconfig {path}: {fault!r}") from fault
+
+
+def _named(config: Json, kind: str, name: str) -> Json:
+    (found,) = (entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name)
+    return dict(found)
+
+
+def _trust(cluster: Json, user: Json) -> ssl.SSLContext:
+    """Make the TLS context of a kubeconfig's entries; certificates and keys are base64 of PEM."""
+    ca = cluster.get("certificate-authority-data")
+    tls = ssl.create_default_context(cadata=base64.b64decode(ca).decode() if ca else None)
+    if "client-certificate-data" in user:
+        with NamedTemporaryFile() as pair:  # OpenSSL wants a file
+            for half in ("client-certificate-data", "client-key-data"):
+                pair.write(base64.b64decode(user[half]) + b"\n")
+            pair.flush()
+            tls.load_cert_chain(pair.name)
+    return tls

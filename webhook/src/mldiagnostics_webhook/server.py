@@ -17,7 +17,8 @@ from mldiagnostics_webhook.telemetry import Telemetry
 
 MAX_BODY_BYTES: Final = 4 * 2**20
 """The API server takes objects of 3 MiB; a review adds its frame."""
-MAX_BODIES_BYTES: Final = 16 * 2**20
+MAX_BODIES_BYTES: Final = 8 * 2**20
+"""Of all reviews under way; parsed, a hostile one takes twenty times its size."""
 MAX_REVIEWS: Final = 256
 READ_S: Final = 3.0
 FINISH_S: Final = 5.0
