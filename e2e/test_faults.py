@@ -26,13 +26,18 @@ import sys, time, grpc
 channel = grpc.insecure_channel(sys.argv[1])
 profile = channel.unary_unary("/tensorflow.ProfilerService/Profile")
 for_ms = lambda varint: bytes([0x22, 3 + len(varint), 0x28, 1, 0x48]) + varint + bytes([0x48, 1])
-held = profile.future(for_ms(bytes([0xF0, 0x2E])), timeout=30)
-while not held.done():
-    try:
-        profile(for_ms(bytes([0])), timeout=5)
-    except grpc.RpcError as error:
-        if "Another profiling session" in error.details():
-            break
+
+def hold():
+    while True:  # a question may have been in its way
+        held = profile.future(for_ms(bytes([0xF0, 0x2E])), timeout=60)
+        while not held.done():
+            try:
+                profile(for_ms(bytes([0])), timeout=30)
+            except grpc.RpcError as error:
+                if "Another profiling session" in error.details():
+                    return held
+
+held = hold()
 print("held", flush=True)
 held.result()
 print(time.time(), flush=True)
@@ -196,7 +201,7 @@ def held(kubectl: Kubectl, address: str) -> Iterator[Any]:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         try:
-            yield lambda: float(holder.communicate(timeout=30)[0])
+            yield lambda: float(holder.communicate(timeout=60)[0])
         finally:
             holder.kill()
 

@@ -26,7 +26,9 @@ def published(storage: Path) -> dict[str, object]:
 TRAINS_UNTIL_TOLD = """
 from jax._src import xla_bridge
 run = begin(on_demand_xprof=True)
-tell(backends=xla_bridge.backends_are_initialized())
+backends = xla_bridge.backends_are_initialized()
+step()
+tell(backends=backends)
 import threading
 told = threading.Thread(target=sys.stdin.read)
 told.start()
