@@ -28,7 +28,7 @@ CALL_TIMEOUT_S: Final = 10.0
 # A kind of which nothing has changed since the API server started is silent all that time, without a bookmark even:
 # that a stream is dead shows in nothing but that it does not end.
 WATCH_S: Final = 120
-PAGE: Final = 250
+PAGE: Final = 100
 _MAX_LINE_BYTES: Final = 8 * 2**20
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
