@@ -11,6 +11,7 @@ from support.emulator_faults import faulty_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.emulator import Emulator
     from support.emulator_faults import FaultyProxy
@@ -26,8 +27,12 @@ def gcs_emulator() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of an empty bucket, with Google's client pointed at the emulator and asking only what it is told."""
+def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The name of an empty bucket, with Google's client pointed at the emulator and asking only what it is told.
+
+    What waits for it waits in a place of its own: another day's bucket had the same name.
+    """
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.url)
     name = f"bucket-{next(_numbers)}"

@@ -88,7 +88,8 @@ class Programs:
 
     def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return {**kept, "PYTHONPATH": str(SDK), "MLDIAG_STORAGE": self.storage, **self.env, **(env or {})}
+        own = {"MLDIAG_STORAGE": self.storage, "MLDIAG_SPOOL": str(self.folder / "spool")}
+        return {**kept, "PYTHONPATH": str(SDK), **own, **self.env, **(env or {})}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -58,16 +59,23 @@ def test_many_at_once_have_it_one_after_the_other() -> None:
     assert most == 1
 
 
+FORK = """
+import os
+from mldiagnostics.profiling.claim import claim
+held = claim("the parent")
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        claim("the child").release()
+        status = 0
+    finally:
+        os._exit(status)
+held.release()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 def test_a_forked_child_may_record_although_its_parent_does() -> None:
-    held = claim("the parent")
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            claim("the child").release()
-            status = 0
-        finally:
-            os._exit(status)
-    held.release()
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    ended = subprocess.run([sys.executable, "-c", FORK], check=True, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "0\n"
