@@ -122,6 +122,18 @@ def test_what_is_explained_is_what_is_injected() -> None:
     assert found.run_id == decision.identity.run_id
 
 
+@pytest.mark.parametrize("who", ["pod", "workload", "namespace"])
+def test_a_run_whose_pods_are_left_as_they_are_is_explained(who: str) -> None:
+    run, off = workload("JobSet", ON), {"diagon.gke.io/inject": "false"}
+    if who == "workload":
+        run.workload["metadata"]["annotations"] = off
+    annotations = {f"{who}_annotations": off} if who != "workload" else {}
+    found = explain(run, namespace="ml", namespace_labels={}, settings=SETTINGS, **annotations)
+    assert found.run_id
+    assert found.variables == ()
+    assert f"pods are not told of it: the {who} has the annotation diagon.gke.io/inject=false" in found.message
+
+
 @pytest.mark.parametrize(
     ("run", "of_namespace", "pod_labels", "why"),
     [

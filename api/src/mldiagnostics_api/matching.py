@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, OPT_IN_LABEL
+from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, INJECT_ANNOTATION, OPT_IN_LABEL
 from mldiagnostics_api.owners import Run
 from mldiagnostics_api.variables import Identity, Settings, told
 from mldiagnostics_api.workloads import WORKLOADS, OptIn, Workload, workload_of
 
 Labels = Mapping[str, str]
+Annotations = Mapping[str, str]
 
 EXCLUDED_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 EXCLUDED_PREFIX: Final = "gke-managed-"
@@ -72,6 +73,13 @@ def match(workload: Workload, *, labels: Labels, pod_labels: Labels, namespace: 
     return Match(Why.NAMESPACE_LABEL, f"namespace {namespace} has the label {label}")
 
 
+def kept_from_pods(*, pod: Annotations, workload: Annotations, namespace: Annotations) -> str:
+    """Say what has the annotation that leaves the pods of a run as they are; empty if nothing has it."""
+    everything = {"pod": pod, "workload": workload, "namespace": namespace}
+    keepers = (who for who, annotations in everything.items() if annotations.get(INJECT_ANNOTATION) == "false")
+    return next((f"the {who} has the annotation {INJECT_ANNOTATION}=false" for who in keepers), "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What the webhook makes of a namespace, a workload or a pod, for people."""
@@ -90,11 +98,14 @@ def explain(
     namespace_labels: Labels,
     settings: Settings,
     pod_labels: Labels | None = None,
+    pod_annotations: Annotations | None = None,
+    namespace_annotations: Annotations | None = None,
 ) -> Explanation:
     """Explain whether something is matched, by which label, and what would be injected.
 
     `run` is the topmost owner of a pod (`owners.run_of`), or a pod that nothing controls (`owners.lone_run`); without
-    it, the namespace is explained. `pod_labels` are those of the pod in question, if it is about one.
+    it, the namespace is explained. `pod_labels` and `pod_annotations` are those of the pod in question, if it is about
+    one.
     """
     if run is None:
         return _explain_namespace(namespace, namespace_labels)
@@ -112,11 +123,17 @@ def explain(
     if not matched.opted_in:
         return Explanation(match=matched, message=f"{run.kind} {namespace}/{run.name} is no run: {matched.message}")
     identity = Identity.of(run, workload, cluster=settings.cluster, namespace=namespace)
+    kept = kept_from_pods(
+        pod=pod_annotations or {},
+        workload=run.workload["metadata"].get("annotations") or {},
+        namespace=namespace_annotations or {},
+    )
+    message = f"{run.kind} {namespace}/{run.name} is run {identity.run_id}: {matched.message}"
     return Explanation(
         match=matched,
-        message=f"{run.kind} {namespace}/{run.name} is run {identity.run_id}: {matched.message}",
+        message=f"{message}; pods are not told of it: {kept}" if kept else message,
         run_id=identity.run_id,
-        variables=told(identity, settings, pod_labels=pod_labels),
+        variables=() if kept else told(identity, settings, pod_labels=pod_labels),
     )
 
 

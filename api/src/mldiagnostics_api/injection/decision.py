@@ -13,7 +13,6 @@ from mldiagnostics_api.injection.shape import ContainerShape, Malformed, PodShap
 from mldiagnostics_api.injection.wishes import Wishes
 from mldiagnostics_api.matching import Match, Why, match
 from mldiagnostics_api.names import (
-    INJECT_ANNOTATION,
     INJECT_CONTAINERS_ANNOTATION,
     INJECTION_ANNOTATION,
     RUN_ANNOTATION,
@@ -149,9 +148,8 @@ def _wishes(pod: PodShape, found: Belonging, of_namespace: Mapping[str, str]) ->
         wishes = Wishes.of(pod=pod.annotations or {}, workload=found.annotations, namespace=of_namespace)
     except ValueError as fault:
         raise _Refusal(Reason.ANNOTATION_INVALID, str(fault)) from fault
-    if wishes.opted_out_by:
-        opts_out = f"the {wishes.opted_out_by} has the annotation {INJECT_ANNOTATION}=false"
-        raise _Refusal(Reason.OPTED_OUT, opts_out, asked=False)
+    if wishes.opted_out:
+        raise _Refusal(Reason.OPTED_OUT, wishes.opted_out, asked=False)
     return wishes
 
 

@@ -1,21 +1,18 @@
 """What the annotations of a pod, its workload and its namespace ask for; the nearest one counts."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
 from mldiagnostics_api.injection.shape import ContainerShape
+from mldiagnostics_api.matching import Annotations, kept_from_pods
 from mldiagnostics_api.names import (
-    INJECT_ANNOTATION,
     INJECT_CONTAINERS_ANNOTATION,
     PEER_URL_ANNOTATION,
     PROFILER_PORTS_ANNOTATION,
     SINKS_ANNOTATION,
 )
 from mldiagnostics_api.variables import shown
-
-Annotations = Mapping[str, str]
 
 _USUAL: Final = "*"
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
@@ -26,8 +23,8 @@ _SINK: Final = re.compile(r"[a-z][a-z0-9_-]*")
 class Wishes:
     """What is asked for, in words that decide."""
 
-    opted_out_by: str = ""
-    """What carries the annotation that wants the pod left as it is; empty if nothing does."""
+    opted_out: str = ""
+    """What wants the pod left as it is; empty if nothing does."""
     containers: frozenset[str] | None = None
     """None for the usual ones."""
     sinks: tuple[str, ...] = ()
@@ -37,17 +34,15 @@ class Wishes:
     @classmethod
     def of(cls, *, pod: Annotations, workload: Annotations, namespace: Annotations) -> Self:
         """Read them. Raises ValueError that names the annotation and its value."""
-        everywhere = {"pod": pod, "workload": workload, "namespace": namespace}
-        refused = (who for who, annotations in everywhere.items() if annotations.get(INJECT_ANNOTATION) == "false")
         chosen = pod.get(INJECT_CONTAINERS_ANNOTATION) or workload.get(INJECT_CONTAINERS_ANNOTATION) or ""
-        sinks = _listed(next((text for a in everywhere.values() if (text := a.get(SINKS_ANNOTATION))), ""))
+        sinks = _listed(next((text for a in (pod, workload, namespace) if (text := a.get(SINKS_ANNOTATION))), ""))
         url = pod.get(PEER_URL_ANNOTATION) or workload.get(PEER_URL_ANNOTATION) or ""
         if bad := next((sink for sink in sinks if not _SINK.fullmatch(sink)), None):
             raise ValueError(f"annotation {SINKS_ANNOTATION} has {shown(bad)}, which is no sink such as 'jsonl'")
         if url and not _URL.fullmatch(url):
             raise ValueError(f"annotation {PEER_URL_ANNOTATION}={shown(url)} is no URL such as http://host:8080")
         return cls(
-            opted_out_by=next(refused, ""),
+            opted_out=kept_from_pods(pod=pod, workload=workload, namespace=namespace),
             containers=frozenset(_listed(chosen)) or None,
             sinks=tuple(sinks),
             peer_url=url,
