@@ -35,17 +35,19 @@ Named = set[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A part's release, named as in the documentation."""
+    """A part's release, named as in the documentation or as `name` and `namespace` say."""
 
     server: ApiServer
     part: Part
+    name: str = ""
+    namespace: str = NAMESPACE
 
     def helm(self, verb: str, *arguments: str, chart: Path | None = None) -> str:
         """Run a verb that takes the release and the chart."""
-        return helm(verb, self.part.name, *self._where(), *arguments, chart=chart or self.part.chart)
+        return helm(verb, self.name or self.part.name, *self._where(), *arguments, chart=chart or self.part.chart)
 
     def uninstall(self, *arguments: str) -> None:
-        command = [str(tool("helm")), "uninstall", self.part.name, *self._where(), *arguments]
+        command = [str(tool("helm")), "uninstall", self.name or self.part.name, *self._where(), *arguments]
         subprocess.run(command, check=True, capture_output=True)
 
     def installed(self, requests: Requests) -> Named:
@@ -58,7 +60,7 @@ class Release:
         }
 
     def _where(self) -> tuple[str, str]:
-        return f"--kubeconfig={self.server.kubeconfig}", f"--namespace={NAMESPACE}"
+        return f"--kubeconfig={self.server.kubeconfig}", f"--namespace={self.namespace}"
 
 
 def wanted(objects: list[dict[str, Any]]) -> Named:

@@ -137,6 +137,15 @@ def test_both_charts_come_and_go_in_any_order(server: ApiServer, requests: Reque
     until(lambda: not (first.installed(requests) | second.installed(requests)), "nothing is left")
 
 
+def test_a_release_and_its_namespace_may_have_odd_names(server: ApiServer, requests: Requests) -> None:
+    odd = Release(server, WEBHOOK, name="1.2-rc", namespace="42")
+    odd.helm("install", "--create-namespace")
+    names = {item["metadata"]["name"] for item in requests("GET", "/api/v1/namespaces/42/services").body["items"]}
+    odd.uninstall()
+    assert names
+    assert all(name.startswith(f"r1-2-rc-{WEBHOOK.name}") for name in names)
+
+
 @pytest.mark.parametrize("variant", ["", "provided"])
 def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     server: ApiServer, requests: Requests, release: Release, variant: str, tmp_path: Path
