@@ -71,6 +71,13 @@ def test_what_finds_no_room_is_counted_and_its_old_version_is_not_told() -> None
     assert (shelf.left_out, shelf.get("ml", "a")) == (1, None)
 
 
+def test_a_very_large_object_takes_no_room_from_others() -> None:
+    room = Room(PLENTY)
+    shelf = Shelf(room)
+    shelf.put(job(None, "a", labels={"v": "x" * 20_000}))
+    assert (shelf.left_out, shelf.get("ml", "a"), room.taken_bytes) == (1, None, 0)
+
+
 def test_as_long_as_nothing_changes_the_same_is_told() -> None:
     shelf = Shelf(Room(PLENTY))
     shelf.put(job(None, "a", labels={"v": "1"}))

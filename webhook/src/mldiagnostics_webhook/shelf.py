@@ -13,6 +13,8 @@ Object = Mapping[str, Any]
 _OURS: Final = f"{GROUP}/"
 # Besides the text: its key, the dictionary's entry and the heads of the objects.
 _OVERHEAD_BYTES: Final = 300
+# Whoever may create workloads can give each a megabyte of labels; the room is for everybody.
+_LARGEST_BYTES: Final = 16 * 1024
 
 
 @dataclass(slots=True)
@@ -48,12 +50,12 @@ class Shelf:
         return None if text is None else _parsed(text)
 
     def put(self, item: Object) -> None:
-        """Keep an object in place of its former version, unless there is no room."""
+        """Keep an object in place of its former version, unless it is very large or there is no room."""
         metadata = item["metadata"]
         key = _key(metadata)
         self._remove(key)
         text = orjson.dumps(cut(item))
-        if self._room.take(len(text) + _OVERHEAD_BYTES):
+        if len(text) <= _LARGEST_BYTES and self._room.take(len(text) + _OVERHEAD_BYTES):
             self._texts[key] = text
         else:
             self.left_out += 1
