@@ -1,4 +1,7 @@
-"""The peer: a kopf admission handler over TLS that sets one label. `FOLDER` has the certificate; KUBECONFIG counts."""
+"""The peer: a kopf admission handler over TLS that adds as much as ours, without finding out what.
+
+`FOLDER` has the certificate; KUBECONFIG counts.
+"""
 
 import asyncio
 import json
@@ -8,6 +11,13 @@ from typing import Any
 
 import kopf
 from cluster.health import free_ports
+
+# As many and as long as those of a JobSet's pod.
+VARIABLES = [
+    *({"name": f"MLDIAG_FIELD_{n}", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} for n in range(7)),
+    *({"name": f"MLDIAG_VALUE_{n}", "value": "x" * 100} for n in range(6)),
+    {"name": "MLDIAG_WORKLOAD", "value": "x" * 400},
+]
 
 
 def registry(folder: Path, port: int) -> kopf.OperatorRegistry:
@@ -23,9 +33,13 @@ def registry(folder: Path, port: int) -> kopf.OperatorRegistry:
     def login(**given: Any) -> kopf.ConnectionInfo | None:
         return kopf.login_with_kubeconfig(**given)
 
-    @kopf.on.mutate("", "v1", "pods", id="workload", registry=handlers)
-    def label(patch: kopf.Patch, **_: Any) -> None:
-        patch.metadata.labels["run"] = "0123456789abcdef"
+    @kopf.on.mutate("", "v1", "pods", id="mutate/workload", registry=handlers)
+    def inject(spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
+        told = [{**container, "env": [*container.get("env", ()), *VARIABLES]} for container in spec["containers"]]
+        patch.spec["containers"] = told
+        patch.metadata.labels["diagon.gke.io/run"] = "0" * 32
+        patch.metadata.annotations["diagon.gke.io/run-id"] = "0" * 64
+        patch.metadata.annotations["diagon.gke.io/injection"] = "Injected: run " + "0" * 100
 
     return handlers
 

@@ -7,6 +7,7 @@ server and not itself. JOB is a JSON object with the fields of Job; the answer i
 import asyncio
 import json
 import ssl
+import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -43,7 +44,8 @@ class Figures:
     seconds: float
     cpu_seconds: float
     """What the servers took of the processors: less than `seconds` where they shared them."""
-    latencies_ms: list[float]
+    p50_ms: float
+    p99_ms: float
 
 
 class Connection(asyncio.Protocol):
@@ -116,7 +118,8 @@ class Load:
             patched=self.patched,
             seconds=seconds,
             cpu_seconds=cpu_seconds,
-            latencies_ms=self.latencies_ms,
+            p50_ms=statistics.median(self.latencies_ms),
+            p99_ms=statistics.quantiles(self.latencies_ms, n=100)[98],
         )
 
     def _cpu_seconds(self) -> float:

@@ -58,16 +58,16 @@ def measure() -> Section:
     return Section(
         name="webhook",
         title="The webhook: reviews of a 7 kB pod of a JobSet over TLS",
-        columns=("what", "mldiagnostics", "floor: aiohttp that allows", "kopf, one label", "goal"),
+        columns=("what", "mldiagnostics", "floor: aiohttp that allows", "kopf, the same additions", "goal"),
         rows=rows,
         notes=(
             f"Median (lowest-highest) of {ROUNDS} rounds of {ROUND_S:g} s in turn, {CONNECTIONS} connections that ask "
             f"without pause, per second of processor time. Each server on one core, the load on another "
             f"({os.cpu_count()} cores, {platform.machine()}, load average {machine_load:.1f} at the start), save that "
-            f"the {REPLICAS} replicas share both with it. Ours parses, "
-            "walks Pod → Job → JobSet in its cache and patches; the floor parses and allows. Latencies count from "
-            "the moment when a request was due. The API server is a real one; "
-            f"{WORKLOADS} workloads are as many JobSets as Jobs."
+            f"the {REPLICAS} replicas share both with it. Ours parses, walks Pod → Job → JobSet in its cache and "
+            "patches; the floor parses and allows; kopf adds as much and finds nothing out. Latencies count from the "
+            f"moment when a request was due. The API server is a real one; {WORKLOADS} workloads are as many JobSets "
+            "as Jobs."
         ),
     )
 
@@ -94,7 +94,7 @@ async def _measure(server: ApiServer, folder: Path) -> Sequence[Sequence[str]]:
         ),
         (
             f"p50 / p99 at {PACED_PER_SECOND} a second",
-            *(_p50_p99(figures.latencies_ms) for figures in paced),
+            *(_p50_p99(figures) for figures in paced),
             "",
             "p99 ≤ 5 ms",
         ),
@@ -114,13 +114,13 @@ def _spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.0f} ({min(values):.0f}-{max(values):.0f})"
 
 
-def _p50_p99(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.1f} / {statistics.quantiles(values, n=100)[98]:.1f} ms"
+def _p50_p99(figures: Figures) -> str:
+    return f"{figures.p50_ms:.1f} / {figures.p99_ms:.1f} ms"
 
 
 def _held(peak: Figures) -> str:
     faults = f"{peak.denied} not allowed, {peak.answers - peak.patched} not injected"
-    return f"{peak.answers / peak.seconds:.0f}/s, {_p50_p99(peak.latencies_ms)}, {faults}"
+    return f"{peak.answers / peak.seconds:.0f}/s, {_p50_p99(peak)}, {faults}"
 
 
 def _say(text: str) -> None:
@@ -190,7 +190,7 @@ async def _rates(stand: Stand) -> dict[str, list[float]]:
         for name, found in rates.items():
             _say(f"round {round_ + 1} of {ROUNDS}: {name}")
             figures = await _alone(stand, name, per_second=0, seconds=ROUND_S)
-            if figures.denied or (name == OURS and figures.patched < figures.answers):
+            if figures.denied or (name != FLOOR and figures.patched < figures.answers):
                 raise RuntimeError(f"{name}: {figures.denied} denied, {figures.patched} of {figures.answers} patched")
             found.append(figures.answers / figures.cpu_seconds)
     return rates

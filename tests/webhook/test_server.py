@@ -13,7 +13,7 @@ from cluster.certificates import make_certificates
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_webhook.answering import Answer, Seen
-from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_REVIEWS, Server, timeout_s
+from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_REVIEWS, Server, target
 from mldiagnostics_webhook.telemetry import Telemetry
 from support.reviews import encoded, pod_of, review_of
 
@@ -108,14 +108,15 @@ async def test_lookups_end_before_the_timeout_of_the_call(client: aiohttp.Client
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_durations_are_read_as_go_writes_them(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
-    text = f"timeout={hours}h{minutes}m{seconds}.{milliseconds:03d}s"
-    assert timeout_s(text) == pytest.approx(hours * 3600 + minutes * 60 + seconds + milliseconds / 1000)
+    path = f"/mutate/namespace?a=b&timeout={hours}h{minutes}m{seconds}.{milliseconds:03d}s"
+    assert target(path).seen is Seen.NAMESPACE
+    assert target(path).timeout_s == pytest.approx(hours * 3600 + minutes * 60 + seconds + milliseconds / 1000)
 
 
 @given(st.text(max_size=10))
 def test_any_query_gives_a_duration(text: str) -> None:
-    assert timeout_s(text) >= 0
-    assert timeout_s(f"timeout={text}") >= 0
+    assert target(text).timeout_s >= 0
+    assert target(f"/mutate/workload?timeout={text}").timeout_s >= 0
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -5,6 +5,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
@@ -28,18 +29,31 @@ _DEFAULT_TIMEOUT_S: Final = 3.0
 # What the way back to the API server may take of its timeout.
 _MARGIN_S: Final = 0.25
 _PATHS: Final = {f"/mutate/{seen}": seen for seen in Seen}
+_JSON: Final = {"Content-Type": "application/json"}
+_TEXT: Final = {"Content-Type": "text/plain"}
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DURATION: Final = re.compile(r"(?:\d{1,6}(?:\.\d{1,9})?(?:h|ms|m|s))+")
 _PART: Final = re.compile(r"([\d.]+)(h|ms|m|s)")
 
 
-@lru_cache(maxsize=64)  # an API server asks with one and the same
-def timeout_s(query: str) -> float:
-    """Read the `timeout` of a call, a Go duration such as `3s` or `1m0s`; what is none counts as the default of 3 s."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a call's path and query say."""
+
+    seen: Seen | None
+    """None for a path that nothing answers."""
+    timeout_s: float
+
+
+@lru_cache(maxsize=64)  # an API server calls with one and the same
+def target(raw: str) -> Target:
+    """Read path and query; a `timeout` that is no Go duration such as `3s` or `1m0s` counts as the default of 3 s."""
+    path, _, query = raw.partition("?")
     text = dict(parse_qsl(query)).get("timeout", "")
-    if not _DURATION.fullmatch(text):
-        return _DEFAULT_TIMEOUT_S
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    timeout_s = _DEFAULT_TIMEOUT_S
+    if _DURATION.fullmatch(text):
+        timeout_s = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    return Target(_PATHS.get(path), timeout_s)
 
 
 class Answerer(Protocol):
@@ -79,9 +93,9 @@ class Server:
             await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
-        seen = _PATHS.get(request.path)
-        if seen is None or request.method != "POST":
-            return web.Response(status=404 if seen is None else 405)
+        to = target(request.raw_path)
+        if to.seen is None or request.method != "POST":
+            return web.Response(status=405 if to.seen else 404)
         size = request.content_length
         weight = MAX_BODY_BYTES if size is None else size
         if weight > MAX_BODY_BYTES:
@@ -92,7 +106,7 @@ class Server:
             self._reviews += 1
             self._bytes += weight
             try:
-                response = await self._review(seen, request)
+                response = await self._review(to.seen, to.timeout_s, request)
             finally:
                 self._reviews -= 1
                 self._bytes -= weight
@@ -100,9 +114,9 @@ class Server:
             response.force_close()
         return response
 
-    async def _review(self, seen: Seen, request: web.BaseRequest) -> web.Response:
+    async def _review(self, seen: Seen, timeout_s: float, request: web.BaseRequest) -> web.Response:
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + timeout_s(request.query_string) - _MARGIN_S
+        until_s = loop.time() + timeout_s - _MARGIN_S
         try:
             if request.content.is_eof():  # as a rule: it came along with its head
                 body = await request.read()
@@ -116,11 +130,7 @@ class Server:
         begun_s = loop.time()
         answer = await self._answer(seen, body, within_s=max(until_s - begun_s, 0.0))
         self._telemetry.took(loop.time() - begun_s)
-        return web.Response(
-            status=answer.status,
-            body=answer.body,
-            content_type="application/json" if answer.status == 200 else "text/plain",
-        )
+        return web.Response(status=answer.status, body=answer.body, headers=_JSON if answer.status == 200 else _TEXT)
 
     def _refuse(self, status: int, reason: str) -> web.Response:
         """Give a review up; the API server then creates the pod as it is."""

@@ -29,6 +29,7 @@ class Telemetry:
             ("result", "reason"),
             registry=registry,
         )
+        self._by_outcome: dict[tuple[str, str], Counter] = {}
         self._duration = Histogram(
             "mldiagnostics_webhook_review_duration_seconds",
             "Time from a review's last byte to its answer, lookups included.",
@@ -74,7 +75,10 @@ class Telemetry:
 
     def reviewed(self, *, result: str, reason: str) -> None:
         """Count an answer."""
-        self._reviews.labels(result, reason).inc()
+        counter = self._by_outcome.get((result, reason))
+        if counter is None:  # finding it takes longer than counting
+            counter = self._by_outcome[result, reason] = self._reviews.labels(result, reason)
+        counter.inc()
 
     def took(self, seconds: float) -> None:
         """Record how long an answer took."""

@@ -1,7 +1,9 @@
 """A pod as admission shows it, read out of any JSON: what is there already, and whether it is a pod at all."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 
 from mldiagnostics_api.names import PROFILER_PORT_PREFIX
@@ -15,6 +17,7 @@ _MAX_NAME: Final = 512
 
 _T = TypeVar("_T")
 
+_NAME_OF: Final = itemgetter("name")
 _KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a string"}
 
 
@@ -160,11 +163,10 @@ def _named(parent: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any
 
 def _names(parent: Mapping[str, Any], key: str) -> frozenset[str] | None:
     """Read the names in a list of objects; a long list of nothing else is usual, and is read without detours."""
-    items: Any = _list(parent, key)
-    if items and {*map(type, items)} == {dict}:
-        names = [item.get("name") for item in items]
+    with suppress(KeyError, TypeError):  # no list, or not all of it objects with names
+        names = frozenset(map(_NAME_OF, parent[key]))
         if {*map(type, names)} == {str}:
-            return frozenset(names)
+            return names
     named = _named(parent, key)
     return None if named is None else frozenset(named)
 
