@@ -81,6 +81,7 @@ class Buffer:
         self._awaken: Callable[[], None] | None = None
         self._capacity_bytes = capacity_bytes
         self._charged = 0
+        self._given_back: deque[int] = deque()
         self._lock = threading.RLock()
         self._inherited: list[object] = []
 
@@ -112,10 +113,12 @@ class Buffer:
             self.drops.count("bad-value", detail=f"{shown(name)}: {type(error).__name__}: {shown(error)}")
 
     def give_back(self, charge: int) -> None:
-        """Say that an entry of this charge has left."""
+        """Say that an entry of this charge has left.
+
+        Without the lock: a signal's handler may wait for the drain while the thread that it interrupts holds that.
+        """
         if charge:
-            with self._lock:
-                self._charged -= charge
+            self._given_back.append(charge)
 
     def doze(self, awaken: Callable[[], None]) -> None:
         """Have `awaken` called with the next record, to `rouse` it, as in a forked child that may never have one."""
@@ -133,6 +136,7 @@ class Buffer:
         self._lock = threading.RLock()
         self._inherited.append(list(self.entries))
         self.entries.clear()
+        self._given_back.clear()
         self._charged = 0
         self.drops.renew()
 
@@ -141,6 +145,8 @@ class Buffer:
         with self._lock:
             if self._awaken is not None:
                 self._awaken()
+            while self._given_back:
+                self._charged -= self._given_back.popleft()
             capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
             if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
                 self.drops.count("buffer-full", detail=shown(entry[2]))

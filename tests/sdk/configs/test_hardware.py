@@ -28,15 +28,14 @@ def asked(program: str, folder: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_tpu_host_is_described_by_its_environment() -> None:
-    found = hardware(
-        {
-            "TPU_ACCELERATOR_TYPE": "v5p-16",
-            "TPU_TOPOLOGY": "2x2x2",
-            "TPU_WORKER_HOSTNAMES": "a,b",
-            "MEGASCALE_NUM_SLICES": "3",
-        }
-    )
+def test_a_tpu_host_is_described_by_its_environment(tmp_path: Path) -> None:
+    environ = {
+        "TPU_ACCELERATOR_TYPE": "v5p-16",
+        "TPU_TOPOLOGY": "2x2x2",
+        "TPU_WORKER_HOSTNAMES": "a,b",
+        "MEGASCALE_NUM_SLICES": "3",
+    }
+    found = asked(f"print(json.dumps(hardware({environ})))", tmp_path)
     told = {"device_type": "v5p-16", "accelerator_type": "tpu", "topology": "2x2x2"}
     assert found.items() >= {**told, "num_slices": "3", "hosts_per_slice": "2"}.items()
     assert not is_known(found)
