@@ -17,18 +17,18 @@ def like(settings: int = 1) -> Likeness:
 
 def test_a_verdict_holds_for_pods_that_are_alike_where_they_are() -> None:
     remembered = Remembered()
-    remembered.put("workload", like(), AROUND, VERDICT)
-    assert remembered.get("workload", like(), AROUND) is VERDICT
-    assert remembered.get("namespace", like(), AROUND) is None
-    assert remembered.get("workload", like(2), AROUND) is None
+    remembered.put("workload", AROUND, like(), VERDICT)
+    assert remembered.get("workload", AROUND, like()) is VERDICT
+    assert remembered.get("namespace", AROUND, like()) is None
+    assert remembered.get("workload", AROUND, like(2)) is None
     again = Surroundings(AROUND.namespace, AROUND.owners, AROUND.sights)
-    assert remembered.get("workload", like(), again) is None, "the cache says that something may have changed"
+    assert remembered.get("workload", again, like()) is None, "the cache says that something may have changed"
 
 
 def test_the_oldest_is_forgotten_first_and_there_are_never_many() -> None:
     remembered = Remembered()
     for number in range(600):
-        remembered.put("workload", like(number), AROUND, VERDICT)
-    assert remembered.get("workload", like(0), AROUND) is None
-    assert remembered.get("workload", like(599), AROUND) is VERDICT
+        remembered.put("workload", AROUND, like(number), VERDICT)
+    assert remembered.get("workload", AROUND, like(0)) is None
+    assert remembered.get("workload", AROUND, like(599)) is VERDICT
     assert len(remembered._verdicts) == 512

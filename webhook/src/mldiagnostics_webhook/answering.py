@@ -119,10 +119,10 @@ class Answering:
         """Decide, unless that has been done for a pod like this one."""
         if like is None or isinstance(around, Unknown) or not around.sights:
             return self._verdict(seen, review, around)
-        verdict = self._remembered.get(seen, like, around)
+        verdict = self._remembered.get(seen, around, like)
         if verdict is None:
             verdict = self._verdict(seen, review, around)
-            self._remembered.put(seen, like, around, verdict)
+            self._remembered.put(seen, around, like, verdict)
         return verdict
 
     def _verdict(self, seen: Seen, review: Review, around: Surroundings | Unknown) -> Verdict:

@@ -1,11 +1,16 @@
 """Verdicts that hold for all pods that are alike: those of one workload come by the hundred, and differ in nothing."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_api.injection import Likeness
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
-from mldiagnostics_webhook.cache import Surroundings
+    from mldiagnostics_api.injection import Likeness
+
+    from mldiagnostics_webhook.cache import Surroundings
 
 _MOST: Final = 512
 
@@ -25,18 +30,17 @@ class Verdict:
 
 
 class Remembered:
-    """The latest verdicts; each holds as long as the cache gives the same surroundings again."""
+    """The latest verdicts; each holds as long as the cache gives the very same surroundings."""
 
     def __init__(self) -> None:
-        self._verdicts: dict[tuple[str, Likeness], tuple[Surroundings, Verdict]] = {}
+        self._verdicts: dict[tuple[str, Surroundings, Hashable], Verdict] = {}
 
-    def get(self, seen: str, like: Likeness, around: Surroundings) -> Verdict | None:
+    def get(self, seen: str, around: Surroundings, like: Likeness) -> Verdict | None:
         """Give the verdict on a pod that is like this one; None if there is none, or if it may have changed."""
-        then, verdict = self._verdicts.get((seen, like), (None, None))
-        return verdict if then is around else None
+        return self._verdicts.get((seen, around, like.what))
 
-    def put(self, seen: str, like: Likeness, around: Surroundings, verdict: Verdict) -> None:
+    def put(self, seen: str, around: Surroundings, like: Likeness, verdict: Verdict) -> None:
         """Remember a verdict."""
         if len(self._verdicts) >= _MOST:
             self._verdicts.pop(next(iter(self._verdicts)))
-        self._verdicts[seen, like] = around, verdict
+        self._verdicts[seen, around, like.what] = verdict

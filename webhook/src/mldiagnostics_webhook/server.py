@@ -118,8 +118,8 @@ class Server:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s - _MARGIN_S
         try:
-            if request.content.is_eof():  # as a rule: it came along with its head
-                body = await request.read()
+            if request.content.is_eof() and request.content_length:  # as a rule: it came along with its head
+                body = request.content.read_nowait()
             else:
                 async with asyncio.timeout(READ_S):
                     body = await request.read()
