@@ -26,11 +26,11 @@ class Stage:
 
 BEFORE_TOOLS = (
     Stage("style, types, layers, generated files", ["make", "-s", "lint", "types", "layers", "generated"], 1.5),
-    Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 2),
+    Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 5),
 )
 WITH_TOOLS = (
-    Stage("contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 5),
-    Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 5),
+    Stage("contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 10),
+    Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 10),
 )
 
 
