@@ -15,6 +15,8 @@ REQUIREMENTS = {
     "loggers": ("tensorboardX==2.6.5", "trackio==0.43.0"),
     "flax": ("flax==0.12.8", "jax==0.10.2", "optax==0.2.8"),
     "notebook": ("ipykernel==7.4.0", "jupyter-client==8.10.0"),
+    "peer-goodput": ("ml-goodput-measurement==0.2.3",),
+    "orbax": ("orbax-checkpoint==0.12.8", "jax==0.10.2"),
     "peer-sdk": ("google-cloud-mldiagnostics==1.0.10",),
     "tensorflow": ("tensorflow-cpu==2.21.0",),
     # The index has no build for CPUs only: this is 3.5 GB to load and 7 GB on the disk. torch_xla wants this torch.
