@@ -1,0 +1,79 @@
+"""Goodput: every second of a job accounted for, with the names of ml-goodput-measurement.
+
+    from mldiagnostics import goodput, monitoring
+
+`GoodputRecorder` writes what happens to a job into a log, `GoodputCalculator` reads the log and divides the job's time.
+Nothing loads before it is used: a training process that only records loads only the recorder.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldiagnostics.checkpoint_badput_calculator import CheckpointBadputCalculator, CheckpointLoggerOptions
+    from mldiagnostics.goodput.buckets import BadputType, GoodputType, IntervalMetricType, MetricType
+    from mldiagnostics.goodput.calculator import GoodputCalculator
+    from mldiagnostics.goodput.ideal import compute_ideal_step_time, get_extra_time_from_anomalous_steps
+    from mldiagnostics.goodput.recorder import GoodputRecorder
+    from mldiagnostics.goodput_cache import GoodputCache
+    from mldiagnostics.goodput_utils import (
+        GoodputInfo,
+        IntervalWorkloadMetricDetails,
+        StepInfo,
+        UnproductiveTimeDict,
+        WorkloadMetricDetails,
+        get_timestamp_from_log_entry,
+    )
+
+__all__ = [
+    "BadputType",
+    "CheckpointBadputCalculator",
+    "CheckpointLoggerOptions",
+    "GoodputCache",
+    "GoodputCalculator",
+    "GoodputInfo",
+    "GoodputRecorder",
+    "GoodputType",
+    "IntervalMetricType",
+    "IntervalWorkloadMetricDetails",
+    "MetricType",
+    "StepInfo",
+    "UnproductiveTimeDict",
+    "WorkloadMetricDetails",
+    "compute_ideal_step_time",
+    "get_extra_time_from_anomalous_steps",
+    "get_timestamp_from_log_entry",
+]
+
+_HOMES = {
+    "BadputType": "goodput.buckets",
+    "CheckpointBadputCalculator": "checkpoint_badput_calculator",
+    "CheckpointLoggerOptions": "checkpoint_badput_calculator",
+    "GoodputCache": "goodput_cache",
+    "GoodputCalculator": "goodput.calculator",
+    "GoodputInfo": "goodput_utils",
+    "GoodputRecorder": "goodput.recorder",
+    "GoodputType": "goodput.buckets",
+    "IntervalMetricType": "goodput.buckets",
+    "IntervalWorkloadMetricDetails": "goodput_utils",
+    "MetricType": "goodput.buckets",
+    "StepInfo": "goodput_utils",
+    "UnproductiveTimeDict": "goodput_utils",
+    "WorkloadMetricDetails": "goodput_utils",
+    "compute_ideal_step_time": "goodput.ideal",
+    "get_extra_time_from_anomalous_steps": "goodput.ideal",
+    "get_timestamp_from_log_entry": "goodput_utils",
+}
+"""Name -> the module below `mldiagnostics` that has it."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(f"mldiagnostics.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,48 @@
+"""Stretches of time that somebody takes out of the account, as the queries are given them; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.complaints import LOGGER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+__all__ = ["get_exclusion_overlap", "merged", "normalize_intervals"]
+
+
+def normalize_intervals(intervals: Iterable[tuple[datetime, datetime]]) -> list[tuple[float, float]]:
+    """Return intervals as sorted POSIX seconds, those that overlap or touch made one.
+
+    What is no stretch of time is left out with a warning: pairs without a time zone and pairs that end before they
+    begin. Any time zone will do.
+    """
+    return merged(_stretches(intervals))
+
+
+def merged(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return stretches sorted, those that overlap or touch made one."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(stretches):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def get_exclusion_overlap(start: float, end: float, exclusions: Sequence[tuple[float, float]]) -> float:
+    """Return how many seconds of [start, end) normalized exclusions cover."""
+    return sum((max(0.0, min(end, until) - max(start, since)) for since, until in exclusions), 0.0)
+
+
+def _stretches(intervals: Iterable[tuple[datetime, datetime]]) -> Iterable[tuple[float, float]]:
+    for start, end in intervals:
+        if start.utcoffset() is None or end.utcoffset() is None:
+            LOGGER.warning("exclusion %s to %s is left out: it has no time zone, give it one", start, end)
+        elif start >= end:
+            LOGGER.warning("exclusion %s to %s is left out: it does not end after it begins", start, end)
+        else:
+            yield start.timestamp(), end.timestamp()

@@ -1,0 +1,93 @@
+"""How long a step should take, and how far steps are from it; pure.
+
+Ideal is the mean of the steps that are no outliers: those at most three median absolute deviations above the median.
+All durations are seconds.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.buckets import MonitoringWindowType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "compute_ideal_step_time",
+    "compute_percentile",
+    "compute_step_deviation_from_baseline",
+    "get_anomalous_and_normal_step_times",
+    "get_extra_time_from_anomalous_steps",
+]
+
+SHORTEST = 1.0
+"""Steps below are left out of the ideal while there are longer ones: they did no work to speak of."""
+
+
+def compute_ideal_step_time(step_times: Sequence[float]) -> float | None:
+    """Return the ideal step time, None without any step.
+
+    Steps below one second count only where all of them are so short.
+    """
+    _, normal = get_anomalous_and_normal_step_times(_long_enough(step_times))
+    return fmean(normal) if normal else None
+
+
+def get_anomalous_and_normal_step_times(step_times: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return the outliers, above median + 3 x median absolute deviation, and all others."""
+    limit = _outlier_limit(step_times)
+    return [x for x in step_times if x > limit], [x for x in step_times if x <= limit]
+
+
+def get_extra_time_from_anomalous_steps(step_times: Sequence[float]) -> float:
+    """Return the seconds by which outliers exceed as many normal steps."""
+    anomalous, normal = get_anomalous_and_normal_step_times(step_times)
+    return sum(anomalous) - len(anomalous) * fmean(normal) if anomalous else 0.0
+
+
+def compute_percentile(values: Sequence[float], percentile: float) -> float:
+    """Return a percentile (0-100), by linear interpolation between the two nearest ranks; 0.0 without values."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * percentile / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def compute_step_deviation_from_baseline(
+    step_time_deviation: Mapping[int, float],
+    mode: MonitoringWindowType = MonitoringWindowType.CUMULATIVE,
+    recent_window_size: int = 100,
+    baseline_window_size: int = 1000,
+    spike_percentile: float = 90,
+) -> float:
+    """Return one figure for the deviations of all steps, in seconds.
+
+    The mean of fewer than `recent_window_size` steps; else the `spike_percentile` of the most recent ones; from
+    `recent_window_size + baseline_window_size` steps on less the median of the `baseline_window_size` before those,
+    unless `mode` is INTERVAL.
+    """
+    deviations = [abs(deviation) for deviation in step_time_deviation.values()]
+    if len(deviations) < recent_window_size:
+        return fmean(deviations) if deviations else 0.0
+    recent = len(deviations) - recent_window_size
+    spike = compute_percentile(deviations[recent:], spike_percentile)
+    if mode is MonitoringWindowType.INTERVAL or recent < baseline_window_size:
+        return spike
+    baseline = deviations[recent - baseline_window_size : recent]
+    return spike - (median(baseline) if baseline else 0.0)
+
+
+def _long_enough(step_times: Sequence[float]) -> Sequence[float]:
+    return [x for x in step_times if x >= SHORTEST] or step_times
+
+
+def _outlier_limit(step_times: Sequence[float]) -> float:
+    if not step_times:
+        return 0.0
+    middle = median(step_times)
+    return middle + 3 * median([abs(x - middle) for x in step_times])
