@@ -1,0 +1,117 @@
+"""Figures of reliability and cost, from accounts and disruptions; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput import reliability
+from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.report.model import Checkpoints, Failures, LostWork, Phases, Queueing, Steps
+from mldiagnostics.goodput.report.numbers import percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mldiagnostics.goodput.account import Account, Disruption, StepTimes
+    from mldiagnostics.goodput.report.model import Stretch
+
+__all__ = ["checkpoints", "failures", "lost_work", "mean_recovery", "queueing", "steps"]
+
+PLANNED = frozenset({"scale_up"})
+"""Causes of disruptions that are no failures."""
+
+
+def mean_recovery(told: Sequence[Disruption]) -> Phases:
+    """Return the mean of some recoveries, at least one."""
+
+    def mean(lengths: Iterable[int]) -> float:
+        return fmean(lengths) / 1e6
+
+    return Phases(
+        total_s=mean(each.recovered for each in told),
+        detect_s=mean(each.detect for each in told),
+        reschedule_s=mean(each.reschedule for each in told),
+        init_s=mean(each.init for each in told),
+        restore_s=mean(each.restore for each in told),
+        first_step_s=mean(each.first_step for each in told),
+        rest_s=mean(map(_rest, told)),
+    )
+
+
+def _rest(told: Disruption) -> int:
+    return told.recovered - told.detect - told.reschedule - told.init - told.restore - told.first_step
+
+
+def failures(whole: Account, disruptions: Sequence[Disruption], devices: float | None) -> Failures:
+    """Return how often the job failed, and how long it took to go on."""
+    count = sum(each.cause not in PLANNED for each in disruptions)
+    operating_s = max(0, whole.end - whole.start - sum(each.recovered for each in disruptions)) / 1e6
+    mttf_s = reliability.mean_time_to_failure(operating_s, count)
+    over = [each for each in disruptions if each.resumed is not None]
+    return Failures(
+        count=count,
+        by_cause=dict(Counter(each.cause for each in disruptions).most_common()),
+        operating_s=operating_s,
+        mttf_s=mttf_s,
+        mttf_device_s=mttf_s * devices if mttf_s is not None and devices is not None else None,
+        recovery=mean_recovery(over) if over else None,
+    )
+
+
+def lost_work(cumulative: Stretch, disruptions: Sequence[Disruption], devices: float | None) -> LostWork:
+    """Return what disruptions cost."""
+    wasted_s = cumulative.unproductive_s.get(BadputType.WASTED_PROGRESS_FROM_DISRUPTION.name, 0.0)
+    recovery_s = sum(each.recovered for each in disruptions) / 1e6
+    total_s = wasted_s + recovery_s
+    return LostWork(
+        wasted_s=wasted_s,
+        recovery_s=recovery_s,
+        total_s=total_s,
+        device_hours=None if devices is None else total_s * devices / 3600,
+    )
+
+
+def checkpoints(saves: Sequence[tuple[int, int]], mttf_s: float | None) -> Checkpoints:
+    """Return what the saves, stretches in microseconds, cost, and how often they pay."""
+    cost_s = fmean(end - start for start, end in saves) / 1e6 if saves else None
+    between = [(later[0] - earlier[0]) / 1e6 for earlier, later in pairwise(saves)]
+    interval_s = median(between) if between else None
+    if not cost_s or not mttf_s:
+        return Checkpoints(len(saves), cost_s, interval_s, None, None, None, None)
+    young_s = reliability.young_interval(cost_s, mttf_s)
+    return Checkpoints(
+        saves=len(saves),
+        cost_s=cost_s,
+        interval_s=interval_s,
+        young_s=young_s,
+        daly_s=reliability.daly_interval(cost_s, mttf_s),
+        overhead=reliability.overhead(interval_s, cost_s, mttf_s) if interval_s else None,
+        best_overhead=reliability.overhead(young_s, cost_s, mttf_s),
+    )
+
+
+def steps(times: StepTimes, ideal_s: float | None) -> Steps:
+    """Return the distribution of the durations of steps."""
+    ordered = sorted(times.durations)
+    return Steps(
+        count=len(ordered),
+        ideal_s=ideal_s,
+        median_s=percentile(ordered, 50) / 1e6 if ordered else None,
+        p99_s=percentile(ordered, 99) / 1e6 if ordered else None,
+        longest_s=ordered[-1] / 1e6 if ordered else None,
+    )
+
+
+def queueing(created: int, whole: Account, disruptions: Sequence[Disruption]) -> Queueing:
+    """Return the job as seen since `created`, in microseconds."""
+    wall = whole.end - created
+    away = sum(each.reschedule for each in disruptions)
+    return Queueing(
+        created=created / 1e6,
+        queued_s=(whole.start - created) / 1e6,
+        scheduling_goodput=reliability.scheduling_goodput(whole.end - whole.start - away, wall),
+        ettr=reliability.ettr(whole.productive, wall),
+    )

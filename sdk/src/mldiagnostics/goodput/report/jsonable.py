@@ -1,0 +1,53 @@
+"""The report as JSON and back: keys are the names of the fields, and `v` says which; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from mldiagnostics.goodput.report.model import Report
+
+__all__ = ["VERSION", "as_json", "from_json"]
+
+VERSION = 1
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Return the report as numbers, texts, lists and maps; what cannot be known is null, nothing is NaN or infinite."""
+    return {"v": VERSION, **_plain(report)}
+
+
+def from_json(document: Mapping[str, Any]) -> Report:
+    """Return the report that `as_json` was given. Raises ValueError if it is none, or of another version."""
+    if document.get("v") != VERSION:
+        raise ValueError(f"this is no report of version {VERSION}: v is {document.get('v')!r}")
+    try:
+        report: Report = _typed(Report, document)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"this is no report: {error!r}") from error
+    return report
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """Build what the annotation `kind` says from its plain form."""
+    if isinstance(kind, UnionType):
+        (kind,) = (choice for choice in get_args(kind) if choice is not NoneType)
+        return None if value is None else _typed(kind, value)
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: _typed(hints[field.name], value[field.name]) for field in fields(kind)})
+    if get_origin(kind) is tuple:
+        return tuple(_typed(get_args(kind)[0], item) for item in value)
+    return dict(value) if get_origin(kind) is Mapping else value

@@ -1,0 +1,218 @@
+"""Everything that is told of a job in one typed object: shares from 0 to 1, times in seconds; pure.
+
+Names that end in `_s` are lengths of time; `start`, `end`, `now` and other moments are POSIX seconds. A figure that
+cannot be known yet is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003 - `from_json` reads the annotations
+from dataclasses import dataclass
+
+__all__ = [
+    "AttemptReport",
+    "Checkpoints",
+    "DisruptionReport",
+    "Failures",
+    "Hang",
+    "LostWork",
+    "Phases",
+    "Queueing",
+    "Report",
+    "Steps",
+    "Stretch",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of the job's life, divided: productive time and all buckets are `elapsed_s`, to the microsecond."""
+
+    start: float
+    end: float
+    elapsed_s: float
+    """From `start` to `end`, without what was excluded."""
+    excluded_s: float
+    productive_s: float
+    goodput: float | None
+    """Productive by elapsed time."""
+    unproductive_s: Mapping[str, float]
+    """Bucket -> seconds, the largest first; types of custom events as `CUSTOM_BADPUT_EVENTS.<TYPE>`."""
+    data_loading_async_s: float
+    """Data loading that ran beside steps; in no sum."""
+    input_bound: float | None
+    """Share of the elapsed time in which the job did nothing but wait for data (DATA_LOADING_SYNC)."""
+    disruptions: int
+    max_step: int | None
+    """Highest step that is done and not lost."""
+    last_step: int | None
+    """Step that began last."""
+    window_s: float | None = None
+    """Length of the sliding window that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """A recovery, or the mean of several, by what was waited for; they sum to `total_s`."""
+
+    total_s: float
+    detect_s: float
+    """From where the old attempt's work ends to its last sign of life."""
+    reschedule_s: float
+    """From there to the next attempt's start."""
+    init_s: float
+    """Device initialisation, training preparation, re-initialisation."""
+    restore_s: float
+    first_step_s: float
+    """What the first step took longer than a usual one: compilation."""
+    rest_s: float
+    """Between the start and the first step, and in no other phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionReport:
+    """One loss of the job and its recovery."""
+
+    lost: float
+    """Where the old attempt's account ends."""
+    restarted: float
+    resumed: float | None
+    """Start of the next attempt's first step, None while there is none."""
+    cause: str
+    steps_lost: int
+    wasted_s: float
+    """Time of the steps that had to be done again."""
+    recovery: Phases
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptReport:
+    """What one attempt did; its stretch ends where the next one begins."""
+
+    number: int
+    first_step: int | None
+    last_step: int | None
+    stretch: Stretch
+    ended_by: str | None
+    """Cause of the disruption that ended it, None if none did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How often the job fails, and how long it then takes to go on."""
+
+    count: int
+    """Disruptions that were not planned: all but those to grow (cause `scale_up`)."""
+    by_cause: Mapping[str, int]
+    """All disruptions."""
+    operating_s: float
+    """Elapsed time without recoveries; the running attempt counts."""
+    mttf_s: float | None
+    """Operating time by failures."""
+    mttf_device_s: float | None
+    """The same by device: what to divide by another number of devices for a projection to it."""
+    recovery: Phases | None
+    """Mean of the recoveries that are over (`total_s` is the MTTR)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostWork:
+    """What disruptions cost."""
+
+    wasted_s: float
+    """Steps that had to be done again."""
+    recovery_s: float
+    """All recoveries, the slow first steps after restarts among them."""
+    total_s: float
+    device_hours: float | None
+    """The total for all devices, None if their number was not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """What saving costs, and how often it pays at the failures seen. Intervals are from save to save."""
+
+    saves: int
+    cost_s: float | None
+    """Mean time that one save blocked training."""
+    interval_s: float | None
+    """Median time between the starts of two saves."""
+    young_s: float | None
+    """Optimal time between two saves, first order (Young 1974)."""
+    daly_s: float | None
+    """Optimal work between the end of a save and the next, to a higher order (Daly 2006): the one to use."""
+    overhead: float | None
+    """Share of time lost to saves and to steps done again, expected at the interval seen."""
+    best_overhead: float | None
+    """The least that could be expected: at Young's interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Durations of the steps that count, without events inside them."""
+
+    count: int
+    ideal_s: float | None
+    median_s: float | None
+    p99_s: float | None
+    longest_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Whether the open step takes longer than can be explained."""
+
+    suspected: bool
+    step: int | None
+    age_s: float | None
+    """Time since the open step began, without the events in it: an evaluation is no hang."""
+    allowed_s: float | None
+    """What would still be believed; None without steps to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """The job as seen by who waited for it, from its creation on."""
+
+    created: float
+    queued_s: float
+    """From creation to the first job start."""
+    scheduling_goodput: float | None
+    ettr: float | None
+    """Productive time by time since creation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of one job as of `now`."""
+
+    name: str
+    """What was read."""
+    run: str
+    """Which of the runs known it tells of."""
+    runs: tuple[str, ...]
+    """All runs under this name, the oldest first."""
+    now: float
+    started: float
+    ended: float | None
+    """Recorded end, None while there is none."""
+    devices: float | None
+    cumulative: Stretch
+    since_resume: Stretch
+    """From the last restart on."""
+    windows: tuple[Stretch, ...]
+    """Sliding windows up to now (or to the end), as asked for."""
+    attempts: tuple[AttemptReport, ...]
+    disruptions: tuple[DisruptionReport, ...]
+    ettr: float | None
+    failures: Failures
+    lost_work: LostWork
+    checkpoints: Checkpoints
+    steps: Steps
+    hang: Hang
+    stepping_slice_efficiency: float | None
+    available_slice_efficiency: float | None
+    queueing: Queueing | None
+    """None unless the creation of the job was told."""
+    ignored: Mapping[str, int]
+    """What the log said and the account does not believe: reason -> how often."""

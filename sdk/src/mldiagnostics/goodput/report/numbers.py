@@ -1,0 +1,20 @@
+"""Statistics of what is sorted already; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["percentile"]
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return a percentile of sorted values, interpolated linearly at (n - 1) p / 100. Raises ValueError for none."""
+    if not ordered:
+        raise ValueError("no values, no percentile")
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

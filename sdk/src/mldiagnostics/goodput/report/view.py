@@ -1,0 +1,59 @@
+"""What a report is made from: one run's history as the ledger answers for it; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mldiagnostics.goodput.account import Account, Attempt, Disruption, Segment, StepTimes
+
+__all__ = ["View"]
+
+
+class View(Protocol):
+    """One run's history. All moments and lengths are microseconds."""
+
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """What is not believed: reason -> how often."""
+        ...
+
+    def ended(self, now: int, /) -> int | None:
+        """Return the recorded end of the job."""
+        ...
+
+    def account(
+        self, now: int, /, *, start: int | None = None, end: int | None = None, exclude: Sequence[tuple[int, int]] = ()
+    ) -> Account:
+        """Return a stretch of the job's life, divided."""
+        ...
+
+    def timeline(self, now: int, /, *, start: int | None = None, end: int | None = None) -> Iterable[Segment]:
+        """Return the pieces that the account of the stretch sums."""
+        ...
+
+    def attempts(self, now: int, /) -> Sequence[Attempt]:
+        """Return the attempts, the oldest first."""
+        ...
+
+    def disruptions(self, now: int, /) -> Sequence[Disruption]:
+        """Return the disruptions, the oldest first."""
+        ...
+
+    def step_times(self, now: int, /) -> StepTimes:
+        """Return the durations of the steps that count."""
+        ...
+
+    def ideal_step_time(self, now: int, /) -> int | None:
+        """Return what a step takes when nothing is wrong."""
+        ...
+
+    def slices(self, now: int, start: int, end: int, /) -> tuple[float, float] | None:
+        """Return stepping and available slice efficiency of an elastic job."""
+        ...
+
+    def open_step(self, now: int, /) -> tuple[int, int] | None:
+        """Return index and begin of the step that is running."""
+        ...
