@@ -1,0 +1,213 @@
+"""What a log of goodput events says, read by definition and slowly: events believed, runs, attempts and spans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.buckets import BadputType as B
+from mldiagnostics.goodput.events import Code, Event, Saved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SECOND = 1_000_000
+
+SPANS = {
+    Code.TPU_INIT_START: B.TPU_INITIALIZATION,
+    Code.PREP_START: B.TRAINING_PREP,
+    Code.LOAD_START: B.DATA_LOADING_SYNC,
+    Code.REINIT_START: B.ELASTIC_REINITIALIZATION,
+    Code.STARTUP_START: B.PROGRAM_STARTUP,
+    Code.SAVE_START: B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME,
+    Code.RESTORE_START: B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME,
+    Code.SLICE_DOWN_START: B.ELASTIC_SLICE_DOWN,
+    Code.SCALE_UP_START: B.ELASTIC_SCALE_UP,
+    Code.CUSTOM_START: B.CUSTOM_BADPUT_EVENTS,
+}
+WHOLE = {Code.SAVED: B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME, Code.RESTORED: B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME}
+CHECKPOINTS = {Code.SAVE_START, Code.SAVE_END, Code.RESTORE_START, Code.RESTORE_END, *WHOLE}
+WAITS = {Code.SLICE_DOWN_START, Code.SCALE_UP_START}
+SINGLE = {Code.JOB_START, Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, *WAITS}
+PHASES = {Code.TPU_INIT_START, Code.PREP_START, Code.LOAD_START, Code.REINIT_START, *WAITS}
+CONTAINS = {
+    Code.PREP_START: {Code.LOAD_START},
+    Code.REINIT_START: {Code.TPU_INIT_START, Code.PREP_START, Code.LOAD_START},
+}
+RESTARTS = {Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, Code.RESTORE_START, Code.RESTORED}
+
+
+class Span(NamedTuple):
+    """Time in which something other than a step went on."""
+
+    start: int
+    end: int
+    spent: Spent
+
+
+@dataclass
+class Reading:
+    """One attempt as the log tells it: where its job starts and steps stand in the log, and when it began."""
+
+    job_starts: list[Event] = field(default_factory=list)
+    steps: list[tuple[int, Event]] = field(default_factory=list)
+    restart: int = 0
+
+
+def opens(code: Code) -> Code:
+    """The code that opens what this one opens or closes."""
+    return Code(code & ~1) if code < Code.SLICES else code
+
+
+def order(event: Event) -> tuple[int, int, int, str, int]:
+    """By time; at one time a job's start, then what closes, then steps, then what opens, then the job's end."""
+    code = event.code
+    if code is Code.JOB_START:
+        turn = 0
+    elif code is Code.JOB_END:
+        turn = 4
+    elif code is Code.STEP_START:
+        turn = 2
+    else:
+        turn = 1 if code < Code.SLICES and code % 2 else 3
+    return event.t, turn, code, str(event.arg) if not isinstance(event.arg, int) else f"{event.arg:012}", event.rank
+
+
+def believed(events: Iterable[Event], now: int) -> list[Event]:
+    """What is known at `now` and counts (S2, S3), in order."""
+    known = {event._replace(run="") for event in events if event.t <= now}
+    speakers = {event.rank for event in known if event.code not in CHECKPOINTS and event.code is not Code.ALIVE}
+    authority = min(speakers, default=0)
+    log: list[Event] = []
+    steps: dict[object, int] = {}
+    edges: dict[Code, int] = {}
+    for event in sorted(known, key=order):
+        if event.rank != authority and event.code not in CHECKPOINTS:
+            continue
+        before = None
+        if event.code is Code.STEP_START:
+            before = steps.get(event.arg)
+        elif opens(event.code) in SINGLE:
+            before = edges.get(event.code)
+        if before is not None and event.t - before <= SECOND:
+            continue
+        if event.code is Code.STEP_START:
+            steps[event.arg] = event.t
+        edges[event.code] = event.t
+        log.append(event)
+    return log
+
+
+def stride(steps: Sequence[Event]) -> int:
+    """How far the index moves from step to step at the end of an attempt."""
+    return _index(steps[-1]) - _index(steps[-2]) if len(steps) > 1 else 1
+
+
+def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
+    """The events of each run in a log without run ids (S10), oldest first."""
+    log = believed(events, now)
+    found: list[list[Event]] = [[]]
+    for place, event in enumerate(log):
+        past = found[-1]
+        last_end = max((i for i, e in enumerate(past) if e.code is Code.JOB_END), default=-1)
+        last_start = max((i for i, e in enumerate(past) if e.code is Code.JOB_START), default=-1)
+        begun = any(e.code in (Code.JOB_START, Code.STEP_START) for e in past[: max(last_end, 0)])
+        if event.code is Code.JOB_START and begun and last_end > last_start:
+            following = next((e for e in log[place:] if e.code is Code.STEP_START), None)
+            steps = [tries.steps for tries in attempts(past) if tries.steps]
+            resumes = (
+                following is not None
+                and bool(steps)
+                and 0 < _index(following) <= _index(steps[-1][-1][1]) + stride([step for _, step in steps[-1]])
+            )
+            if not resumes:
+                found.append([])
+        found[-1].append(event)
+    return found
+
+
+def life(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
+    """From when to when the job lives, and whether its end is told (S1)."""
+    starts = [event for event in log if event.code is Code.JOB_START]
+    begin = starts[0].t if starts else min((event.t for event in log), default=now)
+    final = _final_end(log)
+    return begin, (now if final is None else max(begin, log[final].t)), final is not None
+
+
+def attempts(log: Sequence[Event]) -> list[Reading]:
+    """Attempts as S2 divides them; each but the first with its restart (S4)."""
+    final = _final_end(log)
+    found = [Reading()]
+    for place, event in enumerate(log):
+        steps = found[-1].steps
+        if event.code is Code.JOB_START:
+            if steps:
+                found.append(Reading())
+            found[-1].job_starts.append(event)
+        elif event.code is Code.STEP_START and (final is None or place < final):
+            if steps and _index(event) <= _index(steps[-1][1]):
+                found.append(Reading())
+            found[-1].steps.append((place, event))
+    for old, new in pairwise(found):
+        first = new.steps[0] if new.steps else (len(log), None)
+        between = log[old.steps[-1][0] + 1 : first[0]]
+        loads = [event.t for event in between if event.code is Code.LOAD_START]
+        begins = [event.t for event in between if event.code in RESTARTS]
+        if new.job_starts:
+            new.restart = new.job_starts[-1].t
+        elif begins:
+            new.restart = begins[0]
+        else:
+            new.restart = loads[-1] if loads else new.steps[0][1].t
+    return found
+
+
+def spans(log: Sequence[Event], now: int) -> list[Span]:
+    """Everything that has a begin and an end, or is still open (S2, S8); loads are all DATA_LOADING_SYNC here."""
+    found: list[Span] = []
+    waiting: dict[tuple[Code, object, int], tuple[int, Event]] = {}
+    for place, event in enumerate(log):
+        kind = opens(event.code)
+        key = kind, event.arg, event.rank if kind in CHECKPOINTS else 0
+        opened = waiting.get(key, (0, None))[1]
+        if event.code in WHOLE:
+            assert isinstance(event.arg, Saved)
+            if event.arg.until > event.t:
+                found.append(Span(event.t, event.arg.until, Spent(WHOLE[event.code])))
+        elif kind not in SPANS:
+            continue
+        elif event.code is kind:
+            if opened is None or event.t - opened.t > SECOND:
+                waiting[key] = place, event
+        elif opened is not None:
+            found.append(Span(opened.t, event.t, _spent(opened)))
+            del waiting[key]
+    for place, event in waiting.values():
+        if not any(_contradicts(later, event) for later in log[place + 1 :]):
+            found.append(Span(event.t, now, _spent(event)))
+    return [span for span in found if span.start < span.end]
+
+
+def _contradicts(later: Event, opening: Event) -> bool:
+    if later.code in (Code.STEP_START, Code.JOB_START, Code.JOB_END):
+        return True
+    if opening.code in PHASES and later.code in PHASES and later.code is not opening.code:
+        return later.code not in CONTAINS.get(opening.code, ())
+    return False
+
+
+def _spent(opening: Event) -> Spent:
+    return Spent(SPANS[opening.code], str(opening.arg) if opening.code is Code.CUSTOM_START else "")
+
+
+def _final_end(log: Sequence[Event]) -> int | None:
+    """Place of the job end that no job start follows."""
+    edges = [place for place, event in enumerate(log) if event.code in (Code.JOB_START, Code.JOB_END)]
+    return edges[-1] if edges and log[edges[-1]].code is Code.JOB_END else None
+
+
+def _index(step: Event) -> int:
+    assert isinstance(step.arg, int)
+    return step.arg
