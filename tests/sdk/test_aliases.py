@@ -1,11 +1,11 @@
-"""Names of Google's SDK, against the list of what its users import."""
+"""Names of other packages, against the list of what their users import."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 import pytest
-from mldiagnostics.aliases import ALIASES
+from mldiagnostics.aliases import ALIASES, GOOGLE_SDK
 
 IMPORTED = {
     "": ["machinelearning_run", "metrics", "xprof", "metric_types"],
@@ -31,10 +31,10 @@ IMPORTED = {
 
 
 def test_every_path_has_its_names_listed() -> None:
-    assert set(ALIASES) == set(IMPORTED)
+    assert set(ALIASES[GOOGLE_SDK]) == set(IMPORTED)
 
 
 @pytest.mark.parametrize("path", IMPORTED)
 def test_every_name_is_there(path: str) -> None:
-    module = import_module(ALIASES[path])
+    module = import_module(ALIASES[GOOGLE_SDK][path])
     assert [name for name in IMPORTED[path] if not hasattr(module, name)] == []

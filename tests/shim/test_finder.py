@@ -1,4 +1,4 @@
-"""Programs for Google's SDK, unchanged: the names that they import lead to one set of modules."""
+"""Programs for Google's SDK and the goodput library, unchanged: their imports lead to one set of modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
-from mldiagnostics.aliases import ALIASES, PEER
+from mldiagnostics.aliases import ALIASES, GOODPUT, GOOGLE_SDK
 
 # The imports of MaxText, MaxDiffusion and AXLearn, as they stand there.
 INTEGRATION = """
@@ -44,31 +44,43 @@ def test_an_integration_runs_unchanged(tmp_path: object) -> None:
     assert done.stdout == "unchanged Completed loss 0.5\n", done.stderr
 
 
-@pytest.mark.parametrize("path", [path for path in ALIASES if path])
-def test_a_module_is_the_same_under_both_names(path: str) -> None:
-    ours = import_module(ALIASES[path])
+@pytest.mark.parametrize(
+    ("peer", "path"), [(peer, path) for peer, aliases in ALIASES.items() for path in aliases if path]
+)
+def test_a_module_is_the_same_under_both_names(peer: str, path: str) -> None:
+    ours = import_module(ALIASES[peer][path])
     spec = ours.__spec__
-    assert import_module(f"{PEER}.{path}") is ours
+    assert import_module(f"{peer}.{path}") is ours
     assert ours.__spec__ is spec
-    assert ours.__name__ == ALIASES[path]
+    assert ours.__name__ == ALIASES[peer][path]
 
 
 @pytest.mark.parametrize("name", ["clients", "core.anything", "core.xprof.session", "api.mlrun.start"])
 def test_what_has_no_counterpart_is_refused_by_name(name: str) -> None:
-    import_module(PEER)
-    import_module(f"{PEER}.core.xprof")
-    import_module(f"{PEER}.api.mlrun")
-    with pytest.raises(ModuleNotFoundError, match=rf"no '{name}' of {PEER}"):
-        find_spec(f"{PEER}.{name}")
+    import_module(GOOGLE_SDK)
+    import_module(f"{GOOGLE_SDK}.core.xprof")
+    import_module(f"{GOOGLE_SDK}.api.mlrun")
+    with pytest.raises(ModuleNotFoundError, match=rf"no '{name}' of {GOOGLE_SDK}"):
+        find_spec(f"{GOOGLE_SDK}.{name}")
+
+
+def test_the_goodput_library_offers_its_modules() -> None:
+    library = import_module(GOODPUT)
+    for name in library.__all__:
+        assert getattr(library, name) is import_module(f"{GOODPUT}.src.{name}")
+    with pytest.raises(ModuleNotFoundError, match=f"no 'core' of {GOODPUT}"):
+        find_spec(f"{GOODPUT}.core")
+    with pytest.raises(AttributeError, match="no attribute 'machinelearning_run'"):
+        _ = library.machinelearning_run
 
 
 def test_modules_of_others_are_found_as_ever() -> None:
-    import_module(PEER)
+    import_module(GOOGLE_SDK)
     assert find_spec("json.decoder") is not None
     assert find_spec("no_such_module") is None
 
 
 def test_commands_run_under_their_old_name() -> None:
-    command = [sys.executable, "-m", f"{PEER}.commands.run_vllm", "--help"]
+    command = [sys.executable, "-m", f"{GOOGLE_SDK}.commands.run_vllm", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "--mlrun_gcs_path" in done.stdout

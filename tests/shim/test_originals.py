@@ -33,8 +33,19 @@ def python(*arguments: str, path: Sequence[Path] = ()) -> subprocess.CompletedPr
 
 def test_alone_it_says_that_it_serves() -> None:
     done = python("-m", "mldiagnostics_shim")
-    assert (done.returncode, done.stdout) == (0, "google_cloud_mldiagnostics: served by mldiagnostics\n"), done.stderr
-    assert python("-c", "import google_cloud_mldiagnostics").stderr == ""
+    served = [f"{name}: served by mldiagnostics" for name in ("google_cloud_mldiagnostics", "ml_goodput_measurement")]
+    assert (done.returncode, done.stdout.splitlines()) == (0, served), done.stderr
+    assert python("-c", "import google_cloud_mldiagnostics, ml_goodput_measurement").stderr == ""
+
+
+def test_beside_the_original_goodput_library_it_says_what_to_uninstall(tmp_path: Path) -> None:
+    metadata = tmp_path / "ml_goodput_measurement-0.2.3.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.4\nName: ml-goodput-measurement\nVersion: 0.2.3\n")
+    imported = python("-c", "from ml_goodput_measurement import goodput; print(goodput.__name__)", path=[tmp_path])
+    assert imported.stdout == "mldiagnostics.goodput\n"
+    assert "pip uninstall ml-goodput-measurement, then pip install" in imported.stderr
+    assert python("-m", "mldiagnostics_shim", path=[tmp_path]).returncode == 1
 
 
 def test_beside_the_original_it_works_and_says_what_to_uninstall(original: Path) -> None:

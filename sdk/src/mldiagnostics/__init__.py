@@ -99,7 +99,21 @@ _HOMES = {
 }
 """Name -> the module that has it."""
 
-_MODULES = frozenset({"metric_types", "metrics", "runs"})
+_MODULES = frozenset(
+    {
+        "checkpoint_badput_calculator",
+        "gcp_metrics",
+        "goodput",
+        "goodput_cache",
+        "goodput_elastic",
+        "goodput_utils",
+        "metric_types",
+        "metrics",
+        "monitoring",
+        "monitoring_elastic",
+        "runs",
+    }
+)
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Whether Google's own distribution is installed beside this one: both want the same folder, so one must go."""
+"""Whether a peer's own distribution is installed beside this one: both want the same folder, so one must go."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from mldiagnostics.complaints import complain
 
-ORIGINALS = {"google_cloud_mldiagnostics": "google-cloud-mldiagnostics"}
+ORIGINALS = {
+    "google_cloud_mldiagnostics": "google-cloud-mldiagnostics",
+    "ml_goodput_measurement": "ml-goodput-measurement",
+}
 """Import name -> the distribution that it comes from."""
 
 
@@ -28,7 +31,7 @@ def warn_of_original(import_name: str) -> None:
     """Say once what to uninstall, if the original is there."""
     if found := original(import_name):
         complain(
-            "shim-beside-original",
+            f"shim-beside-original:{import_name}",
             f"{found} is installed beside mldiagnostics-shim, and both own the folder {import_name}: "
             f"mldiagnostics serves this process, but the next installation may change that: {advice(import_name)}",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import LOGGER
@@ -10,7 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-__all__ = ["get_exclusion_overlap", "merged", "normalize_intervals"]
+    from mldiagnostics.goodput.answer import Unproductive
+
+__all__ = ["GoodputExclusion", "get_exclusion_overlap", "merged", "normalize_intervals"]
+
+
+class GoodputExclusion(ABC):
+    """Whoever can leave stretches of time out of a job's account: the calculator."""
+
+    @abstractmethod
+    def get_job_goodput_with_exclusions(
+        self,
+        exclusion_intervals: Sequence[tuple[datetime, datetime]],
+        include_badput_breakdown: bool = False,
+        configured_ideal_step_time: float | None = None,
+    ) -> tuple[float, Unproductive, int, float]:
+        """Return goodput in per cent, the other time in per cent by bucket, the highest step and excluded seconds."""
 
 
 def normalize_intervals(intervals: Iterable[tuple[datetime, datetime]]) -> list[tuple[float, float]]:

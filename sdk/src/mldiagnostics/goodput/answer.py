@@ -1,0 +1,76 @@
+"""What a query found, in seconds, before it is told in one of the peer's shapes; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from mldiagnostics.goodput.buckets import BadputType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mldiagnostics.goodput.account import Account
+
+__all__ = ["BASE", "ELASTIC", "Answer", "Unproductive", "answer_of", "percentages"]
+
+Unproductive: TypeAlias = "dict[BadputType, float | dict[str, float]]"
+"""Seconds or per cent by bucket; of CUSTOM_BADPUT_EVENTS by the type of event."""
+
+ELASTIC = (BadputType.ELASTIC_SLICE_DOWN, BadputType.ELASTIC_SCALE_UP, BadputType.ELASTIC_REINITIALIZATION)
+BASE = tuple(bucket for bucket in BadputType if bucket not in ELASTIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How much of `elapsed` was productive, and where the rest went."""
+
+    productive: float
+    elapsed: float
+    unproductive: Unproductive
+    max_step: int
+    disruptions: int
+    excluded: float = 0.0
+
+    @property
+    def goodput(self) -> float:
+        """The productive share in per cent; of no time at all it is 0."""
+        return self.productive / self.elapsed * 100 if self.elapsed else 0.0
+
+    def keeping(self, buckets: Iterable[BadputType]) -> Answer:
+        """Return the same with each of these buckets present, be it empty."""
+        empty: Unproductive = {bucket: {} if bucket is BadputType.CUSTOM_BADPUT_EVENTS else 0.0 for bucket in buckets}
+        return replace(self, unproductive={**empty, **self.unproductive})
+
+
+def answer_of(account: Account) -> Answer:
+    """Return an exact account in seconds, all base buckets present; without any step the highest one is 0."""
+    custom: dict[str, float] = {}
+    found: Unproductive = {}
+    for (bucket, kind), spent in account.unproductive.items():
+        if bucket is BadputType.CUSTOM_BADPUT_EVENTS:
+            custom[kind] = spent / 1e6
+        else:
+            found[bucket] = spent / 1e6
+    found[BadputType.CUSTOM_BADPUT_EVENTS] = custom
+    found[BadputType.DATA_LOADING_ASYNC] = account.overlay / 1e6
+    return Answer(
+        productive=account.productive / 1e6,
+        elapsed=account.elapsed / 1e6,
+        unproductive=found,
+        max_step=account.max_step or 0,
+        disruptions=account.disruptions,
+        excluded=account.excluded / 1e6,
+    ).keeping(BASE)
+
+
+def percentages(unproductive: Mapping[BadputType, float | dict[str, float]], elapsed: float) -> Unproductive:
+    """Return buckets in per cent of `elapsed`."""
+
+    def share(seconds: float) -> float:
+        return seconds / elapsed * 100 if elapsed else 0.0
+
+    return {
+        bucket: {kind: share(each) for kind, each in spent.items()} if isinstance(spent, dict) else share(spent)
+        for bucket, spent in unproductive.items()
+    }
