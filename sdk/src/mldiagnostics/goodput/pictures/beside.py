@@ -1,0 +1,83 @@
+"""Several reports side by side as a table for a terminal: a row for each figure, a column for each run; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mldiagnostics.goodput.report import Report
+
+__all__ = ["beside", "names", "rows"]
+
+NAME_WIDTH = 30
+COLUMN = 12
+
+
+def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each figure and its text for each run; a name without texts begins a group."""
+
+    def each(tell: Callable[[Report], str]) -> list[str]:
+        return [tell(report) for report in reports]
+
+    yield "started (UTC)", each(lambda report: moment(report.started)[5:16])
+    yield "elapsed", each(lambda report: duration(report.cumulative.elapsed_s))
+    yield "goodput %", each(lambda report: percent(report.cumulative.goodput))
+    yield "  since resume %", each(lambda report: percent(report.since_resume.goodput))
+    yield "share of the time, %", []
+    for bucket in _buckets(reports):
+        yield f"  {label(bucket)}", each(lambda report, bucket=bucket: _share(report, bucket))  # type: ignore[misc]
+    yield "disruptions", each(lambda report: str(report.cumulative.disruptions))
+    yield "MTTF", each(lambda report: duration(report.failures.mttf_s))
+    yield "MTTR", each(lambda report: duration(report.failures.recovery.total_s if report.failures.recovery else None))
+    yield "lost work", each(lambda report: duration(report.lost_work.total_s))
+    yield "ideal step", each(lambda report: duration(report.steps.ideal_s))
+    yield "steps done", each(lambda report: f"{report.steps.count:,}")
+
+
+def beside(reports: Sequence[Report], *, width: int = 80) -> str:
+    """Return the reports in lines of at most `width` characters; runs that do not fit come in a further table."""
+    fit = max(1, (width - NAME_WIDTH) // COLUMN)
+    tables = [
+        "\n".join(_lines(reports[first : first + fit], names(reports)[first : first + fit]))
+        for first in range(0, len(reports), fit)
+    ]
+    return "\n\n".join(tables) + "\n"
+
+
+def names(reports: Sequence[Report]) -> list[str]:
+    """Return a short name for each report: what is not the same in all of them."""
+    logs = {report.name for report in reports}
+    return [
+        (report.run or report.name.rstrip("/").rpartition("/")[2] or "run")
+        if len(logs) == 1
+        else (report.name.rstrip("/").rpartition("/")[2] or report.run or "run")
+        for report in reports
+    ]
+
+
+def _lines(reports: Sequence[Report], heads: Sequence[str]) -> Iterator[str]:
+    yield " " * NAME_WIDTH + "".join(f"{_tail(head):>{COLUMN}}" for head in heads)
+    for name, texts in rows(reports):
+        yield (f"{name[:NAME_WIDTH]:{NAME_WIDTH}}" + "".join(f"{text:>{COLUMN}}" for text in texts)).rstrip()
+
+
+def _buckets(reports: Sequence[Report]) -> list[str]:
+    spent: dict[str, float] = {}
+    for report in reports:
+        for bucket, seconds in report.cumulative.unproductive_s.items():
+            spent[bucket] = spent.get(bucket, 0.0) + seconds
+    return sorted(spent, key=lambda bucket: -spent[bucket])
+
+
+def _share(report: Report, bucket: str) -> str:
+    seconds, elapsed_s = report.cumulative.unproductive_s.get(bucket), report.cumulative.elapsed_s
+    return percent(seconds / elapsed_s) if seconds and elapsed_s else "-"
+
+
+def _tail(text: str) -> str:
+    """Return the end of a text, where names of runs differ."""
+    return text if len(text) < COLUMN else "…" + text[2 - COLUMN :]

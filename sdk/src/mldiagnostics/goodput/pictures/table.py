@@ -1,0 +1,229 @@
+"""A report as a table for a terminal: everything within the width, the largest first; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mldiagnostics.goodput.report import Phases, Report, Stretch
+
+__all__ = ["NARROWEST", "phases", "table", "told"]
+
+NARROWEST = 72
+MOST_ROWS = 12
+"""Of attempts and of disruptions; the last are shown."""
+
+_PARTS = "▏▎▍▌▋▊▉"
+_BOLD, _GREEN, _RED, _PLAIN = "\033[1m", "\033[32m", "\033[31m", "\033[0m"
+
+
+def table(report: Report, *, width: int = 80, colour: bool = False) -> str:
+    """Return the report in lines of at most `width` characters (72 at least)."""
+    width = max(width, NARROWEST)
+    blocks = [
+        _head(report, width, colour),
+        _partition(report.cumulative, width, colour),
+        _windows(report),
+        _attempts(report, width),
+        _disruptions(report, width),
+        _reliability(report, width),
+        _ignored(report),
+    ]
+    lines = "\n\n".join("\n".join(_titled(block, colour)) for block in blocks if block)
+    return lines + "\n"
+
+
+def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
+    title, *rest = block
+    yield f"{_BOLD}{title}{_PLAIN}" if colour else title
+    yield from rest
+
+
+def _head(report: Report, width: int, colour: bool) -> list[str]:
+    whole = report.cumulative
+    run = f"run {report.run}" if report.run else ""
+    state = "ended" if report.ended is not None else f"as of {moment(report.now)}"
+    step = f", step {whole.last_step}" if whole.last_step is not None else ""
+    share = f"goodput {percent(whole.goodput, 1)} %  "
+    lines = [
+        _cut("  ".join(part for part in (report.name, run) if part) or "goodput", width),
+        f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, {state}{step}"
+        if report.ended is not None
+        else f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, {state}{step}",
+        "",
+        share + _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour),
+    ]
+    others = [run for run in report.runs if run != report.run]
+    if others:
+        lines.insert(2, _cut(f"other runs of this name: {', '.join(others)}", width))
+    return lines
+
+
+def _partition(stretch: Stretch, width: int, colour: bool) -> list[str]:
+    name_width, bar_width = 32, width - 32 - 14 - 9 - 3
+    lines = [f"{'where the time went':{name_width}}{'time':>14}{'%':>9}"]
+    rows = [("productive", stretch.productive_s, _GREEN)]
+    rows += [(label(bucket), seconds, _RED) for bucket, seconds in stretch.unproductive_s.items()]
+    for name, seconds, paint in rows:
+        share = seconds / stretch.elapsed_s if stretch.elapsed_s else 0.0
+        drawn = _painted(bar(share, bar_width), paint, colour)
+        lines.append(
+            f"{_cut('  ' + name, name_width):{name_width}}{duration(seconds):>14}{percent(share):>9}   {drawn}".rstrip()
+        )
+    lines.append(f"{'  elapsed':{name_width}}{duration(stretch.elapsed_s):>14}{'100.00':>9}")
+    if stretch.excluded_s:
+        lines.append(f"{'  excluded from it':{name_width}}{duration(stretch.excluded_s):>14}")
+    if stretch.data_loading_async_s:
+        beside = f"{'  ' + label('DATA_LOADING_ASYNC'):{name_width}}{duration(stretch.data_loading_async_s):>14}"
+        lines.append(f"{beside}{'no part':>9}")
+    return lines
+
+
+def _windows(report: Report) -> list[str]:
+    named = [("since resume", report.since_resume)] if report.disruptions else []
+    named += [(f"last {duration(window.window_s)}", window) for window in report.windows]
+    if not named:
+        return []
+    lines = [f"{'windows':32}{'elapsed':>14}{'goodput':>9}  most of the rest"]
+    for name, stretch in named:
+        most = next(iter(stretch.unproductive_s), None)
+        lines.append(
+            f"{'  ' + name:32}{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
+            f"  {label(most) if most else '-'}"
+        )
+    return lines
+
+
+def _attempts(report: Report, width: int) -> list[str]:
+    if len(report.attempts) < 2:
+        return []
+    lines = [f"{'attempts':10}{'steps':>18}{'elapsed':>14}{'goodput':>9}  ended by"]
+    for attempt in report.attempts[-MOST_ROWS:]:
+        steps = "none" if attempt.first_step is None else f"{attempt.first_step}-{attempt.last_step}"
+        stretch = attempt.stretch
+        lines.append(
+            _cut(
+                f"{f'  {attempt.number}':10}{steps:>18}{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
+                f"  {attempt.ended_by or ('end' if report.ended is not None else 'running')}",
+                width,
+            )
+        )
+    return lines + _more(len(report.attempts), "attempts")
+
+
+def _disruptions(report: Report, width: int) -> list[str]:
+    if not report.disruptions:
+        return []
+    lines = [f"{'disruptions':25}{'cause':16}{'steps lost':>10}{'wasted':>14}{'recovery':>14}"]
+    lines += [
+        _cut(
+            f"  {moment(told.lost):23}{_cut(told.cause, 15):16}{told.steps_lost:>10}"
+            f"{duration(told.wasted_s):>14}{duration(told.recovery.total_s):>14}",
+            width,
+        )
+        for told in report.disruptions[-MOST_ROWS:]
+    ]
+    return lines + _more(len(report.disruptions), "disruptions")
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"  … and {count - MOST_ROWS} {what} before"] if count > MOST_ROWS else []
+
+
+def _reliability(report: Report, width: int) -> list[str]:
+    return ["reliability and cost", *(_cut(f"  {name:22}{text}", width) for name, text in told(report))]
+
+
+def told(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the figures beside the partition as name and text."""
+    yield from _failures_told(report)
+    yield "effective time (ETTR)", f"{percent(report.ettr)} %"
+    if queueing := report.queueing:
+        available = percent(queueing.scheduling_goodput)
+        yield "  with queueing", f"{percent(queueing.ettr)} %, queued {duration(queueing.queued_s)}"
+        yield "  scheduling goodput", f"{available} %"
+    yield from _checkpoints_told(report)
+    yield "waiting for data", f"{percent(report.cumulative.input_bound)} % of the time"
+    if steps := report.steps.count:
+        usual = f"ideal {duration(report.steps.ideal_s)}, median {duration(report.steps.median_s)}"
+        yield "steps", f"{steps:,} done, {usual}, p99 {duration(report.steps.p99_s)}"
+    if report.stepping_slice_efficiency is not None:
+        stepping, available = percent(report.stepping_slice_efficiency), percent(report.available_slice_efficiency)
+        yield "slices", f"{stepping} % stepping, {available} % available"
+    if report.hang.suspected:
+        age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
+        yield "HANG SUSPECTED", f"step {report.hang.step} for {age}, believable are {allowed}"
+
+
+def _failures_told(report: Report) -> Iterator[tuple[str, str]]:
+    failures, operating = report.failures, duration(report.failures.operating_s)
+    if failures.count:
+        yield (
+            "time to failure",
+            f"{duration(failures.mttf_s)} (MTTF; {_count(failures.count, 'failure')} in {operating})",
+        )
+    else:
+        yield "time to failure", f"no failure in {operating}"
+    if mean := failures.recovery:
+        yield "time to recover", f"{duration(mean.total_s)} (MTTR)"
+        shown = [f"{name} {duration(seconds)}" for name, seconds in phases(mean) if seconds]
+        for place in range(0, len(shown), 3):
+            yield ("" if place else "  by phase"), ", ".join(shown[place : place + 3])
+    if report.disruptions:
+        hours = report.lost_work.device_hours
+        devices = "" if hours is None else f", {hours:,.1f} device-hours"
+        yield "lost work", duration(report.lost_work.total_s) + devices
+
+
+def phases(recovery: Phases) -> list[tuple[str, float]]:
+    """Return the phases of a recovery in their order, with their seconds."""
+    return [
+        ("detect", recovery.detect_s),
+        ("reschedule", recovery.reschedule_s),
+        ("init", recovery.init_s),
+        ("restore", recovery.restore_s),
+        ("first step", recovery.first_step_s),
+        ("rest", recovery.rest_s),
+    ]
+
+
+def _checkpoints_told(report: Report) -> Iterator[tuple[str, str]]:
+    seen = report.checkpoints
+    if not seen.saves:
+        return
+    every = f", every {duration(seen.interval_s)}" if seen.interval_s else ""
+    yield "checkpoints", f"{_count(seen.saves, 'save')} of {duration(seen.cost_s)}{every}"
+    if seen.daly_s is not None:
+        least, now = percent(seen.best_overhead, 1), percent(seen.overhead, 1)
+        compared = "" if seen.overhead is None else f" ({least} % of the time lost, now {now} %)"
+        yield "  best interval", f"{duration(seen.daly_s)}{compared}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _ignored(report: Report) -> list[str]:
+    if not report.ignored:
+        return []
+    return ["ignored in the log", *(f"  {count:>9,}  {reason}" for reason, count in report.ignored.items())]
+
+
+def bar(share: float, width: int, *, rest: str = " ") -> str:
+    """Return a bar of `width` characters of which `share` is filled, to an eighth of a character."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    full, part = divmod(eighths, 8)
+    drawn = "█" * full + (_PARTS[part - 1] if part else "")
+    return drawn + rest * (width - len(drawn))
+
+
+def _painted(text: str, paint: str, colour: bool) -> str:
+    return f"{paint}{text}{_PLAIN}" if colour else text
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,90 @@
+"""The timeline as few pieces as a picture can show, from any number of segments; pure.
+
+Neighbours of one kind are one piece. What is shorter than the resolution is gathered until it is not: such a piece
+says how much of each kind is in it, so that areas stay true. No more than twice as many pieces come out as stretches
+of the resolution fit in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mldiagnostics.goodput.pictures.palette import PRODUCTIVE
+from mldiagnostics.goodput.report.making import bucket_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from mldiagnostics.goodput.account import Segment, Spent
+
+__all__ = ["Piece", "pieces"]
+
+
+class Piece(NamedTuple):
+    """A stretch, in microseconds, and how much of each kind (name of a bucket, or PRODUCTIVE) is in it."""
+
+    start: int
+    end: int
+    kinds: Mapping[str, int]
+    first_step: int | None = None
+    last_step: int | None = None
+
+
+def pieces(segments: Iterable[Segment], *, resolution: int, cuts: Iterable[int] = ()) -> Iterator[Piece]:
+    """Yield adjacent pieces that cover what the segments cover; none reaches over one of the `cuts`."""
+    bounds = frozenset(cuts)
+    gathered: Piece | None = None
+    for piece in _of_one_kind(_divided(segments, sorted(bounds)), bounds):
+        if gathered and (piece.start in bounds or not _both_short(gathered, piece, resolution)):
+            yield gathered
+            gathered = None
+        gathered = _joined(gathered, piece) if gathered else piece
+    if gathered:
+        yield gathered
+
+
+def _divided(segments: Iterable[Segment], cuts: Sequence[int]) -> Iterator[Segment]:
+    """Yield the segments, those that a cut falls into as two."""
+    place, count = 0, len(cuts)
+    for whole in segments:
+        rest = whole
+        while place < count and cuts[place] < rest.end:
+            if cuts[place] > rest.start:
+                yield rest._replace(end=cuts[place])
+                rest = rest._replace(start=cuts[place])
+            place += 1
+        yield rest
+
+
+def _of_one_kind(segments: Iterable[Segment], bounds: frozenset[int]) -> Iterator[Piece]:
+    """Yield pieces of neighbours that are spent alike; the loop that sees every step of a long job."""
+    start = end = 0
+    spent: Spent | None = None
+    first: int | None = None
+    last: int | None = None
+    for segment in segments:
+        if segment.spent == spent and segment.start == end and end > start and end not in bounds:
+            end, last = segment.end, segment.step
+            continue
+        if end > start:
+            yield Piece(start, end, {_kind(spent): end - start}, first, last)
+        start, end, spent, first = segment
+        last = first
+    if end > start:
+        yield Piece(start, end, {_kind(spent): end - start}, first, last)
+
+
+def _kind(spent: Spent | None) -> str:
+    return bucket_name(spent) if spent else PRODUCTIVE
+
+
+def _both_short(one: Piece, other: Piece, resolution: int) -> bool:
+    return one.end - one.start < resolution and other.end - other.start < resolution
+
+
+def _joined(one: Piece, other: Piece) -> Piece:
+    kinds = dict(one.kinds)
+    for kind, length in other.kinds.items():
+        kinds[kind] = kinds.get(kind, 0) + length
+    first = other.first_step if one.first_step is None else one.first_step
+    return Piece(one.start, other.end, kinds, first, one.last_step if other.last_step is None else other.last_step)

@@ -1,0 +1,65 @@
+"""Lengths of time, moments and shares as people read them; pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+__all__ = ["duration", "label", "moment", "percent"]
+
+_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+def duration(seconds: float | None) -> str:
+    """Return a length of time in its two largest units, `-` for None."""
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    for size, unit, small_size, small_unit in _UNITS:
+        if whole >= size:
+            small = whole % size // small_size
+            return f"{whole // size} {unit}" + (f" {small:02} {small_unit}" if small else "")
+    if seconds >= 1 or seconds == 0:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def moment(seconds: float, *, day: bool = True) -> str:
+    """Return a POSIX time in UTC, without saying so."""
+    told = datetime.fromtimestamp(seconds, tz=timezone.utc)
+    return told.strftime("%Y-%m-%d %H:%M:%S" if day else "%H:%M:%S")
+
+
+def percent(share: float | None, digits: int = 2) -> str:
+    """Return a share in percent, `-` for None; what is not quite all or nothing never reads as if it were."""
+    if share is None:
+        return "-"
+    smallest = 10.0**-digits
+    if 0 < share * 100 < smallest / 2:
+        return f"<{smallest:.{digits}f}"
+    if 100 - smallest / 2 <= share * 100 < 100:
+        return f">{100 - smallest:.{digits}f}"
+    return f"{share * 100:.{digits}f}"
+
+
+def label(bucket: str) -> str:
+    """Return the name of a bucket in words: `CUSTOM_BADPUT_EVENTS.EVAL` is `custom: eval`."""
+    name, _, custom = bucket.partition(".")
+    return f"custom: {custom.lower()}" if custom else _WORDS.get(name, name.lower().replace("_", " "))
+
+
+_WORDS = {
+    "TPU_INITIALIZATION": "accelerator initialisation",
+    "TRAINING_PREP": "training preparation",
+    "PROGRAM_STARTUP": "program startup (compilation)",
+    "DATA_LOADING_SYNC": "waiting for data",
+    "DATA_LOADING_ASYNC": "data loading beside steps",
+    "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": "checkpoint save",
+    "UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME": "checkpoint restore",
+    "WASTED_PROGRESS_FROM_DISRUPTION": "wasted progress",
+    "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION": "infrastructure recovery",
+    "CUSTOM_BADPUT_EVENTS": "custom events",
+    "OTHER": "other",
+    "ELASTIC_SLICE_DOWN": "elastic: slice down",
+    "ELASTIC_SCALE_UP": "elastic: scale up",
+    "ELASTIC_REINITIALIZATION": "elastic: re-initialisation",
+}

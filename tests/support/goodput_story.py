@@ -1,0 +1,83 @@
+"""One job's life, told as events: long enough to have everything in it that a report shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mldiagnostics.goodput.events import Code, Event, Saved
+
+S = 1_000_000
+BEGIN = 1_790_000_000 * S
+
+
+@dataclass
+class Story:
+    """A job written down while its clock goes on; lengths are seconds."""
+
+    clock: int = BEGIN
+    events: list[Event] = field(default_factory=list)
+
+    def tell(self, code: Code, arg: int | str | Saved = 0) -> None:
+        self.events.append(Event(self.clock, code, arg))
+
+    def wait(self, seconds: float) -> None:
+        self.clock += round(seconds * S)
+
+    def during(self, opens: Code, seconds: float, arg: int | str = 0) -> None:
+        self.tell(opens, arg)
+        self.wait(seconds)
+        self.tell(Code(opens + 1), arg)
+
+    def start(self, *, restore_s: float = 0) -> None:
+        self.tell(Code.JOB_START)
+        self.wait(2)
+        self.during(Code.TPU_INIT_START, 18)
+        self.tell(Code.PREP_START)
+        self.wait(9)
+        if restore_s:
+            self.during(Code.RESTORE_START, restore_s, -1)
+        self.wait(6)
+        self.tell(Code.PREP_END)
+        self.wait(1)
+
+    def train(self, first: int, last: int, *, step_s: float = 2.0, compile_s: float = 25.0) -> None:
+        """Run steps first..last; every 50th is saved before it, every 100th evaluated."""
+        for step in range(first, last + 1):
+            if step % 50 == 0 and step > first:
+                self.tell(Code.SAVED, Saved(self.clock + 3 * S, step, "persistent"))
+                self.wait(3)
+            if step % 100 == 0 and step > first:
+                self.during(Code.CUSTOM_START, 11, "EVAL")
+            self.during(Code.LOAD_START, 0.3 if step > first else 4)
+            self.tell(Code.STEP_START, step)
+            self.wait(step_s + (step * 37 % 11) / 100 + (compile_s if step == first else 0))
+
+    def die(self, cause: str = "", *, unseen_s: float = 20, away_s: float = 70) -> None:
+        if cause:
+            self.tell(Code.CAUSE, cause)
+        self.wait(unseen_s)
+        self.tell(Code.ALIVE)
+        self.wait(away_s)
+
+
+def eventful() -> Story:
+    """A job of about 40 minutes that is preempted, crashes, and is still running at the end."""
+    job = Story()
+    job.start()
+    job.train(0, 260)
+    job.die("preemption")
+    job.start(restore_s=14)
+    job.train(250, 430)
+    job.die(away_s=160)
+    job.start(restore_s=12)
+    job.train(400, 700)
+    return job
+
+
+def finished() -> Story:
+    """A job of some minutes without any trouble, ended."""
+    job = Story()
+    job.start()
+    job.train(0, 120)
+    job.tell(Code.JOB_END)
+    return job
