@@ -1,0 +1,92 @@
+"""What people may type for moments, lengths of time and stretches, and what they are told otherwise."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput.options import exclusions, interval, moment, window
+
+TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-21T10:00:00Z",
+        "2026-11-21T10:00:00",
+        "2026-11-21 10:00:00+00:00",
+        "2026-11-21T11:00:00+01:00",
+        "1795255200",
+    ],
+)
+def test_moments(text: str) -> None:
+    assert moment(text) == TEN
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "nan", "inf", "-1", "1e300", "2026-13-01", "1795255200000"])
+def test_what_is_no_moment_is_told(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no moment"):
+        moment(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("45s", 45), ("30m", 1800), ("30 min", 1800), ("1.5h", 5400), ("7d", 604_800), ("2w", 1_209_600)],
+)
+def test_lengths_of_time(text: str, seconds: float) -> None:
+    assert window(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "1 year", "-1h", "0", "nan", "9" * 40 + "w"])
+def test_what_is_no_length_of_time_is_told(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no length of time"):
+        window(text)
+
+
+def test_an_interval_ends_after_it_begins() -> None:
+    assert interval("0", "1.5") == (0, 1_500_000)
+    with pytest.raises(ConfigurationError, match="does not end after it begins"):
+        interval("5", "5")
+
+
+def test_exclusions_are_read_as_the_peer_writes_them() -> None:
+    entries = [{"start_time_utc": "2026-11-21T10:00:00Z", "end_time_utc": "2026-11-21T10:00:01", "why": "upgrade"}]
+    assert exclusions(json.dumps(entries), "x.json") == [(TEN, TEN + 1_000_000)]
+    assert exclusions("[]", "x.json") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "x.json is no JSON"),
+        ("{}", "x.json holds no list"),
+        ('["a"]', "x.json, entry 1 has no start_time_utc"),
+        ('[{"start_time_utc": "2026"}]', "x.json, entry 1 has no"),
+        ('[{"start_time_utc": "5", "end_time_utc": "4"}]', "x.json, entry 1: the interval"),
+        ('[{"start_time_utc": "0", "end_time_utc": null}]', "x.json, entry 1: 'None' is no moment"),
+    ],
+)
+def test_what_are_no_exclusions_is_told_with_file_and_entry(text: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        exclusions(text, "x.json")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_any_json_is_read_or_told(document: object) -> None:
+    with suppress(ConfigurationError):
+        assert all(start < end for start, end in exclusions(json.dumps(document), "x.json"))
+
+
+@given(st.text())
+def test_any_text_is_a_moment_or_told(text: str) -> None:
+    with suppress(ConfigurationError):
+        assert 0 <= moment(text) < 7_258_118_400_000_000
