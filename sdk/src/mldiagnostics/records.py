@@ -24,6 +24,9 @@ life, records that were dropped, a profile session."""
 
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 
+GOODPUT = "goodput"
+"""Name of the events that goodput is computed from."""
+
 Value: TypeAlias = float | tuple[float, ...] | None
 """A number, a series with one number per device, or nothing (what is said stands in `payload` then)."""
 
@@ -44,6 +47,14 @@ class Record(NamedTuple):
     attempt: int = 0
     unit: str = ""
     payload: Mapping[str, object] | None = None
+
+
+def is_goodput(record: Record) -> bool:
+    """Tell whether a record is for the computing of goodput, of which there is one with each step, and not for people.
+
+    Only files of records get those.
+    """
+    return record.name == GOODPUT and record.kind == "event"
 
 
 def encode(record: Record) -> str:

@@ -37,6 +37,11 @@ def test_a_metric_has_googles_form() -> None:
     assert found["labels"] == {"run": "test", "host": "host", "rank": "2", "attempt": "1", "slice": "1"}
 
 
+def test_neither_signs_of_life_nor_steps_cost_an_entry() -> None:
+    for record in (Record("heartbeat", T, "alive"), Record("event", T, "goodput", payload={"step_count": 1})):
+        assert entry_of(record, ORIGIN, project="my-project", region="us-central1") is None
+
+
 def test_a_series_keeps_every_device() -> None:
     labels = {"hostname": "h0", "accelerator_type": "tpu"}
     payload = entry(Record("metric", T, "hbm_utilization", (1.0, 2.0), labels=labels, unit="%"))["jsonPayload"]

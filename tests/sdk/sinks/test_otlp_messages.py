@@ -48,6 +48,11 @@ def test_points_have_the_time_and_the_step_of_their_record(t: float, step: int) 
     assert (told.name, at.as_int, at.time_unix_nano) == (STEP, step, point.time_unix_nano)
 
 
+def test_steps_are_not_told_one_by_one() -> None:
+    step = Record("event", 1.0, "goodput", payload={"step_count": 1})
+    assert logs_request(RESOURCE, [step, Record("heartbeat", 1.0, "alive")]) is None
+
+
 def test_halves_of_characters_and_huge_numbers_cost_no_batch() -> None:
     broken = Record("event", 1e30, "\ud800", step=2**80, labels={"\udfff": "\ud800"}, payload={"a": [1, None, 2**70]})
     assert logs_request(RESOURCE, [broken]) is not None

@@ -32,6 +32,12 @@ def test_each_record_is_a_line_and_print_still_prints(tmp_path: Path) -> None:
     assert [decode(line).step for line in written if line not in set(printed)] == list(range(2000))
 
 
+def test_what_goodput_is_computed_from_is_for_files(tmp_path: Path) -> None:
+    told = 'run.append("event", "goodput", payload={"step_count": 1}); run.append("event", "goodput?")\n'
+    result = run_program(f"run = begin('stdout:')\n{told}run.close(60)", tmp_path)
+    assert [decode(line).name for line in result.stdout.splitlines()] == ["goodput?"]
+
+
 def test_a_reader_that_is_slow_and_a_pipe_that_does_not_block_lose_nothing(tmp_path: Path) -> None:
     process = program(
         "os.set_blocking(1, False)\n" + BODY.replace('print("printed", step, flush=True)', "pass"), tmp_path

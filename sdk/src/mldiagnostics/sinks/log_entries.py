@@ -13,7 +13,7 @@ import math
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.records import encode
+from mldiagnostics.records import encode, is_goodput
 
 if TYPE_CHECKING:
     from mldiagnostics.origin import Origin
@@ -29,11 +29,11 @@ _NAMESPACES = {"phase": "run_phase", "session": "profile_sessions", "drop": "dro
 
 
 def entry_of(record: Record, origin: Origin, *, project: str, region: str) -> dict[str, Any] | None:
-    """Return the record's entry, None for a sign of life, which would only cost money there.
+    """Return the record's entry, None for a sign of life or of a step, which would only cost money there.
 
     The id of an entry is a hash of what it says: Cloud Logging keeps one of those that are delivered twice.
     """
-    if record.kind == "heartbeat":
+    if record.kind == "heartbeat" or is_goodput(record):
         return None
     severity = "WARNING" if record.kind == "drop" else "INFO"
     if record.kind == "phase" and record.name.upper() == "FAILED":

@@ -16,6 +16,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from mldiagnostics.records import is_goodput
 from mldiagnostics.turns import Turns
 
 if TYPE_CHECKING:
@@ -75,11 +76,11 @@ def metrics_request(resource: Resource, batch: Sequence[Record]) -> ExportMetric
 
 
 def logs_request(resource: Resource, batch: Sequence[Record]) -> ExportLogsServiceRequest | None:
-    """Return what else the batch tells, without signs of life; None if that is nothing."""
+    """Return what else the batch tells, without signs of life and what goodput is computed from; None if nothing."""
     turns = Turns()
     logs = []
     for record in batch:
-        if record.kind not in {"metric", "heartbeat"}:
+        if record.kind not in {"metric", "heartbeat"} and not is_goodput(record):
             logs.append(_log(record))
             turns()
     if not logs:

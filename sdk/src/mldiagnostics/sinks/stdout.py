@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.records import encode
+from mldiagnostics.records import encode, is_goodput
 from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused
 from mldiagnostics.turns import Turns
 
@@ -40,9 +40,11 @@ class StdoutSink:
         """Do nothing: it is open."""
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Write one line for each record; waits while nobody reads."""
+        """Write one line for each record, but not for steps and the like; waits while nobody reads."""
         turns = Turns()
         for record in batch:
+            if is_goodput(record):
+                continue
             try:
                 _write(encode(record).encode())
             except OSError as error:
