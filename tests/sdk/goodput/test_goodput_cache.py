@@ -1,0 +1,108 @@
+"""The peer's cache: same files, shared by many processes, and no line that a kill tore ends the reading."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput_cache import GoodputCache
+from mldiagnostics.goodput_utils import GoodputInfo, StepInfo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+ENTRIES = [
+    {"job_name": "j", "job_start_time": AT.timestamp()},
+    {"job_name": "j", "step_count": 0, "step_start_time": AT.timestamp() + 5},
+    {"job_name": "j", "job_end_time": AT.timestamp() + 9},
+    {"job_name": "j", "job_end_time": AT.timestamp() + 19},
+]
+
+
+def test_what_is_added_is_there_for_the_next_process(tmp_path: Path) -> None:
+    first = GoodputCache("job", str(tmp_path))
+    assert first.is_cache_empty()
+    assert (first.get_last_entry_info(), first.get_job_start_time(), first.get_cached_entries()) == (None, None, [])
+    first.update_cached_entries(ENTRIES[:2], (AT, "a"))
+    first.update_cached_entries(ENTRIES[2:], (AT, "b"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job_metadata.json", "job_timeline.jsonl"]
+    second = GoodputCache("job", str(tmp_path))
+    assert second.get_cached_entries() == ENTRIES
+    assert second.get_step_entries() == ENTRIES[1:2]
+    assert second.get_last_entry_info() == (AT, "b")
+    assert second.get_job_start_time() == AT
+    assert second.get_job_end_time() == datetime.fromtimestamp(AT.timestamp() + 19, UTC)
+    assert not second.is_cache_empty()
+    second.clear_cache()
+    assert first.is_cache_empty()
+    assert first.get_cached_entries() == []
+
+
+def test_results_are_remembered_by_the_process() -> None:
+    cache = GoodputCache("job")
+    assert (cache.get_goodput_info(), cache.get_step_info()) == (None, None)
+    info, steps = GoodputInfo(total_productive_time=3.0), StepInfo(2.0, {1: 0.5})
+    cache.update_goodput_info(info)
+    cache.update_step_info(steps)
+    assert cache.get_goodput_info() is info
+    assert cache.get_step_info() is steps
+
+
+def test_a_torn_line_costs_itself_only(tmp_path: Path) -> None:
+    cache = GoodputCache("job", str(tmp_path))
+    (tmp_path / "job_timeline.jsonl").write_bytes(json.dumps(ENTRIES[0]).encode() + b'\n{"job_name": "j", "step_c\xff')
+    (tmp_path / "job_metadata.json").write_text('{"last_entry_timestamp": ')
+    cache.update_cached_entries(ENTRIES[1:], (None, None))
+    assert cache.get_cached_entries() == ENTRIES
+    assert cache.get_last_entry_info() is None
+
+
+def test_a_jobs_name_may_be_a_path(tmp_path: Path) -> None:
+    cache = GoodputCache("team/../job", str(tmp_path / "new"))
+    cache.update_cached_entries(ENTRIES, (AT, "a"))
+    assert GoodputCache("team/../job", str(tmp_path / "new")).get_cached_entries() == ENTRIES
+    assert GoodputCache("job", str(tmp_path / "new")).is_cache_empty()
+
+
+WRITER = """
+import sys
+from mldiagnostics.goodput_cache import GoodputCache
+cache = GoodputCache("job", sys.argv[1])
+for n in range(50):
+    cache.update_cached_entries([{"writer": sys.argv[2], "n": n, "filler": "x" * 5000}], (None, None))
+"""
+
+
+def test_many_processes_may_add_at_once(tmp_path: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(name)]) for name in range(3)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    entries = GoodputCache("job", str(tmp_path)).get_cached_entries()
+    for name in "012":
+        assert [entry["n"] for entry in entries if entry["writer"] == name] == list(range(50))
+
+
+def test_copies_are_where_the_peer_has_them_and_the_newest_counts(tmp_path: Path) -> None:
+    bucket, here, there = tmp_path / "bucket", tmp_path / "here", tmp_path / "there"
+    bucket.mkdir()
+    cache = GoodputCache("job", str(here), gcs_path=str(bucket))
+    cache.update_cached_entries(ENTRIES, (AT, "a"))
+    cache.sync_to_gcs()
+    assert sorted(path.name for path in (bucket / "goodput_cache").iterdir()) == [
+        "job_metadata.json",
+        "job_timeline.jsonl",
+    ]
+    assert GoodputCache("job", str(there), gcs_path=str(bucket)).get_cached_entries() == ENTRIES
+    cache.update_cached_entries(ENTRIES[:1], (AT, "b"))
+    assert len(GoodputCache("job", str(here), gcs_path=str(bucket)).get_cached_entries()) == 5
+
+
+def test_a_place_for_copies_that_is_not_there_is_only_told(tmp_path: Path) -> None:
+    cache = GoodputCache("job", str(tmp_path), gcs_path=str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    cache.update_cached_entries(ENTRIES, (AT, "a"))
+    cache.sync_to_gcs()
+    assert cache.get_cached_entries() == ENTRIES
