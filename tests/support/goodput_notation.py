@@ -2,8 +2,8 @@
 
 A word is `what@when` in seconds since `T0`: `job@0`, `end@60`, `3@25` (step 3 starts), `3.@28` (step 3 ends),
 `0..4@5+10` (steps 0 to 4, one every 10 s), `load@1-4`, `load@1-` (never closed), `load@-4` (never opened),
-`*eval@20-25` (custom), `save:3@5-6`, `saved:3@5-6` (told when over), `slices:3/4/4@7` (active, total, available), `cause:preemption@9`,
-`alive@9`. A word may end in `#1`, the rank that tells it.
+`*eval@20-25` (custom), `save:3@5-6`, `saved:3@5-6` (told when over), `slices:3/4/4@7` (active, total, available),
+`cause:preemption@9`, `alive@9`. A word may end in `#1`, the rank that tells it.
 """
 
 from __future__ import annotations

@@ -77,8 +77,9 @@ def order(event: Event) -> tuple[int, int, int, str, int]:
 
 def believed(events: Iterable[Event], now: int) -> list[Event]:
     """What is known at `now` and counts (S2, S3), in order."""
-    known = {event._replace(run="") for event in events if event.t <= now}
-    speakers = {event.rank for event in known if event.code not in CHECKPOINTS and event.code is not Code.ALIVE}
+    told = {event._replace(run="") for event in events}
+    known = {event for event in told if event.t <= now}
+    speakers = {event.rank for event in told if event.code not in CHECKPOINTS and event.code is not Code.ALIVE}
     authority = min(speakers, default=0)
     log: list[Event] = []
     steps: dict[object, int] = {}

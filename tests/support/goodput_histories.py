@@ -1,0 +1,107 @@
+"""Hypothesis strategies for logs of jobs: true ones, told badly in ways that do not matter or do, and pure noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+from mldiagnostics.goodput.events import Code, Event, Saved, Slices
+from support.goodput_notation import T0
+from support.goodput_reading import CHECKPOINTS
+from support.goodput_truth import Job, Style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from mldiagnostics.goodput.events import Arg
+
+LAG = 300_000
+"""How much later a second writer tells the same, at most, in microseconds."""
+TICK = 250_000
+START = T0 * 1_000_000
+
+
+def dice() -> st.SearchStrategy[Random]:
+    """Dice whose throws can be made smaller."""
+    return st.randoms(use_true_random=False)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, *, attempts: int = 5, steps: int = 6, jitter: int = 0) -> Job:
+    """Jobs with their truth."""
+    style = Style(draw(st.booleans()), draw(st.integers(1, 3)), jitter)
+    return Job(draw(dice()), style).live(draw(st.integers(1, attempts)), draw(st.integers(1, steps)))
+
+
+def retold(events: Sequence[Event], dice: Random) -> list[Event]:
+    """The same log, told in a way that must not matter: repeated, by a second writer, by other hosts, in any order."""
+    told = list(events)
+    for event in events:
+        chance = dice.random()
+        if chance < 0.2:
+            told.append(event)
+        elif chance < 0.5 and event.code not in CHECKPOINTS:
+            told.append(event._replace(t=event.t + dice.randint(0, LAG)))
+        elif chance < 0.6 and event.code not in CHECKPOINTS:
+            told.append(event._replace(t=event.t + dice.randint(-3, 3) * 1_000_000, rank=dice.randint(1, 3)))
+        elif chance < 0.7:
+            told.append(Event(event.t + dice.randint(0, LAG), Code.ALIVE))
+    dice.shuffle(told)
+    return told
+
+
+def damaged(events: Sequence[Event], dice: Random) -> list[Event]:
+    """The log with events lost, moved, repeated, contradicted, before the job and in the future."""
+    told = []
+    for event in retold(events, dice):
+        chance = dice.random()
+        if chance < 0.1:
+            told.append(event._replace(t=event.t + dice.randint(-20_000, 20_000) * 1000))
+        elif chance < 0.9:
+            told.append(event)
+        if 0.85 < chance < 0.9:
+            told.append(_noise(dice, event.t))
+        elif chance > 0.95 and event.code < Code.SLICES:
+            told.append(event._replace(code=Code(event.code ^ 1)))
+    return told
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Event]:
+    """Logs of damaged jobs, of jobs as they are, and noise, with many events at one time or just a second apart."""
+    roll = draw(dice())
+    kind = draw(st.sampled_from(["damaged", "damaged", "job", "noise", "noise"]))
+    if kind == "noise":
+        return [_noise(roll, START + draw(st.integers(0, 40)) * TICK) for _ in range(draw(st.integers(0, 30)))]
+    events = draw(jobs(attempts=4, steps=4)).events
+    return events if kind == "job" else damaged(events, roll)
+
+
+@st.composite
+def moments(draw: st.DrawFn, events: Sequence[Event]) -> int:
+    """A time to ask at: at, just before or just after an event, or well after all."""
+    times = sorted({event.t for event in events}) or [START]
+    return draw(st.sampled_from([*times, times[-1] + 10_000_000])) + draw(st.sampled_from([0, 0, -1, 1, 400_000]))
+
+
+_NOISE = [*Code, *[Code.JOB_START, Code.JOB_END] * 2, *[Code.STEP_START] * 8]
+
+
+def _noise(dice: Random, t: int) -> Event:
+    code = dice.choice(_NOISE)
+    arg: Arg = 0
+    if code in (Code.STEP_START, Code.STEP_END):
+        arg = dice.randint(0, 5)
+    elif code in (Code.CUSTOM_START, Code.CUSTOM_END):
+        arg = dice.choice(["A", "B"])
+    elif code in (Code.SAVE_START, Code.SAVE_END, Code.RESTORE_START, Code.RESTORE_END):
+        arg = dice.choice([-1, 3])
+    elif code in (Code.SAVED, Code.RESTORED):
+        arg = Saved(t + dice.randint(-2, 12) * TICK)
+    elif code is Code.SLICES:
+        arg = Slices(dice.randint(0, 4), 4, dice.randint(0, 4))
+    elif code is Code.CAUSE:
+        arg = dice.choice(["preemption", "maintenance"])
+    rank = dice.choice([0, 0, 0, 1]) if code in CHECKPOINTS else 0
+    return Event(t, code, arg, rank)
