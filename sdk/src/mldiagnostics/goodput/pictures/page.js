@@ -1,5 +1,5 @@
 "use strict";
-const NS = "http://www.w3.org/2000/svg", GUTTER = 52, AXIS = 26;
+const NS = "http://www.w3.org/2000/svg", GUTTER = 52, AXIS = 26, HIGH = 26, MOST_LANES = 24, FEWER_LANES = 6;
 const UNITS = [[86400e3, "d", 3600e3, "h"], [3600e3, "h", 60e3, "min"], [60e3, "min", 1e3, "s"]];
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3,
   3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3, 172800e3, 604800e3, 1209600e3, 2592000e3];
@@ -39,7 +39,6 @@ class Timeline {
         return lane;
       });
     }
-    this.height = run.lanes.length > 40 ? 10 : 26;
     this.look(0);
     this.listen();
   }
@@ -57,14 +56,15 @@ class Timeline {
 
   time(x) { return this.from + (x - GUTTER) / (this.width - GUTTER - 8) * (this.to - this.from); }
 
-  y(lane) { return 8 + (lane - this.firstLane) * (this.height + 6); }
+  y(lane) { return 8 + (lane - this.firstLane) % this.lanes * (HIGH + 6); }
 
   draw() {
     const run = this.run, svg = this.svg;
     this.width = Math.max(360, svg.parentElement.clientWidth);
     const shown = run.lanes.map((lane, i) => i).filter(i => run.lanes[i][2] > this.from && run.lanes[i][1] < this.to);
     this.firstLane = shown.length ? shown[0] : 0;
-    const lanes = Math.max(1, shown.length), bottom = 8 + lanes * (this.height + 6);
+    this.lanes = shown.length > MOST_LANES ? FEWER_LANES : Math.max(1, shown.length);  // many attempts take turns
+    const bottom = 8 + this.lanes * (HIGH + 6);
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${this.width} ${bottom + AXIS}`);
     const defs = make("defs", {}, svg), ink = dark.matches ? "#000b" : "#fffa";
@@ -76,12 +76,12 @@ class Timeline {
       const start = layer.starts[i], end = start + layer.pieces[i][0];
       if (end < this.from || start > this.to) continue;
       const left = Math.max(GUTTER, this.x(start)), right = Math.min(this.width - 8, this.x(end));
-      let wide = right - left, y = this.y(layer.lanes[i]);
+      const wide = right - left;
+      let y = this.y(layer.lanes[i]);
       const kind = layer.pieces[i][3], parts = typeof kind === "number" ? [kind, 1] : kind;
-      if (wide < 1 && kind !== 0) wide = 1;
       const total = typeof kind === "number" ? 1 : layer.pieces[i][0];
       for (let p = 0; p < parts.length; p += 2) {
-        const high = this.height * parts[p + 1] / total;
+        const high = HIGH * parts[p + 1] / total;
         paths[parts[p]].push(`M${left.toFixed(1)} ${y.toFixed(1)}h${wide.toFixed(2)}v${high.toFixed(1)}h${-wide.toFixed(2)}z`);
         y += high;
       }
@@ -108,15 +108,16 @@ class Timeline {
   }
 
   words(shown) {                               // numbers of attempts, and what ended them where there is room
+    const turns = shown.length > this.lanes;
     for (const i of shown) {
-      const [number, start, end] = this.run.lanes[i], middle = this.y(i) + this.height / 2 + 4;
-      if (this.height > 12 || i % 5 === 0) make("text", {x: GUTTER - 8, y: middle, "text-anchor": "end", class: "soft"}, this.svg, `#${number}`);
+      const [number, start, end] = this.run.lanes[i], middle = this.y(i) + HIGH / 2 + 4;
+      if (!turns) make("text", {x: GUTTER - 8, y: middle, "text-anchor": "end", class: "soft"}, this.svg, `#${number}`);
       const mark = this.run.marks[i];
       if (!mark) continue;
       const lost = this.x(mark[0]);
-      if (lost >= GUTTER && lost <= this.width - 8)
-        make("path", {d: `M${lost} ${this.y(i) - 3}v${this.height + 6}`, class: "mark"}, this.svg);
-      if (this.height <= 12) continue;
+      if (lost < GUTTER || lost > this.width - 8) continue;
+      make("path", {d: `M${lost} ${this.y(i) - 3}v${HIGH + 6}`, class: turns ? "mark thin" : "mark"}, this.svg);
+      if (turns) continue;
       const right = this.x(end) + 8, left = this.x(start) - 8, room = mark[1].length * 6.2;
       if (right >= GUTTER && right + room < this.width) make("text", {x: right, y: middle}, this.svg, mark[1]);
       else if (left - room > GUTTER) make("text", {x: left, y: middle, "text-anchor": "end"}, this.svg, mark[1]);
@@ -137,7 +138,7 @@ class Timeline {
     else for (let p = 0; p < kind.length; p += 2) lines.push(`${length(kind[p + 1])} ${kinds[kind[p]].label}`);
     if (first !== null) lines.push(first === last ? `step ${first}` : `steps ${first} to ${last}`);
     const origin = this.run.origin;
-    lines.push(length(long), `${clock(origin + start, true)} to ${clock(origin + start + long).slice(11, 23)} UTC`);
+    lines.push(long < 60e3 ? length(long) : `${length(long)} (${(long / 1000).toFixed(3)} s)`, `${clock(origin + start, true)} to ${clock(origin + start + long).slice(11, 23)} UTC`);
     return lines;
   }
 
