@@ -36,8 +36,13 @@ CAPACITY_BYTES = 32 * 1024 * 1024
 MAX_PAYLOAD_BYTES = 64 * 1024
 """The most that a record other than a metric may hold: configurations are larger than values."""
 
-Entry: TypeAlias = "tuple[float, Kind, Any, Any, Any, Mapping[str, str] | None, dict[str, object] | None, int]"
-"""When, kind, name, kept value, step, labels, payload, and the bytes to give back."""
+Telling: TypeAlias = "Callable[[float, int | None, str], dict[str, object]]"
+"""Makes a payload in the drain, of the moment, the step, and an id that no other record of the run has."""
+
+Entry: TypeAlias = (
+    "tuple[float, Kind, Any, Any, Any, Mapping[str, str] | None, dict[str, object] | Telling | None, int]"
+)
+"""When, kind, name, kept value, step, labels, payload or what makes it, and the bytes to give back."""
 
 
 class Marker:
@@ -106,11 +111,26 @@ class Buffer:
             if kind == "metric" and size + label_size > MAX_VALUE_BYTES:
                 raise Unrecordable("too-large", f"{size + label_size} bytes with labels")  # noqa: TRY301 - one way out
             charge = size + label_size + content_size
-            self._put((moment, kind, name, kept, kept_step, kept_labels, content, charge))
+            self.put((moment, kind, name, kept, kept_step, kept_labels, content, charge))
         except Unrecordable as reason:
             self.drops.count(reason.reason, detail=f"{shown(name)}: {reason}")
         except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
             self.drops.count("bad-value", detail=f"{shown(name)}: {type(error).__name__}: {shown(error)}")
+
+    def put(self, entry: Entry) -> None:
+        """Take an entry as it is, or drop and count it."""
+        charge = entry[-1]
+        with self._lock:
+            if self._awaken is not None:
+                self._awaken()
+            while self._given_back:
+                self._charged -= self._given_back.popleft()
+            capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
+            if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
+                self.drops.count("buffer-full", detail=shown(entry[2]))
+                return
+            self._charged += charge
+            self.append(entry)
 
     def give_back(self, charge: int) -> None:
         """Say that an entry of this charge has left.
@@ -139,20 +159,6 @@ class Buffer:
         self._given_back.clear()
         self._charged = 0
         self.drops.renew()
-
-    def _put(self, entry: Entry) -> None:
-        charge = entry[-1]
-        with self._lock:
-            if self._awaken is not None:
-                self._awaken()
-            while self._given_back:
-                self._charged -= self._given_back.popleft()
-            capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
-            if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
-                self.drops.count("buffer-full", detail=shown(entry[2]))
-                return
-            self._charged += charge
-            self.append(entry)
 
 
 def _keep_labels(labels: Mapping[Any, Any]) -> tuple[dict[str, str], int]:

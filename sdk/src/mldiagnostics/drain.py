@@ -19,7 +19,7 @@ from mldiagnostics.values import Unrecordable, keep_text, settle
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.buffer import Buffer, Entry
+    from mldiagnostics.buffer import Buffer, Entry, Telling
     from mldiagnostics.lanes import Lane
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Value
@@ -42,6 +42,7 @@ class Drain:
         self._lanes = lanes
         self._wake: SimpleQueue[None] = SimpleQueue()  # may be used in a signal's handler, unlike an Event
         self._closed = False
+        self._told = 0
         self._turns = Turns()
         self.thread = threading.Thread(target=self._serve, name="mldiagnostics-drain", daemon=True)
 
@@ -121,6 +122,8 @@ class Drain:
                 value = settle(kept)
             elif kind == "metric":
                 raise Unrecordable("bad-value", "None")  # noqa: TRY301 - one way out
+            if payload is not None and not isinstance(payload, dict):
+                payload, step = self._tell(payload, t, step), None
             unit = UNITS.get(title, NO_UNIT) if kind == "metric" else ""
             return Record(
                 kind, t, title, value, self._step(step, title), labels or {},
@@ -141,6 +144,12 @@ class Drain:
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
             complain("bad-step", f"{name} is recorded without a step, which is no whole number: {shown(error)}")
             return None
+
+    def _tell(self, telling: Telling, t: float, step: Any) -> dict[str, object]:
+        """Have a payload made that was left to this thread; the step of an event is part of what it says."""
+        self._told += 1
+        number = step if step is None or type(step) is int else int(cast("float", settle(step)))
+        return telling(t, number, f"{self._origin.incarnation}-{self._told}")
 
     def _tell_drops(self) -> None:
         """Say what was dropped, once for each reason, and put the counts among the records."""

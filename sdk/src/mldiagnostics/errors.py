@@ -8,6 +8,7 @@ MLDiagnosticsError
 ├── NoActiveRunError     one of Google's SDK: here what needs a run waits for one
 ├── ProfilingError       one of Google's SDK: here a profile that cannot be taken is told in the log
 ├── ControlPlaneClientNotInitializedError  one of Google's SDK: here runs need no control plane
+├── LogUnreadable        the goodput log of a job is missing or may not be read: whoever named it
 └── StoreError           a place for files did not do its part
     ├── StoreNotFound    the bucket or directory is not there: whoever named it
     ├── StoreForbidden   it is there, we may not: its administrator
@@ -58,6 +59,10 @@ class MissingExtraError(MLDiagnosticsError, ImportError):
     def __init__(self, *, extra: str, needed_for: str) -> None:
         super().__init__(f"{needed_for} needs an optional part: pip install 'mldiagnostics[{extra}]'")
         self.extra = extra
+
+
+class LogUnreadable(MLDiagnosticsError):
+    """There is no goodput log where one was looked for, or it may not be read; the message says what to do."""
 
 
 class StoreError(MLDiagnosticsError):

@@ -60,7 +60,7 @@ def test_a_bucket_gets_an_object_with_each_flush_and_nothing_stays_here(gcs_buck
 
 def test_an_object_is_closed_at_its_size(gcs_bucket: str) -> None:
     root = f"gs://{gcs_bucket}"
-    sink = StoredLines(root, origin(), object_bytes=600)
+    sink = StoredLines(root, RUN, origin(), object_bytes=600)
     for start in range(0, 12, 3):
         sink.write(numbers(start))
     sink.flush()
@@ -113,7 +113,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_waits_is_bounded() -> None:
-    sink = StoredLines("gs://bucket", origin(), max_waiting_bytes=1000)
+    sink = StoredLines("gs://bucket", RUN, origin(), max_waiting_bytes=1000)
     with pytest.raises(SinkRefused, match="wait for"):  # noqa: PT012 - one of the first hundred
         for start in range(100):
             sink.write(numbers(start))

@@ -1,4 +1,4 @@
-"""Records as files of JSON lines below the run's directory: on a local path by line, elsewhere by whole objects."""
+"""Records as files of JSON lines below a directory: on a local path by line, elsewhere by whole objects."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ def maker(url: str) -> SinkMaker:
     Raises `ConfigurationError` and `MissingExtraError` as `open_store` does.
     """
     root = url.removeprefix("jsonl:")
-    if root and local_path(root) is None:
-        from mldiagnostics.sinks.outbox import check_place  # noqa: PLC0415 - stores load only where one is used
+    if root:
+        _check(root)
+    return SinkMaker(url.rstrip(":"), lambda origin: _sink(root or origin.storage, sanitize(origin.run_id), origin))
 
-        check_place(root)
-    return SinkMaker(url.rstrip(":"), lambda origin: _sink(root or origin.storage, origin))
+
+def log_maker(place: str) -> SinkMaker:
+    """Return the maker for files right below a path or URL, whichever run they tell of. Raises as `maker` does."""
+    _check(place)
+    return SinkMaker(f"jsonl:{place}", lambda origin: _sink(place, "", origin))
 
 
 class LocalLines:
@@ -38,8 +42,8 @@ class LocalLines:
     pace = Pace(records=256)
     durable = True
 
-    def __init__(self, root: Path, origin: Origin) -> None:
-        self._segments = Segments(root / sanitize(origin.run_id), origin, max_bytes=LOCAL_SEGMENT_BYTES)
+    def __init__(self, directory: Path, origin: Origin) -> None:
+        self._segments = Segments(directory, origin, max_bytes=LOCAL_SEGMENT_BYTES)
 
     def open(self) -> None:
         """Begin a file, so that a disk that cannot be written is known at once."""
@@ -57,13 +61,20 @@ class LocalLines:
         self._segments.close()
 
 
-def _sink(place: str, origin: Origin) -> Sink:
+def _check(place: str) -> None:
+    if local_path(place) is None:
+        from mldiagnostics.sinks.outbox import check_place  # noqa: PLC0415 - stores load only where one is used
+
+        check_place(place)
+
+
+def _sink(place: str, folder: str, origin: Origin) -> Sink:
     local = local_path(place)
     if local is not None:
-        return LocalLines(local, origin)
+        return LocalLines(local / folder, origin)
     from mldiagnostics.sinks.objects import StoredLines  # noqa: PLC0415 - stores load only where one is used
 
-    return StoredLines(place, origin)
+    return StoredLines(place, folder, origin)
 
 
 def local_path(place: str) -> Path | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.layout import sanitize
 from mldiagnostics.sinks.model import Pace
 from mldiagnostics.sinks.outbox import MAX_WAITING_BYTES, Outbox, check_place
 from mldiagnostics.sinks.segments import Segments
@@ -21,7 +20,10 @@ OBJECT_S = 60.0
 
 
 class StoredLines:
-    """Collects lines in files on the local disk and puts each, once it is closed, into a store as one object."""
+    """Collects lines in files on the local disk and puts each, once it is closed, into a store as one object.
+
+    `folder` is where, below the store's root.
+    """
 
     pace = Pace(records=256, flush_s=OBJECT_S)
     durable = True
@@ -29,12 +31,14 @@ class StoredLines:
     def __init__(
         self,
         root: str,
+        folder: str,
         origin: Origin,
         *,
         object_bytes: int = OBJECT_BYTES,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._root = root
+        self._folder = folder
         self._origin = origin
         self._object_bytes = object_bytes
         self._outbox = Outbox(root, origin, max_waiting_bytes=max_waiting_bytes)
@@ -65,6 +69,5 @@ class StoredLines:
 
     def _begin(self) -> Segments:
         if self._segments is None:
-            folder = self._outbox.files / sanitize(self._origin.run_id)
-            self._segments = Segments(folder, self._origin, max_bytes=self._object_bytes)
+            self._segments = Segments(self._outbox.files / self._folder, self._origin, max_bytes=self._object_bytes)
         return self._segments

@@ -1,0 +1,79 @@
+"""Goodput logs, wherever they are: found by the rule of `goodput.location`, read by what is new in them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from mldiagnostics.goodput.location import CLOUD_LOGGING, log_url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from mldiagnostics.goodput.log.lines import Listener, Told
+
+__all__ = ["Log", "find_log", "open_log"]
+
+
+class Log(Protocol):
+    """A log that is read again and again. Used by one thread at a time."""
+
+    @property
+    def name(self) -> str:
+        """What people are told was read: a path or URL, or `Cloud Logging <project>/<logger>`."""
+
+    def read_new(self, history: Listener, now: datetime) -> None:
+        """Feed all that is new since the last call; lines that cannot be read count in `history.ignored`.
+
+        Raises `LogUnreadable` if the log is missing or may not be read.
+        """
+
+    def payloads(self) -> Iterator[Told]:
+        """Yield all that the log holds from its beginning, as it was logged. Raises as `read_new` does."""
+
+    def position(self) -> dict[str, object]:
+        """Return how far it was read, as JSON can say it."""
+
+    def resume(self, position: dict[str, object]) -> None:
+        """Go on from there. Raises `ValueError` if that is no position in this log."""
+
+
+def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
+    """Return the path from the root, or the URL, of a job's log: as named by `log`, else by environment and run."""
+    from mldiagnostics.goodput.outlet import current_run  # noqa: PLC0415 - readers need no recorder
+
+    run = current_run()
+    named = None if log is None else os.fspath(log)
+    url = log_url(
+        log=named,
+        logger_name=logger_name,
+        job_name=job_name,
+        env=os.environ,
+        run_storage=None if run is None else run.storage,
+    )
+    if "://" in url or url.startswith(CLOUD_LOGGING):
+        return url
+    return os.path.abspath(os.path.expanduser(url))  # noqa: PTH100, PTH111 - keeps it a text
+
+
+def open_log(url: str | os.PathLike[str], *, job_name: str | None = None) -> Log:
+    """Return the reader of a log; nothing is touched until it reads.
+
+    `url` is a path, `file:///…`, `gs://…` or `cloud-logging:…`: the directory of a log or of a run, or a single file of
+    JSON lines, ours or the peer's cache. With `job_name`, what a log tells of other jobs is passed over.
+
+    Raises `ConfigurationError` for any other URL and `MissingExtraError` if what it needs is not installed.
+    """
+    place = os.fspath(url)
+    if place.startswith(CLOUD_LOGGING):
+        from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - who has such a log
+
+        return CloudLoggingLog(place)
+    if place.startswith("gs://"):
+        from mldiagnostics.goodput.log.stored import StoredLog  # noqa: PLC0415 - who has such a log
+
+        return StoredLog(place, job_name=job_name)
+    from mldiagnostics.goodput.log.jsonl import LocalLog  # noqa: PLC0415 - who has such a log
+
+    return LocalLog(place, job_name=job_name)

@@ -1,0 +1,133 @@
+"""Logs on the local disk: a directory of files that processes append to, or a single file, read by what is new."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.goodput.log.lines import Lines
+from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
+from mldiagnostics.sinks.jsonl import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from mldiagnostics.goodput.log.lines import Listener, Told
+
+BLOCK_BYTES = 256 * 1024
+"""Small enough for the processor's cache."""
+
+MAX_LINE_BYTES = 1024 * 1024
+"""What is longer is no line."""
+
+_SUFFIX = ".jsonl"
+
+
+@dataclass(slots=True)
+class _File:
+    """How far a file was read; `told` is the size at which it was looked at last."""
+
+    lines: Lines
+    offset: int = 0
+    told: int = field(default=-1)
+
+
+class LocalLog:
+    """The log in a directory (its files, those of `records` if there is such a folder), or in one file.
+
+    A file that has shrunk is read again: what it says twice counts once.
+    """
+
+    def __init__(self, place: str, *, job_name: str | None = None) -> None:
+        self._path = local_path(place) or Path(place)
+        self._job_name = job_name
+        self._files: dict[str, _File] = {}
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self._path)
+
+    def read_new(self, history: Listener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
+        """See `Log.read_new`."""
+        for lines, block in self._new_blocks(self._files):
+            lines.feed(block, history)
+
+    def payloads(self) -> Iterator[Told]:
+        """See `Log.payloads`."""
+        for lines, block in self._new_blocks({}):
+            yield from lines.payloads(block)
+
+    def position(self) -> dict[str, object]:
+        """See `Log.position`."""
+        return {path: [file.offset, file.lines.rank, file.lines.run] for path, file in self._files.items()}
+
+    def resume(self, position: dict[str, object]) -> None:
+        """See `Log.resume`."""
+        files = {}
+        for path, found in position.items():
+            match found:
+                case [int(offset), int(rank), str(run)] if offset >= 0:
+                    files[path] = _File(self._lines(rank, run), offset)
+                case _:
+                    raise ValueError(f"{path}: {found!r} is no place in a file")
+        self._files = files
+
+    def _new_blocks(self, files: dict[str, _File]) -> Iterator[tuple[Lines, bytes]]:
+        """Yield whole lines that were not read yet, as `files` knows, the oldest files first."""
+        try:
+            for path, size in self._sizes():
+                file = files.get(path)
+                if file is None:
+                    file = files[path] = _File(self._lines())
+                if size != file.told:
+                    file.told = size
+                    if size < file.offset:
+                        file.offset = 0
+                    yield from _blocks_of(path, file)
+        except OSError as error:
+            raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
+
+    def _sizes(self) -> list[tuple[str, int]]:
+        """Return the files and their sizes. Raises `LogUnreadable` if there are none, `OSError` if that is unknown."""
+        for folder in (self._path / RECORDS_DIR, self._path):
+            try:
+                with os.scandir(folder) as found:
+                    files = [(each.stat(), each.path) for each in found if each.name.endswith(_SUFFIX)]
+            except FileNotFoundError:
+                continue
+            except NotADirectoryError:
+                return [(str(self._path), self._path.stat().st_size)] if self._path.is_file() else []
+            if files:
+                files.sort(key=lambda each: (each[0].st_mtime_ns, each[1]))
+                return [(path, status.st_size) for status, path in files]
+        raise LogUnreadable(
+            f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{_SUFFIX} and *{_SUFFIX}; name it "
+            "with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job"
+        )
+
+    def _lines(self, rank: int = 0, run: str = "") -> Lines:
+        of_run = (self._path / RUN_RECORD).exists()  # all in it is of that run, whatever its name
+        return Lines(job_name=None if of_run else self._job_name, rank=rank, run=run)
+
+
+def _blocks_of(path: str, file: _File) -> Iterator[tuple[Lines, bytes]]:
+    with open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - a path as text costs less, each time
+        opened.seek(file.offset)
+        rest = b""
+        while piece := opened.read(BLOCK_BYTES):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                block = rest + piece[:end]
+                yield file.lines, block
+                file.offset += len(block)
+                rest = piece[end:]
+            elif len(rest) < MAX_LINE_BYTES:
+                rest += piece
+            else:
+                file.offset += len(rest) + len(piece)
+                rest = b""

@@ -1,0 +1,101 @@
+"""Logs in a bucket: whole objects, each read once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import LogUnreadable, NotStored, StoreError
+from mldiagnostics.goodput.log.jsonl import BLOCK_BYTES
+from mldiagnostics.goodput.log.lines import Lines
+from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
+from mldiagnostics.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from mldiagnostics.goodput.log.lines import Listener, Told
+    from mldiagnostics.store import Entry, Store
+
+_SUFFIX = ".jsonl"
+
+
+class StoredLog:
+    """The log below a `gs://` URL: the objects of its `records`, or that one object. Objects never change."""
+
+    def __init__(self, url: str, *, job_name: str | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._job_name = job_name
+        self._taken: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The URL."""
+        return self._url
+
+    def read_new(self, history: Listener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
+        """See `Log.read_new`."""
+        for lines, block in self._new_blocks(self._taken):
+            lines.feed(block, history)
+
+    def payloads(self) -> Iterator[Told]:
+        """See `Log.payloads`."""
+        for lines, block in self._new_blocks(set()):
+            yield from lines.payloads(block)
+
+    def position(self) -> dict[str, object]:
+        """See `Log.position`."""
+        return {"objects": sorted(self._taken)}
+
+    def resume(self, position: dict[str, object]) -> None:
+        """See `Log.resume`."""
+        taken = position.get("objects")
+        if not isinstance(taken, list) or not all(isinstance(key, str) for key in taken):
+            raise ValueError(f"{position!r} is no list of objects")
+        self._taken = set(taken)
+
+    def _new_blocks(self, taken: set[str]) -> Iterator[tuple[Lines, bytes]]:
+        """Yield the whole lines of objects that are not in `taken`, the oldest objects first."""
+        root, _, last = self._url.rpartition("/")
+        single = last.endswith(_SUFFIX)
+        try:
+            store = open_store(root if single else self._url)
+            keys = [last] if single else [entry.key for entry in _objects(store)]
+            if not keys:
+                raise LogUnreadable(f"there is no goodput log at {self._url}: looked for {RECORDS_DIR}/*{_SUFFIX}")
+            of_run = not single and _has(store, RUN_RECORD)  # all in it is of that run, whatever its name
+            for key in keys:
+                if key not in taken:
+                    lines = Lines(job_name=None if of_run else self._job_name)
+                    for block in _blocks_of(store, key):
+                        yield lines, block
+                    taken.add(key)
+        except StoreError as error:
+            raise LogUnreadable(f"the goodput log {self._url} cannot be read: {error}") from error
+
+
+def _objects(store: Store) -> list[Entry]:
+    found = [entry for entry in store.list(RECORDS_DIR) if entry.key.endswith(_SUFFIX)]
+    found = found or [entry for entry in store.list() if entry.key.endswith(_SUFFIX) and "/" not in entry.key]
+    return sorted(found, key=lambda entry: (entry.modified, entry.key))
+
+
+def _has(store: Store, key: str) -> bool:
+    try:
+        store.open(key).close()
+    except NotStored:
+        return False
+    return True
+
+
+def _blocks_of(store: Store, key: str) -> Iterator[bytes]:
+    """Yield an object in whole lines; its last line has its end, or was cut off."""
+    with store.open(key) as file:
+        rest = b""
+        while piece := file.read(BLOCK_BYTES):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield rest + piece[:end]
+            rest = piece[end:] if end else rest + piece
+        if rest:
+            yield rest + b"\n"

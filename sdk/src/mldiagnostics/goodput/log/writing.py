@@ -1,0 +1,59 @@
+"""How a log begins: whose records it gets, and the sink that writes them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.location import CLOUD_LOGGING
+from mldiagnostics.origin import Origin
+from mldiagnostics.recording import Recording
+from mldiagnostics.run.surroundings import look_around
+from mldiagnostics.whereabouts import locate
+
+if TYPE_CHECKING:
+    from mldiagnostics.buffer import Buffer
+    from mldiagnostics.run.mlrun import MLRun
+    from mldiagnostics.sinks.model import SinkMaker
+
+_LASTING = frozenset({"injected", "workload-id"})
+"""Sources of run ids that outlive a restart of the job; without such a one the job's names stand for the run."""
+
+
+def begin(url: str, *, job_name: str, run: MLRun | None, buffer: Buffer) -> Recording:
+    """Begin to write a log. Raises `ConfigurationError` and `MissingExtraError` if that cannot be meant."""
+    maker = _maker(url)
+    return Recording(_origin(job_name, url, run), [maker], buffer=buffer)
+
+
+def _maker(url: str) -> SinkMaker:
+    if url.startswith(CLOUD_LOGGING):
+        from mldiagnostics.goodput.log import cloud_logging  # noqa: PLC0415 - who has such a log
+
+        return cloud_logging.maker(url)
+    from mldiagnostics.sinks import jsonl  # noqa: PLC0415 - the same
+
+    return jsonl.log_maker(url)
+
+
+def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
+    whereabouts = locate(look_around(dict(os.environ)), name=job_name)
+    identity, place = whereabouts.identity, whereabouts.place
+    own = Origin(
+        run_id=identity.run_id if identity is not None and identity.source in _LASTING else "",
+        name=job_name,
+        storage=url,
+        incarnation=os.urandom(4).hex(),
+        host=whereabouts.host,
+        attempt=place.attempt,
+        rank=place.rank,
+        world_size=place.world_size,
+        local_rank=place.local_rank,
+        slice=place.slice,
+        namespace=whereabouts.namespace,
+    )
+    if run is None:
+        return own
+    told = run.origin
+    return replace(own, rank=told.rank, attempt=told.attempt, host=told.host, project=told.project)

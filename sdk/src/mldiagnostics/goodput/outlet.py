@@ -1,0 +1,228 @@
+"""Where a recorder's events go: into a log through the SDK's buffer, or to an object of somebody else's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from datetime import datetime
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mldiagnostics.buffer import PROCESS, Buffer
+from mldiagnostics.complaints import complain
+from mldiagnostics.drops import shown
+from mldiagnostics.values import Unrecordable, keep
+
+if TYPE_CHECKING:
+    from mldiagnostics.buffer import Telling
+    from mldiagnostics.recording import Recording
+
+NAME = "goodput"
+"""Name of the records that tell of goodput."""
+
+FLUSH_TIMEOUT_S = 10.0
+
+_MAX_STEP = 2**31 - 1
+_END_OF_TIME = 7_258_118_400.0
+
+
+class Outlet(Protocol):
+    """Takes what is told of a job. Nothing here raises into the training."""
+
+    def tell(self, telling: Telling, moment: object = None, step: object = None) -> None:
+        """Take an event of now, or of a moment that the program names."""
+
+    def flush(self) -> None:
+        """Return when all that was told is where it belongs, or after 10 s."""
+
+    def close(self) -> None:
+        """Flush, and give threads and files back."""
+
+
+def telling(job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any) -> Telling:
+    """Return what makes the payload of an event: `key` gets the moment, `step_key` the step, `beside` is beside them.
+
+    It raises whatever those raise that are no texts and no numbers.
+    """
+
+    def tell(t: float, step: int | None, event_id: str) -> dict[str, object]:
+        told: dict[str, object] = {"job_name": job_name}
+        if step is not None and 0 <= step <= _MAX_STEP:
+            told[step_key] = step
+        elif step is not None or needs_step:
+            raise Unrecordable("bad-value", f"{key} of step {step}")
+        for name, value in beside.items():
+            told[name] = value if isinstance(value, str) else int(value)
+        told[key] = round(t, 6)
+        if event_id:
+            told["event_id"] = event_id
+        return told
+
+    return tell
+
+
+def entry_telling(job_name: str, entry: object) -> Telling:
+    """Return what makes the payload of a whole entry, as it is now. It raises if that is no dict of plain values."""
+    kept: object = None
+    with suppress(Exception):  # a foreign object may raise anything when it is looked at
+        kept = keep(entry)[0]
+
+    def tell(t: float, step: int | None, event_id: str) -> dict[str, object]:  # noqa: ARG001 - the entry says when
+        if not isinstance(kept, dict):
+            raise Unrecordable("bad-value", "an entry that is no dict of plain values")
+        return {**kept, "job_name": job_name, **({"event_id": event_id} if event_id else {})}
+
+    return tell
+
+
+class LogOutlet:
+    """A log of JSON lines or of Cloud Logging: begun with the first event, and anew in a forked child.
+
+    The log of the run that this process is in is that run's own records.
+    """
+
+    def __init__(self, job_name: str, logger_name: str, log: str | os.PathLike[str] | None) -> None:
+        self._names = job_name, logger_name, log
+        self._buffer: Buffer | None = None
+        self._recording: Recording | None = None
+        self._impossible = ""
+
+    def tell(self, telling: Telling, moment: object = None, step: object = None) -> None:
+        """See `Outlet.tell`; what an array holds is read by another thread."""
+        buffer = self._buffer
+        if (
+            buffer is not None
+            and moment is None
+            and (type(step) is int or step is None)
+            and len(buffer.entries) < buffer.capacity
+        ):
+            buffer.append((time(), "event", NAME, None, step, None, telling, 0))
+        else:
+            self._tell_with_care(telling, moment, step)
+
+    def flush(self) -> None:
+        """See `Outlet.flush`."""
+        if self._recording is not None:
+            self._recording.flush(FLUSH_TIMEOUT_S)
+
+    def close(self) -> None:
+        """See `Outlet.close`; what is told later begins the log again."""
+        if self._buffer is PROCESS:
+            self.flush()
+        elif self._recording is not None:
+            self._recording.close(FLUSH_TIMEOUT_S)
+            self._buffer = self._recording = None
+
+    def _tell_with_care(self, telling: Telling, moment: object, step: object) -> None:
+        t = posix(moment)
+        buffer = self._begun()
+        if t is None or buffer is None:
+            return
+        try:
+            kept, charge = (step, 0) if step is None or type(step) is int else keep(step)
+            buffer.put((t, "event", NAME, None, kept, None, telling, charge))
+        except Unrecordable as reason:
+            buffer.drops.count(reason.reason, detail=f"{NAME}: {reason}")
+        except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
+            buffer.drops.count("bad-value", detail=f"{NAME}: {type(error).__name__}: {shown(error)}")
+
+    def _begun(self) -> Buffer | None:
+        """Return the buffer of the log, which begins with its first event; None if there can be no log."""
+        if self._buffer is None:
+            with _beginning:
+                self._begin_once()
+        return self._buffer
+
+    def _begin_once(self) -> None:
+        if self._buffer is None and not self._impossible:
+            try:
+                self._begin()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+                self._impossible = f"no goodput of {shown(self._names[0])} is recorded: {error}"
+        if self._impossible:
+            complain("goodput-log", self._impossible)
+
+    def _begin(self) -> None:
+        from mldiagnostics.goodput.log import find_log, writing  # noqa: PLC0415 - with the first event
+
+        url, run = find_log(*self._names), current_run()
+        if run is not None and url == run.directory:
+            self._recording, self._buffer = run.recording, PROCESS
+        else:
+            buffer = Buffer()
+            self._recording = writing.begin(url, job_name=self._names[0], run=run, buffer=buffer)
+            self._buffer = buffer
+
+
+class GivenOutlet:
+    """An object with `write_cloud_logging_entry`, called at once with what ml-goodput-measurement would write."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def tell(self, telling: Telling, moment: object = None, step: object = None) -> None:
+        """See `Outlet.tell`."""
+        t = posix(moment)
+        if t is None:
+            return
+        try:
+            number: Any = step
+            self._writer.write_cloud_logging_entry(telling(t, None if step is None else int(number), ""))
+        except Exception as error:  # noqa: BLE001 - it is somebody else's, and the training goes on
+            complain("goodput-writer", f"an event of goodput is lost, {type(self._writer).__name__} says: {error!r}")
+
+    def flush(self) -> None:
+        """Have the object flush, if it can."""
+        try:
+            if hasattr(self._writer, "flush"):
+                self._writer.flush()
+        except Exception as error:  # noqa: BLE001 - as above
+            complain("goodput-writer-flush", f"{type(self._writer).__name__} does not flush: {error!r}")
+
+    def close(self) -> None:
+        """Flush: the object is its maker's."""
+        self.flush()
+
+
+def posix(moment: object) -> float | None:
+    """Return a moment in POSIX seconds, None is now; None, with a complaint, for what is no moment of our days.
+
+    Naive datetimes are local time, as for `datetime.timestamp`.
+    """
+    t = -1.0
+    with suppress(Exception):  # a foreign object may raise anything when it is looked at
+        if moment is None:
+            t = time()
+        elif isinstance(moment, datetime):
+            t = moment.timestamp()
+        elif isinstance(moment, int | float) and not isinstance(moment, bool):
+            t = float(moment)
+    if 0.0 <= t < _END_OF_TIME:
+        return t
+    complain(
+        "goodput-time", f"{shown(moment)!r} is no moment, its event is dropped: give a datetime between 1970 and 2200"
+    )
+    return None
+
+
+def text(thing: object) -> str:
+    """Return a text for what should be one."""
+    return thing if type(thing) is str else shown(thing)
+
+
+def current_run() -> Any:
+    """Return the run that this process is in, None if there is none; loads nothing."""
+    registry = sys.modules.get("mldiagnostics.run.registry")
+    return None if registry is None else registry.current()
+
+
+def _renew_lock() -> None:
+    global _beginning  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
+    _beginning = threading.RLock()
+
+
+_beginning = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

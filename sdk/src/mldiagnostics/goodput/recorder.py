@@ -1,0 +1,263 @@
+"""`GoodputRecorder`: what happens to a job, told from the training loop by the names of ml-goodput-measurement.
+
+A call costs a tuple and an append: payloads are made and written by other threads. Nothing raises, nothing waits but
+`flush` and `close`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.goodput.outlet import GivenOutlet, LogOutlet, entry_telling, telling, text
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from types import TracebackType
+
+    from mldiagnostics.goodput.outlet import Outlet
+
+__all__ = ["ElasticGoodputRecorder", "GoodputRecorder"]
+
+
+class GoodputRecorder:
+    """Records what a job spends its time on.
+
+    With `logging_enabled=False`, the default, every method returns at once: one process of a job, or all, pass true.
+    Events go to the log at `log` (see `mldiagnostics.goodput.location`), or to `cloud_logger`, an object with
+    `write_cloud_logging_entry(entry)`, which is called at once. The `background_…` parameters of ml-goodput-measurement
+    are accepted and change nothing.
+
+    All moments are datetimes (naive ones are local time) or POSIX seconds, by default now. A step may be an array on a
+    device: it is read by another thread. What cannot be meant is dropped and told once on the logger `mldiagnostics`.
+
+    `with recorder.step(n):` and its like record start and end; a step or job that an exception leaves has no end.
+    """
+
+    def __init__(
+        self,
+        job_name: str,
+        logger_name: str,
+        logging_enabled: bool = False,
+        cloud_logger: Any = None,
+        *,
+        background_grace_period_s: float = 5.0,  # noqa: ARG002 - see above
+        background_batch_size: int = 100,  # noqa: ARG002 - the same
+        background_max_latency_s: float = 2.0,  # noqa: ARG002 - the same
+        log: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.job_name, self.logger_name = text(job_name), text(logger_name)
+        self._outlet: Outlet | None = None
+        if logging_enabled and cloud_logger is not None:
+            self._outlet = GivenOutlet(cloud_logger)
+        elif logging_enabled:
+            self._outlet = LogOutlet(self.job_name, self.logger_name, log)
+        self._step_start = telling(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
+        self._step_end = telling(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
+        self._load_start = telling(self.job_name, "data_loading_start_time")
+        self._load_end = telling(self.job_name, "data_loading_end_time")
+
+    def record_job_start_time(self, start_time: datetime | None = None) -> None:
+        """Record that the job begins, or begins again."""
+        self._tell("job_start_time", start_time)
+
+    def record_job_end_time(self, end_time: datetime | None = None) -> None:
+        """Record that the job is done."""
+        self._tell("job_end_time", end_time)
+
+    def record_step_start_time(self, step: Any, start_time: datetime | None = None) -> None:
+        """Record that a step begins."""
+        if self._outlet is not None:
+            self._outlet.tell(self._step_start, start_time, step)
+
+    def record_step_end_time(self, step: Any, end_time: datetime | None = None) -> None:
+        """Record that a step is done: counts for the last step of an attempt, the others end where the next begins."""
+        if self._outlet is not None:
+            self._outlet.tell(self._step_end, end_time, step)
+
+    def record_tpu_init_start_time(self, start_time: datetime | None = None) -> None:
+        """Record that accelerators begin to be initialised."""
+        self._tell("tpu_init_start_time", start_time)
+
+    def record_tpu_init_end_time(self, end_time: datetime | None = None) -> None:
+        """Record that accelerators are there."""
+        self._tell("tpu_init_end_time", end_time)
+
+    def record_training_preparation_start_time(self, start_time: datetime | None = None) -> None:
+        """Record that the training begins to be prepared."""
+        self._tell("training_prep_start_time", start_time)
+
+    def record_training_preparation_end_time(self, end_time: datetime | None = None) -> None:
+        """Record that the training is prepared."""
+        self._tell("training_prep_end_time", end_time)
+
+    def record_data_loading_start_time(self, start_time: datetime | None = None) -> None:
+        """Record that data begins to be loaded."""
+        if self._outlet is not None:
+            self._outlet.tell(self._load_start, start_time)
+
+    def record_data_loading_end_time(self, end_time: datetime | None = None) -> None:
+        """Record that data is there."""
+        if self._outlet is not None:
+            self._outlet.tell(self._load_end, end_time)
+
+    def record_custom_badput_event_start_time(
+        self, start_time: datetime | None = None, custom_badput_event_type: str = "unknown"
+    ) -> None:
+        """Record that something of a kind that the program names begins, like `EVAL`."""
+        self._tell(
+            "custom_badput_event_start_time", start_time, custom_badput_event_type=text(custom_badput_event_type)
+        )
+
+    def record_custom_badput_event_end_time(
+        self, end_time: datetime | None = None, custom_badput_event_type: str = "unknown"
+    ) -> None:
+        """Record that it is over."""
+        self._tell("custom_badput_event_end_time", end_time, custom_badput_event_type=text(custom_badput_event_type))
+
+    def record_checkpoint_progress(self, step: Any, checkpoint_start_time: datetime | None) -> None:
+        """Do nothing, as in ml-goodput-measurement: `record_checkpoint_save_start_time` tells of checkpoints."""
+
+    def record_checkpoint_save_start_time(self, step: Any = None, start_time: datetime | None = None) -> None:
+        """Record that training is held up by a checkpoint being saved, of `step` where it is known."""
+        self._tell_checkpoint("checkpoint_save_start_time", start_time, step)
+
+    def record_checkpoint_save_end_time(self, step: Any = None, end_time: datetime | None = None) -> None:
+        """Record that it is held up no longer."""
+        self._tell_checkpoint("checkpoint_save_end_time", end_time, step)
+
+    def record_checkpoint_restore_start_time(self, step: Any = None, start_time: datetime | None = None) -> None:
+        """Record that a checkpoint begins to be restored, of `step` where it is known."""
+        self._tell_checkpoint("checkpoint_restore_start_time", start_time, step)
+
+    def record_checkpoint_restore_end_time(self, step: Any = None, end_time: datetime | None = None) -> None:
+        """Record that it is restored."""
+        self._tell_checkpoint("checkpoint_restore_end_time", end_time, step)
+
+    def record_program_startup_start_time(self, start_time: datetime | None = None) -> None:
+        """Record that the program begins to be compiled."""
+        self._tell("program_startup_start_time", start_time)
+
+    def record_program_startup_end_time(self, end_time: datetime | None = None) -> None:
+        """Record that it is compiled."""
+        self._tell("program_startup_end_time", end_time)
+
+    def record_disruption(self, cause: str, time: datetime | None = None) -> None:
+        """Record why this attempt is about to end, like `preemption`."""
+        self._tell("disruption_time", time, disruption_cause=text(cause))
+
+    def record_entry(self, entry: Mapping[str, Any]) -> None:
+        """Record what Orbax says of a save or a restore that is over."""
+        if self._outlet is not None:
+            self._outlet.tell(entry_telling(self.job_name, entry))
+
+    def step(self, step: Any) -> Span:
+        """Record the step that the block is."""
+        return Span(self.record_step_start_time, self.record_step_end_time, step, whole=True)
+
+    def job(self) -> Span:
+        """Record the job that the block is."""
+        return Span(self.record_job_start_time, self.record_job_end_time, whole=True)
+
+    def event(self, custom_badput_event_type: str) -> Span:
+        """Record the block as an event of a kind that the program names, like `EVAL`."""
+        start, end = self.record_custom_badput_event_start_time, self.record_custom_badput_event_end_time
+        return Span(start, end, None, custom_badput_event_type)
+
+    def tpu_init(self) -> Span:
+        """Record that the block initialises accelerators."""
+        return Span(self.record_tpu_init_start_time, self.record_tpu_init_end_time)
+
+    def training_preparation(self) -> Span:
+        """Record that the block prepares the training."""
+        return Span(self.record_training_preparation_start_time, self.record_training_preparation_end_time)
+
+    def data_loading(self) -> Span:
+        """Record that the block loads data."""
+        return Span(self.record_data_loading_start_time, self.record_data_loading_end_time)
+
+    def program_startup(self) -> Span:
+        """Record that the block compiles the program."""
+        return Span(self.record_program_startup_start_time, self.record_program_startup_end_time)
+
+    def checkpoint_save(self, step: Any = None) -> Span:
+        """Record that the block saves a checkpoint."""
+        return Span(self.record_checkpoint_save_start_time, self.record_checkpoint_save_end_time, step)
+
+    def checkpoint_restore(self, step: Any = None) -> Span:
+        """Record that the block restores a checkpoint."""
+        return Span(self.record_checkpoint_restore_start_time, self.record_checkpoint_restore_end_time, step)
+
+    def flush(self) -> None:
+        """Return when all that was recorded is in the log, or after 10 s."""
+        if self._outlet is not None:
+            self._outlet.flush()
+
+    def close(self) -> None:
+        """Flush, and give threads and files back; recording again begins anew."""
+        if self._outlet is not None:
+            self._outlet.close()
+
+    def _tell(self, key: str, moment: object, **beside: Any) -> None:
+        if self._outlet is not None:
+            self._outlet.tell(telling(self.job_name, key, **beside), moment)
+
+    def _tell_checkpoint(self, key: str, moment: object, step: object) -> None:
+        if self._outlet is not None:
+            self._outlet.tell(telling(self.job_name, key, step_key="checkpoint_step"), moment, step)
+
+
+class ElasticGoodputRecorder(GoodputRecorder):
+    """Records also what an elastic job does when slices go and come."""
+
+    def record_elastic_slice_counts(
+        self, active_slices: int, total_slices: int, available_slices: int, timestamp: datetime | None = None
+    ) -> None:
+        """Record how many slices train, belong to the job, and are there."""
+        counts = {"active_slices": active_slices, "total_slices": total_slices, "available_slices": available_slices}
+        self._tell("elastic_slice_counts_timestamp", timestamp, **counts)
+
+    def record_elastic_wait_start_time(self, event_type: str, start_time: datetime | None = None) -> None:
+        """Record that the job begins to wait; `scale_up` in the type tells of more slices, any other of fewer."""
+        self._tell("elastic_wait_start_time", start_time, elastic_wait_event_type=text(event_type))
+
+    def record_elastic_wait_end_time(self, event_type: str, end_time: datetime | None = None) -> None:
+        """Record that the wait is over."""
+        self._tell("elastic_wait_end_time", end_time, elastic_wait_event_type=text(event_type))
+
+    def record_elastic_reinit_start_time(self, start_time: datetime | None = None) -> None:
+        """Record that the job begins to initialise itself again."""
+        self._tell("elastic_reinit_start_time", start_time)
+
+    def record_elastic_reinit_end_time(self, end_time: datetime | None = None) -> None:
+        """Record that it has."""
+        self._tell("elastic_reinit_end_time", end_time)
+
+    def elastic_wait(self, event_type: str) -> Span:
+        """Record that the block waits for slices."""
+        return Span(self.record_elastic_wait_start_time, self.record_elastic_wait_end_time, event_type)
+
+    def elastic_reinit(self) -> Span:
+        """Record that the block initialises the job again."""
+        return Span(self.record_elastic_reinit_start_time, self.record_elastic_reinit_end_time)
+
+
+class Span:
+    """A block whose start and end are recorded; a `whole` one that an exception leaves has no end."""
+
+    __slots__ = ("_arguments", "_end", "_start", "_whole")
+
+    def __init__(
+        self, start: Callable[..., None], end: Callable[..., None], *arguments: object, whole: bool = False
+    ) -> None:
+        self._start, self._end, self._arguments, self._whole = start, end, arguments, whole
+
+    def __enter__(self) -> None:
+        self._start(*self._arguments)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None or not self._whole:
+            self._end(*self._arguments)

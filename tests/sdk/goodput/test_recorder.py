@@ -1,0 +1,288 @@
+"""What a recorder is told stands in its log, by the peer's names; whatever it is told, the training goes on."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics import complaints
+from mldiagnostics.goodput.events import Code, Slices
+from mldiagnostics.goodput.payload import PLAIN_KEYS
+from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
+from support.goodput_logs import Heard, heard, lines, recorded
+from support.records import Hostile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+AT = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
+US = 1_795_262_400_250_000
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[ElasticGoodputRecorder]:
+    made = ElasticGoodputRecorder("job", "goodput_job", logging_enabled=True, log=tmp_path)
+    yield made
+    made.close()
+
+
+def closed(recorder: GoodputRecorder, log: Path) -> Heard:
+    recorder.close()
+    return heard(log)
+
+
+class Entries:
+    """What people pass as `cloud_logger=`."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.flushes = 0
+
+    def write_cloud_logging_entry(self, entry: dict[str, Any]) -> None:
+        self.entries.append(entry)
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+
+def test_every_event_of_the_peer_is_in_the_log(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    recorder.record_job_start_time(AT)
+    recorder.record_tpu_init_start_time(AT)
+    recorder.record_tpu_init_end_time(AT)
+    recorder.record_training_preparation_start_time(AT)
+    recorder.record_training_preparation_end_time(AT)
+    recorder.record_data_loading_start_time(AT)
+    recorder.record_data_loading_end_time(AT)
+    recorder.record_step_start_time(0, AT)
+    recorder.record_custom_badput_event_start_time(AT, "eval")
+    recorder.record_custom_badput_event_end_time(AT, custom_badput_event_type="eval")
+    recorder.record_checkpoint_progress(0, AT)
+    recorder.record_elastic_slice_counts(1, 4, 3, AT)
+    recorder.record_elastic_wait_start_time("elastic_scale_up", AT)
+    recorder.record_elastic_wait_end_time("elastic_slice_down", AT)
+    recorder.record_elastic_reinit_start_time(AT)
+    recorder.record_elastic_reinit_end_time(AT)
+    recorder.record_job_end_time(AT)
+    told = closed(recorder, tmp_path)
+    assert sorted(told.told, key=repr) == sorted(
+        [
+            *((code, 0) for key, code in PLAIN_KEYS.items() if "program" not in key),
+            *((Code.STEP_START, 0), (Code.CUSTOM_START, "EVAL"), (Code.CUSTOM_END, "EVAL")),
+            *((Code.SLICES, Slices(1, 4, 3)), (Code.SCALE_UP_START, 0), (Code.SLICE_DOWN_END, 0)),
+        ],
+        key=repr,
+    )
+    assert {event.t for event in told.events} == {US}
+
+
+def test_our_events_are_in_the_log_too(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    recorder.record_step_end_time(3)
+    recorder.record_checkpoint_save_start_time(3)
+    recorder.record_checkpoint_save_end_time()
+    recorder.record_checkpoint_restore_start_time(start_time=AT)
+    recorder.record_checkpoint_restore_end_time(4, AT)
+    recorder.record_program_startup_start_time()
+    recorder.record_program_startup_end_time()
+    recorder.record_disruption("preemption")
+    entry = {"event_type": "save", "step": 5, "directory": "gs://b", "synchronous": None}
+    times = {"checkpoint_manager_blocking_start_time": 2e9, "checkpoint_manager_blocking_duration_secs": 1.5}
+    recorder.record_entry({**entry, **times, "job_name": "another"})
+    told = closed(recorder, tmp_path)
+    assert set(told.told) >= {
+        (Code.STEP_END, 3), (Code.SAVE_START, 3), (Code.SAVE_END, -1), (Code.RESTORE_START, -1),
+        (Code.RESTORE_END, 4), (Code.STARTUP_START, 0), (Code.STARTUP_END, 0), (Code.CAUSE, "preemption"),
+        (Code.SAVED, (2_000_000_001_500_000, 5, "persistent")),
+    }  # fmt: skip
+    assert {record.payload["job_name"] for record in recorded(tmp_path) if record.payload} == {"job"}
+
+
+def test_blocks_are_recorded_by_their_start_and_end(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    with recorder.job():
+        with recorder.tpu_init(), recorder.program_startup():
+            pass
+        with recorder.training_preparation(), recorder.checkpoint_restore(7), recorder.data_loading():
+            pass
+        with recorder.step(8):
+            pass
+        with recorder.event("eval"), recorder.checkpoint_save():
+            pass
+        with recorder.elastic_wait("scale_up"), recorder.elastic_reinit():
+            pass
+    told = [event.code for event in sorted(closed(recorder, tmp_path).events, key=lambda event: event.t)]
+    assert sorted(told) == sorted({Code(code) for code in range(24)} - {Code.SLICE_DOWN_START, Code.SLICE_DOWN_END})
+
+
+def test_what_an_exception_leaves_is_not_done(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), recorder.job(), recorder.step(1), recorder.event("eval"):
+        raise ZeroDivisionError
+    told = {event.code for event in closed(recorder, tmp_path).events}
+    assert told == {Code.JOB_START, Code.STEP_START, Code.CUSTOM_START, Code.CUSTOM_END}
+
+
+def test_each_record_says_who_told_it(
+    recorder: ElasticGoodputRecorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLDIAG_RANK", "3")
+    monkeypatch.setenv("MLDIAG_ATTEMPT", "2")
+    monkeypatch.setenv("MLDIAG_RUN_ID", "f" * 64)
+    for step in range(3):
+        recorder.record_step_start_time(step, AT)
+    told = closed(recorder, tmp_path)
+    assert {(event.rank, event.run) for event in told.events} == {(3, "f" * 64)}
+    records = recorded(tmp_path)
+    assert {(record.kind, record.name, record.rank, record.attempt) for record in records} == {
+        ("event", "goodput", 3, 2)
+    }
+    assert len({record.payload["event_id"] for record in records if record.payload}) == 3
+    [line] = [line for line in lines(tmp_path) if b'"step_count":2' in line]
+    assert b'"payload":{"job_name":"job","step_count":2,"step_start_time":1795262400.25,"event_id":"' in line
+
+
+def test_an_id_that_a_restart_would_not_find_again_is_none(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    recorder.record_job_start_time()
+    assert {event.run for event in closed(recorder, tmp_path).events} == {""}
+
+
+@pytest.mark.parametrize(
+    ("moment", "us"),
+    [
+        (datetime(2026, 11, 21, 14, 0, 0, 250_000, tzinfo=timezone(timedelta(hours=2))), US),
+        (datetime.fromtimestamp(US / 1e6), US),  # noqa: DTZ006 - naive is local
+        (US / 1e6, US),
+        (2_000_000_000, 2_000_000_000_000_000),
+    ],
+)
+def test_moments_are_datetimes_or_posix_seconds(
+    recorder: ElasticGoodputRecorder, tmp_path: Path, moment: Any, us: int
+) -> None:
+    recorder.record_job_start_time(moment)
+    assert [event.t for event in closed(recorder, tmp_path).events] == [us]
+
+
+def test_what_is_no_moment_is_dropped_and_counted(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    before = complaints.counts().get("goodput-time", 0)
+    early, late = datetime(1, 1, 1), datetime(9999, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - naive ones can be too early
+    moments: list[Any] = ["now", float("nan"), -1, 1e18, 10**400, True, Hostile(), [], early, late]
+    for moment in moments:
+        recorder.record_job_start_time(moment)
+        recorder.record_step_start_time(1, moment)
+    recorder.record_job_end_time()
+    assert closed(recorder, tmp_path).told == [(Code.JOB_END, 0)]
+    assert complaints.counts()["goodput-time"] == before + 2 * len(moments)
+
+
+def test_what_is_no_step_is_dropped(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    steps: list[Any] = [None, "3", -1, 2**31, float("nan"), float("inf"), Hostile(), {}, [1, 2], object()]
+    for step in steps:
+        recorder.record_step_start_time(step)
+        recorder.record_step_end_time(step)
+    recorder.record_job_end_time()
+    assert closed(recorder, tmp_path).told == [(Code.JOB_END, 0)]
+
+
+def test_steps_of_other_makes_are_read_later(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    recorder.record_step_start_time(numpy.int64(1))
+    recorder.record_step_start_time(numpy.array([2], dtype="uint32"))
+    recorder.record_step_start_time(3.0)
+    assert sorted(closed(recorder, tmp_path).steps()) == [1, 2, 3]
+
+
+def test_hostile_texts_and_counts_lose_only_themselves(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    for thing in (Hostile(), None, 7, "\ud800", "x" * 10_000):
+        recorder.record_custom_badput_event_start_time(custom_badput_event_type=thing)  # type: ignore[arg-type]
+        recorder.record_elastic_wait_start_time(thing)  # type: ignore[arg-type]
+        recorder.record_elastic_slice_counts(thing, 1, 1)  # type: ignore[arg-type]
+        recorder.record_disruption(thing)  # type: ignore[arg-type]
+        recorder.record_entry(thing)  # type: ignore[arg-type]
+    recorder.record_job_end_time()
+    assert closed(recorder, tmp_path).told.count((Code.JOB_END, 0)) == 1
+
+
+def test_a_recorder_that_is_off_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    entries = Entries()
+    recorder = ElasticGoodputRecorder("job", "goodput_job", cloud_logger=entries, log=tmp_path / "log")
+    calls = [getattr(recorder, name) for name in dir(recorder) if name.startswith("record_")]
+    assert len(calls) > 20
+    for call in calls:
+        needed = [each for each in inspect.signature(call).parameters.values() if each.default is each.empty]
+        assert call(*[Hostile() for _ in needed]) is None
+    with recorder.job(), recorder.step(1):
+        recorder.flush()
+    recorder.close()
+    assert not entries.entries
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_made_before_the_first_event(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=tmp_path / "log")
+    recorder.flush()
+    recorder.close()
+    assert threading.active_count() == threads
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recorder_goes_on_after_it_was_closed(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    for step in range(3):
+        recorder.record_step_start_time(step)
+        recorder.close()
+    assert len(list(tmp_path.glob("records/*.jsonl"))) == 3
+    assert sorted(heard(tmp_path).steps()) == [0, 1, 2]
+
+
+def test_flush_puts_all_into_the_log(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    for step in range(1000):
+        recorder.record_step_start_time(step)
+    recorder.flush()
+    assert heard(tmp_path).steps() == list(range(1000))
+
+
+@pytest.mark.parametrize("log", ["ftp://host/log", "gs://", "cloud-logging:ftp://host", 7, Hostile])
+def test_a_log_that_cannot_be_costs_the_events_and_nothing_else(log: Any) -> None:
+    before = complaints.counts().get("goodput-log", 0)
+    recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=log() if log is Hostile else log)
+    recorder.record_job_start_time()
+    recorder.record_step_start_time(1)
+    recorder.flush()
+    recorder.close()
+    assert complaints.counts()["goodput-log"] == before + 2
+
+
+def test_an_object_gets_what_the_peer_writes_at_once() -> None:
+    entries = Entries()
+    recorder = ElasticGoodputRecorder("job", "goodput_job", logging_enabled=True, cloud_logger=entries)
+    recorder.record_job_start_time(AT)
+    recorder.record_step_start_time(3, AT)
+    recorder.record_custom_badput_event_start_time(AT, "eval")
+    recorder.record_elastic_slice_counts(1, 2, 2, AT)
+    t = US / 1e6
+    assert entries.entries == [
+        {"job_name": "job", "job_start_time": t},
+        {"job_name": "job", "step_count": 3, "step_start_time": t},
+        {"job_name": "job", "custom_badput_event_type": "eval", "custom_badput_event_start_time": t},
+        {
+            "job_name": "job",
+            "active_slices": 1,
+            "total_slices": 2,
+            "available_slices": 2,
+            "elastic_slice_counts_timestamp": t,
+        },
+    ]
+    recorder.flush()
+    recorder.close()
+    assert entries.flushes == 2
+
+
+def test_an_object_that_fails_costs_only_the_event() -> None:
+    before = complaints.counts().get("goodput-writer", 0)
+    recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, cloud_logger=Hostile())
+    recorder.record_job_start_time()
+    recorder.record_step_start_time("no step")
+    recorder.flush()
+    assert complaints.counts()["goodput-writer"] == before + 2

@@ -1,0 +1,106 @@
+"""Goodput logs for tests: who listens to a reader, and processes that record."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.records import decode
+
+if TYPE_CHECKING:
+    from array import array
+
+    from mldiagnostics.goodput.log import Log
+    from mldiagnostics.records import Record
+
+NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
+LOGGER: Final = "goodput_job"
+PROLOGUE: Final = """
+import os, signal, sys, threading, time
+from datetime import datetime, timezone
+from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
+
+def begin(job="job", **options):
+    return GoodputRecorder(job, "goodput_job", logging_enabled=True, **options)
+"""
+
+
+class Heard:
+    """Keeps what a reader feeds, in the order in which it comes."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ignored: Counter[str] = Counter()
+        self.bulk = 0
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+
+    def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
+        self.bulk += len(times)
+        columns = zip(times, codes, args, strict=True)
+        self.events.extend(Event(t, Code(code), arg, rank, run) for t, code, arg in columns)
+
+    @property
+    def told(self) -> list[tuple[Code, Any]]:
+        """What happened, without when and to whom."""
+        return [(event.code, event.arg) for event in self.events]
+
+    def steps(self) -> list[Any]:
+        """The indices of the steps that began."""
+        return [event.arg for event in self.events if event.code is Code.STEP_START]
+
+
+def heard(log: Log | str | Path) -> Heard:
+    """What a log says, read by its reader to the end."""
+    listener = Heard()
+    (open_log(log) if isinstance(log, str | Path) else log).read_new(listener, NOW)
+    return listener
+
+
+def lines(log: Path) -> list[bytes]:
+    """The lines of all files of a log."""
+    return [line for file in sorted(log.glob("records/*.jsonl")) for line in file.read_bytes().splitlines()]
+
+
+def recorded(log: Path) -> list[Record]:
+    """The records of a log, without the heads of files."""
+    return [record for record in map(decode, lines(log)) if record.name != "segment"]
+
+
+def program(body: str, folder: Path, **env: str) -> subprocess.Popen[str]:
+    """Start a Python process that records: `begin()` makes a recorder, its log is below `folder`/logs."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2] / "sdk/src"),
+        "MLDIAG_SPOOL": str(folder / "spool"),
+        "MLDIAG_GOODPUT_LOG": str(folder / "logs"),
+        **env,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", PROLOGUE + body],
+        env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def run_program(body: str, folder: Path, **env: str) -> tuple[str, str]:
+    """Run such a process to its end; what it said on both streams."""
+    process = program(body, folder, **env)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    return out, err
+
+
+def log_of(folder: Path, job: str = "job") -> Path:
+    """Where the log of such a process is."""
+    return folder / "logs" / LOGGER / job
