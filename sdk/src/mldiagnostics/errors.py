@@ -8,7 +8,7 @@ MLDiagnosticsError
 ├── NoActiveRunError     one of Google's SDK: here what needs a run waits for one
 ├── ProfilingError       one of Google's SDK: here a profile that cannot be taken is told in the log
 ├── ControlPlaneClientNotInitializedError  one of Google's SDK: here runs need no control plane
-├── LogUnreadable        the goodput log of a job is missing or may not be read: whoever named it
+├── LogUnreadable        the goodput log of a job is missing or may not be read: whoever named it (also a ValueError)
 └── StoreError           a place for files did not do its part
     ├── StoreNotFound    the bucket or directory is not there: whoever named it
     ├── StoreForbidden   it is there, we may not: its administrator
@@ -61,7 +61,7 @@ class MissingExtraError(MLDiagnosticsError, ImportError):
         self.extra = extra
 
 
-class LogUnreadable(MLDiagnosticsError):
+class LogUnreadable(MLDiagnosticsError, ValueError):
     """There is no goodput log where one was looked for, or it may not be read; the message says what to do."""
 
 

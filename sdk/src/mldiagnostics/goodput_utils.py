@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
-from mldiagnostics.cloud import Cloud, metadata
 from mldiagnostics.goodput.buckets import (
     ACTIVITY_EXCLUSION_LIST,
     BadputType,
@@ -196,6 +195,8 @@ def get_gcp_metadata(category: str, attribute: str, timeout: float = 5, retries:
     `timeout` (seconds) may only shorten that. `retries` is accepted and there are none: a machine that is not on
     Google Cloud would wait for all of them.
     """
+    from mldiagnostics.cloud import metadata  # noqa: PLC0415 - the options alone do without
+
     try:
         return metadata(f"{category}/{attribute}", env=os.environ, timeout_s=min(timeout, _LOOK_UP_S))
     except Exception:  # noqa: BLE001 - these look-ups are asked by monitors, which must not fail for them
@@ -204,6 +205,8 @@ def get_gcp_metadata(category: str, attribute: str, timeout: float = 5, retries:
 
 def get_gcp_project_id() -> str | None:
     """Return the project's id: from the environment, gcloud or the metadata server; None if nobody knows."""
+    from mldiagnostics.cloud import Cloud  # noqa: PLC0415 - the options alone do without
+
     return Cloud(env=os.environ).project(_LOOK_UP_S)
 
 

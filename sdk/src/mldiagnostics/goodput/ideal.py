@@ -6,7 +6,7 @@ All durations are seconds.
 
 from __future__ import annotations
 
-from statistics import fmean, median
+from math import fsum
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.buckets import MonitoringWindowType
@@ -32,7 +32,7 @@ def compute_ideal_step_time(step_times: Sequence[float]) -> float | None:
     Steps below one second count only where all of them are so short.
     """
     _, normal = get_anomalous_and_normal_step_times(_long_enough(step_times))
-    return fmean(normal) if normal else None
+    return _mean(normal) if normal else None
 
 
 def get_anomalous_and_normal_step_times(step_times: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -44,7 +44,7 @@ def get_anomalous_and_normal_step_times(step_times: Sequence[float]) -> tuple[li
 def get_extra_time_from_anomalous_steps(step_times: Sequence[float]) -> float:
     """Return the seconds by which outliers exceed as many normal steps."""
     anomalous, normal = get_anomalous_and_normal_step_times(step_times)
-    return sum(anomalous) - len(anomalous) * fmean(normal) if anomalous else 0.0
+    return sum(anomalous) - len(anomalous) * _mean(normal) if anomalous else 0.0
 
 
 def compute_percentile(values: Sequence[float], percentile: float) -> float:
@@ -73,13 +73,13 @@ def compute_step_deviation_from_baseline(
     """
     deviations = [abs(deviation) for deviation in step_time_deviation.values()]
     if len(deviations) < recent_window_size:
-        return fmean(deviations) if deviations else 0.0
+        return _mean(deviations) if deviations else 0.0
     recent = len(deviations) - recent_window_size
     spike = compute_percentile(deviations[recent:], spike_percentile)
     if mode is MonitoringWindowType.INTERVAL or recent < baseline_window_size:
         return spike
     baseline = deviations[recent - baseline_window_size : recent]
-    return spike - (median(baseline) if baseline else 0.0)
+    return spike - (_median(baseline) if baseline else 0.0)
 
 
 def _long_enough(step_times: Sequence[float]) -> Sequence[float]:
@@ -89,5 +89,15 @@ def _long_enough(step_times: Sequence[float]) -> Sequence[float]:
 def _outlier_limit(step_times: Sequence[float]) -> float:
     if not step_times:
         return 0.0
-    middle = median(step_times)
-    return middle + 3 * median([abs(x - middle) for x in step_times])
+    middle = _median(step_times)
+    return middle + 3 * _median([abs(x - middle) for x in step_times])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values)
+
+
+def _median(values: Sequence[float]) -> float:
+    """Return the middle value: `statistics` would do, and takes longer to load than everything else here."""
+    ordered, middle = sorted(values), len(values) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

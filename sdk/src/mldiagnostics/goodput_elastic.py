@@ -1,0 +1,29 @@
+"""The module of this name of ml-goodput-measurement: goodput of jobs whose slices come and go."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldiagnostics.goodput.calculator import ElasticGoodputCalculator
+    from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
+
+__all__ = ["ElasticGoodputCalculator", "ElasticGoodputRecorder", "GoodputRecorder"]
+
+_HOMES = {
+    "ElasticGoodputCalculator": "mldiagnostics.goodput.calculator",
+    "ElasticGoodputRecorder": "mldiagnostics.goodput.recorder",
+    "GoodputRecorder": "mldiagnostics.goodput.recorder",
+}
+"""Name -> the module that has it: a training process that only records loads only the recorder."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
