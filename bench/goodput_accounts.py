@@ -1,0 +1,202 @@
+"""What it costs to account for a job, beside ml-goodput-measurement; see `bench.goodput_clients`."""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.environments import interpreter
+
+from bench.sdk_records import IMPORT
+from bench.table import Section
+
+ROOT = Path(__file__).parents[1]
+PEER = "peer-goodput"
+ROUNDS = 5
+SIZES = (10_000, 100_000, 1_000_000)
+LARGEST = 10_000_000
+OF_OTHERS = 100_000
+CLIENTS = ("mldiagnostics", "peer")
+
+Figures = dict[str, float]
+Row = tuple[str, ...]
+
+
+def measure() -> Section:
+    """Run every client in a process of its own, in turns; the large ones once, the small ones a few times."""
+    load = os.getloadavg()[0]
+    rows = [*_recording(), *_imports(), *_cold_and_new(), *_profiles(), *_others(), *_largest()]
+    return Section(
+        name="goodput",
+        title="Goodput of a running job",
+        columns=("what", "mldiagnostics", "ml-goodput-measurement 0.2.3", "floor: does nothing", "goal"),
+        rows=rows,
+        notes=(
+            f"Each client in a process of its own, in turns, on {os.cpu_count()} cores ({platform.machine()}, load "
+            f"average {load:.1f} at the start). Queries are `get_job_goodput(include_badput_breakdown=True)` of a job "
+            "with steps of 2 s that goes on, with three entries a step (start and end of a load, start of the step) "
+            "unless another profile is named; their times are processor time. Ours reads its log from files, parsing "
+            "included; the peer's log is a list in its memory, so that only its own work is measured. A new entry is "
+            "a step; median of up to 30. Memory is the whole process at its peak, in brackets what of it was not "
+            f"there before the first query. Recording: 20 000 calls without a pause, and 600 at 200 a second, medians "
+            f"of {ROUNDS} rounds; the peer's client is one that drops what it is given. Rolling windows: 1 h, 1 d and "
+            "5 d."
+        ),
+    )
+
+
+def _recording() -> list[Row]:
+    names = ("mldiagnostics", "mldiagnostics-disabled", "peer", "peer-disabled", "floor")
+    found: dict[str, list[Figures]] = {name: [] for name in names}
+    for number in range(ROUNDS):
+        print(f"... recorders, round {number + 1} of {ROUNDS} (about 25 s)", flush=True)
+        for name in names:
+            found[name].append(_client(name, "recording"))
+    middle = {name: _median(rounds) for name, rounds in found.items()}
+
+    def row(what: str, figure: str, goal: str = "", state: str = "", digits: int = 2) -> Row:
+        cells = (middle[name][figure] for name in (f"mldiagnostics{state}", f"peer{state}", "floor"))
+        return (what, *(f"{cell:.{digits}f}" for cell in cells), goal)
+
+    return [
+        row("recorder call, without a pause, p50, µs", "burst.p50_us", "floor + 2"),
+        row("recorder call, without a pause, p99, µs", "burst.p99_us"),
+        row("recorder call, 200 a second, p50, µs", "paced.p50_us"),
+        row("recorder call, 200 a second, p99, µs", "paced.p99_us"),
+        row("CPU of the process for each call, µs", "cpu_us", digits=1),
+        row("call of a disabled recorder, p50, µs", "burst.p50_us", "floor + 0.05", "-disabled"),
+    ]
+
+
+def _imports() -> list[Row]:
+    programs = {
+        "mldiagnostics": ("from mldiagnostics import goodput; goodput.GoodputRecorder", "mldiagnostics"),
+        "sdk": ("import mldiagnostics", "mldiagnostics"),
+        "peer": ("from ml_goodput_measurement import goodput; goodput.GoodputRecorder", "ml_goodput_measurement"),
+    }
+    found: dict[str, list[Figures]] = {name: [] for name in programs}
+    for _ in range(ROUNDS):
+        for name, (statement, own) in programs.items():
+            program = IMPORT.format(statement=statement, run="", own=own)
+            found[name].append(_json([_python(name), "-c", program]))
+    ours, sdk, peer = (_median(found[name]) for name in programs)
+    return [
+        ("import of goodput and its recorder, ms", f"{ours['wall_ms']:.0f}", f"{peer['wall_ms']:.0f}", "", ""),
+        ("the same, over the import of mldiagnostics, ms", f"{ours['wall_ms'] - sdk['wall_ms']:.0f}", "", "", "≤ 30"),
+        ("import, MiB", f"{ours['rss_mib']:.1f}", f"{peer['rss_mib']:.1f}", "", ""),
+        ("third-party packages loaded", f"{ours['foreign']:.0f}", f"{peer['foreign']:.0f}", "", "0"),
+    ]
+
+
+def _cold_and_new() -> list[Row]:
+    rows: list[Row] = []
+    for steps in SIZES:
+        ours, peer = _of_both("queries", "maxtext", steps)
+        last = steps == SIZES[-1]
+        rows += [
+            (f"{steps:,} steps: first query", _seconds(ours["cold_s"]), _seconds(peer["cold_s"]), "", "≤ ¼" * last),
+            (
+                f"{steps:,} steps: query after a new entry",
+                *(_seconds(each["new_s"]) for each in (ours, peer)),
+                "",
+                "≤ 100 µs" * last,
+            ),
+            (f"{steps:,} steps: memory, MiB", *map(_memory, (ours, peer)), "", "≤ 300" * last),
+        ]
+        if last:
+            rows.append(
+                (f"{steps:,} steps: first query, from a snapshot", _seconds(ours["kept.cold_s"]), "", "", "≤ 0.2 s")
+            )
+    return rows
+
+
+def _profiles() -> list[Row]:
+    rows: list[Row] = []
+    for profile, words in (("restarts", "a restart every 1000"), ("events", "a custom event every 100")):
+        ours, peer = _of_both("queries", profile, OF_OTHERS)
+        for figure, what in (("cold_s", "first query"), ("new_s", "query after a new entry")):
+            cells = (_seconds(each[figure]) for each in (ours, peer))
+            rows.append((f"{OF_OTHERS:,} steps, {words}: {what}", *cells, "", ""))
+    return rows
+
+
+def _others() -> list[Row]:
+    ours, peer = _of_both("others", "maxtext", OF_OTHERS)
+    rows: list[Row] = []
+    for figure, what in (("deviation", "step deviation"), ("windows", "rolling windows")):
+        for state, when in (("cold_s", "first"), ("new_s", "after a new entry")):
+            cells = (_seconds(each[f"{figure}.{state}"]) for each in (ours, peer))
+            rows.append((f"{OF_OTHERS:,} steps: {what}, {when}", *cells, "", ""))
+    return rows
+
+
+def _largest() -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        figures = _own("queries", "maxtext", LARGEST, Path(folder))
+    return [
+        (f"{LARGEST:,} steps: first query", _seconds(figures["cold_s"]), "", "", "linear"),
+        (f"{LARGEST:,} steps: query after a new entry", _seconds(figures["new_s"]), "", "", "flat"),
+        (f"{LARGEST:,} steps: memory, MiB", _memory(figures), "", "", "≤ 1000"),
+    ]
+
+
+def _of_both(what: str, profile: str, steps: int) -> tuple[Figures, Figures]:
+    """Return our figures and the peer's. Raises `RuntimeError` if the two find different goodput."""
+    print(f"... {what} of {steps} steps, {profile}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        ours = _own(what, profile, steps, Path(folder))
+    peer = _client("peer", what, profile, str(steps))
+    if abs(ours.get("goodput", 0) - peer.get("goodput", 0)) > 1:
+        raise RuntimeError(f"of {steps} steps, {profile}, goodput is {ours['goodput']} % and {peer['goodput']} %")
+    return ours, peer
+
+
+def _own(what: str, profile: str, steps: int, folder: Path) -> Figures:
+    """Return our figures, and those of a second process, which has the snapshot that the first one left."""
+    _run([sys.executable, "bench/goodput_logs.py", profile, str(steps), str(folder)])
+    first, second = (
+        _json([sys.executable, "bench/goodput_clients.py", "mldiagnostics", what, profile, str(steps), str(folder)])
+        for _ in range(2)
+    )
+    return first | {f"kept.{name}": figure for name, figure in second.items()}
+
+
+def _client(name: str, what: str, *rest: str) -> Figures:
+    with tempfile.TemporaryDirectory() as folder:
+        return _json([_python(name), "bench/goodput_clients.py", name, what, *rest, folder])
+
+
+def _python(name: str) -> str:
+    return str(interpreter(PEER)) if name.startswith("peer") else sys.executable
+
+
+def _json(command: Sequence[str]) -> Figures:
+    answer: Figures = json.loads(_run(command).splitlines()[-1])
+    return answer
+
+
+def _run(command: Sequence[str]) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    if done.returncode:
+        raise RuntimeError(f"{command} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _median(rounds: Sequence[Figures]) -> Figures:
+    return {figure: statistics.median(each[figure] for each in rounds) for figure in rounds[0]}
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
+
+
+def _memory(figures: Figures) -> str:
+    return f"{figures['peak_mib']:.0f} ({figures['own_mib']:.0f})"

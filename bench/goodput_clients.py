@@ -1,0 +1,249 @@
+"""One goodput calculator or recorder, measured in a process of its own: `goodput_clients.py CLIENT WHAT …`, in JSON.
+
+Runs under the interpreter of the client's environment, so it needs nothing beyond that client.
+"""
+
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.goodput_jobs import JOB, LOGGER, Payload, began, payloads, time_of
+
+CALLS = 20_000
+PACED, PACE_S = 600, 0.005
+NEW = 30
+WINDOWS_S = (3600, 86_400, 432_000)
+
+Figures = dict[str, float]
+
+
+class Calculator(Protocol):
+    """What ours and the peer's have in common."""
+
+    def get_job_goodput(self, include_badput_breakdown: bool = ...) -> Any: ...
+    def get_job_goodput_interval(self, interval_start: datetime, interval_end: datetime) -> Any: ...
+    def get_step_deviation(self) -> Any: ...
+
+
+class Client(Protocol):
+    """A calculator over a log that grows."""
+
+    def calculator(self) -> Calculator:
+        """Return a new one, which has read nothing."""
+
+    def log(self, payload: Payload) -> None:
+        """Add an entry to the log."""
+
+
+def main(client: str, what: str, *rest: str) -> None:
+    print(json.dumps(MEASURES[what](client, *rest)))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def queries(name: str, profile: str, steps: str, folder: str) -> Figures:
+    """The first query, queries after one new entry each (processor time), and the memory of the process."""
+    logging.disable()
+    client = CLIENTS[name](Path(folder), profile, int(steps))
+    before = _rss_mib()
+    calculator, cold_s = client.calculator(), time.process_time()
+    goodput = calculator.get_job_goodput(include_badput_breakdown=True)[0]
+    cold_s = time.process_time() - cold_s
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    new_s = _after_new_entries(client, int(steps), lambda: calculator.get_job_goodput(include_badput_breakdown=True))
+    return {"goodput": goodput, "cold_s": cold_s, "new_s": new_s, "peak_mib": peak, "own_mib": peak - before}
+
+
+def others(name: str, profile: str, steps: str, folder: str) -> Figures:
+    """Step deviation and rolling windows: the first time, and after one new entry."""
+    logging.disable()
+    figures: Figures = {}
+    for what, query in OTHERS.items():
+        client = CLIENTS[name](Path(folder) / what, profile, int(steps))
+        start = time.process_time()
+        calculator = client.calculator()
+        query(calculator)
+        figures[f"{what}.cold_s"] = time.process_time() - start
+        figures[f"{what}.new_s"] = _after_new_entries(client, int(steps), partial(query, calculator))
+    return figures
+
+
+def recording(name: str, folder: str) -> Figures:
+    """Calls without a pause, and 200 a second, as a training loop makes them."""
+    record, finish = RECORDERS[name](Path(folder))
+    cpu = time.process_time()
+    figures = {f"burst.{share}": value for share, value in _quantiles(record, CALLS, 0).items()}
+    finish()
+    figures["cpu_us"] = (time.process_time() - cpu) / CALLS * 1e6
+    figures |= {f"paced.{share}": value for share, value in _quantiles(record, PACED, PACE_S).items()}
+    return figures
+
+
+def _quantiles(record: Callable[[int], object], calls: int, pause_s: float) -> Figures:
+    taken = []
+    for step in range(calls):
+        if pause_s:
+            time.sleep(pause_s)
+        start = time.perf_counter_ns()
+        record(step)
+        taken.append(time.perf_counter_ns() - start)
+    taken.sort()
+    return {f"p{share}_us": taken[calls * share // 100] / 1e3 for share in (50, 99)}
+
+
+def _windows(calculator: Calculator) -> None:
+    now = datetime.now(UTC)
+    for seconds in WINDOWS_S:
+        with suppress(ValueError):  # the peer refuses 100 % where its rounding makes it a little more; so its monitor
+            calculator.get_job_goodput_interval(now - timedelta(seconds=seconds), now)
+
+
+OTHERS: dict[str, Callable[[Calculator], object]] = {
+    "deviation": lambda calculator: calculator.get_step_deviation(),
+    "windows": _windows,
+}
+
+
+def _after_new_entries(client: Client, steps: int, query: Callable[[], object]) -> float:
+    """Return the median time of a query after one more step, over as many as take no more than some seconds."""
+    taken: list[float] = []
+    for number in range(NEW):
+        client.log({"job_name": JOB, "step_count": steps + number, "step_start_time": time.time()})
+        start = time.process_time()
+        query()
+        taken.append(time.process_time() - start)
+        if sum(taken) > 3:
+            break
+    return sorted(taken)[len(taken) // 2]
+
+
+def _rss_mib() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def theirs() -> Any:
+    """Return the peer's module, untyped: type checkers would see our shim of the same name."""
+    return vars(import_module("ml_goodput_measurement"))["goodput"]
+
+
+class PeerLog:
+    """The log service of ml-goodput-measurement, in memory: nothing but the peer's own work is measured."""
+
+    def __init__(self, folder: Path, profile: str, steps: int) -> None:
+        self._folder = folder
+        self._entries = list(payloads(profile, steps, began(profile, steps, time.time())))
+        self._times = [time_of(entry) for entry in self._entries]
+
+    def calculator(self) -> Calculator:
+        made: Calculator = theirs().GoodputCalculator(JOB, LOGGER, cloud_logger=self, cache_dir=str(self._folder))
+        return made
+
+    def log(self, payload: Payload) -> None:
+        self._entries.append(payload)
+        self._times.append(time_of(payload))
+
+    def read_cloud_logging_entries(
+        self, start_time: datetime | None = None, end_time: datetime | None = None, last_entry_info: Any = None
+    ) -> tuple[Sequence[Payload], tuple[datetime | None, str | None]]:
+        start = last_entry_info[0] if last_entry_info else start_time
+        first = bisect_right(self._times, start.timestamp()) if start else 0
+        last = bisect_right(self._times, end_time.timestamp()) if end_time else len(self._times)
+        if first >= last:
+            return [], (None, None)
+        return self._entries[first:last], (datetime.fromtimestamp(self._times[last - 1], UTC), str(last))
+
+
+class OwnLog:
+    """Our log on the disk, written before by `goodput_logs` and appended to as a recorder does."""
+
+    def __init__(self, folder: Path, profile: str, steps: int) -> None:
+        self._folder = folder
+        self._last = max(folder.glob("records/*.jsonl"))
+        self._number = 3 * steps + len(profile)
+
+    def calculator(self) -> Calculator:
+        from mldiagnostics.goodput import GoodputCalculator
+
+        return GoodputCalculator(JOB, LOGGER, log=self._folder, cache_dir=self._folder / "cache")
+
+    def log(self, payload: Payload) -> None:
+        from bench.goodput_logs import line
+
+        self._number += 1
+        with self._last.open("a") as file:
+            file.write(line(payload, self._number))
+
+
+def nothing(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
+    def record_step_start_time(step: int, start_time: datetime | None = None) -> None:
+        pass
+
+    return record_step_start_time, lambda: None
+
+
+def peer_recorder(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
+    """Theirs, with a client that does nothing with what it is given."""
+    import google.cloud.logging
+
+    google.cloud.logging.Client = _NoCloud
+    recorder = theirs().GoodputRecorder(JOB, LOGGER, logging_enabled=True)
+    return recorder.record_step_start_time, recorder.flush
+
+
+def own_recorder(folder: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
+    from mldiagnostics.goodput import GoodputRecorder
+
+    recorder = GoodputRecorder(JOB, LOGGER, logging_enabled=True, log=folder)
+    recorder.record_job_start_time()
+    recorder.flush()
+    return recorder.record_step_start_time, recorder.flush
+
+
+def own_disabled(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
+    from mldiagnostics.goodput import GoodputRecorder
+
+    return GoodputRecorder(JOB, LOGGER).record_step_start_time, lambda: None
+
+
+def peer_disabled(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
+    return theirs().GoodputRecorder(JOB, LOGGER).record_step_start_time, lambda: None
+
+
+class _NoCloud:
+    """Client, logger and batch of Google's logging client: what is committed is dropped."""
+
+    project = "bench"
+    entries: tuple[()] = ()
+
+    def __init__(self) -> None:
+        self._handlers: set[object] = set()
+
+    def logger(self, *_: Any, **__: Any) -> "_NoCloud":
+        return self
+
+    batch = log = log_struct = commit = logger
+
+
+MEASURES: dict[str, Callable[..., Figures]] = {"queries": queries, "others": others, "recording": recording}
+CLIENTS: dict[str, Callable[[Path, str, int], Client]] = {"mldiagnostics": OwnLog, "peer": PeerLog}
+RECORDERS: dict[str, Callable[[Path], tuple[Callable[[int], object], Callable[[], object]]]] = {
+    "floor": nothing,
+    "mldiagnostics": own_recorder,
+    "mldiagnostics-disabled": own_disabled,
+    "peer": peer_recorder,
+    "peer-disabled": peer_disabled,
+}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
