@@ -6,7 +6,7 @@ A call costs a tuple and an append: payloads are made and written by other threa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mldiagnostics.goodput.outlet import GivenOutlet, LogOutlet, entry_telling, telling, text
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.outlet import Outlet
 
 __all__ = ["ElasticGoodputRecorder", "GoodputRecorder"]
+
+Moment: TypeAlias = "datetime | float | None"
+"""A datetime, POSIX seconds, or now."""
 
 
 class GoodputRecorder:
@@ -58,52 +61,52 @@ class GoodputRecorder:
         self._load_start = telling(self.job_name, "data_loading_start_time")
         self._load_end = telling(self.job_name, "data_loading_end_time")
 
-    def record_job_start_time(self, start_time: datetime | None = None) -> None:
+    def record_job_start_time(self, start_time: Moment = None) -> None:
         """Record that the job begins, or begins again."""
         self._tell("job_start_time", start_time)
 
-    def record_job_end_time(self, end_time: datetime | None = None) -> None:
+    def record_job_end_time(self, end_time: Moment = None) -> None:
         """Record that the job is done."""
         self._tell("job_end_time", end_time)
 
-    def record_step_start_time(self, step: Any, start_time: datetime | None = None) -> None:
+    def record_step_start_time(self, step: Any, start_time: Moment = None) -> None:
         """Record that a step begins."""
         if self._outlet is not None:
             self._outlet.tell(self._step_start, start_time, step)
 
-    def record_step_end_time(self, step: Any, end_time: datetime | None = None) -> None:
+    def record_step_end_time(self, step: Any, end_time: Moment = None) -> None:
         """Record that a step is done: counts for the last step of an attempt, the others end where the next begins."""
         if self._outlet is not None:
             self._outlet.tell(self._step_end, end_time, step)
 
-    def record_tpu_init_start_time(self, start_time: datetime | None = None) -> None:
+    def record_tpu_init_start_time(self, start_time: Moment = None) -> None:
         """Record that accelerators begin to be initialised."""
         self._tell("tpu_init_start_time", start_time)
 
-    def record_tpu_init_end_time(self, end_time: datetime | None = None) -> None:
+    def record_tpu_init_end_time(self, end_time: Moment = None) -> None:
         """Record that accelerators are there."""
         self._tell("tpu_init_end_time", end_time)
 
-    def record_training_preparation_start_time(self, start_time: datetime | None = None) -> None:
+    def record_training_preparation_start_time(self, start_time: Moment = None) -> None:
         """Record that the training begins to be prepared."""
         self._tell("training_prep_start_time", start_time)
 
-    def record_training_preparation_end_time(self, end_time: datetime | None = None) -> None:
+    def record_training_preparation_end_time(self, end_time: Moment = None) -> None:
         """Record that the training is prepared."""
         self._tell("training_prep_end_time", end_time)
 
-    def record_data_loading_start_time(self, start_time: datetime | None = None) -> None:
+    def record_data_loading_start_time(self, start_time: Moment = None) -> None:
         """Record that data begins to be loaded."""
         if self._outlet is not None:
             self._outlet.tell(self._load_start, start_time)
 
-    def record_data_loading_end_time(self, end_time: datetime | None = None) -> None:
+    def record_data_loading_end_time(self, end_time: Moment = None) -> None:
         """Record that data is there."""
         if self._outlet is not None:
             self._outlet.tell(self._load_end, end_time)
 
     def record_custom_badput_event_start_time(
-        self, start_time: datetime | None = None, custom_badput_event_type: str = "unknown"
+        self, start_time: Moment = None, custom_badput_event_type: str = "unknown"
     ) -> None:
         """Record that something of a kind that the program names begins, like `EVAL`."""
         self._tell(
@@ -111,39 +114,39 @@ class GoodputRecorder:
         )
 
     def record_custom_badput_event_end_time(
-        self, end_time: datetime | None = None, custom_badput_event_type: str = "unknown"
+        self, end_time: Moment = None, custom_badput_event_type: str = "unknown"
     ) -> None:
         """Record that it is over."""
         self._tell("custom_badput_event_end_time", end_time, custom_badput_event_type=text(custom_badput_event_type))
 
-    def record_checkpoint_progress(self, step: Any, checkpoint_start_time: datetime | None) -> None:
+    def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Moment) -> None:
         """Do nothing, as in ml-goodput-measurement: `record_checkpoint_save_start_time` tells of checkpoints."""
 
-    def record_checkpoint_save_start_time(self, step: Any = None, start_time: datetime | None = None) -> None:
+    def record_checkpoint_save_start_time(self, step: Any = None, start_time: Moment = None) -> None:
         """Record that training is held up by a checkpoint being saved, of `step` where it is known."""
         self._tell_checkpoint("checkpoint_save_start_time", start_time, step)
 
-    def record_checkpoint_save_end_time(self, step: Any = None, end_time: datetime | None = None) -> None:
+    def record_checkpoint_save_end_time(self, step: Any = None, end_time: Moment = None) -> None:
         """Record that it is held up no longer."""
         self._tell_checkpoint("checkpoint_save_end_time", end_time, step)
 
-    def record_checkpoint_restore_start_time(self, step: Any = None, start_time: datetime | None = None) -> None:
+    def record_checkpoint_restore_start_time(self, step: Any = None, start_time: Moment = None) -> None:
         """Record that a checkpoint begins to be restored, of `step` where it is known."""
         self._tell_checkpoint("checkpoint_restore_start_time", start_time, step)
 
-    def record_checkpoint_restore_end_time(self, step: Any = None, end_time: datetime | None = None) -> None:
+    def record_checkpoint_restore_end_time(self, step: Any = None, end_time: Moment = None) -> None:
         """Record that it is restored."""
         self._tell_checkpoint("checkpoint_restore_end_time", end_time, step)
 
-    def record_program_startup_start_time(self, start_time: datetime | None = None) -> None:
+    def record_program_startup_start_time(self, start_time: Moment = None) -> None:
         """Record that the program begins to be compiled."""
         self._tell("program_startup_start_time", start_time)
 
-    def record_program_startup_end_time(self, end_time: datetime | None = None) -> None:
+    def record_program_startup_end_time(self, end_time: Moment = None) -> None:
         """Record that it is compiled."""
         self._tell("program_startup_end_time", end_time)
 
-    def record_disruption(self, cause: str, time: datetime | None = None) -> None:
+    def record_disruption(self, cause: str, time: Moment = None) -> None:
         """Record why this attempt is about to end, like `preemption`."""
         self._tell("disruption_time", time, disruption_cause=text(cause))
 
@@ -212,25 +215,25 @@ class ElasticGoodputRecorder(GoodputRecorder):
     """Records also what an elastic job does when slices go and come."""
 
     def record_elastic_slice_counts(
-        self, active_slices: int, total_slices: int, available_slices: int, timestamp: datetime | None = None
+        self, active_slices: int, total_slices: int, available_slices: int, timestamp: Moment = None
     ) -> None:
         """Record how many slices train, belong to the job, and are there."""
         counts = {"active_slices": active_slices, "total_slices": total_slices, "available_slices": available_slices}
         self._tell("elastic_slice_counts_timestamp", timestamp, **counts)
 
-    def record_elastic_wait_start_time(self, event_type: str, start_time: datetime | None = None) -> None:
+    def record_elastic_wait_start_time(self, event_type: str, start_time: Moment = None) -> None:
         """Record that the job begins to wait; `scale_up` in the type tells of more slices, any other of fewer."""
         self._tell("elastic_wait_start_time", start_time, elastic_wait_event_type=text(event_type))
 
-    def record_elastic_wait_end_time(self, event_type: str, end_time: datetime | None = None) -> None:
+    def record_elastic_wait_end_time(self, event_type: str, end_time: Moment = None) -> None:
         """Record that the wait is over."""
         self._tell("elastic_wait_end_time", end_time, elastic_wait_event_type=text(event_type))
 
-    def record_elastic_reinit_start_time(self, start_time: datetime | None = None) -> None:
+    def record_elastic_reinit_start_time(self, start_time: Moment = None) -> None:
         """Record that the job begins to initialise itself again."""
         self._tell("elastic_reinit_start_time", start_time)
 
-    def record_elastic_reinit_end_time(self, end_time: datetime | None = None) -> None:
+    def record_elastic_reinit_end_time(self, end_time: Moment = None) -> None:
         """Record that it has."""
         self._tell("elastic_reinit_end_time", end_time)
 

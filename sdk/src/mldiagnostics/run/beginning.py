@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from mldiagnostics.cloud import Cloud
 from mldiagnostics.complaints import announce, complain
 from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
+from mldiagnostics.goodput.recorder import ElasticGoodputRecorder
+from mldiagnostics.goodput.sources.compilation import Compilations
 from mldiagnostics.origin import Origin
 from mldiagnostics.recording import Closed, Recording
 from mldiagnostics.run import ownership, registry
@@ -74,6 +76,7 @@ def _join(
         arguments=arguments,
         whereabouts=whereabouts,
         recording=recording,
+        recorder=ElasticGoodputRecorder(origin.name, origin.name, logging_enabled=True, log=origin.directory),
         endings=process_endings(),
         cloud=Cloud(project=arguments.project, region=arguments.region, env=env),
         leads=leads,
@@ -89,6 +92,10 @@ def _join(
 
 def _begin_parts(run: MLRun) -> None:
     """Begin what a run has beside itself, each loaded only where it is wanted."""
+    compilations = Compilations(run.recorder)
+    run.on_close(compilations.close)
+    if not compilations.listen():  # JAX may be imported later
+        run.on_step(lambda _: compilations.listen())
     if run.on_demand_xprof and not run.metric_only_run:
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415
 
@@ -179,6 +186,7 @@ def unrecorded(name: str) -> MLRun:
         arguments=arguments,
         whereabouts=whereabouts,
         recording=recording,
+        recorder=ElasticGoodputRecorder(arguments.name, arguments.name),
         endings=process_endings(),
         cloud=Cloud(env={}),
         leads=False,

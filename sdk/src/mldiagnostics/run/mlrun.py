@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mldiagnostics.cloud import Cloud
+    from mldiagnostics.goodput.recorder import ElasticGoodputRecorder
     from mldiagnostics.recording import Closed, Recording
     from mldiagnostics.run.arguments import Arguments
     from mldiagnostics.run.endings import Endings
@@ -49,6 +50,9 @@ class MLRun(RunFields):
 
     `configs` is read by key and by attribute, and a change of it is recorded. `origin`, `recording`, `storage` (the
     root for all runs) and `directory` (this run's, below it) serve the other parts of this package.
+
+    `recorder` takes what the run spends its time on beside steps: `with run.recorder.event("EVAL"):`. The steps that
+    rank 0 tells of, its begin and its good end are recorded there by themselves.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class MLRun(RunFields):
         arguments: Arguments,
         whereabouts: Whereabouts,
         recording: Recording,
+        recorder: ElasticGoodputRecorder,
         endings: Endings,
         cloud: Cloud,
         leads: bool,
@@ -67,8 +72,10 @@ class MLRun(RunFields):
         self.origin, self.recording, self.cloud = recording.origin, recording, cloud
         self.storage, self.directory = self.origin.storage, self.origin.directory
         self.sinks = arguments.sinks
+        self.recorder = recorder
         self._endings = endings
         self._pid = os.getpid()
+        self._accounts = whereabouts.place.leads
         self._closing = threading.RLock()
         self._closed: Closed | None = None
         self._ending = False
@@ -117,7 +124,11 @@ class MLRun(RunFields):
         return self._closed is not None
 
     def step(self, number: int | None = None) -> None:
-        """Say that step `number` begins; without one it is the step after the last, the first is 0."""
+        """Say that step `number` begins; without one it is the step after the last, the first is 0.
+
+        Goodput follows from it: a step lasts until the next one begins, and one that is not above the last begins after
+        a loss of progress. The number of the last step once more is the same step.
+        """
         try:
             last = self._report.step
             step = int(number) if number is not None else 0 if last is None else last + 1
@@ -125,6 +136,8 @@ class MLRun(RunFields):
             complain("step", f"run.step({number!r}) names no step and is ignored: give a whole number")
             return
         self._report.step = step
+        if self._accounts and step != last:
+            self.recorder.record_step_start_time(step)
         for callback in self._at_step:
             _guarded("on-step", callback, step)
 
@@ -187,6 +200,8 @@ class MLRun(RunFields):
         """Be the run of this process; called once, by whoever made it."""
         registry.enter(self)
         self._endings.watch_sigterm()
+        if self._accounts:
+            self.recorder.record_job_start_time()
         self._report.start()
 
     def at_exit(self) -> None:
@@ -211,13 +226,17 @@ class MLRun(RunFields):
     def _end(self, said: Phase | None, timeout_s: float) -> None:
         from mldiagnostics.recording import Closed  # noqa: PLC0415
 
-        deadline = time.monotonic() + timeout_s
+        deadline, now = time.monotonic() + timeout_s, time.time()
         self._closed = Closed()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._at_close):
             _guarded("on-close", callback)
         self._report.sync(_LAST_BEAT_TIMEOUT_S, write=False)
-        self._settle(judge(self._endings.evidence(said=said, preempted=self._report.preempted)), last=True)
+        verdict = judge(self._endings.evidence(said=said, preempted=self._report.preempted))
+        if self._accounts and verdict.phase == "Completed":
+            self.recorder.record_job_end_time(now)
+        self._accounts = False
+        self._settle(verdict, last=True)
         self._closed = self.recording.close(timeout_s)
         self._report.finish(max(deadline - time.monotonic(), _LAST_WORD_TIMEOUT_S))
         ownership.release(self.run_id, os.environ)

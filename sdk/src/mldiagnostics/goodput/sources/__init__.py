@@ -1,0 +1,1 @@
+"""Where events come from without the program recording them."""

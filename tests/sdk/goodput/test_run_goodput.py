@@ -1,0 +1,152 @@
+"""What a run tells of its goodput by itself, in real processes: begin, steps and good end, and nothing that hurts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.runs import list_runs, read_records
+from support.programs import Programs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEGIN = """
+import os, sys, threading, time
+from mldiagnostics import machinelearning_run
+run = machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    return Programs(tmp_path)
+
+
+def told(programs: Programs) -> list[tuple[str, object]]:
+    """What the records of the only run say: keys of moments, and what stands beside them."""
+    found = []
+    for record in read_records(programs.storage, "job", kinds={"event"}):
+        if record.name == "goodput" and record.payload is not None:
+            *beside, (key, _) = ((k, v) for k, v in record.payload.items() if k not in {"job_name", "event_id"})
+            found.append((key, beside[0][1] if beside else None))
+    return found
+
+
+def test_begin_steps_and_end_are_told_without_another_call(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nfor _ in range(3): run.step()\nrun.step(10)")
+    assert (ended.code, ended.out) == (0, ""), ended.err
+    steps = [("step_start_time", step) for step in (0, 1, 2, 10)]
+    assert told(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
+
+
+def test_a_run_without_steps_tells_of_none(programs: Programs) -> None:
+    programs.run(BEGIN)
+    assert told(programs) == [("job_start_time", None), ("job_end_time", None)]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "raise ValueError('diverged')",
+        "sys.exit(3)",
+        "import signal; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
+        "run.close('FAILED')",
+        "time.sleep(1.5); os._exit(1)",
+    ],
+)
+def test_a_run_that_breaks_off_has_no_end(programs: Programs, end: str) -> None:
+    programs.run(f"{BEGIN}\nrun.step(5)\n{end}")
+    assert told(programs) == [("job_start_time", None), ("step_start_time", 5)]
+
+
+def test_the_same_step_once_more_is_no_other(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nfor step in (3, 3, 4, 3): run.step(step)\nrun.close()\nrun.step(9)")
+    assert "belong to no run" not in ended.err
+    steps = [("step_start_time", step) for step in (3, 4, 3)]
+    assert told(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
+
+
+def test_other_ranks_tell_only_what_they_are_asked_to(programs: Programs) -> None:
+    body = f"{BEGIN}\nrun.step(0)\nwith run.recorder.checkpoint_save(0): pass"
+    ended = programs.run(body, env={"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})
+    assert ended.code == 0, ended.err
+    assert told(programs) == [("checkpoint_save_start_time", 0), ("checkpoint_save_end_time", 0)]
+
+
+def test_a_child_that_trains_for_its_parent_tells_of_its_steps(programs: Programs) -> None:
+    body = f"""{BEGIN}
+if os.fork() == 0:
+    run.step(0)
+    run.step(1)
+    run.close()
+    os._exit(0)
+os.wait()
+"""
+    ended = programs.run(body)
+    assert ended.code == 0, ended.err
+    steps = [("step_start_time", step) for step in (0, 1)]
+    assert sorted(told(programs)) == sorted([("job_start_time", None), *steps, ("job_end_time", None)])
+
+
+def test_what_is_told_lies_with_the_run_and_nowhere_else(programs: Programs) -> None:
+    body = f"""{BEGIN}
+with run.recorder.event("EVAL"):
+    run.recorder.record_elastic_slice_counts(1, 2, 1)
+    run.recorder.flush()
+print(os.listdir(sys.argv[1]))
+"""
+    ended = programs.run(body, programs.storage)
+    assert (ended.code, ended.out) == (0, "['job']\n"), ended.err
+    assert [key for key, _ in told(programs)] == [
+        "job_start_time",
+        "custom_badput_event_start_time",
+        "elastic_slice_counts_timestamp",
+        "custom_badput_event_end_time",
+        "job_end_time",
+    ]
+
+
+def test_each_run_of_a_process_has_its_own_account(programs: Programs) -> None:
+    programs.run(
+        """
+from mldiagnostics import machinelearning_run
+for name in ("one", "two"):
+    with machinelearning_run(name, run_workload_id=name, log_system_metrics=False) as run:
+        run.step(len(name))
+        with run.recorder.event(name): pass
+"""
+    )
+    for name in ("one", "two"):
+        events = [r.payload for r in read_records(programs.storage, name, kinds={"event"}) if r.name == "goodput"]
+        assert [each["job_name"] for each in events if each] == [name] * 5
+
+
+def test_a_run_that_cannot_be_recorded_accounts_for_nothing_and_works(programs: Programs) -> None:
+    ended = programs.run(
+        """
+import os
+os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+from mldiagnostics import machinelearning_run
+run = machinelearning_run("job", storage="here")
+run.step(1)
+with run.recorder.event("EVAL"): print("trained")
+run.recorder.flush()
+run.close()
+"""
+    )
+    assert (ended.code, ended.out) == (0, "trained\n"), ended.err
+    assert list_runs(programs.storage) == []
+
+
+def test_a_fast_loop_prints_no_steps(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nfor _ in range(2000): run.step()", env={"MLDIAG_SINKS": "stdout:"})
+    assert {json.loads(line)["name"] for line in ended.out.splitlines()} <= {
+        "Active",
+        "Completed",
+        "alive",
+        "configs",
+        "segment",
+    }
+    assert len(ended.out.splitlines()) < 20
