@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldiagnostics.goodput.account import Account, Segment, Spent
 from mldiagnostics.goodput.buckets import BadputType as B
 from mldiagnostics.goodput.events import Code, Slices
-from support.goodput_reading import WAITS, Span, attempts, believed, life, spans, stride
+from support.goodput_reading import WAITS, Span, attempts, believed, follows, life, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -134,7 +134,7 @@ class Oracle:
             (event.t, event.arg) for event in self.log if event.code is Code.SLICES and isinstance(event.arg, Slices)
         ]
         active = available = 0.0
-        for (since, counts), until in zip(told, [t for t, _ in told[1:]] + [max(end, self.now)], strict=True):
+        for (since, counts), until in zip(told, [*[t for t, _ in told[1:]], max(end, self.now)], strict=False):
             covered = _common((since, until), (start, end))
             active += covered * counts.active / max(counts.total, 1)
             available += covered * counts.available / max(counts.total, 1)
@@ -173,7 +173,7 @@ class Oracle:
         if job_ends or step_ends:
             last.end = min(job_ends[-1] if job_ends else step_ends[0], bound)
             last.pieces, last.done = [(last.start, last.end)], True
-        elif resumed and resumed[1].arg == last.step + stride([event for _, event in tried.steps]):
+        elif resumed and follows(resumed[1], [event for _, event in tried.steps]):
             times = sorted(self._net(run) for run in runs[:-1]) or [0]
             middle = (times[(len(times) - 1) // 2] + times[len(times) // 2]) // 2
             last.pieces, last.done = list(self._free(last.start, bound, middle)), True

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SECOND = 1_000_000
+Key = tuple[Code, object, int]
 
 SPANS = {
     Code.TPU_INIT_START: B.TPU_INITIALIZATION,
@@ -101,9 +102,10 @@ def believed(events: Iterable[Event], now: int) -> list[Event]:
     return log
 
 
-def stride(steps: Sequence[Event]) -> int:
-    """How far the index moves from step to step at the end of an attempt."""
-    return _index(steps[-1]) - _index(steps[-2]) if len(steps) > 1 else 1
+def follows(first: Event, steps: Sequence[Event]) -> bool:
+    """Whether a step is the next one after those of an attempt: one above, or as far as they are from each other."""
+    stride = _index(steps[-1]) - _index(steps[-2]) if len(steps) > 1 else 1
+    return 0 < _index(first) - _index(steps[-1]) <= stride
 
 
 def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
@@ -116,14 +118,10 @@ def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
         last_start = max((i for i, e in enumerate(past) if e.code is Code.JOB_START), default=-1)
         begun = any(e.code in (Code.JOB_START, Code.STEP_START) for e in past[: max(last_end, 0)])
         if event.code is Code.JOB_START and begun and last_end > last_start:
-            following = next((e for e in log[place:] if e.code is Code.STEP_START), None)
-            steps = [tries.steps for tries in attempts(past) if tries.steps]
-            resumes = (
-                following is not None
-                and bool(steps)
-                and 0 < _index(following) <= _index(steps[-1][-1][1]) + stride([step for _, step in steps[-1]])
-            )
-            if not resumes:
+            first = next((e for e in log[place:] if e.code is Code.STEP_START), None)
+            steps = [[step for _, step in tried.steps] for tried in attempts(past) if tried.steps]
+            repeats = first is not None and bool(steps) and 0 < _index(first) <= _index(steps[-1][-1])
+            if first is None or not steps or not (repeats or follows(first, steps[-1])):
                 found.append([])
         found[-1].append(event)
     return found
@@ -167,28 +165,38 @@ def attempts(log: Sequence[Event]) -> list[Reading]:
 
 def spans(log: Sequence[Event], now: int) -> list[Span]:
     """Everything that has a begin and an end, or is still open (S2, S8); loads are all DATA_LOADING_SYNC here."""
-    found: list[Span] = []
-    waiting: dict[tuple[Code, object, int], tuple[int, Event]] = {}
-    for place, event in enumerate(log):
-        kind = opens(event.code)
-        key = kind, event.arg, event.rank if kind in CHECKPOINTS else 0
-        opened = waiting.get(key, (0, None))[1]
-        if event.code in WHOLE:
-            assert isinstance(event.arg, Saved)
-            if event.arg.until > event.t:
-                found.append(Span(event.t, event.arg.until, Spent(WHOLE[event.code])))
-        elif kind not in SPANS:
-            continue
-        elif event.code is kind:
-            if opened is None or event.t - opened.t > SECOND:
-                waiting[key] = place, event
-        elif opened is not None:
-            found.append(Span(opened.t, event.t, _spent(opened)))
-            del waiting[key]
-    for place, event in waiting.values():
+    found, waiting = _pairs(log)
+    for event in log:
+        if isinstance(event.arg, Saved):
+            found.append(Span(event.t, event.arg.until, Spent(WHOLE[event.code])))
+    for place, event in waiting:
         if not any(_contradicts(later, event) for later in log[place + 1 :]):
             found.append(Span(event.t, now, _spent(event)))
     return [span for span in found if span.start < span.end]
+
+
+def _pairs(log: Sequence[Event]) -> tuple[list[Span], list[tuple[int, Event]]]:
+    """What was closed, and what was not with its place in the log; one that closes as it opens is nothing at all."""
+    found: list[Span] = []
+    waiting: dict[Key, tuple[int, Event]] = {}
+    closed: dict[Key, int] = {}
+    empty: set[tuple[Key, int]] = set()
+    for place, event in enumerate(log):
+        kind = opens(event.code)
+        if kind not in SPANS:
+            continue
+        key = kind, event.arg, event.rank if kind in CHECKPOINTS else 0
+        _, opened = waiting.get(key, (0, None))
+        if event.code is kind:
+            if (opened is None or event.t - opened.t > SECOND) and (key, event.t) not in empty:
+                waiting[key] = place, event
+        elif opened is not None:
+            found.append(Span(opened.t, event.t, _spent(opened)))
+            closed[key] = event.t
+            del waiting[key]
+        elif key not in closed or event.t - closed[key] > SECOND:
+            empty.add((key, event.t))
+    return found, list(waiting.values())
 
 
 def _contradicts(later: Event, opening: Event) -> bool:
