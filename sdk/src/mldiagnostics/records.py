@@ -32,6 +32,7 @@ Value: TypeAlias = float | tuple[float, ...] | None
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _INFINITY = float("inf")
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Record(NamedTuple):
@@ -69,11 +70,11 @@ def encode(record: Record) -> str:
     if step is not None:
         line += f',"step":{step}'
     if labels:
-        line += f',"labels":{json.dumps(dict(labels), separators=(",", ":"))}'
+        line += f',"labels":{_compact(dict(labels))}'
     if unit:
         line += f',"unit":{_quoted(unit)}'
     if payload is not None:
-        line += f',"payload":{json.dumps(payload, separators=(",", ":"))}'
+        line += f',"payload":{_compact(payload)}'
     return line + "}\n"
 
 
