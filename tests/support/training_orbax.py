@@ -63,7 +63,7 @@ def main(diary: Diary, checkpoints: Path, steps: int, hang_at: int | None) -> No
         last = manager.latest_step()
         if last is not None:
             diary.begins("restore", last)
-            weights = manager.restore(last, args=ocp.args.StandardRestore(weights))
+            weights = manager.restore(last, args=ocp.args.StandardRestore({"weights": weights}))["weights"]
         for number in range(0 if last is None else last + 1, steps):
             diary.begins("load", number)
             with recorder.data_loading():
@@ -75,7 +75,7 @@ def main(diary: Diary, checkpoints: Path, steps: int, hang_at: int | None) -> No
             weights = compute(weights, batch)
             if number % SAVE_EVERY == SAVE_EVERY - 1:
                 diary.begins("save", number)
-                manager.save(number, args=ocp.args.StandardSave(weights))
+                manager.save(number, args=ocp.args.StandardSave({"weights": weights}))
             if number % EVAL_EVERY == EVAL_EVERY - 1:
                 diary.begins("eval", number)
                 with recorder.event("eval"):

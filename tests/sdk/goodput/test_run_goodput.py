@@ -123,6 +123,19 @@ for name in ("one", "two"):
         assert [each["job_name"] for each in events if each] == [name] * 5
 
 
+def test_a_run_begun_again_by_its_process_begins_after_the_end_of_the_first(programs: Programs) -> None:
+    again = 'machinelearning_run("job", run_workload_id="job", log_system_metrics=False)'
+    programs.run(f"{BEGIN}\nrun.step(0)\n{again}.step(1)")
+    moments = [
+        (value, key)
+        for record in read_records(programs.storage, "job", kinds={"event"})
+        for key, value in (record.payload or {}).items()
+        if key.endswith("_time")
+    ]
+    life = ["job_start_time", "step_start_time", "job_end_time"]
+    assert [key for _, key in sorted(moments)] == life * 2
+
+
 def test_a_run_that_cannot_be_recorded_accounts_for_nothing_and_works(programs: Programs) -> None:
     ended = programs.run(
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.cloud import Cloud
@@ -34,13 +35,16 @@ if TYPE_CHECKING:
 _one_at_a_time = threading.RLock()  # two drains of one buffer would take each other's records
 
 
-def begin(said: Mapping[str, Any]) -> MLRun:
-    """Begin the run that was asked for by the parameters of `machinelearning_run`; see there. May raise anything."""
+def begin(said: Mapping[str, Any], asked: float) -> MLRun:
+    """Begin the run that was asked for by the parameters of `machinelearning_run`; see there. May raise anything.
+
+    `asked` is when, in Unix seconds: what is loaded for it is the run's time too.
+    """
     with _one_at_a_time:
-        return _begin(said)
+        return _begin(said, asked)
 
 
-def _begin(said: Mapping[str, Any]) -> MLRun:
+def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
     env = dict(os.environ)
     problems: dict[str, str] = {}
     if said["unknown"]:
@@ -62,12 +66,19 @@ def _begin(said: Mapping[str, Any]) -> MLRun:
         )
     if (before := registry.current()) is not None:
         before.close()
+        asked = time.time()  # until now that one lasted
     origin = _origin(arguments, whereabouts, storage=_rooted(arguments.storage or DEFAULT_STORAGE))
-    return _join(arguments, whereabouts, Recording(origin, makers), settings, env)
+    return _join(arguments, whereabouts, Recording(origin, makers), settings, env, asked=asked)
 
 
 def _join(
-    arguments: Arguments, whereabouts: Whereabouts, recording: Recording, settings: Settings, env: Mapping[str, str]
+    arguments: Arguments,
+    whereabouts: Whereabouts,
+    recording: Recording,
+    settings: Settings,
+    env: Mapping[str, str],
+    *,
+    asked: float,
 ) -> MLRun:
     origin = recording.origin
     leads = whereabouts.place.leads and ownership.claim(origin.run_id, os.environ)
@@ -82,7 +93,7 @@ def _join(
         leads=leads,
         heartbeat_s=settings.heartbeat_s,
     )
-    run.begin()
+    run.begin(asked)
     if leads:
         source = whereabouts.identity.source if whereabouts.identity else "fresh"
         announce(announcement(origin, source=source, view_url=settings.view_url))

@@ -196,12 +196,12 @@ class MLRun(RunFields):
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         return f"<MLRun {self.display_name!r} {self.run_phase.value} {self.directory}>"
 
-    def begin(self) -> None:
-        """Be the run of this process; called once, by whoever made it."""
+    def begin(self, asked: float) -> None:
+        """Be the run of this process; called once, by whoever made it. `asked` is when the program wanted it."""
         registry.enter(self)
         self._endings.watch_sigterm()
         if self._accounts:
-            self.recorder.record_job_start_time()
+            self.recorder.record_job_start_time(asked)
         self._report.start()
 
     def at_exit(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import complain
@@ -61,11 +62,11 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     What cannot be meant is reported once on the logger `mldiagnostics` and replaced by its default. Only with `strict`
     it raises, before anything has begun: `MLRunConfigurationError`, or `MissingExtraError` where a package is missing.
     """
-    said = dict(locals())
+    said, asked = dict(locals()), time.time()
     from mldiagnostics.run.beginning import begin, unrecorded  # noqa: PLC0415 - with the first run, not at import
 
     try:
-        return begin(said)
+        return begin(said, asked)
     except MLDiagnosticsError as error:
         if strict is True:
             raise

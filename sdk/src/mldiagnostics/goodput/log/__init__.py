@@ -9,7 +9,7 @@ from mldiagnostics.goodput.location import CLOUD_LOGGING, log_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.log.lines import Listener, Told
 
@@ -29,8 +29,8 @@ class Log(Protocol):
         Raises `LogUnreadable` if the log is missing or may not be read.
         """
 
-    def payloads(self) -> Iterator[Told]:
-        """Yield all that the log holds from its beginning, as it was logged. Raises as `read_new` does."""
+    def payloads(self, now: datetime) -> Iterator[Told]:
+        """Yield all that the log holds from its beginning to `now`, as it was logged. Raises as `read_new` does."""
 
     def position(self) -> dict[str, object]:
         """Return how far it was read, as JSON can say it."""
@@ -57,11 +57,12 @@ def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None
     return os.path.abspath(os.path.expanduser(url))  # noqa: PTH100, PTH111 - keeps it a text
 
 
-def open_log(url: str | os.PathLike[str], *, job_name: str | None = None) -> Log:
+def open_log(url: str | os.PathLike[str], *, job_name: str | None = None, retention: timedelta | None = None) -> Log:
     """Return the reader of a log; nothing is touched until it reads.
 
     `url` is a path, `file:///…`, `gs://…` or `cloud-logging:…`: the directory of a log or of a run, or a single file of
-    JSON lines, ours or the peer's cache. With `job_name`, what a log tells of other jobs is passed over.
+    JSON lines, ours or the peer's cache. With `job_name`, what a log tells of other jobs is passed over. `retention`
+    is how far back a log of Cloud Logging is read at first.
 
     Raises `ConfigurationError` for any other URL and `MissingExtraError` if what it needs is not installed.
     """
@@ -69,7 +70,7 @@ def open_log(url: str | os.PathLike[str], *, job_name: str | None = None) -> Log
     if place.startswith(CLOUD_LOGGING):
         from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - who has such a log
 
-        return CloudLoggingLog(place)
+        return CloudLoggingLog(place, retention=retention)
     if place.startswith("gs://"):
         from mldiagnostics.goodput.log.stored import StoredLog  # noqa: PLC0415 - who has such a log
 

@@ -57,7 +57,7 @@ class LocalLog:
         for lines, block in self._new_blocks(self._files):
             lines.feed(block, history)
 
-    def payloads(self) -> Iterator[Told]:
+    def payloads(self, now: datetime) -> Iterator[Told]:  # noqa: ARG002 - as above
         """See `Log.payloads`."""
         for lines, block in self._new_blocks({}):
             yield from lines.payloads(block)
@@ -71,10 +71,10 @@ class LocalLog:
         files = {}
         for path, found in position.items():
             match found:
-                case [int(offset), int(rank), str(run)] if offset >= 0:
+                case [int(offset), int(rank), str(run)] if 0 <= offset <= _size(path):
                     files[path] = _File(self._lines(rank, run), offset)
                 case _:
-                    raise ValueError(f"{path}: {found!r} is no place in a file")
+                    raise ValueError(f"{found!r} is no place in {path}")
         self._files = files
 
     def _new_blocks(self, files: dict[str, _File]) -> Iterator[tuple[Lines, bytes]]:
@@ -113,6 +113,14 @@ class LocalLog:
     def _lines(self, rank: int = 0, run: str = "") -> Lines:
         of_run = (self._path / RUN_RECORD).exists()  # all in it is of that run, whatever its name
         return Lines(job_name=None if of_run else self._job_name, rank=rank, run=run)
+
+
+def _size(path: str) -> int:
+    """Return the size of a file, -1 if there is none."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - as below
+    except OSError:
+        return -1
 
 
 def _blocks_of(path: str, file: _File) -> Iterator[tuple[Lines, bytes]]:

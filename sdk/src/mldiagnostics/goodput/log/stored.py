@@ -38,7 +38,7 @@ class StoredLog:
         for lines, block in self._new_blocks(self._taken):
             lines.feed(block, history)
 
-    def payloads(self) -> Iterator[Told]:
+    def payloads(self, now: datetime) -> Iterator[Told]:  # noqa: ARG002 - as above
         """See `Log.payloads`."""
         for lines, block in self._new_blocks(set()):
             yield from lines.payloads(block)

@@ -1,0 +1,160 @@
+"""Logs of Cloud Logging, with the names and the filter of ml-goodput-measurement, through Google's client over HTTP.
+
+Reading needs the role roles/logging.viewer. What becomes visible late is not lost: see `overlap`.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.extras import require
+from mldiagnostics.goodput.location import cloud_log
+from mldiagnostics.goodput.log.lines import Told
+from mldiagnostics.goodput.log.overlap import Overlap
+from mldiagnostics.goodput.outlet import NAME
+from mldiagnostics.sinks.log_entries import rfc3339
+from mldiagnostics.sinks.model import SinkMaker
+from mldiagnostics.sinks.spool import spooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, timedelta
+
+    from mldiagnostics.goodput.log.lines import Listener
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+    from mldiagnostics.sinks.model import Sink
+
+_PAGE = 1000
+_LOOK_UP_S = 30.0
+_SCOPE = "https://www.googleapis.com/auth/logging.read"
+_EXTRA = "cloud-logging"
+
+
+def maker(url: str) -> SinkMaker:
+    """Return the maker of the sink for a log; what cannot be written now waits on the disk.
+
+    Raises `ConfigurationError` and `MissingExtraError`.
+    """
+    log = cloud_log(url)
+    require("google.cloud.logging", extra=_EXTRA, needed_for=url)
+
+    def make(origin: Origin) -> Sink:
+        from dataclasses import replace  # noqa: PLC0415 - with the first event
+
+        from mldiagnostics.sinks.cloud_logging import CloudLoggingSink  # noqa: PLC0415 - the same
+
+        of_project = replace(origin, project=log.project or origin.project)
+        return CloudLoggingSink(log.endpoint, of_project, entry=partial(entry_of, logger_name=log.logger_name))
+
+    return spooled(SinkMaker(url, make), url)
+
+
+def entry_of(
+    record: Record,
+    origin: Origin,
+    *,
+    project: str,
+    region: str,  # noqa: ARG001 - the resource of such a log has none
+    logger_name: str,
+) -> dict[str, Any] | None:
+    """Return the entry of an event: the peer's payload, and beside it which process of which run told it."""
+    if record.name != NAME or record.payload is None:
+        return None
+    run = {"run_id": origin.run_id} if origin.run_id else {}
+    return {
+        "logName": f"projects/{project}/logs/{logger_name}",
+        "resource": {"type": "global", "labels": {"project_id": project}},
+        "timestamp": rfc3339(record.t),
+        "severity": "INFO",
+        "insertId": record.payload.get("event_id"),
+        "jsonPayload": {**record.payload, "rank": record.rank, "attempt": record.attempt, **run},
+    }
+
+
+class CloudLoggingLog:
+    """One job's entries in one log. `retention` is how far back the first reading goes, None: all there is."""
+
+    def __init__(self, url: str, *, retention: timedelta | None = None) -> None:
+        log = cloud_log(url)
+        require("google.cloud.logging", extra=_EXTRA, needed_for=url)
+        from mldiagnostics.sinks.cloud_logging import LookUp  # noqa: PLC0415 - the extra is there
+
+        self._logger_name, self._job_name = log.logger_name, log.job_name
+        self._where = log.project or "the project of the credentials"
+        self._access = LookUp(log.endpoint, project=log.project, scope=_SCOPE)
+        self._client: tuple[str, Any] | None = None
+        self._retention = retention
+        self._overlap = Overlap(retention)
+
+    @classmethod
+    def of_client(cls, client: Any, logger_name: str, job_name: str) -> CloudLoggingLog:
+        """Return the log that a client of Google's reads."""
+        made = cls(f"cloud-logging://{client.project}/{_quoted(logger_name)}/{_quoted(job_name)}")
+        made._client = client.project, client.logging_api
+        return made
+
+    @property
+    def name(self) -> str:
+        """Project and log."""
+        return f"Cloud Logging {self._where}/{self._logger_name}, job {self._job_name}"
+
+    def read_new(self, history: Listener, now: datetime) -> None:
+        """See `Log.read_new`."""
+        self._overlap.take(self._entries(self._overlap.start(now), now), now, history)
+
+    def payloads(self, now: datetime) -> Iterator[Told]:
+        """See `Log.payloads`."""
+        return self._entries(Overlap(self._retention).start(now), now)
+
+    def position(self) -> dict[str, object]:
+        """See `Log.position`."""
+        return {"asked": self._overlap.asked.isoformat()} if self._overlap.asked else {}
+
+    def resume(self, position: dict[str, object]) -> None:
+        """See `Log.resume`."""
+        from datetime import datetime  # noqa: PLC0415 - only here
+
+        if position:
+            asked = datetime.fromisoformat(str(position.get("asked")))
+            if asked.tzinfo is None:
+                raise ValueError(f"{position!r} has no time zone")
+            self._overlap.asked = asked
+
+    def _entries(self, start: datetime, end: datetime) -> Iterator[Told]:
+        try:
+            project, api = self._connected()
+            self._where = project
+            clauses = (
+                f'logName="projects/{project}/logs/{_quoted(self._logger_name)}"',
+                "severity=INFO",
+                f"jsonPayload.job_name={json.dumps(self._job_name)}",
+                f'timestamp<="{end.isoformat()}"',
+                f'timestamp>="{start.isoformat()}"',
+            )
+            names, order = [f"projects/{project}"], "timestamp asc"
+            for entry in api.list_entries(names, filter_=" AND ".join(clauses), order_by=order, page_size=_PAGE):
+                logged = entry.timestamp.timestamp() if entry.timestamp else None
+                if isinstance(entry.payload, dict):
+                    yield Told(entry.payload, logged, 0, "")
+        except Exception as error:  # Google's client and its transport raise anything
+            raise LogUnreadable(f"{self.name}, cannot be read: {error}{_advice(error)}") from error
+
+    def _connected(self) -> tuple[str, Any]:
+        if self._client is None:
+            access = self._access.wait(_LOOK_UP_S)
+            self._client = access.project, access.api
+        return self._client
+
+
+def _quoted(name: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - only who reads there
+
+    return quote(name, safe="")
+
+
+def _advice(error: Exception) -> str:
+    return ": the reader needs the role roles/logging.viewer" if getattr(error, "code", None) == 403 else ""

@@ -1,0 +1,54 @@
+"""Asking a service for what is new in a log, without losing what it shows late: each answer overlaps the one before."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.payload import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mldiagnostics.goodput.log.lines import Listener, Told
+
+OVERLAP = timedelta(minutes=10)
+"""How late an entry may become visible: writers wait for batches, spools for a network that is back."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Overlap:
+    """From when to ask, and what of an answer is new. `retention` is how far back the first answer goes, None: all."""
+
+    def __init__(self, retention: timedelta | None = None) -> None:
+        self.asked: datetime | None = None
+        """When it was asked last."""
+        self._retention = retention
+        self._seen: set[object] = set()
+
+    def start(self, now: datetime) -> datetime:
+        """Return from when on to ask, if it is `now`."""
+        if self.asked is not None:
+            return min(self.asked, now) - OVERLAP
+        return _EPOCH if self._retention is None else now - self._retention
+
+    def take(self, answer: Iterable[Told], now: datetime, listener: Listener) -> None:
+        """Feed what is new in the answer to the question of `now`."""
+        recent = (now - 3 * OVERLAP).timestamp() * 1e6  # what the next answer may repeat
+        seen: set[object] = set()
+        for told in answer:
+            found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
+            if isinstance(found, str):
+                fault = (found, repr(told.payload))
+                if fault not in self._seen and fault not in seen:
+                    listener.ignored[found] += 1
+                seen.add(fault)
+                continue
+            for event in found:
+                if event not in self._seen:
+                    listener.add(event)
+                if event.t >= recent:
+                    seen.add(event)
+        self._seen = seen
+        self.asked = now
