@@ -52,5 +52,18 @@ METRIC_UNITS: dict[MetricType, str] = {
 }
 """The unit of each known metric."""
 
-UNITS: dict[str, str] = {metric.value: unit for metric, unit in METRIC_UNITS.items()}
+GOODPUT_UNITS = {
+    "badput_seconds": "s",
+    "badput_window_percent": "%",
+    "goodput_data_loading_async_seconds": "s",
+    "goodput_elapsed_seconds": "s",
+    "goodput_ideal_step_seconds": "s",
+    "goodput_percent": "%",
+    "goodput_productive_seconds": "s",
+    "goodput_step_deviation_seconds": "s",
+    "goodput_window_percent": "%",
+}
+"""Units of what `mldiagnostics.goodput` tells of a job, where they are no plain numbers."""
+
+UNITS: dict[str, str] = {**{metric.value: unit for metric, unit in METRIC_UNITS.items()}, **GOODPUT_UNITS}
 """The same by plain name."""

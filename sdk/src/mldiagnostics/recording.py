@@ -148,6 +148,13 @@ def current() -> Recording | None:
     return _open[-1] if _open else None
 
 
+def flush_all(timeout_s: float) -> bool:
+    """Wait until all that this process recorded is where it belongs, for at most `timeout_s`; false if it is not."""
+    deadline = time.monotonic() + timeout_s
+    flushed = [recording.flush(max(0.0, deadline - time.monotonic())) for recording in tuple(_open)]
+    return all(flushed)
+
+
 def _close_all() -> None:
     while _open:
         _open[-1].close()

@@ -27,6 +27,19 @@ class Variable:
 VARIABLES = (
     Variable("MLDIAG_STORAGE", "chart, user", "Root for the files of all runs: a path or `gs://…`; `storage=` wins."),
     Variable("MLDIAG_SINKS", "chart, user", "Comma-separated URLs of sinks for records; `sinks=` wins."),
+    Variable(
+        "MLDIAG_GOODPUT_LOG",
+        "chart, user",
+        "Root for all goodput logs: a path, `gs://…` or `cloud-logging:`; in it `<logger>/<job>`. `log=` wins.",
+    ),
+    Variable(
+        "MLDIAG_GOODPUT_EXPORTS",
+        "user",
+        "Comma-separated URLs of sinks, or `cloud-monitoring:`, that a `GoodputMonitor` tells too; `exports=` wins.",
+    ),
+    Variable(
+        "ML_GOODPUT_CACHE_DIR", "user", "Where a `GoodputMonitor` keeps what it has read; wins over `cache_dir=`."
+    ),
     Variable("MLDIAG_SPOOL", "user", "Local directory where records wait for a remote sink that is not reachable."),
     Variable("MLDIAG_VIEW_URL", "chart", "Address of the web view, printed at start with the run id behind it."),
     Variable("MLDIAG_HEARTBEAT_SECONDS", "user", "Pause between signs of life, 0.1 to 3600; 10 if absent."),

@@ -37,10 +37,11 @@ MAX_COUNTERS = 10_000
 _MAX_INT64 = 2**63 - 1
 
 
-def maker(url: str) -> SinkMaker:
+def maker(url: str, *, folder: str | None = None) -> SinkMaker:
     """Return the maker for `tensorboard:<path or URL>`, the directory that TensorBoard is started with.
 
-    Raises `ConfigurationError` and `MissingExtraError`.
+    `folder` is where the files are below it, instead of a folder for each run and process. Raises `ConfigurationError`
+    and `MissingExtraError`.
     """
     root = url.removeprefix("tensorboard:")
     if not root:
@@ -53,7 +54,8 @@ def maker(url: str) -> SinkMaker:
         check_place(root)
 
     def make(origin: Origin) -> Sink:
-        return StoredEvents(root, origin) if local is None else LocalEvents(local, origin)
+        inner = _folder(origin) if folder is None else folder
+        return StoredEvents(root, inner, origin) if local is None else LocalEvents(local / inner, origin)
 
     return SinkMaker(url, make)
 
@@ -64,8 +66,8 @@ class LocalEvents:
     pace = Pace()
     durable = True
 
-    def __init__(self, root: Path, origin: Origin) -> None:
-        self._file = EventFile(root / _folder(origin), origin)
+    def __init__(self, folder: Path, origin: Origin) -> None:
+        self._file = EventFile(folder, origin)
 
     def open(self) -> None:
         """Begin the file, so that a disk that cannot be written is known at once."""
@@ -89,17 +91,17 @@ class StoredEvents:
     pace = Pace(flush_s=FLUSH_S)
     durable = True
 
-    def __init__(self, root: str, origin: Origin) -> None:
+    def __init__(self, root: str, folder: str, origin: Origin) -> None:
         from mldiagnostics.sinks.outbox import Outbox  # noqa: PLC0415 - stores load only where one is used
 
         self._outbox: Outbox = Outbox(root, origin, kind="tensorboard")
-        self._origin = origin
+        self._folder, self._origin = folder, origin
         self._file: EventFile | None = None
 
     def open(self) -> None:
         """Find room on the local disk."""
         if self._file is None:
-            self._file = EventFile(self._outbox.files / _folder(self._origin), self._origin)
+            self._file = EventFile(self._outbox.files / self._folder, self._origin)
 
     def write(self, batch: Sequence[Record]) -> None:
         """Append the batch's metrics to a local file. Raises `SinkRefused` when too much waits for the store."""

@@ -1,0 +1,105 @@
+"""Points for Cloud Monitoring, by the names of ml-goodput-measurement; needs the extra `cloud-monitoring`."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.complaints import complain
+from mldiagnostics.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["MAX_SERIES", "GCPMetrics", "ValueType"]
+
+MAX_SERIES = 200
+"""How many series the service takes in one request."""
+
+TIMEOUT_S = 10.0
+
+
+class ValueType(Enum):
+    """What a point holds, by the field that holds it."""
+
+    BOOL = "bool_value"
+    INT = "int64_value"
+    DOUBLE = "double_value"
+    STRING = "string_value"
+    DISTRIBUTION = "distribution_value"
+
+
+class GCPMetrics:
+    """Writes to one project, by Google's client with the application default credentials, or by `client`.
+
+    Raises `MissingExtraError` without the extra, and what the client raises where there are no credentials.
+    """
+
+    def __init__(self, project_id: str, *, client: Any = None) -> None:
+        require("google.cloud.monitoring_v3", extra="cloud-monitoring", needed_for="Cloud Monitoring")
+        from google.cloud import monitoring_v3  # noqa: PLC0415 - takes a second to load
+
+        self.project_id = project_id
+        self.project_name = f"projects/{project_id}"
+        self.client = client if client is not None else monitoring_v3.MetricServiceClient()
+        self._types: Any = monitoring_v3
+
+    def create_time_series(  # noqa: PLR0917 - the order of ml-goodput-measurement
+        self,
+        metric_type: str,
+        value: Any,
+        value_type: ValueType,
+        metric_labels: Mapping[str, str] | None,
+        resource_type: str,
+        resource_labels: Mapping[str, str],
+        seconds: int,
+        nanos: int,
+    ) -> Any:
+        """Return a series with one point, at `seconds` and `nanos` of Unix time; nothing is sent."""
+        types = self._types
+        return types.TimeSeries(
+            metric={"type": metric_type, "labels": dict(metric_labels or {})},
+            resource={"type": resource_type, "labels": dict(resource_labels)},
+            points=[
+                types.Point(
+                    interval=types.TimeInterval(end_time={"seconds": seconds, "nanos": nanos}),
+                    value=types.TypedValue(**{value_type.value: value}),
+                )
+            ],
+        )
+
+    def send_metrics(self, metrics: Iterable[Mapping[str, Any]], context: Any = None) -> None:  # noqa: ARG002 - the peer's
+        """Write one point of each series, at now; what the service refuses is told once on the logger.
+
+        Each is a dict with `metric_type`, `value`, `value_type`, `resource_type`, `resource_labels` and maybe
+        `metric_labels`.
+        """
+        from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
+
+        seconds, nanos = divmod(time.time_ns(), 10**9)
+        try:
+            self.send(
+                [
+                    self.create_time_series(
+                        each["metric_type"],
+                        each["value"],
+                        each["value_type"],
+                        each.get("metric_labels"),
+                        each["resource_type"],
+                        each["resource_labels"],
+                        seconds,
+                        nanos,
+                    )
+                    for each in metrics
+                ]
+            )
+        except GoogleAPIError as error:
+            complain("cloud-monitoring", f"Cloud Monitoring of project {self.project_id} takes not all: {error}")
+
+    def send(self, series: Sequence[Any]) -> None:
+        """Write series, as many in one request as it takes. Raises `GoogleAPIError`."""
+        for start in range(0, len(series), MAX_SERIES):
+            self.client.create_time_series(
+                name=self.project_name, time_series=series[start : start + MAX_SERIES], timeout=TIMEOUT_S
+            )

@@ -1,0 +1,157 @@
+"""Sends the series of a job to Cloud Monitoring, by Google's client, from threads of the monitor's process."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mldiagnostics.cloud import Cloud
+from mldiagnostics.complaints import complain
+from mldiagnostics.extras import require
+from mldiagnostics.gcp_metrics import GCPMetrics, ValueType
+from mldiagnostics.goodput.exports.workload import INTEGERS, PREFIX, UNLABELLED
+from mldiagnostics.goodput_utils import get_accelerator_type, get_cluster_name, get_node_zone
+from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused, SinkUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput_utils import GCPOptions
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+
+__all__ = ["SCHEME", "CloudMonitoringSink", "maker"]
+
+SCHEME = "cloud-monitoring:"
+
+APART_S = 5.0
+"""How far apart the service wants the points of one series."""
+
+_RESOURCE = "compute.googleapis.com/Workload"
+_LOOK_UP_S = 1.0
+_AGAIN_S = 60.0
+_WORTH_ANOTHER_TRY = frozenset({401, 403, 404, 408, 429})
+"""Besides all of 500 and above: rights, projects and quotas come while a job runs."""
+
+_Key: TypeAlias = "tuple[str, tuple[tuple[str, str], ...]]"
+
+
+def maker(url: str, options: GCPOptions) -> SinkMaker:
+    """Return the maker for `cloud-monitoring:[endpoint]`; one that begins with `http://` is asked without credentials.
+
+    What `options` leave open is looked up when the sink opens. Raises `MissingExtraError`.
+    """
+    require("google.cloud.monitoring_v3", extra="cloud-monitoring", needed_for="Cloud Monitoring")
+    endpoint = url.removeprefix(SCHEME).rstrip("/")
+    return SinkMaker(url.rstrip(":"), lambda origin: CloudMonitoringSink(endpoint, options, origin))
+
+
+class CloudMonitoringSink:
+    """Writes the last point of each series, none sooner than the service wants; off Google Cloud it takes nothing."""
+
+    pace = Pace(records=10_000, gather_s=0.3, flush_s=_AGAIN_S)
+    durable = False
+
+    def __init__(self, endpoint: str, options: GCPOptions, origin: Origin) -> None:
+        self._endpoint = endpoint
+        self._options = options
+        self._job = origin.run_id
+        self._sent_at: dict[_Key, float] = {}
+        self._access: _Access | None = None
+
+    def open(self) -> None:
+        """Find project and machine; where there is no project, say so, and ask again with the flushes."""
+        project = self._options.project_id or Cloud(env=os.environ).project(_LOOK_UP_S)
+        if project is None:
+            complain("cloud-monitoring", "Cloud Monitoring is left out: no project of Google Cloud is known here")
+            return
+        cluster = self._options.cluster_name or get_cluster_name()
+        labels = {"accelerator_type": self._options.acc_type or get_accelerator_type()}
+        location = self._options.location or get_node_zone() or "global"
+        self._access = _Access(
+            GCPMetrics(project, client=self._client()),
+            labels | ({"cluster_name": cluster} if cluster else {}),
+            {"location": location, "workload_id": self._job, "replica_id": self._options.replica_id},
+        )
+
+    def write(self, batch: Sequence[Record]) -> None:
+        """Write what the batch says last of each series. Raises `SinkUnavailable` also where rights are missing."""
+        if self._access is None:
+            return
+        newest = {_key(record): record for record in batch if record.kind == "metric"}
+        times = {key: max(record.t, self._sent_at.get(key, 0.0) + APART_S) for key, record in newest.items()}
+        pause_s = max(times.values(), default=0.0) - time.time()
+        if pause_s > 0:
+            time.sleep(min(pause_s, APART_S))
+        self._send(self._access, [self._access.series(newest[key], times[key]) for key in newest])
+        self._sent_at |= times
+
+    def flush(self) -> None:
+        """Ask again for the project, if there was none."""
+        if self._access is None:
+            self.open()
+
+    def close(self) -> None:
+        """Do nothing: the connection ends with the process."""
+
+    def _client(self) -> Any:
+        from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - in the sink's own thread
+        from google.cloud.monitoring_v3 import MetricServiceClient  # noqa: PLC0415 - the same
+
+        if not self._endpoint.startswith("http://"):
+            return MetricServiceClient(client_options=ClientOptions(api_endpoint=self._endpoint or None))
+        import grpc  # noqa: PLC0415 - the same
+        from google.cloud.monitoring_v3.services.metric_service.transports import (  # noqa: PLC0415 - the same
+            MetricServiceGrpcTransport,
+        )
+
+        channel = grpc.insecure_channel(self._endpoint.removeprefix("http://"))
+        return MetricServiceClient(transport=MetricServiceGrpcTransport(channel=channel))
+
+    def _send(self, access: _Access, series: Sequence[Any]) -> None:
+        from google.api_core.exceptions import GoogleAPICallError, GoogleAPIError  # noqa: PLC0415 - the same
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - the same
+
+        place = f"Cloud Monitoring of project {access.metrics.project_id}"
+        try:
+            access.metrics.send(series)
+        except GoogleAPICallError as error:
+            code = int(error.code or 500)
+            worth = code in _WORTH_ANOTHER_TRY or code >= 500
+            story = f"{place}: HTTP {code}: {error.message}{_advice(code)}"
+            raise (SinkUnavailable if worth else SinkRefused)(story) from error
+        except (GoogleAPIError, GoogleAuthError, OSError) as error:
+            raise SinkUnavailable(f"{place}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    metrics: GCPMetrics
+    labels: dict[str, str]
+    resource: dict[str, str]
+
+    def series(self, record: Record, at: float) -> Any:
+        """Return a record's series, with its point at `at`, Unix time in seconds."""
+        whole = record.name in INTEGERS
+        nanos, seconds = math.modf(at)
+        return self.metrics.create_time_series(
+            PREFIX + record.name,
+            round(record.value) if whole and isinstance(record.value, float) else record.value,
+            ValueType.INT if whole else ValueType.DOUBLE,
+            {} if record.name in UNLABELLED else {**record.labels, **self.labels},
+            _RESOURCE,
+            self.resource,
+            int(seconds),
+            int(nanos * 1e9),
+        )
+
+
+def _key(record: Record) -> _Key:
+    return record.name, tuple(sorted(record.labels.items()))
+
+
+def _advice(code: int) -> str:
+    return ": the job's service account needs the role roles/monitoring.metricWriter" if code == 403 else ""

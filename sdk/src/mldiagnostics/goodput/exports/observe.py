@@ -1,0 +1,160 @@
+"""What a monitor tells at one moment, taken from a ledger; pure.
+
+Three kinds, as there are three uploaders: all of the job so far, its steps, and rolling windows. All moments and
+lengths are microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.ideal import compute_step_deviation_from_baseline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mldiagnostics.goodput.account import Account, StepTimes
+    from mldiagnostics.goodput.report.view import View
+
+__all__ = [
+    "Cumulative",
+    "Observation",
+    "Point",
+    "Rolling",
+    "StepDeviations",
+    "Window",
+    "buckets",
+    "observe",
+    "observe_steps",
+    "observe_windows",
+    "percent",
+]
+
+_SECOND = 1_000_000
+_RECENT = 1100
+"""How many of the last steps the one figure for all deviations depends on."""
+
+_ALWAYS = tuple(
+    Spent(bucket)
+    for bucket in BadputType
+    if bucket is not BadputType.CUSTOM_BADPUT_EVENTS and not bucket.name.startswith(("DATA_LOADING_ASYNC", "ELASTIC_"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulative:
+    """All of the job so far; `deviation` (microseconds) is None without steps, `slices` unless it is elastic."""
+
+    at: int
+    account: Account
+    ideal_step_time: int | None
+    deviation: int | None
+    slices: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepDeviations:
+    """How far steps are from the ideal: those that were not told before, and one figure for all of them."""
+
+    at: int
+    steps: Sequence[int]
+    deviations: Sequence[int]
+    deviation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The last `seconds` of the job; `known` are the buckets of the whole job, which it may have nothing of."""
+
+    seconds: int
+    account: Account
+    known: tuple[Spent, ...]
+    slices: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """Several windows that end now."""
+
+    at: int
+    windows: tuple[Window, ...]
+
+
+class Point(NamedTuple):
+    """One number by the name and labels that a place knows it by."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = {}
+    step: int | None = None
+
+
+Observation: TypeAlias = "Cumulative | StepDeviations | Rolling"
+
+
+def observe(view: View, now: int, *, ideal: int | None = None, slices: bool = False) -> Cumulative:
+    """Return what is told of all of the job, with its `slices` or not; `ideal`, where given, is the ideal step time."""
+    account, times = view.account(now), view.step_times(now)
+    ideal = ideal if ideal is not None else view.ideal_step_time(now)
+    efficiencies = view.slices(now, account.start, account.end) if slices else None
+    return Cumulative(now, account, ideal, _deviation(times, ideal), efficiencies)
+
+
+def observe_steps(view: View, now: int, *, told: StepTimes, ideal: int | None = None) -> StepDeviations:
+    """Return what is told of steps; `told` are those that were told before."""
+    times = view.step_times(now)
+    ideal = ideal if ideal is not None else view.ideal_step_time(now)
+    if ideal is None:
+        return StepDeviations(now, (), (), None)
+    new = _first_difference(told, times)
+    deviations = [abs(duration - ideal) for duration in times.durations[new:]]
+    return StepDeviations(now, times.steps[new:], deviations, _deviation(times, ideal))
+
+
+def observe_windows(view: View, now: int, sizes_s: Sequence[int], *, slices: bool = False) -> Rolling:
+    """Return what is told of windows of these sizes, in seconds, with their `slices` or not."""
+    known = tuple(view.account(now).unproductive)
+
+    def window(seconds: int) -> Window:
+        account = view.account(now, start=now - seconds * _SECOND, end=now)
+        efficiencies = view.slices(now, account.start, account.end) if slices else None
+        return Window(seconds, account, known, efficiencies)
+
+    return Rolling(now, tuple(window(seconds) for seconds in sizes_s))
+
+
+def buckets(account: Account, known: Sequence[Spent] = ()) -> Iterator[tuple[Spent, int]]:
+    """Yield every bucket that a job can have, those of `known` and what else there is, with its time, maybe 0.
+
+    A bucket that was told once is told always, or places that keep the last value would keep a wrong one.
+    """
+    spent: Mapping[Spent, int] = account.unproductive
+    for bucket in dict.fromkeys((*_ALWAYS, *known, *spent)):
+        yield bucket, spent.get(bucket, 0)
+
+
+def percent(part: int, account: Account) -> float:
+    """Return a time as percentage of the account's elapsed time."""
+    return 100.0 * part / account.elapsed if account.elapsed else 0.0
+
+
+def _deviation(times: StepTimes, ideal: int | None) -> int | None:
+    if ideal is None or not times.durations:
+        return None
+    recent = times.durations[-_RECENT:]
+    return round(compute_step_deviation_from_baseline({place: each - ideal for place, each in enumerate(recent)}))
+
+
+def _first_difference(old: StepTimes, new: StepTimes) -> int:
+    """Return the place from which on two step times differ; what was redone differs from there to its end."""
+    low, high = 0, min(len(old.steps), len(new.steps))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old.steps[low:middle] == new.steps[low:middle] and old.durations[low:middle] == new.durations[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

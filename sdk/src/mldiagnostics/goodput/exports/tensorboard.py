@@ -1,0 +1,46 @@
+"""The curves of ml-goodput-measurement in TensorBoard: percentages by step, in `<directory>/goodput`; pure.
+
+Rolling windows are not shown. A step's deviation is written once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.exports.observe import Cumulative, Point, StepDeviations, buckets, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mldiagnostics.goodput.account import Spent
+    from mldiagnostics.goodput.exports.observe import Observation
+
+__all__ = ["FOLDER", "curves", "without_badput"]
+
+FOLDER = "goodput"
+"""Where the event files are, below TensorBoard's directory."""
+
+
+def curves(observation: Observation) -> Iterator[Point]:
+    """Yield the points of an observation; deviations are seconds."""
+    if isinstance(observation, StepDeviations):
+        for step, deviation in zip(observation.steps, observation.deviations, strict=True):
+            yield Point("step_deviation", deviation / 1e6, step=step)
+    elif isinstance(observation, Cumulative):
+        account = observation.account
+        step = account.max_step or 0
+        yield Point("goodput/goodput", percent(account.productive, account), step=step)
+        for bucket, spent in buckets(account):
+            yield Point(f"badput/{_tag(bucket)}", percent(spent, account), step=step)
+        yield Point("badput/data_loading_async", percent(account.overlay, account), step=step)
+
+
+def without_badput(observation: Observation) -> Iterator[Point]:
+    """Yield the points of an observation but those of badput."""
+    return (point for point in curves(observation) if not point.name.startswith("badput/"))
+
+
+def _tag(bucket: Spent) -> str:
+    name = bucket.bucket.name.lower()
+    return f"{name}/{bucket.custom.lower()}" if bucket.bucket is BadputType.CUSTOM_BADPUT_EVENTS else name

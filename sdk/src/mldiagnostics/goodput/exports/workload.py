@@ -1,0 +1,72 @@
+"""The series of ml-goodput-measurement in Cloud Monitoring, `compute.googleapis.com/workload/…`; pure.
+
+Names, labels and their spelling are the ones that its dashboard asks for, so `window_type` is `cumulative` in some
+series and `CUMULATIVE` in others. The labels `accelerator_type` and `cluster_name` are those of the machine, and what
+sends a series adds them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.exports.metrics import source
+from mldiagnostics.goodput.exports.observe import Cumulative, Point, Rolling, StepDeviations, buckets, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mldiagnostics.goodput.exports.observe import Observation, Window
+
+__all__ = ["INTEGERS", "PREFIX", "UNLABELLED", "series"]
+
+PREFIX = "compute.googleapis.com/workload/"
+INTEGERS = frozenset({"disruptions", "max_productive_steps"})
+"""Series of whole numbers (INT64); all others are DOUBLE."""
+
+UNLABELLED = frozenset({"performance"})
+"""Series that have no label at all."""
+
+_SO_FAR = {"window_type": "cumulative"}
+
+
+def series(observation: Observation, *, goodput: bool = True, deviations: bool = True) -> Iterator[Point]:
+    """Yield one point of each series: of goodput, of single steps' deviations, or of both, as asked for."""
+    if isinstance(observation, StepDeviations):
+        if deviations and observation.deviation is not None:
+            yield Point("step_time_deviation", observation.deviation / 1e6)
+    elif goodput and isinstance(observation, Cumulative):
+        yield from _cumulative(observation)
+    elif goodput and isinstance(observation, Rolling):
+        for window in observation.windows:
+            yield from _window(window)
+
+
+def _cumulative(seen: Cumulative) -> Iterator[Point]:
+    account = seen.account
+    yield Point("goodput_time", account.productive / 1e6, {"goodput_source": "TOTAL"})
+    for bucket, spent in buckets(account):
+        yield Point("badput_time", spent / 1e6, {"badput_source": source(bucket)})
+    yield Point("disruptions", account.disruptions, _SO_FAR)
+    yield Point("max_productive_steps", account.max_step or 0)
+    yield Point("total_elapsed_time", account.elapsed / 1e6, _SO_FAR)
+    if seen.deviation is not None:
+        yield Point("step_time_deviation", seen.deviation / 1e6)
+    if seen.ideal_step_time is not None:
+        yield Point("performance", seen.ideal_step_time / 1e6)
+    yield from _slices(seen.slices, "CUMULATIVE", "0")
+
+
+def _window(window: Window) -> Iterator[Point]:
+    account, size = window.account, {"rolling_window_size": str(window.seconds)}
+    if not account.elapsed:  # none of the job's life is in it
+        return
+    yield Point("interval_goodput", percent(account.productive, account), {"goodput_source": "TOTAL", **size})
+    for bucket, spent in buckets(account, window.known):
+        yield Point("interval_badput", percent(spent, account), {"badput_source": source(bucket), **size})
+    yield from _slices(window.slices, "INTERVAL", str(window.seconds))
+
+
+def _slices(slices: tuple[float, float] | None, window_type: str, size: str) -> Iterator[Point]:
+    labels = {"window_type": window_type, "rolling_window_size": size}
+    for kind, share in zip(("stepping", "available"), slices or (), strict=False):
+        yield Point(f"{kind}_slice_efficiency", share, labels)
