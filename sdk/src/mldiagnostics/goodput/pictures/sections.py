@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.goodput.pictures.drawing import CLOSE_UPS
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.pictures.table import phases, told
-from mldiagnostics.goodput.pictures.words import duration, label, moment, percent
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +62,7 @@ def _head(report: Report) -> str:
     others = [other for other in report.runs if other != report.run]
     known = f"<br>other runs of this name: {escape(', '.join(others))}" if others else ""
     cards = [
-        (f"{percent(whole.goodput, 1)} %", "goodput"),
+        (share_of(whole.goodput, 1), "goodput"),
         (duration(whole.elapsed_s), "elapsed"),
         (str(whole.disruptions), "disruption" if whole.disruptions == 1 else "disruptions"),
         ("-" if whole.max_step is None else f"{whole.max_step:,}", "highest step done"),

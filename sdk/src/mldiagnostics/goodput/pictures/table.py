@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.pictures.words import duration, label, moment, percent
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NARROWEST", "phases", "table", "told"]
 
-NARROWEST = 72
+NARROWEST = 80
 MOST_ROWS = 12
 """Of attempts and of disruptions; the last are shown."""
 
@@ -22,12 +22,12 @@ _BOLD, _GREEN, _RED, _PLAIN = "\033[1m", "\033[32m", "\033[31m", "\033[0m"
 
 
 def table(report: Report, *, width: int = 80, colour: bool = False) -> str:
-    """Return the report in lines of at most `width` characters (72 at least)."""
+    """Return the report in lines of at most `width` characters (80 at least)."""
     width = max(width, NARROWEST)
     blocks = [
         _head(report, width, colour),
         _partition(report.cumulative, width, colour),
-        _windows(report),
+        _windows(report, width),
         _attempts(report, width),
         _disruptions(report, width),
         _reliability(report, width),
@@ -46,14 +46,14 @@ def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
 def _head(report: Report, width: int, colour: bool) -> list[str]:
     whole = report.cumulative
     run = f"run {report.run}" if report.run else ""
-    state = "ended" if report.ended is not None else f"as of {moment(report.now)}"
     step = f", step {whole.last_step}" if whole.last_step is not None else ""
-    share = f"goodput {percent(whole.goodput, 1)} %  "
+    life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
+    if report.ended is None:
+        life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
+    share = f"goodput {share_of(whole.goodput, 1)}  "
     lines = [
         _cut("  ".join(part for part in (report.name, run) if part) or "goodput", width),
-        f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, {state}{step}"
-        if report.ended is not None
-        else f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, {state}{step}",
+        _cut(life + step, width),
         "",
         share + _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour),
     ]
@@ -70,7 +70,7 @@ def _partition(stretch: Stretch, width: int, colour: bool) -> list[str]:
     rows += [(label(bucket), seconds, _RED) for bucket, seconds in stretch.unproductive_s.items()]
     for name, seconds, paint in rows:
         share = seconds / stretch.elapsed_s if stretch.elapsed_s else 0.0
-        drawn = _painted(bar(share, bar_width), paint, colour)
+        drawn = _painted(bar(share, bar_width).rstrip(), paint, colour)
         lines.append(
             f"{_cut('  ' + name, name_width):{name_width}}{duration(seconds):>14}{percent(share):>9}   {drawn}".rstrip()
         )
@@ -83,18 +83,16 @@ def _partition(stretch: Stretch, width: int, colour: bool) -> list[str]:
     return lines
 
 
-def _windows(report: Report) -> list[str]:
+def _windows(report: Report, width: int) -> list[str]:
     named = [("since resume", report.since_resume)] if report.disruptions else []
     named += [(f"last {duration(window.window_s)}", window) for window in report.windows]
     if not named:
         return []
-    lines = [f"{'windows':32}{'elapsed':>14}{'goodput':>9}  most of the rest"]
+    lines = [f"{'windows':32}{'elapsed':>14}{'goodput':>9}  mostly lost to"]
     for name, stretch in named:
         most = next(iter(stretch.unproductive_s), None)
-        lines.append(
-            f"{'  ' + name:32}{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
-            f"  {label(most) if most else '-'}"
-        )
+        numbers = f"{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
+        lines.append(_cut(f"{'  ' + name:32}{numbers}  {label(most) if most else '-'}", width))
     return lines
 
 
@@ -141,19 +139,19 @@ def _reliability(report: Report, width: int) -> list[str]:
 def told(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the figures beside the partition as name and text."""
     yield from _failures_told(report)
-    yield "effective time (ETTR)", f"{percent(report.ettr)} %"
+    yield "effective time (ETTR)", f"{share_of(report.ettr)}"
     if queueing := report.queueing:
-        available = percent(queueing.scheduling_goodput)
-        yield "  with queueing", f"{percent(queueing.ettr)} %, queued {duration(queueing.queued_s)}"
-        yield "  scheduling goodput", f"{available} %"
+        available = share_of(queueing.scheduling_goodput)
+        yield "  with queueing", f"{share_of(queueing.ettr)}, queued {duration(queueing.queued_s)}"
+        yield "  scheduling goodput", available
     yield from _checkpoints_told(report)
-    yield "waiting for data", f"{percent(report.cumulative.input_bound)} % of the time"
+    yield "waiting for data", f"{share_of(report.cumulative.input_bound)} of the time"
     if steps := report.steps.count:
         usual = f"ideal {duration(report.steps.ideal_s)}, median {duration(report.steps.median_s)}"
         yield "steps", f"{steps:,} done, {usual}, p99 {duration(report.steps.p99_s)}"
     if report.stepping_slice_efficiency is not None:
-        stepping, available = percent(report.stepping_slice_efficiency), percent(report.available_slice_efficiency)
-        yield "slices", f"{stepping} % stepping, {available} % available"
+        stepping, available = share_of(report.stepping_slice_efficiency), share_of(report.available_slice_efficiency)
+        yield "slices", f"{stepping} stepping, {available} available"
     if report.hang.suspected:
         age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
         yield "HANG SUSPECTED", f"step {report.hang.step} for {age}, believable are {allowed}"
@@ -198,8 +196,8 @@ def _checkpoints_told(report: Report) -> Iterator[tuple[str, str]]:
     every = f", every {duration(seen.interval_s)}" if seen.interval_s else ""
     yield "checkpoints", f"{_count(seen.saves, 'save')} of {duration(seen.cost_s)}{every}"
     if seen.daly_s is not None:
-        least, now = percent(seen.best_overhead, 1), percent(seen.overhead, 1)
-        compared = "" if seen.overhead is None else f" ({least} % of the time lost, now {now} %)"
+        least, now = share_of(seen.best_overhead, 1), share_of(seen.overhead, 1)
+        compared = "" if seen.overhead is None else f" ({least} of the time lost, now {now})"
         yield "  best interval", f"{duration(seen.daly_s)}{compared}"
 
 
@@ -222,7 +220,7 @@ def bar(share: float, width: int, *, rest: str = " ") -> str:
 
 
 def _painted(text: str, paint: str, colour: bool) -> str:
-    return f"{paint}{text}{_PLAIN}" if colour else text
+    return f"{paint}{text}{_PLAIN}" if colour and text else text
 
 
 def _cut(text: str, width: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-__all__ = ["duration", "label", "moment", "percent"]
+__all__ = ["duration", "label", "moment", "percent", "share_of"]
 
 _UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -39,6 +39,11 @@ def percent(share: float | None, digits: int = 2) -> str:
     if 100 - smallest / 2 <= share * 100 < 100:
         return f">{100 - smallest:.{digits}f}"
     return f"{share * 100:.{digits}f}"
+
+
+def share_of(part: float | None, digits: int = 2) -> str:
+    """Return a share as `percent` does, with its sign."""
+    return "-" if part is None else f"{percent(part, digits)} %"
 
 
 def label(bucket: str) -> str:

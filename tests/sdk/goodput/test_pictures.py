@@ -1,0 +1,232 @@
+"""Table and page: what people see of a job, within the width and complete, of any log."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.ledger import Ledger
+from mldiagnostics.goodput.pictures.beside import beside
+from mldiagnostics.goodput.pictures.page import page
+from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
+from mldiagnostics.goodput.pictures.table import bar, table
+from mldiagnostics.goodput.pictures.words import duration, label, percent
+from mldiagnostics.goodput.report import Report, make_report
+from support.goodput_histories import logs, moments
+from support.goodput_story import Story, eventful, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mldiagnostics.goodput.events import Event
+
+VOID = {"br", "meta"}
+
+
+def told(events: Iterable[Event], now: int, **options: object) -> tuple[Report, Ledger]:
+    ledger = Ledger(splits=False)
+    for event in events:
+        ledger.add(event)
+    return make_report(ledger, now=now, **options), ledger
+
+
+@pytest.fixture(scope="module")
+def long() -> tuple[Report, Ledger]:
+    job = eventful()
+    return told(job.events, job.clock, windows_s=[600], devices=256, name="/logs/trainer", run="b", runs=["a", "b"])
+
+
+@pytest.fixture(scope="module")
+def short() -> tuple[Report, Ledger]:
+    job = finished()
+    return told(job.events, job.clock, name="/logs/short")
+
+
+def test_the_table_says_what_matters(long: tuple[Report, Ledger]) -> None:
+    text = table(long[0])
+    for part in (
+        "run b",
+        "other runs of this name: a",
+        "preemption",
+        "MTTF",
+        "MTTR",
+        "14 saves of 3 s",
+        "device-hours",
+    ):
+        assert part in text
+    rows = re.findall(r"^  (productive|infrastructure recovery|custom: eval) +(\S.*?)  +([\d.]+) ", text, re.MULTILINE)
+    assert [name for name, *_ in rows] == ["productive", "infrastructure recovery", "custom: eval"]
+    assert float(rows[0][2]) == pytest.approx((long[0].cumulative.goodput or 0) * 100, abs=0.01)
+
+
+def test_colours_are_for_terminals_only(long: tuple[Report, Ledger]) -> None:
+    plain, coloured = table(long[0]), table(long[0], colour=True)
+    assert "\033" not in plain
+    assert re.sub(r"\033\[\d+m", "", coloured) == plain
+
+
+def test_runs_side_by_side(long: tuple[Report, Ledger], short: tuple[Report, Ledger]) -> None:
+    text = beside([long[0], short[0]])
+    assert text.splitlines()[0].split() == ["trainer", "short"]
+    many = beside([short[0]] * 9)
+    assert all(len(line) <= 80 for line in many.splitlines())
+    assert many.count("short") == 9
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    assert bar(0.5, 4, rest=".") == "██.."
+    assert bar(0.28125, 4, rest=".") == "█▏.."
+    assert bar(2.0, 3) == "███"
+    assert bar(-1.0, 3) == "   "
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "-"),
+        (0, "0 s"),
+        (0.00002, "20 µs"),
+        (0.0123, "12.3 ms"),
+        (2.3456, "2.35 s"),
+        (59.7, "1 min"),
+        (60, "1 min"),
+        (3599.6, "1 h"),
+        (7384, "2 h 03 min"),
+        (90_061, "1 d 01 h"),
+    ],
+)
+def test_lengths_of_time_in_words(seconds: float | None, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_what_is_not_quite_all_or_nothing_is_not_shown_as_if_it_were() -> None:
+    assert [percent(share) for share in (0.0, 1e-9, 0.5, 1 - 1e-9, 1.0, None)] == [
+        "0.00",
+        "<0.01",
+        "50.00",
+        ">99.99",
+        "100.00",
+        "-",
+    ]
+
+
+def test_every_bucket_has_words_and_a_colour_of_its_own() -> None:
+    buckets = [
+        bucket.name for bucket in BadputType if bucket.name not in {"CUSTOM_BADPUT_EVENTS", "DATA_LOADING_ASYNC"}
+    ]
+    assert len({paint(bucket) for bucket in [PRODUCTIVE, *buckets]}) == len(buckets) + 1
+    assert len({label(bucket) for bucket in buckets}) == len(buckets)
+    assert label("CUSTOM_BADPUT_EVENTS.EVAL") == "custom: eval"
+    assert paint("CUSTOM_BADPUT_EVENTS.EVAL") not in {paint(bucket) for bucket in [PRODUCTIVE, *buckets]}
+
+
+class Page(HTMLParser):
+    """A page that is well formed, and what it needs from elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.buttons: list[dict[str, str | None]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+        data = re.search(r'<script type="application/json" id="runs">(.*?)</script>', text, re.DOTALL)
+        assert data is not None
+        self.runs = json.loads(data[1])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.outside += [value or "" for name, value in attrs if name in {"src", "href"}]
+        if tag == "button":
+            self.buttons.append(dict(attrs))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_needs_nothing_from_elsewhere(long: tuple[Report, Ledger]) -> None:
+    text = page([long])
+    assert Page(text).outside == []
+    assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in text
+
+
+def test_the_page_draws_all_of_the_life_in_each_window(
+    long: tuple[Report, Ledger], short: tuple[Report, Ledger]
+) -> None:
+    read = Page(page([long, short]))
+    assert len(read.runs) == 2
+    for run, report in zip(read.runs, (long[0], short[0]), strict=True):
+        assert len(run["layers"]) == len(run["windows"])
+        for layer, (_, start, end) in zip(run["layers"], run["windows"], strict=True):
+            assert (layer["from"], layer["to"]) == pytest.approx((start, end))
+            assert sum(piece[0] for piece in layer["pieces"]) == pytest.approx(end - start)
+        drawn = spent(run, run["layers"][0])
+        assert drawn["productive"] == pytest.approx(report.cumulative.productive_s * 1e3)
+        for bucket, seconds in report.cumulative.unproductive_s.items():
+            assert drawn[label(bucket)] == pytest.approx(seconds * 1e3)
+
+
+def spent(run: dict[str, list[dict[str, str]]], layer: dict[str, list[list[object]]]) -> dict[str, float]:
+    """Milliseconds by kind that a layer draws."""
+    sums: dict[str, float] = {}
+    for long, _, _, kind in layer["pieces"]:
+        parts = kind if isinstance(kind, list) else [kind, long]
+        for number, length in zip(parts[::2], parts[1::2], strict=True):
+            name = run["kinds"][number]["label"]
+            sums[name] = sums.get(name, 0.0) + length
+    return sums
+
+
+def test_each_disruption_has_a_window_to_look_at(long: tuple[Report, Ledger]) -> None:
+    read = Page(page([long]))
+    close_ups = [button for button in read.buttons if "data-window" in button]
+    assert len(close_ups) == 2
+    for button, disruption in zip(close_ups, long[0].disruptions, strict=True):
+        _, start, end = read.runs[0]["windows"][int(button["data-window"] or 0)]
+        assert start < (disruption.lost - long[0].started) * 1e3 < end
+        assert start < (disruption.restarted - long[0].started) * 1e3 < end
+
+
+def test_names_from_logs_are_text_and_no_markup() -> None:
+    job = Story()
+    job.start()
+    job.train(0, 20)
+    evil = "</script><img src=x onerror=alert(1)>"
+    job.die(evil)
+    job.start()
+    job.train(10, 30)
+    report, ledger = told(job.events, job.clock, name=evil, run=evil, runs=[evil, "b" + evil])
+    text = page([(report, ledger), (report, ledger)])
+    assert "<img" not in text
+    assert Page(text).outside == []
+
+
+def test_a_long_job_is_a_small_page() -> None:
+    job = Story()
+    for attempt in range(30):
+        job.start()
+        job.train(attempt * 400, attempt * 400 + 400)
+        job.die()
+    report, ledger = told(job.events, job.clock, windows_s=[60, 3600])
+    assert len(page([(report, ledger)])) < 1_000_000
+    assert all(len(layer["pieces"]) <= 3500 for layer in Page(page([(report, ledger)])).runs[0]["layers"])
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_any_log_can_be_shown(data: st.DataObject) -> None:
+    events = data.draw(logs())
+    report, ledger = told(events, data.draw(moments(events)), windows_s=[5], devices=8)
+    width = data.draw(st.integers(80, 120))
+    assert all(len(line) <= width for line in table(report, width=width).splitlines())
+    Page(page([(report, ledger)]))
+    assert all(len(line) <= 80 for line in beside([report, report]).splitlines())

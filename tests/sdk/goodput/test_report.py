@@ -1,0 +1,180 @@
+"""The report of one job: what it says of a life that is known, and what holds for any log."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.ledger import Ledger
+from mldiagnostics.goodput.report import Report, as_json, from_json, make_report
+from support.goodput_histories import logs, moments
+from support.goodput_story import S, Story, eventful, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.report import Stretch
+
+
+def ledger_of(events: Iterable[Event]) -> Ledger:
+    ledger = Ledger(splits=False)
+    for event in events:
+        ledger.add(event)
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    return eventful()
+
+
+@pytest.fixture(scope="module")
+def report(story: Story) -> Report:
+    created = story.events[0].t - 600 * S
+    return make_report(ledger_of(story.events), now=story.clock, windows_s=[600, 86_400], devices=256, created=created)
+
+
+def test_disruptions_tell_what_was_lost_and_how_long_each_phase_took(report: Report) -> None:
+    first, second = report.disruptions
+    assert (first.cause, second.cause) == ("preemption", "unknown")
+    assert (first.steps_lost, second.steps_lost) == (10, 30)
+    assert first.recovery.reschedule_s == 70
+    assert second.recovery.reschedule_s == 160
+    assert (first.recovery.restore_s, second.recovery.restore_s) == (14, 12)
+    assert first.recovery.init_s == 18 + 9 + 6
+    assert first.recovery.first_step_s == pytest.approx(25, abs=0.1)
+    assert first.recovery.detect_s == pytest.approx(20 + 2.2, abs=0.2)  # a step, then silence
+    assert first.resumed is not None
+    assert first.recovery.total_s == pytest.approx(first.resumed - first.lost + first.recovery.first_step_s)
+
+
+def test_the_mean_recovery_is_that_of_both(report: Report) -> None:
+    mean = report.failures.recovery
+    assert mean is not None
+    assert mean.total_s == pytest.approx(sum(told.recovery.total_s for told in report.disruptions) / 2)
+    assert mean.restore_s == 13
+
+
+def test_time_to_failure_is_operation_by_failures(report: Report) -> None:
+    away = sum(told.recovery.total_s for told in report.disruptions)
+    assert report.failures.operating_s == pytest.approx(report.cumulative.elapsed_s - away)
+    assert report.failures.mttf_s == pytest.approx(report.failures.operating_s / 2)
+    assert report.failures.mttf_device_s == pytest.approx(report.failures.operating_s / 2 * 256)
+
+
+def test_lost_work_is_waste_and_recoveries_of_all_devices(report: Report) -> None:
+    lost = report.lost_work
+    assert lost.wasted_s == report.cumulative.unproductive_s["WASTED_PROGRESS_FROM_DISRUPTION"]
+    assert lost.total_s == lost.wasted_s + lost.recovery_s
+    assert lost.device_hours == pytest.approx(lost.total_s * 256 / 3600)
+
+
+def test_saves_are_counted_and_compared_with_the_best_interval(report: Report) -> None:
+    saves = report.checkpoints
+    assert (saves.saves, saves.cost_s) == (14, 3)  # steps 50 to 250, 300 to 400, 450 to 700
+    assert saves.interval_s == pytest.approx(50 * 2.35 + 11, abs=15)
+    assert saves.young_s == pytest.approx((2 * 3 * (report.failures.mttf_s or 0)) ** 0.5)
+    assert saves.overhead is not None
+    assert saves.best_overhead is not None
+    assert 0 < saves.best_overhead <= saves.overhead
+
+
+def test_windows_end_now_and_since_resume_begins_with_the_last_restart(report: Report, story: Story) -> None:
+    ten_minutes, day = report.windows
+    assert (ten_minutes.window_s, ten_minutes.elapsed_s, ten_minutes.end) == (600, 600, story.clock / 1e6)
+    assert day.elapsed_s == report.cumulative.elapsed_s
+    assert report.since_resume.start == report.disruptions[-1].restarted
+    assert report.since_resume.disruptions == 0
+    assert (report.since_resume.goodput or 0) > (report.cumulative.goodput or 0)
+
+
+def test_queueing_counts_from_the_creation(report: Report) -> None:
+    queueing = report.queueing
+    assert queueing is not None
+    assert queueing.queued_s == 600
+    wall = report.cumulative.elapsed_s + 600
+    assert queueing.ettr == pytest.approx(report.cumulative.productive_s / wall)
+    assert queueing.scheduling_goodput == pytest.approx((wall - 600 - 230) / wall)
+
+
+def test_attempts_divide_the_life_of_the_job(report: Report) -> None:
+    assert [(told.first_step, told.last_step) for told in report.attempts] == [(0, 260), (250, 430), (400, 700)]
+    assert [told.ended_by for told in report.attempts] == ["preemption", "unknown", None]
+    assert sum(told.stretch.elapsed_s for told in report.attempts) == pytest.approx(report.cumulative.elapsed_s)
+
+
+def test_exclusions_shorten_every_stretch(story: Story) -> None:
+    begin = story.events[0].t
+    report = make_report(ledger_of(story.events), now=story.clock, exclude=[(begin, begin + 100 * S)])
+    whole = report.cumulative
+    assert whole.excluded_s == report.attempts[0].stretch.excluded_s == 100
+    assert whole.elapsed_s == pytest.approx(whole.end - whole.start - 100)
+    assert report.ettr == pytest.approx(whole.productive_s / (whole.end - whole.start))
+
+
+def test_a_job_without_trouble_has_no_figures_of_failure() -> None:
+    job = finished()
+    report = make_report(ledger_of(job.events), now=job.clock + 3600 * S, windows_s=[60])
+    assert report.ended == report.cumulative.end == job.clock / 1e6
+    assert report.windows[0].start == job.clock / 1e6 - 60  # a window of a job that is over ends with it
+    assert report.failures.count == 0
+    assert report.failures.mttf_s is None
+    assert report.failures.recovery is None
+    assert report.checkpoints.daly_s is None
+    assert report.since_resume == report.cumulative
+    assert not report.hang.suspected
+
+
+def test_a_step_that_does_not_end_is_suspected_and_an_evaluation_is_not() -> None:
+    job = eventful()
+    ledger = ledger_of(job.events)
+    assert not make_report(ledger, now=job.clock + 10 * S).hang.suspected
+    stuck = make_report(ledger, now=job.clock + 120 * S).hang
+    assert (stuck.suspected, stuck.step) == (True, 700)
+    assert stuck.age_s == pytest.approx(122, abs=1)
+    job.tell(Code.CUSTOM_START, "EVAL")
+    assert not make_report(ledger_of(job.events), now=job.clock + 120 * S).hang.suspected
+
+
+def test_a_job_that_has_only_begun() -> None:
+    job = Story()
+    job.tell(Code.JOB_START)
+    report = make_report(ledger_of(job.events), now=job.clock, windows_s=[60], devices=8, created=job.clock)
+    assert report.cumulative.goodput is None
+    assert report.queueing is not None
+    assert report.queueing.ettr is None
+    assert report.steps.count == 0
+    assert from_json(json.loads(json.dumps(as_json(report), allow_nan=False))) == report
+
+
+@pytest.mark.parametrize("document", [{}, {"v": 2}, {"v": 1}, {"v": 1, "name": 3}])
+def test_what_is_no_report_is_told(document: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="this is no report"):
+        from_json(document)
+
+
+@given(st.data())
+def test_any_log_has_a_report_whose_parts_are_the_whole(data: st.DataObject) -> None:
+    events = data.draw(logs())
+    now = data.draw(moments(events))
+    ledger = ledger_of(events)
+    report = make_report(ledger, now=now, windows_s=[5, 60], devices=8, created=now - 3600 * S)
+    stretches = [report.cumulative, report.since_resume, *report.windows, *(told.stretch for told in report.attempts)]
+    assert all(micros_of(stretch) == 0 for stretch in stretches)
+    for told in report.disruptions:
+        phases = told.recovery
+        parts = phases.detect_s + phases.reschedule_s + phases.init_s + phases.restore_s + phases.first_step_s
+        assert parts + phases.rest_s == pytest.approx(phases.total_s)
+        assert min(phases.detect_s, phases.reschedule_s, phases.rest_s) >= 0
+    assert from_json(json.loads(json.dumps(as_json(report), allow_nan=False))) == report
+
+
+def micros_of(stretch: Stretch) -> int:
+    """What the parts of a stretch differ from the whole, in microseconds."""
+    parts = [stretch.productive_s, *stretch.unproductive_s.values()]
+    return sum(round(part * 1e6) for part in parts) - round(stretch.elapsed_s * 1e6)
