@@ -149,6 +149,11 @@ class Job:
         return f"{self.storage}/goodput"
 
     @property
+    def out(self) -> str:
+        """The end of what all attempts printed."""
+        return (self.folder / "out").read_text()[-4000:]
+
+    @property
     def diary(self) -> Diary:
         return read_diary(self.folder / "diary")
 
@@ -176,7 +181,7 @@ class Job:
         """Return when the running attempt has begun a step."""
         deadline = time.monotonic() + _LIMIT_S
         while time.monotonic() < deadline:
-            assert process.poll() is None, (self.folder / "out").read_text()[-4000:]
+            assert process.poll() is None, self.out
             if (self.folder / "diary").exists():
                 for entry in self.diary.entries:
                     if (entry.pid, entry.what) == (process.pid, "step") and entry.step >= number:

@@ -1,0 +1,135 @@
+"""A JAX job with Orbax, killed and begun again three times: its account beside the diary that it kept itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log import open_log
+from support.goodput_jobs import Job
+from support.programs import eventually
+
+if TYPE_CHECKING:
+    from mldiagnostics.goodput.account import Account, Disruption
+    from support.goodput_jobs import Diary
+
+pytestmark = pytest.mark.peers
+
+TOLERANCE_S = 0.05
+"""A few thousandths are usual; a machine that others use may hold a process up between the diary and the recorder."""
+
+HUNG, KILLED, TERMINATED, FINISHED = range(4)
+HANG_AT = 12
+STEPS = 26
+WASTE = "WASTED_PROGRESS_FROM_DISRUPTION"
+LOST = {WASTE, "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION"}
+
+
+class Reader:
+    """Reads the log of a job again and again, as a monitor does."""
+
+    def __init__(self, job: Job) -> None:
+        self._history, self._log = History(), open_log(job.log)
+
+    def view(self) -> Any:
+        now = datetime.now(UTC)
+        self._log.read_new(self._history, now)
+        return self._history.of(self.now)
+
+    @property
+    def now(self) -> int:
+        return round(time.time() * 1e6)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What became of the job: its diary, its account in the end, and what was known while it hung."""
+
+    diary: Diary
+    view: Any
+    now: int
+    hanging: Account
+
+    def account(self, attempt: int) -> dict[str, float]:
+        """Seconds of an attempt by bucket, until the next one or the end; productive time is ""."""
+        attempts = self.diary.attempts
+        end = micros(self.diary.first("begin", attempt + 1).t) if attempt + 1 < len(attempts) else None
+        found = self.view.account(self.now, start=micros(self.diary.first("begin", attempt).t), end=end)
+        assert found.productive + sum(found.unproductive.values()) == found.elapsed
+        spent = {custom or bucket.name: us / 1e6 for (bucket, custom), us in found.unproductive.items()}
+        return {"": found.productive / 1e6, **spent}
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    job = Job(tmp_path_factory.mktemp("job"), STEPS)
+    reader = Reader(job)
+    with job.attempt(hang_at=HANG_AT) as process:
+        job.wait_for_step(HANG_AT, process)
+        eventually(lambda: (reader.view().open_step(reader.now) or (0,))[0] == HANG_AT)
+        hanging = reader.view().account(reader.now)
+        process.kill()
+    with job.attempt() as process:
+        job.wait_for_step(17, process)
+        process.kill()
+    with job.attempt() as process:
+        job.wait_for_step(22, process)
+        process.terminate()
+        assert process.wait(60) == -15
+    with job.attempt() as process:
+        code = process.wait(120)
+    assert code == 0, job.out
+    return Course(job.diary, reader.view(), reader.now, hanging)
+
+
+def micros(t: float) -> int:
+    return round(t * 1e6)
+
+
+@pytest.mark.parametrize("attempt", [HUNG, TERMINATED, FINISHED])
+def test_each_attempt_is_accounted_for_as_its_diary_says(course: Course, attempt: int) -> None:
+    told, true = course.account(attempt), course.diary.spent(attempt)
+    for bucket in told.keys() | true.keys():
+        assert told.get(bucket, 0) == pytest.approx(true.get(bucket, 0), abs=TOLERANCE_S), bucket or "productive"
+
+
+def test_a_process_that_is_killed_takes_its_last_second_along(course: Course) -> None:
+    told, true = course.account(KILLED), course.diary.spent(KILLED)
+    for bucket in (told.keys() | true.keys()) - LOST:
+        assert told.get(bucket, 0) == pytest.approx(true.get(bucket, 0), abs=TOLERANCE_S), bucket or "productive"
+    lost = [sum(spent.get(bucket, 0) for bucket in LOST) for spent in (told, true)]
+    assert lost[0] == pytest.approx(lost[1], abs=TOLERANCE_S)
+    assert true[WASTE] - 1 - TOLERANCE_S < told.get(WASTE, 0) < true[WASTE] + TOLERANCE_S
+
+
+def test_all_of_it_is_the_whole_life_of_the_job(course: Course) -> None:
+    whole, diary = course.view.account(course.now), course.diary
+    assert whole.productive + sum(whole.unproductive.values()) == whole.elapsed == whole.end - whole.start
+    assert whole.elapsed / 1e6 == pytest.approx(
+        diary.first("end", FINISHED).t - diary.first("begin").t, abs=TOLERANCE_S
+    )
+    assert (whole.disruptions, whole.max_step, whole.last_step) == (3, STEPS - 1, STEPS - 1)
+
+
+def test_each_disruption_has_its_phases_and_what_it_cost(course: Course) -> None:
+    found: list[Disruption] = course.view.disruptions(course.now)
+    assert [each.cause for each in found] == ["unknown", "unknown", "signal"]
+    for attempt, each in enumerate(found):
+        following = course.diary.spent(attempt + 1)
+        restarted, resumed = course.diary.first("begin", attempt + 1), course.diary.steps(attempt + 1)[0]
+        assert each.restarted / 1e6 == pytest.approx(restarted.t, abs=TOLERANCE_S)
+        assert (each.resumed or 0) / 1e6 == pytest.approx(resumed.t, abs=TOLERANCE_S)
+        assert each.restore / 1e6 == pytest.approx(following["UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME"], abs=TOLERANCE_S)
+        if attempt != KILLED:
+            assert each.steps_lost == course.diary.steps_lost(attempt)
+            assert each.lost / 1e6 == pytest.approx(course.diary.steps(attempt)[-1].t, abs=TOLERANCE_S)
+
+
+def test_a_job_that_hangs_is_seen_while_it_does(course: Course) -> None:
+    hanging = course.hanging
+    assert hanging.productive + sum(hanging.unproductive.values()) == hanging.elapsed
+    assert (hanging.disruptions, hanging.max_step, hanging.last_step) == (0, HANG_AT - 1, HANG_AT)
