@@ -71,7 +71,8 @@ class HttpReceiver:
                 else:
                     receiver.refused += 1
                 kind = self.headers["Content-Type"]
-                answer = b"" if kind == "application/x-protobuf" else b"{}"
+                answer = receiver.answer(self.path, body) if status == 200 else b""
+                answer = b"" if kind == "application/x-protobuf" else answer or b"{}"
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(answer)))
@@ -86,6 +87,10 @@ class HttpReceiver:
         self.port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
+
+    def answer(self, path: str, body: bytes) -> bytes:  # noqa: ARG002 - for servers that have something to say
+        """What a request is answered with."""
+        return b""
 
     def stop(self) -> None:
         """Refuse connections from now on."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from mldiagnostics.cloud import Cloud
@@ -22,7 +22,7 @@ from mldiagnostics.sinks.spool import spooled
 from mldiagnostics.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Record
@@ -48,15 +48,20 @@ def maker(url: str) -> SinkMaker:
     return spooled(SinkMaker(name, lambda origin: CloudLoggingSink(endpoint, origin)), name)
 
 
+EntryMaker: TypeAlias = "Callable[..., dict[str, Any] | None]"
+"""Makes an entry as `entry_of` does, None for a record that shall not be there."""
+
+
 class CloudLoggingSink:
     """Writes each batch in one request that ends within `TIMEOUT_S`."""
 
     pace = Pace(records=100, gather_s=0.3)
     durable = False
 
-    def __init__(self, endpoint: str, origin: Origin) -> None:
+    def __init__(self, endpoint: str, origin: Origin, *, entry: EntryMaker = entry_of) -> None:
         self._origin = origin
-        self._access = _LookUp(endpoint, origin)
+        self._entry = entry
+        self._access = LookUp(endpoint, project=origin.project, region=origin.region, scope=_SCOPE)
 
     def open(self) -> None:
         """Find credentials and project. Raises `SinkUnavailable` if there are none, or not yet."""
@@ -72,7 +77,7 @@ class CloudLoggingSink:
         turns = Turns()
         entries = []
         for record in batch:
-            if entry := entry_of(record, self._origin, project=access.project, region=access.region):
+            if entry := self._entry(record, self._origin, project=access.project, region=access.region):
                 entries.append(entry)
             turns()
         if not entries:
@@ -95,33 +100,36 @@ class CloudLoggingSink:
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
+    """Google's client for one project, and where the program runs."""
+
     project: str
     region: str
     api: Any
 
 
-class _LookUp:
+class LookUp:
     """Credentials, project and region, looked up in a thread of its own: metadata servers that hang take their time.
 
-    Nobody waits longer than `_LOOK_UP_S` at once; records wait on the disk meanwhile.
+    A sink waits no longer than `_LOOK_UP_S` at once; records wait on the disk meanwhile.
     """
 
-    def __init__(self, endpoint: str, origin: Origin) -> None:
+    def __init__(self, endpoint: str, *, project: str, region: str = "", scope: str) -> None:
         self._endpoint = endpoint
-        self._origin = origin
+        self._project, self._region = project, region
+        self._scope = scope
         self._thread: threading.Thread | None = None
-        self._found: _Access | None = None
+        self._found: Access | None = None
         self._problem = ""
 
-    def wait(self) -> _Access:
+    def wait(self, timeout_s: float = _LOOK_UP_S) -> Access:
         """Return what was found. Raises `SinkUnavailable` if that is nothing, or takes longer; then ask again."""
         if self._found is None:
             if self._thread is None:
                 self._problem = "still looking for credentials and project"
                 self._thread = threading.Thread(target=self._look, name="mldiagnostics-credentials", daemon=True)
                 self._thread.start()
-            self._thread.join(_LOOK_UP_S)
+            self._thread.join(timeout_s)
             if not self._thread.is_alive():
                 self._thread = None
         if self._found is None:
@@ -134,19 +142,19 @@ class _LookUp:
         except Exception as error:  # noqa: BLE001 - told by whoever waits; libraries for credentials raise anything
             self._problem = str(error) or repr(error)
 
-    def _access(self) -> _Access:
+    def _access(self) -> Access:
         import google.auth  # noqa: PLC0415 - loaded by the sink's own thread
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - the same
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - the same
         from google.cloud.logging import Client  # noqa: PLC0415 - the same
 
-        cloud = Cloud(project=self._origin.project or None, region=self._origin.region or None, env=os.environ)
+        cloud = Cloud(project=self._project or None, region=self._region or None, env=os.environ)
         credentials: Any
         if self._endpoint.startswith("http://"):  # never send a token in the clear
             credentials, project = AnonymousCredentials(), None
         else:
-            credentials, project = google.auth.default(scopes=[_SCOPE])
-        project = self._origin.project or project or cloud.project()
+            credentials, project = google.auth.default(scopes=[self._scope])
+        project = self._project or project or cloud.project()
         if not project:
             raise SinkUnavailable("no project is known: say machinelearning_run(project=…) or set GOOGLE_CLOUD_PROJECT")
         client = Client(
@@ -156,7 +164,7 @@ class _LookUp:
             _http=_bounded_session(credentials),
             _use_grpc=False,
         )
-        return _Access(project, cloud.region() or _REGIONLESS, client.logging_api)
+        return Access(project, cloud.region() or _REGIONLESS, client.logging_api)
 
 
 def _bounded_session(credentials: Any) -> Any:

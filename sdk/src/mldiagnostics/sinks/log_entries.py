@@ -50,7 +50,7 @@ def entry_of(record: Record, origin: Origin, *, project: str, region: str) -> di
                 "node_id": origin.run_id,
             },
         },
-        "timestamp": _rfc3339(record.t),
+        "timestamp": rfc3339(record.t),
         "severity": severity,
         "insertId": digest[:32],
         "labels": {
@@ -101,7 +101,8 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _rfc3339(t: float) -> str:
+def rfc3339(t: float) -> str:
+    """Return a moment in Unix seconds as the API writes it."""
     try:
         return datetime.fromtimestamp(t, timezone.utc).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput.log.lines import Lines
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.sinks.jsonl import local_path
@@ -15,6 +14,7 @@ from mldiagnostics.sinks.jsonl import local_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from mldiagnostics.goodput.log.lines import Listener, Told
 
@@ -43,7 +43,12 @@ class LocalLog:
     """
 
     def __init__(self, place: str, *, job_name: str | None = None) -> None:
-        self._path = local_path(place) or Path(place)
+        path = local_path(place)
+        if path is None:
+            raise ConfigurationError(
+                f"{place!r} is no goodput log: give a path, file:///…, gs://bucket/… or cloud-logging:…"
+            )
+        self._path: Path = path
         self._job_name = job_name
         self._files: dict[str, _File] = {}
 

@@ -35,7 +35,7 @@ class Overlap:
 
     def take(self, answer: Iterable[Told], now: datetime, listener: Listener) -> None:
         """Feed what is new in the answer to the question of `now`."""
-        recent = (now - 3 * OVERLAP).timestamp() * 1e6  # what the next answer may repeat
+        recent = (now - 3 * OVERLAP).timestamp()  # what the next answer may repeat
         seen: set[object] = set()
         for told in answer:
             found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
@@ -48,7 +48,7 @@ class Overlap:
             for event in found:
                 if event not in self._seen:
                     listener.add(event)
-                if event.t >= recent:
+                if (event.t / 1e6 if told.logged is None else told.logged) >= recent:
                     seen.add(event)
         self._seen = seen
         self.asked = now

@@ -1,0 +1,134 @@
+"""Lines of any making become events; fast where the SDK wrote them, and the same either way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.goodput.events import Code, Event, Saved
+from mldiagnostics.goodput.log.lines import Lines
+from mldiagnostics.goodput.outlet import telling
+from mldiagnostics.goodput.payload import PLAIN_KEYS, parse
+from mldiagnostics.records import Record, encode
+from support.goodput_logs import Heard
+
+T = 1_735_689_600.25
+US = 1_735_689_600_250_000
+
+
+def line(key: str, t: float = T, *, job: str = "job", step: int | None = None, rank: int = 0, **beside: Any) -> bytes:
+    """A line as the drain writes it."""
+    payload = telling(job, key, step_key="step_count", **beside)(t, step, "0123abcd-1")
+    return encode(Record("event", t, "goodput", rank=rank, payload=payload)).encode()
+
+
+def head(*, rank: int = 0, run: str = "") -> bytes:
+    labels = {"": "", "run": run, "name": "job", "incarnation": "0123abcd"}
+    return encode(Record("event", T, "segment", (1.0,), None, labels, rank, 0, "1", {})).encode()
+
+
+def record(kind: Any, name: str, payload: dict[str, Any] | None = None) -> bytes:
+    return encode(Record(kind, T, name, payload=payload)).encode()
+
+
+def heard(*blocks: bytes, job: str | None = None) -> Heard:
+    lines, listener = Lines(job_name=job), Heard()
+    for block in blocks:
+        lines.feed(block, listener)
+    return listener
+
+
+moments = st.integers(1_000_000_000_000_000, 6_999_999_999_999_999).map(lambda us: us / 1e6)
+
+
+@given(st.lists(st.tuples(st.sampled_from([*PLAIN_KEYS, "step_start_time", "step_end_time"]), moments)), st.data())
+def test_columns_say_what_payloads_say(told: list[tuple[str, float]], data: st.DataObject) -> None:
+    lines = [line(key, t, step=data.draw(st.integers(0, 2**31 - 1)) if "step" in key else None) for key, t in told]
+    cut = data.draw(st.integers(0, len(lines)))
+    listener = heard(head(rank=2, run="r"), b"".join(lines[:cut]), b"".join(lines[cut:]))
+    payloads = [json.loads(text)["payload"] for text in lines]
+    assert listener.events == [event for each in payloads for event in parse(each, rank=2, run="r")]
+    assert not listener.ignored
+
+
+def test_most_lines_go_by_columns() -> None:
+    block = b"".join(line("step_start_time", T + step, step=step) for step in range(1000))
+    listener = heard(head(), block)
+    assert listener.steps() == list(range(1000))
+    assert listener.bulk == 999
+
+
+def test_what_columns_do_not_know_is_read_too() -> None:
+    custom = line("custom_badput_event_start_time", custom_badput_event_type="eval")
+    block = line("job_start_time") + custom + line("step_start_time", step=1) + line("job_end_time")
+    assert sorted(heard(head(), block).told) == [
+        (Code.JOB_START, 0), (Code.JOB_END, 0), (Code.STEP_START, 1), (Code.CUSTOM_START, "EVAL"),
+    ]  # fmt: skip
+
+
+def test_a_head_amid_the_lines_says_whose_the_next_are() -> None:
+    block = head(rank=1, run="a") + line("job_start_time") * 2 + head(rank=2, run="b") + line("job_end_time") * 2
+    assert heard(block).events == [
+        Event(US, Code.JOB_START, 0, 1, "a"), Event(US, Code.JOB_START, 0, 1, "a"),
+        Event(US, Code.JOB_END, 0, 2, "b"), Event(US, Code.JOB_END, 0, 2, "b"),
+    ]  # fmt: skip
+
+
+def test_the_peers_cache_is_a_log() -> None:
+    entries = [
+        {"job_name": "job", "job_start_time": T},
+        {"job_name": "job", "step_count": 3.0, "step_start_time": T},
+        {"job_name": "job", "event_type": "save", "step": 1, "checkpoint_manager_blocking_start_time": T}
+        | {"checkpoint_manager_blocking_duration_secs": 1},
+    ]
+    block = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
+    assert heard(block).events == [
+        Event(US, Code.JOB_START), Event(US, Code.STEP_START, 3), Event(US, Code.SAVED, Saved(US + 1_000_000, 1)),
+    ]  # fmt: skip
+
+
+def test_a_run_tells_of_life_and_of_causes() -> None:
+    block = record("heartbeat", "alive", {"intervalSeconds": 10}) + record("phase", "Active", {"host": "h"})
+    block += record("phase", "Failed", {"reason": "Preempted"}) + record("phase", "Failed", {"reason": "Lost"})
+    block += record("metric", "loss") + record("config", "configs", {"user": {}}) + record("event", "note", {"a": 1})
+    listener = heard(block)
+    assert listener.told == [(Code.ALIVE, 0), (Code.CAUSE, "preemption")]
+    assert not listener.ignored
+
+
+def test_an_entry_of_orbax_without_start_ends_when_it_was_logged() -> None:
+    payload = {"job_name": "job", "event_type": "restore", "checkpoint_manager_duration_secs": 2.0}
+    assert heard(record("event", "goodput", payload)).events == [Event(US - 2_000_000, Code.RESTORED, Saved(US))]
+
+
+def test_other_jobs_are_passed_over() -> None:
+    block = line("job_start_time") + line("job_end_time", job='a "b"') + line("step_start_time", job='a "b"', step=1)
+    assert heard(block, job="job").told == [(Code.JOB_START, 0)]
+    assert sorted(heard(block, job='a "b"').told) == [(Code.JOB_END, 0), (Code.STEP_START, 1)]
+
+
+@pytest.mark.parametrize(
+    ("garbage", "reason"),
+    [
+        (b"\xff\xfe\x00garbage\n", "unreadable line"),
+        (line("job_start_time")[:-20] + b"\n", "unreadable line"),
+        (b"[1, 2]\n", "unreadable line"),
+        (b"[" * 100_000 + b"\n", "unreadable line"),
+        (line("step_start_time"), "bad step"),
+        (line("step_start_time", step=1).replace(b'"step_count":1', b'"step_count":-1'), "bad step"),
+        (line("job_start_time").replace(b"1735689600.25", b"NaN"), "bad time"),
+        (line("job_start_time").replace(b"1735689600.25", b"1735689600250.0"), "bad time"),
+    ],
+)
+def test_garbage_is_counted_and_costs_nothing_else(garbage: bytes, reason: str) -> None:
+    listener = heard(head(), line("job_start_time") + garbage + line("step_start_time", step=7), b"\n \n")
+    assert sorted(listener.told) == [(Code.JOB_START, 0), (Code.STEP_START, 7)]
+    assert listener.ignored == {reason: 1}
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([line("job_start_time"), head(), b"\n", b"{}"]), max_size=8))
+def test_nothing_that_a_file_can_hold_raises(pieces: list[bytes]) -> None:
+    heard(*pieces)
