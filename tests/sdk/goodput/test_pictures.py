@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.ledger import Ledger
-from mldiagnostics.goodput.pictures.beside import beside
+from mldiagnostics.goodput.pictures.beside import beside, names
 from mldiagnostics.goodput.pictures.page import page
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.pictures.table import bar, table
@@ -76,7 +77,19 @@ def test_runs_side_by_side(long: tuple[Report, Ledger], short: tuple[Report, Led
     assert text.splitlines()[0].split() == ["trainer", "short"]
     many = beside([short[0]] * 9)
     assert all(len(line) <= 80 for line in many.splitlines())
-    assert many.count("short") == 9
+    assert many.count("elapsed") == 3  # four of them fit beside each other
+
+
+def test_names_are_as_long_as_it_takes_to_tell_runs_apart(short: tuple[Report, Ledger]) -> None:
+    def named(*logs: str) -> list[str]:
+        return names([replace(short[0], name=log, run=f"r{number}") for number, log in enumerate(logs)])
+
+    assert named("/a/x", "/b/y.jsonl") == ["x", "y"]
+    assert named("/a/x", "/b/x") == ["a/x", "b/x"]
+    assert named("/a/x", "/a/x") == ["r0", "r1"]
+    assert named("/a/x", "/a/x", "/a/y") == ["x r0", "x r1", "y"]
+    assert named("", "") == ["r0", "r1"]
+    assert named("gs://bucket/x/") == ["x"]
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:

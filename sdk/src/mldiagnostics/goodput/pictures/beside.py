@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["beside", "names", "rows"]
 
 NAME_WIDTH = 30
-COLUMN = 12
+NARROWEST, WIDEST = 12, 24
+"""Of a column."""
 
 
 def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
@@ -40,29 +41,32 @@ def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
 
 def beside(reports: Sequence[Report], *, width: int = 80) -> str:
     """Return the reports in lines of at most `width` characters; runs that do not fit come in a further table."""
-    fit = max(1, (width - NAME_WIDTH) // COLUMN)
+    fit = max(1, (width - NAME_WIDTH) // NARROWEST)
+    column = min(WIDEST, (width - NAME_WIDTH) // min(fit, len(reports)))
+    heads = names(reports)
     tables = [
-        "\n".join(_lines(reports[first : first + fit], names(reports)[first : first + fit]))
+        "\n".join(_lines(reports[first : first + fit], heads[first : first + fit], column))
         for first in range(0, len(reports), fit)
     ]
     return "\n\n".join(tables) + "\n"
 
 
 def names(reports: Sequence[Report]) -> list[str]:
-    """Return a short name for each report: what is not the same in all of them."""
-    logs = {report.name for report in reports}
-    return [
-        (report.run or report.name.rstrip("/").rpartition("/")[2] or "run")
-        if len(logs) == 1
-        else (report.name.rstrip("/").rpartition("/")[2] or report.run or "run")
-        for report in reports
-    ]
+    """Return a short name for each report: the run, or as much of the end of the log's name as tells them apart."""
+    parts = [report.name.removesuffix(".jsonl").rstrip("/").split("/") for report in reports]
+    logs = len(set(map(tuple, parts)))
+    if logs == 1 and len(reports) > 1:
+        return [report.run for report in reports]
+    longer = (["/".join(each[-count:]) for each in parts] for count in range(1, max(map(len, parts)) + 1))
+    tails = next(tails for tails in longer if len(set(tails)) == logs)
+    twice = {tail for tail in tails if tails.count(tail) > 1}
+    return [f"{tail} {report.run}" if tail in twice else tail for tail, report in zip(tails, reports, strict=True)]
 
 
-def _lines(reports: Sequence[Report], heads: Sequence[str]) -> Iterator[str]:
-    yield " " * NAME_WIDTH + "".join(f"{_tail(head):>{COLUMN}}" for head in heads)
+def _lines(reports: Sequence[Report], heads: Sequence[str], column: int) -> Iterator[str]:
+    yield " " * NAME_WIDTH + "".join(f"{_tail(head, column - 1):>{column}}" for head in heads)
     for name, texts in rows(reports):
-        yield (f"{name[:NAME_WIDTH]:{NAME_WIDTH}}" + "".join(f"{text:>{COLUMN}}" for text in texts)).rstrip()
+        yield (f"{name[:NAME_WIDTH]:{NAME_WIDTH}}" + "".join(f"{text:>{column}}" for text in texts)).rstrip()
 
 
 def _buckets(reports: Sequence[Report]) -> list[str]:
@@ -78,6 +82,6 @@ def _share(report: Report, bucket: str) -> str:
     return percent(seconds / elapsed_s) if seconds and elapsed_s else "-"
 
 
-def _tail(text: str) -> str:
+def _tail(text: str, width: int) -> str:
     """Return the end of a text, where names of runs differ."""
-    return text if len(text) < COLUMN else "…" + text[2 - COLUMN :]
+    return text if len(text) <= width else "…" + text[1 - width :]

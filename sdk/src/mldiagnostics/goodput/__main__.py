@@ -1,0 +1,117 @@
+"""Where the time of jobs went, read from their logs.
+
+python -m mldiagnostics.goodput LOG...                 a table for each log, or one for several side by side
+python -m mldiagnostics.goodput --job NAME --logger L  the log that a recorder with these names writes here
+python -m mldiagnostics.goodput LOG -o html --out goodput.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.goodput import options
+from mldiagnostics.goodput.reading import Asked, read, read_exclusions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput.report import Report
+    from mldiagnostics.goodput.report.view import View
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m mldiagnostics.goodput", description="Show where the time of jobs went."
+    )
+    parser.add_argument("log", nargs="*", help="directory, file or URL (gs://…, cloud-logging:…) of a log, or of a run")
+    parser.add_argument("--job", help="name of the job: alone, where its log is; with LOG, which job of it is meant")
+    parser.add_argument("--logger", help="name of the log, as given to the recorder (default: goodput_<job>)")
+    parser.add_argument("--run", help="which run of the log (default: the newest)")
+    parser.add_argument("--all-runs", action="store_true", help="all runs of the log, side by side")
+    parser.add_argument("--window", action="append", default=[], metavar="1h", help="also the last 45s, 30m, 1h, 7d")
+    parser.add_argument(
+        "--exclude", action="append", default=[], metavar="FILE", help="JSON list of stretches that do not count"
+    )
+    parser.add_argument(
+        "--exclude-interval", action="append", default=[], nargs=2, metavar=("START", "END"), help="one such stretch"
+    )
+    parser.add_argument("--now", metavar="TIME", help="answer as of then: 2026-11-21T10:00:00Z, or seconds since 1970")
+    parser.add_argument("--devices", type=float, help="number of all devices, for device-hours")
+    parser.add_argument("--created", metavar="TIME", help="when the job was asked for, for figures with queueing")
+    parser.add_argument("--ideal-step-time", type=float, metavar="S", help="seconds, instead of what the steps show")
+    parser.add_argument("-o", "--output", choices=("table", "json", "html"), default="table")
+    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read and show; exits with 2 for what cannot be meant and with 1 for what cannot be read."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        shown = _shown(
+            read(given.log, _asked(given), job=given.job, logger=given.logger), given.output, to_file=bool(given.out)
+        )
+        _write(shown, given.out)
+    except ConfigurationError as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+    except MLDiagnosticsError as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+
+
+def _asked(given: argparse.Namespace) -> Asked:
+    return Asked(
+        now=options.moment(given.now) if given.now else time.time_ns() // 1000,
+        run=given.run,
+        all_runs=given.all_runs,
+        windows_s=[options.window(text) for text in given.window],
+        exclude=[stretch for file in given.exclude for stretch in read_exclusions(file)]
+        + [options.interval(*ends) for ends in given.exclude_interval],
+        devices=given.devices,
+        created=options.moment(given.created) if given.created else None,
+        ideal_step_time_s=given.ideal_step_time,
+    )
+
+
+def _shown(runs: Sequence[tuple[Report, View]], output: str, *, to_file: bool) -> str:
+    reports = [report for report, _ in runs]
+    if output == "json":
+        from mldiagnostics.goodput.report import as_json  # noqa: PLC0415 - the one that is asked for
+
+        return "".join(json.dumps(as_json(report), allow_nan=False) + "\n" for report in reports)
+    if output == "html":
+        from mldiagnostics.goodput.pictures.page import page  # noqa: PLC0415 - the one that is asked for
+
+        return page(runs)
+    from mldiagnostics.goodput.pictures.beside import beside  # noqa: PLC0415 - the one that is asked for
+    from mldiagnostics.goodput.pictures.table import table  # noqa: PLC0415 - the one that is asked for
+
+    width = 80 if to_file or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+    colour = not to_file and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return beside(reports, width=width) if len(reports) > 1 else table(reports[0], width=width, colour=colour)
+
+
+def _write(text: str, file: str | None) -> None:
+    if file is None:
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:  # who read it has seen enough, and the interpreter's own flush shall not mind
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Logs read once, for people: each one's runs with their reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError, LogUnreadable
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log import find_log, open_log
+from mldiagnostics.goodput.options import exclusions
+from mldiagnostics.goodput.report import make_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mldiagnostics.goodput.report import Report
+    from mldiagnostics.goodput.report.view import View
+
+__all__ = ["Asked", "read", "read_exclusions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted of each log. Moments are microseconds of POSIX time."""
+
+    now: int
+    run: str | None = None
+    all_runs: bool = False
+    windows_s: Sequence[float] = ()
+    exclude: Sequence[tuple[int, int]] = ()
+    devices: float | None = None
+    created: int | None = None
+    ideal_step_time_s: float | None = None
+
+
+def read(
+    logs: Sequence[str], asked: Asked, *, job: str | None = None, logger: str | None = None
+) -> list[tuple[Report, View]]:
+    """Return the runs wanted of all logs, those of one log from old to new, each with what its report was made from.
+
+    Without `logs` it is the one of `job` and `logger`. Raises `ConfigurationError`, `LogUnreadable`,
+    `MissingExtraError`.
+    """
+    if not logs:
+        if job is None:
+            raise ConfigurationError("nothing to read: give the path or URL of a log, or --job and --logger")
+        logs = [find_log(job, logger if logger is not None else f"goodput_{job}")]
+    return [run for log in logs for run in _runs(log, job, asked)]
+
+
+def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, View]]:
+    history, log = History(), open_log(url, job_name=job)
+    log.read_new(history, datetime.fromtimestamp(asked.now / 1e6, tz=timezone.utc))
+    known = history.runs(asked.now)
+    if not known or history.of(asked.now).first_event is None:
+        told = f", but {sum(history.ignored.values())} lines that cannot be meant" if history.ignored else ""
+        raise LogUnreadable(f"{log.name} tells of no event{told}: is it the log of a job?")
+    if asked.run is not None and asked.run not in known:
+        raise ConfigurationError(f"{log.name} has no run {asked.run!r}: there are {', '.join(known)}")
+    for run in known if asked.all_runs else [asked.run or known[-1]]:
+        view = history.of(asked.now, run)
+        report = make_report(
+            view,
+            now=asked.now,
+            windows_s=asked.windows_s,
+            exclude=asked.exclude,
+            devices=asked.devices,
+            created=asked.created,
+            ideal_step_time_s=asked.ideal_step_time_s,
+            name=log.name,
+            run=run,
+            runs=known,
+        )
+        ignored = Counter(report.ignored) + history.ignored  # lines that are no events are no run's
+        yield replace(report, ignored=dict(ignored.most_common())), view
+
+
+def read_exclusions(file: str) -> list[tuple[int, int]]:
+    """Return the stretches that a file of the peer's form names. Raises `ConfigurationError`."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}") from error
+    return exclusions(text, file)

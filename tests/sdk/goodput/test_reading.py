@@ -1,0 +1,187 @@
+"""The command line: logs in, table, JSON or a page out, and one line about what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.goodput.__main__ import main
+from mldiagnostics.goodput.payload import payload_of
+from mldiagnostics.goodput.recorder import GoodputRecorder
+from mldiagnostics.goodput.report import Report, from_json
+from support.goodput_story import BEGIN, S, Story, eventful, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput.events import Event
+
+HOUR = 3600 * S
+
+
+def write_log(file: Path, events: Sequence[Event], run: str = "", *, garbage: str = "") -> Path:
+    """Write a log as the peer keeps it, one payload a line."""
+    payloads = [{**payload_of(event, "trainer"), "run_id": run} for event in events if event.code.name != "ALIVE"]
+    text = "".join(json.dumps(payload) + "\n" for payload in payloads)
+    with file.open("a", encoding="utf-8") as log:
+        log.write(text + garbage)
+    return file
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "trainer.jsonl", eventful().events)
+
+
+@pytest.fixture(scope="module")
+def now() -> str:
+    return str(eventful().clock / 1e6)
+
+
+def reports(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Report]:
+    main([*arguments, "-o", "json"])
+    return [from_json(json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, status: int) -> str:
+    """What is said on standard error, in one line, by a call that exits with `status`."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == status
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_a_table_of_a_log(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
+    main([str(log), "--now", now, "--window", "10m"])
+    text = capsys.readouterr().out
+    assert str(log) in text
+    assert "last 10 min" in text
+    assert "\033" not in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_options_reach_the_report(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    file = tmp_path / "exclude.json"
+    begin = BEGIN // S
+    file.write_text(json.dumps([{"start_time_utc": str(begin), "end_time_utc": str(begin + 50)}]), encoding="utf-8")
+    (report,) = reports(
+        capsys, str(log), "--now", now, "--window", "60", "--window", "5m", "--exclude", str(file), "--devices",
+        "16", "--exclude-interval", str(begin + 40), str(begin + 70), "--created", str(begin - 90),
+        "--ideal-step-time", "1.5",
+    )  # fmt: skip
+    assert [window.window_s for window in report.windows] == [60, 300]
+    assert report.cumulative.excluded_s == 70
+    assert report.devices == 16
+    assert report.queueing is not None
+    assert report.queueing.queued_s == 90
+    assert report.steps.ideal_s == 1.5
+
+
+def test_the_past_is_answered_as_it_was(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    (report,) = reports(capsys, str(log), "--now", str((BEGIN + 300 * S) / 1e6))
+    assert report.cumulative.elapsed_s == 300
+    assert report.disruptions == ()
+
+
+def test_several_logs_side_by_side(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    other = write_log(tmp_path / "short.jsonl", finished().events)
+    main([str(log), str(other), "--now", now])
+    text = capsys.readouterr().out
+    assert text.splitlines()[0].split() == ["trainer", "short"]
+    assert [report.disruptions != () for report in reports(capsys, str(log), str(other), "--now", now)] == [True, False]
+
+
+def test_runs_of_one_log_are_told_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    later = Story(BEGIN + HOUR)
+    later.start()
+    later.train(0, 30)
+    log = write_log(tmp_path / "log.jsonl", finished().events, "first")
+    write_log(log, later.events, "second")
+    now = ("--now", str(later.clock / 1e6))
+    (newest,) = reports(capsys, str(log), *now)
+    assert (newest.run, newest.runs, newest.cumulative.last_step) == ("second", ("first", "second"), 30)
+    (first,) = reports(capsys, str(log), *now, "--run", "first")
+    assert (first.run, first.cumulative.last_step) == ("first", 120)
+    assert [report.run for report in reports(capsys, str(log), *now, "--all-runs")] == ["first", "second"]
+    assert "first" in complaint(capsys, str(log), *now, "--run", "third", status=2)
+
+
+def test_what_is_ignored_is_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    garbage = '{"job_name": "trainer", "job_start_time": "soon"}\nnoise\n'
+    log = write_log(tmp_path / "log.jsonl", finished().events, garbage=garbage)
+    (report,) = reports(capsys, str(log))
+    assert sum(report.ignored.values()) == 2
+    main([str(log)])
+    assert "ignored in the log" in capsys.readouterr().out
+
+
+def test_the_log_of_a_recorder_is_found_by_its_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLDIAG_GOODPUT_LOG", str(tmp_path))
+    recorder = GoodputRecorder("trainer", "goodput_trainer", logging_enabled=True)
+    recorder.record_job_start_time(BEGIN / S)  # type: ignore[arg-type]
+    for step in range(3):
+        recorder.record_step_start_time(step, BEGIN / S + 10 + step)  # type: ignore[arg-type]
+    recorder.close()
+    now = ("--now", str(BEGIN / S + 60))
+    (report,) = reports(capsys, "--job", "trainer", *now)
+    assert report.cumulative.productive_s == 2
+    (same,) = reports(capsys, "--job", "trainer", "--logger", "goodput_trainer", *now)
+    assert replace(same, name="") == replace(report, name="")
+    assert "elsewhere" in complaint(capsys, "--job", "trainer", "--logger", "elsewhere", *now, status=1)
+
+
+def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    file = tmp_path / "goodput.html"
+    main([str(log), "--now", now, "-o", "html", "--out", str(file)])
+    assert capsys.readouterr().out == ""
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_what_cannot_be_meant_is_told(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    for wrong in (["--now", "soon"], ["--window", "long"], ["--exclude-interval", "2", "1"], ["--created", "x"]):
+        assert repr(wrong[1]) in complaint(capsys, str(log), *wrong, status=2) or wrong[0] == "--exclude-interval"
+    assert "missing.json" in complaint(capsys, str(log), "--exclude", str(tmp_path / "missing.json"), status=2)
+    assert "cannot be written" in complaint(capsys, str(log), "--out", str(tmp_path / "no" / "file"), status=2)
+    assert "--job" in complaint(capsys, status=2)
+
+
+def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), status=1)
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(b"\0\xff\n")
+    assert str(empty) in complaint(capsys, str(empty), status=1)
+
+
+def program(*arguments: str) -> subprocess.Popen[bytes]:
+    source = str(Path(__file__).parents[3] / "sdk/src")
+    return subprocess.Popen(
+        [sys.executable, "-m", "mldiagnostics.goodput", *arguments],
+        env={**os.environ, "PYTHONPATH": source, "PYTHONUTF8": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_it_runs_as_a_program(log: Path, now: str) -> None:
+    out, err = program(str(log), "--now", now).communicate(timeout=60)
+    assert b"goodput" in out
+    assert err == b""
+
+
+def test_a_reader_may_leave(log: Path, now: str) -> None:
+    with program(str(log), "--now", now) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
