@@ -63,7 +63,7 @@ def described(value: Any) -> Any:
 
 
 def parameters(function: Any) -> list[list[Any]]:
-    """Return name, kind and literal default of each parameter; `...` stands for any other default, none is "required"."""
+    """Return name, kind and literal default of each parameter; no default: required."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -80,6 +80,4 @@ def _default(parameter: inspect.Parameter) -> list[Any]:
 if __name__ == "__main__":
     prefix = sys.argv[1]
     import_module(prefix.partition(".")[0])
-    print(
-        json.dumps({name: names_of(import_module(f"{prefix}.{name}"), prefix.partition(".")[0]) for name in MODULES})
-    )
+    print(json.dumps({name: names_of(import_module(f"{prefix}.{name}"), prefix.partition(".")[0]) for name in MODULES}))

@@ -1,0 +1,102 @@
+"""The log of one job, as the calculator reads it: found, opened, read by what is new, and kept between processes."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput import copies
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log import find_log, open_log
+from mldiagnostics.goodput.log.given import GivenLog
+from mldiagnostics.goodput.log.snapshot import keep, recall, snapshot_path
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from mldiagnostics.goodput.log import Log
+
+__all__ = ["Source"]
+
+
+_WORTH_KEEPING_S = 1.0
+"""What took longer to read is kept for the next process."""
+
+
+class Source:
+    """Reads the log of `given`, of `log`, or that of the two names. Raises as `GoodputCalculator` says."""
+
+    def __init__(
+        self,
+        job_name: str,
+        logger_name: str,
+        *,
+        given: Any = None,
+        log: str | os.PathLike[str] | None = None,
+        retention: timedelta | None = None,
+        cache_dir: str | os.PathLike[str] = "/tmp",  # noqa: S108 - the peer's default
+        gcs_path: str | None = None,
+    ) -> None:
+        for name, value in (("job_name", job_name), ("logger_name", logger_name)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name}={value!r} is no text: give the {name} that the recorder was given")
+            if not value:
+                raise ConfigurationError(f"{name} is empty: give the {name} that the recorder was given")
+        if given is not None and log is not None:
+            raise ConfigurationError("both cloud_logger= and log= name a log: give one")
+        self._job_name = job_name
+        self._given = given
+        self._url = "" if given is not None else find_log(job_name, logger_name, log)
+        self._log = self._opened(retention)
+        self._gcs_path = gcs_path
+        self._snapshot = None if given is not None else snapshot_path(cache_dir, self._log, job_name=job_name)
+        self._begun = False
+        self.history = History()
+
+    @property
+    def name(self) -> str:
+        """What people are told was read."""
+        return self._log.name
+
+    def read(self, now: float) -> History:
+        """Return the history of everything logged until now (POSIX seconds). Raises `LogUnreadable`."""
+        if not self._begun:
+            self._begin()
+        asked = time.monotonic()
+        self._log.read_new(self.history, _moment(now))
+        if self._snapshot is not None and time.monotonic() - asked > _WORTH_KEEPING_S:
+            self.history.of(round(now * 1e6)).account(round(now * 1e6))  # folded: the next process need not
+            keep(self._snapshot, self._log, self.history)
+        return self.history
+
+    def sync(self) -> None:
+        """Keep what was read, also below `gcs_path`; what fails is only told. The log of an object is not kept."""
+        if self._snapshot is not None and self._gcs_path and keep(self._snapshot, self._log, self.history):
+            copies.keep([self._snapshot], self._gcs_path)
+
+    def between(self, start: float | None, end: float) -> list[Mapping[str, Any]]:
+        """Return the payloads logged after `start` and not after `end`, in the order in which they came."""
+        log = self._log if start is None else self._opened(timedelta(seconds=end - start))
+        told = log.payloads(_moment(end))
+        return [each.payload for each in told if each.logged is None or (start or 0.0) < each.logged <= end]
+
+    def _begin(self) -> None:
+        """Go on where an earlier process ended, here or elsewhere."""
+        self._begun = True
+        if self._snapshot is None:
+            return
+        if self._gcs_path:
+            copies.fetch([self._snapshot], self._gcs_path)
+        self.history = recall(self._snapshot, self._log) or self.history
+
+    def _opened(self, retention: timedelta | None) -> Log:
+        if self._given is not None:
+            return GivenLog(self._given, job_name=self._job_name, retention=retention)
+        return open_log(self._url, job_name=self._job_name, retention=retention)
+
+
+def _moment(t: float) -> datetime:
+    return datetime.fromtimestamp(t, timezone.utc)
