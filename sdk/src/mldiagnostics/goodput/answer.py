@@ -19,6 +19,7 @@ Unproductive: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 
 ELASTIC = (BadputType.ELASTIC_SLICE_DOWN, BadputType.ELASTIC_SCALE_UP, BadputType.ELASTIC_REINITIALIZATION)
 BASE = tuple(bucket for bucket in BadputType if bucket not in ELASTIC)
+_NOTHING: Unproductive = dict.fromkeys(BASE, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +47,22 @@ class Answer:
 def answer_of(account: Account) -> Answer:
     """Return an exact account in seconds, all base buckets present; without any step the highest one is 0."""
     custom: dict[str, float] = {}
-    found: Unproductive = {}
+    found: Unproductive = _NOTHING.copy()
+    found[BadputType.CUSTOM_BADPUT_EVENTS] = custom
     for (bucket, kind), spent in account.unproductive.items():
         if bucket is BadputType.CUSTOM_BADPUT_EVENTS:
             custom[kind] = spent / 1e6
         else:
             found[bucket] = spent / 1e6
-    found[BadputType.CUSTOM_BADPUT_EVENTS] = custom
     found[BadputType.DATA_LOADING_ASYNC] = account.overlay / 1e6
     return Answer(
-        productive=account.productive / 1e6,
-        elapsed=account.elapsed / 1e6,
-        unproductive=found,
-        max_step=account.max_step or 0,
-        disruptions=account.disruptions,
-        excluded=account.excluded / 1e6,
-    ).keeping(BASE)
+        account.productive / 1e6,
+        account.elapsed / 1e6,
+        found,
+        account.max_step or 0,
+        account.disruptions,
+        account.excluded / 1e6,
+    )
 
 
 def percentages(unproductive: Mapping[BadputType, float | dict[str, float]], elapsed: float) -> Unproductive:

@@ -33,6 +33,8 @@ class BadputType(Enum):
     ELASTIC_SCALE_UP = 13
     ELASTIC_REINITIALIZATION = 14
 
+    __hash__ = object.__hash__  # members are equal only to themselves; Enum's own hash costs ten times as much
+
 
 class GoodputType(Enum):
     """What productive time is counted as."""
