@@ -29,8 +29,8 @@ def main() -> None:
     trainer = Trainer(
         model=model,
         args=TrainingArguments(
-            "checkpoints", run_name="bert", max_steps=12, logging_steps=4, save_strategy="no", report_to="none",
-            use_cpu=True, disable_tqdm=True,
+            "checkpoints", run_name="bert", max_steps=12, logging_steps=4, report_to="none", use_cpu=True,
+            disable_tqdm=True, eval_strategy="steps", eval_steps=6, save_strategy="steps", save_steps=6,
         ),
         train_dataset=Sentences(96),
         eval_dataset=Sentences(16),

@@ -1,11 +1,11 @@
-"""A PyTorch Lightning training as a run of mldiagnostics, by one logger.
+"""A PyTorch Lightning training as a run of mldiagnostics, by one logger; with the callback, its goodput too.
 
 pip install ./sdk pytorch-lightning torch; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
 
 import pytorch_lightning as lightning
 import torch
-from mldiagnostics.integrations.lightning import MLDiagnosticsLogger
+from mldiagnostics.integrations.lightning import MLDiagnosticsCallback, MLDiagnosticsLogger
 
 
 class Net(lightning.LightningModule):
@@ -23,12 +23,17 @@ class Net(lightning.LightningModule):
         self.log("loss", loss)
         return loss
 
+    def validation_step(self, batch: list[torch.Tensor]) -> None:
+        (inputs,) = batch
+        self.log("validation_loss", (self.layer(inputs) - inputs.sum(dim=1, keepdim=True)).square().mean())
+
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.SGD(self.parameters(), lr=self.learning_rate)
 
 
 def main() -> None:
     data = torch.utils.data.TensorDataset(torch.randn(80, 4, generator=torch.Generator().manual_seed(0)))
+    batches = torch.utils.data.DataLoader(data, batch_size=8)
     trainer = lightning.Trainer(
         max_epochs=1,
         accelerator="cpu",
@@ -37,8 +42,9 @@ def main() -> None:
         enable_checkpointing=False,
         enable_model_summary=False,
         logger=MLDiagnosticsLogger("adder", run_group="examples"),
+        callbacks=[MLDiagnosticsCallback()],
     )
-    trainer.fit(Net(learning_rate=0.1), torch.utils.data.DataLoader(data, batch_size=8))
+    trainer.fit(Net(learning_rate=0.1), batches, batches)
 
 
 if __name__ == "__main__":

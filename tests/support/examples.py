@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log import open_log
 from mldiagnostics.runs import find_run, list_runs, read_records
 from support import environments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mldiagnostics.goodput.account import Account
     from mldiagnostics.run_row import RunRow
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +42,13 @@ class Example:
         """Steps and values of a metric, in order."""
         found = read_records(self._storage, self.row.run_id, kinds={"metric"})
         return [(record.step, record.value) for record in found if record.name == name]
+
+    def account(self) -> Account:
+        """What its time was spent on."""
+        history, now = History(), datetime.now(UTC)
+        open_log(f"{self._storage}/{self.row.run_id}").read_new(history, now)
+        moment = round(now.timestamp() * 1e6)
+        return history.of(moment).account(moment)
 
     @property
     def _storage(self) -> str:

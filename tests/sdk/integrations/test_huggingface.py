@@ -23,7 +23,13 @@ def test_a_trainer_is_a_run(tmp_path: Path) -> None:
     assert [step for step, _ in example.series("step_time")] == list(range(12))
     for name in ("loss", "gradient_norm", "learning_rate"):
         assert [step for step, _ in example.series(name)] == [4, 8, 12]
-    [(step, _)] = example.series("eval_loss")
-    assert step == 12
+    assert [step for step, _ in example.series("eval_loss")] == [6, 12, 12]
     assert example.series("grad_norm") == []
     assert "WARNING" not in example.err
+    account = example.account()
+    assert (account.max_step, account.disruptions) == (11, 0)
+    assert {custom or bucket.name for bucket, custom in account.unproductive} >= {
+        "EVAL",
+        "DATA_LOADING_SYNC",
+        "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME",
+    }

@@ -21,3 +21,7 @@ def test_a_training_is_a_run(tmp_path: Path) -> None:
     losses = example.series("loss")
     assert [step for step, _ in losses] == [1, 3, 5, 7, 9]
     assert all(isinstance(value, float) for _, value in losses)
+    assert [step for step, _ in example.series("validation_loss")] == [9]
+    account = example.account()
+    assert (account.max_step, account.disruptions) == (9, 0)
+    assert "EVAL" in {custom for _, custom in account.unproductive}
