@@ -1,0 +1,137 @@
+"""However many processes record one job, and however they end: the log has what they told, each event once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.goodput_logs import heard, lines, log_of, program, run_program
+from support.records import DEADLINE_S, eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENDLESS = """
+import itertools
+recorder = begin()
+for step in itertools.count():
+    recorder.record_step_start_time(step)
+    print(step, time.time(), flush=True)
+    time.sleep(0.002)
+"""
+
+
+def test_killed_processes_lose_at_most_their_last_second(tmp_path: Path) -> None:
+    processes = [program(ENDLESS, tmp_path, MLDIAG_RANK=str(rank)) for rank in range(4)]
+    try:
+        eventually(lambda: len(list(log_of(tmp_path).glob("records/*"))) == 4, "all four have begun")
+        eventually(lambda: len(lines(log_of(tmp_path))) > 1000, "they have told much")
+    finally:
+        for process in processes:
+            process.kill()
+    said = [process.communicate(timeout=DEADLINE_S)[0].splitlines() for process in processes]
+    events = heard(log_of(tmp_path)).events
+    for rank, told in enumerate(said):
+        whole = [line.split() for line in told if line.count(" ") == 1]
+        written = [event.arg for event in events if event.rank == rank]
+        assert written == list(range(len(written)))
+        last, moment = whole[-1]
+        lost_since = next((float(t) for step, t in whole if int(step) >= len(written)), float(moment))
+        assert float(moment) - lost_since < 5.0, f"rank {rank} told {last} steps"  # 1 s where the machine is free
+
+
+def test_an_orderly_end_loses_nothing(tmp_path: Path) -> None:
+    body = """
+recorder = begin()
+with recorder.job():
+    for step in range(5000):
+        with recorder.step(step):
+            pass
+"""
+    assert run_program(body, tmp_path) == ("", "")
+    assert sorted(heard(log_of(tmp_path)).steps()) == list(range(5000))
+
+
+def test_a_forked_child_tells_in_a_file_of_its_own(tmp_path: Path) -> None:
+    body = """
+import warnings
+warnings.simplefilter("ignore")
+early, late = begin("early"), begin("late")
+early.record_step_start_time(0)
+early.flush()
+if not (child := os.fork()):
+    early.record_step_start_time(1)
+    late.record_step_start_time(1)
+    early.close()
+    late.close()
+    os._exit(0)
+os.waitpid(child, 0)
+early.record_step_start_time(2)
+late.record_step_start_time(2)
+"""
+    assert run_program(body, tmp_path)[1] == ""
+    for job, steps in (("early", [0, 1, 2]), ("late", [1, 2])):
+        assert sorted(heard(log_of(tmp_path, job)).steps()) == steps
+        assert len(list(log_of(tmp_path, job).glob("records/*"))) == 2
+
+
+def test_events_of_many_threads_have_ids_of_their_own(tmp_path: Path) -> None:
+    body = """
+recorder = begin()
+def work(number):
+    for step in range(number, 4000, 8):
+        recorder.record_step_start_time(step)
+threads = [threading.Thread(target=work, args=[number]) for number in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+recorder.close()
+"""
+    run_program(body, tmp_path)
+    assert sorted(heard(log_of(tmp_path)).steps()) == list(range(4000))
+    ids = [line.rpartition(b'"event_id":"')[2] for line in lines(log_of(tmp_path)) if b"event_id" in line]
+    assert len(set(ids)) == len(ids) == 4000
+
+
+def test_the_log_of_the_run_is_the_runs_own_records(tmp_path: Path) -> None:
+    body = """
+from mldiagnostics import machinelearning_run
+run = machinelearning_run("run", log_system_metrics=False)
+recorder, beside = begin(log=run.directory), begin()
+recorder.record_custom_badput_event_start_time()
+beside.record_custom_badput_event_start_time()
+recorder.close()
+beside.close()
+run.close()
+print(run.directory)
+"""
+    out, _ = run_program(body, tmp_path, MLDIAG_STORAGE=str(tmp_path / "storage"), MLDIAG_GOODPUT_LOG="")
+    directory = out.strip().splitlines()[-1]
+    events = heard(directory).events
+    assert [event.arg for event in events if isinstance(event.arg, str)] == ["UNKNOWN"]
+    assert {event.run for event in events} == {directory.rpartition("/")[2]}
+    assert [event.run for event in heard(tmp_path / "storage/goodput/goodput_job/job").events] == [""]
+
+
+def test_importing_and_making_a_recorder_loads_little(tmp_path: Path) -> None:
+    body = """
+begin()
+print(*({"json", "dataclasses", "mldiagnostics.recording", "mldiagnostics.goodput.log"} & set(sys.modules)))
+print(threading.active_count())
+"""
+    assert run_program(body, tmp_path) == ("\n1\n", "")
+
+
+def test_a_log_that_cannot_be_written_now_is_written_later(tmp_path: Path) -> None:
+    log_of(tmp_path).parent.mkdir(parents=True)
+    log_of(tmp_path).write_text("in the way")
+    body = f"""
+recorder = begin()
+from mldiagnostics import complaints
+recorder.record_step_start_time(1)
+while not any(key.startswith("sink-unavailable") for key in complaints.counts()):
+    time.sleep(0.01)
+os.unlink({str(log_of(tmp_path))!r})
+recorder.record_step_start_time(2)
+"""
+    _, err = run_program(body, tmp_path)
+    assert heard(log_of(tmp_path)).steps() == [1, 2]
+    assert "is unavailable, will try again" in err
