@@ -23,7 +23,10 @@ __all__ = ["Source"]
 
 
 _WORTH_KEEPING_S = 1.0
-"""What took longer to read is kept for the next process."""
+"""What took longer to read is kept for the next process,"""
+
+_KEEP_EVERY_S = 600.0
+"""and not more often: a service may always take that long."""
 
 
 class Source:
@@ -54,6 +57,7 @@ class Source:
         self._gcs_path = gcs_path
         self._snapshot = None if given is not None else snapshot_path(cache_dir, self._log, job_name=job_name)
         self._begun = False
+        self._keep_after = 0.0
         self.history = History()
 
     @property
@@ -67,7 +71,9 @@ class Source:
             self._begin()
         asked = time.monotonic()
         self._log.read_new(self.history, _moment(now))
-        if self._snapshot is not None and time.monotonic() - asked > _WORTH_KEEPING_S:
+        done = time.monotonic()
+        if self._snapshot is not None and done - asked > _WORTH_KEEPING_S and done > self._keep_after:
+            self._keep_after = done + _KEEP_EVERY_S
             self.history.of(round(now * 1e6)).account(round(now * 1e6))  # folded: the next process need not
             keep(self._snapshot, self._log, self.history)
         return self.history
