@@ -65,7 +65,7 @@ def assigned(job_name: str, logger_name: str, log: str | None, options: Mapping[
     """
     from mldiagnostics.goodput.log import find_log  # noqa: PLC0415 - with the first uploader
 
-    retention = options["retention"]
+    retention, ideal = options["retention"], options["ideal_step_time_s"]
     exports = options["exports"]
     if exports is None:
         exports = os.environ.get(EXPORTS, "")
@@ -78,7 +78,7 @@ def assigned(job_name: str, logger_name: str, log: str | None, options: Mapping[
         deviation_interval_s=_seconds("step_deviation_interval_seconds", options["deviation_interval_s"]),
         badput=bool(options["badput"]),
         slices=bool(options["slices"]),
-        ideal_step_time_s=options["ideal_step_time_s"],
+        ideal_step_time_s=None if ideal is None else _seconds("configured_ideal_step_time", ideal),
         retention_s=retention.total_seconds() if hasattr(retention, "total_seconds") else retention,
         cache_dir=os.environ.get(CACHE_DIR) or os.fspath(options["cache_dir"]),
         flush_s=options["flush_s"],

@@ -1,0 +1,129 @@
+"""The work of the monitor's process: read what is new in the log, observe, tell all places, each uploader in its turn.
+
+One thread does all of it, one thing after the other; only the places are told in threads of their own. What fails is
+told once and tried again, with growing pauses.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.complaints import complain
+from mldiagnostics.goodput.exports.observe import observe, observe_steps, observe_windows
+from mldiagnostics.goodput.monitor.assignment import DEVIATION, GOODPUT, ROLLING
+from mldiagnostics.goodput.monitor.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mldiagnostics.goodput.account import StepTimes
+    from mldiagnostics.goodput.exports.choosing import Exports
+    from mldiagnostics.goodput.monitor.assignment import Assignment
+    from mldiagnostics.goodput.monitor.inbox import Inbox
+    from mldiagnostics.goodput.monitor.reading import Reading
+    from mldiagnostics.goodput.report.view import View
+
+__all__ = ["Worker"]
+
+MAX_LISTED = 20
+"""How many attempts and disruptions a report lists, the last ones: a record has room for so much."""
+
+_MARGIN_S = 0.2
+
+
+class Worker:
+    """Serves one parent, whose questions it answers by `answer(number, well=…)`."""
+
+    def __init__(
+        self, assignment: Assignment, reading: Reading, exports: Exports, answer: Callable[..., object]
+    ) -> None:
+        self._assignment = assignment
+        self._reading = reading
+        self._exports = exports
+        self._answer = answer
+        self._schedules: dict[str, Schedule] = {}
+        self._windows: list[int] = []
+        self._told: StepTimes | None = None
+        ideal_s = assignment.ideal_step_time_s
+        self._ideal = None if ideal_s is None else round(ideal_s * 1e6)
+
+    def serve(self, inbox: Inbox) -> None:
+        """Do what the parent says until it is gone, then tell a last time what nobody stopped."""
+        while True:
+            try:
+                message = inbox.next(self._idle_s())
+            except EOFError:
+                break
+            if message is None:
+                self._take_turns()
+            elif message["do"] == "start":
+                self._start(message["uploader"], message.get("windows", []))
+            elif message["do"] == "stop":
+                well = self._stop(message["uploaders"], flush=message["flush"], timeout_s=message["timeout_s"])
+                if "ask" in message:
+                    self._answer(message["ask"], well=well)
+        if self._assignment.flush_s is not None and self._schedules:
+            self._stop(list(self._schedules), flush=True, timeout_s=self._assignment.flush_s)
+        self._exports.close(self._assignment.flush_s or 0.0)
+        self._reading.keep(at_once=True)
+
+    def _idle_s(self) -> float:
+        due = min((schedule.due for schedule in self._schedules.values()), default=math.inf)
+        return min(3600.0, max(0.0, due - time.monotonic()))
+
+    def _start(self, name: str, windows: list[int]) -> None:
+        interval_s = self._assignment.deviation_interval_s if name == DEVIATION else self._assignment.interval_s
+        self._schedules[name] = Schedule(interval_s, time.monotonic())
+        self._windows = windows or self._windows
+
+    def _stop(self, names: Iterable[str], *, flush: bool, timeout_s: float) -> bool:
+        end = time.monotonic() + timeout_s - _MARGIN_S
+        uploaded = [self._upload(name) for name in names] if flush else []
+        for name in names:
+            self._schedules.pop(name, None)
+        return not flush or (self._exports.flush(max(0.0, end - time.monotonic())) and all(uploaded))
+
+    def _take_turns(self) -> None:
+        for name, schedule in self._schedules.items():
+            if schedule.due <= time.monotonic():
+                schedule.took_turn(time.monotonic(), well=self._upload(name))
+
+    def _upload(self, name: str) -> bool:
+        """Read what is new and tell it; false if that is not possible now."""
+        now = time.time_ns() // 1000
+        try:
+            view = self._reading.view(now)
+            if view is not None:
+                self._tell(name, view, now)
+                self._reading.keep()
+        except Exception as error:  # noqa: BLE001 - another turn may do better
+            complain(f"goodput-upload {type(error).__name__}", f"the {name} of {self._assignment.job}: {error}")
+            return False
+        return True
+
+    def _tell(self, name: str, view: View, now: int) -> None:
+        if name == GOODPUT:
+            self._exports.write(observe(view, now, ideal=self._ideal, slices=self._assignment.slices))
+            if self._exports.wants_reports:
+                self._exports.report(now, self._report(view, now))
+        elif name == ROLLING:
+            self._exports.write(observe_windows(view, now, self._windows, slices=self._assignment.slices))
+        else:
+            told = self._reading.told if self._told is None else self._told
+            self._exports.write(observe_steps(view, now, told=told, ideal=self._ideal))
+            self._told = view.step_times(now)
+
+    def _report(self, view: View, now: int) -> dict[str, Any]:
+        from mldiagnostics.goodput.report import as_json, make_report  # noqa: PLC0415 - where somebody reads it
+
+        made = make_report(
+            view,
+            now=now,
+            windows_s=self._windows,
+            ideal_step_time_s=self._assignment.ideal_step_time_s,
+            name=self._assignment.job,
+        )
+        told = as_json(made)
+        return {**told, **{key: told[key][-MAX_LISTED:] for key in ("attempts", "disruptions")}}
