@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from mldiagnostics.goodput.account import Account, Segment, Spent
@@ -167,8 +167,9 @@ class Oracle:
         successor = self.tries[number + 1] if number + 1 < len(self.tries) else None
         resumed = successor.steps[0] if successor and successor.steps else None
         rest = self.log[tried.steps[-1][0] + 1 : resumed[0] if resumed else None]
+        rest = list(takewhile(lambda event: event.code is not Code.JOB_START, rest))
         bound = successor.restart if successor else self.end
-        job_ends = [event.t for event in rest if event.code is Code.JOB_END and event.t <= bound]
+        job_ends = [event.t for event in rest if event.code is Code.JOB_END]
         step_ends = [e.t for e in rest if e.code is Code.STEP_END and e.arg == last.step and e.t > last.start]
         if job_ends or step_ends:
             last.end = min(job_ends[-1] if job_ends else step_ends[0], bound)
