@@ -1,0 +1,126 @@
+"""The runs that were told under one name, each with its ledger; pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mldiagnostics.goodput.ledger import Ledger
+
+if TYPE_CHECKING:
+    from array import array
+    from typing import BinaryIO
+
+    from mldiagnostics.goodput.events import Event
+    from mldiagnostics.goodput.ledger import Life
+
+    Run: TypeAlias = "Ledger | Life"
+
+__all__ = ["History"]
+
+_FORMAT = "mldiagnostics goodput history"
+_VERSION = 1
+
+
+class History:
+    """Events by the id of their run. Events without one are divided where a job starts after a recorded end.
+
+    `ignored` counts what never became an event; what a run ignores is in its own `ignored`.
+    """
+
+    def __init__(self) -> None:
+        self.ignored: Counter[str] = Counter()
+        self._old = Ledger(splits=True)
+        self._ledgers: dict[str, Ledger] = {}
+
+    def add(self, event: Event) -> None:
+        """Take an event in."""
+        self._ledger(event.run).add(event)
+
+    def extend(
+        self,
+        times: array[int],
+        codes: bytes | bytearray | array[int],
+        args: array[int],
+        *,
+        rank: int = 0,
+        run: str = "",
+    ) -> None:
+        """Take many events of one rank and run in, as `Ledger.extend` does."""
+        self._ledger(run).extend(times, codes, args, rank=rank)
+
+    def runs(self, now: int) -> list[str]:
+        """Return the names of the runs that had begun at `now`, oldest first; those without an id are numbered."""
+        return list(self._runs(now))
+
+    def of(self, now: int, run: str | None = None) -> Run:
+        """Return what to ask about a run, good until the next event comes; the newest one if none is named.
+
+        Raises `KeyError` if there is no run of that name, saying which there are.
+        """
+        known = self._runs(now)
+        if run is None:
+            return next(reversed(known.values()))
+        if run not in known:
+            raise KeyError(f"no run {run!r}: there are {', '.join(known)}")
+        return known[run]
+
+    def dump(self, file: BinaryIO) -> None:
+        """Write all that is known, for `load`."""
+        head = {"format": _FORMAT, "version": _VERSION, "ignored": dict(self.ignored), "runs": list(self._ledgers)}
+        file.write(json.dumps(head, separators=(",", ":")).encode() + b"\n")
+        for ledger in (self._old, *self._ledgers.values()):
+            ledger.dump(file)
+
+    @classmethod
+    def load(cls, file: BinaryIO) -> History:
+        """Read what `dump` has written. Raises `ValueError` saying what is wrong with anything else."""
+        head = _head(file.readline(1 << 24))
+        history = cls()
+        try:
+            history.ignored.update({str(reason): int(number) for reason, number in head["ignored"].items()})
+            names = [str(name) for name in head["runs"]]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"no {_FORMAT} of version {_VERSION}: {error!r}") from error
+        history._old = Ledger.load(file)
+        for name in names:
+            history._ledgers[name] = Ledger.load(file)
+        return history
+
+    def _ledger(self, run: str) -> Ledger:
+        if not run:
+            return self._old
+        if run not in self._ledgers:
+            self._ledgers[run] = Ledger(splits=False)
+        return self._ledgers[run]
+
+    def _runs(self, now: int) -> dict[str, Run]:
+        """Return the runs by name, oldest first."""
+        begun = {
+            name: ledger
+            for name, ledger in self._ledgers.items()
+            if ledger.first_event is not None and ledger.first_event <= now
+        }
+        found: dict[str, Run] = {**(begun or {} if self._old.first_event is not None else begun or self._ledgers)}
+        if self._old.first_event is not None or not found:
+            found.update({str(number): life for number, life in enumerate(self._old.lives(now), 1)})
+        return dict(sorted(found.items(), key=lambda item: _begin(item[1])))
+
+
+def _begin(run: Run) -> int:
+    """Return when a run began."""
+    begin = run.started if run.started is not None else run.first_event
+    return begin or 0
+
+
+def _head(line: bytes) -> dict[str, Any]:
+    try:
+        head = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"no {_FORMAT}: it begins with {line[:40]!r}") from error
+    if not isinstance(head, dict) or head.get("format") != _FORMAT:
+        raise ValueError(f"no {_FORMAT}: it begins with {line[:40]!r}")
+    if head.get("version") != _VERSION:
+        raise ValueError(f"{_FORMAT} of version {head.get('version')!r}, this reads {_VERSION}: read the log anew")
+    return head

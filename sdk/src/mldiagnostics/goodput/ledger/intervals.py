@@ -1,0 +1,66 @@
+"""Disjoint stretches of time in order, and how much of the time before any moment they cover; pure."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+
+_BLOCK = 64
+
+
+class Intervals:
+    """Columns `start` and `end` (microseconds), sorted, not overlapping. Sums of blocks are kept, the rest is added."""
+
+    __slots__ = ("_sums", "end", "start")
+
+    def __init__(self) -> None:
+        self.start = array("q")
+        self.end = array("q")
+        self._sums = array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def append(self, start: int, end: int) -> None:
+        """Add a stretch that begins where the last one ends, or later."""
+        self.start.append(start)
+        self.end.append(end)
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first `length` stretches."""
+        del self.start[length:], self.end[length:]
+        del self._sums[length // _BLOCK + 1 :]
+
+    def clip(self, t: int) -> None:
+        """Forget what lies after `t`."""
+        length = bisect_left(self.start, t)
+        self.cut(length)
+        if length and self.end[-1] > t:
+            self.end[-1] = t
+            del self._sums[(length - 1) // _BLOCK + 1 :]
+
+    def before(self, t: int) -> int:
+        """Return how much time before `t` is covered."""
+        place = bisect_right(self.start, t)
+        if not place:
+            return 0
+        block = (place - 1) // _BLOCK
+        sums = self._sums
+        while len(sums) <= block:
+            first = (len(sums) - 1) * _BLOCK
+            sums.append(sums[-1] + sum(self.end[first : first + _BLOCK]) - sum(self.start[first : first + _BLOCK]))
+        first, last = block * _BLOCK, place - 1
+        whole = sum(self.end[first:last]) - sum(self.start[first:last]) if first < last else 0
+        return sums[block] + whole + min(t, self.end[last]) - self.start[last]
+
+    def after(self, t: int, amount: int, limit: int) -> int:
+        """Return when `amount` of time that is not covered has gone by since `t`, at most `limit`."""
+        place = max(0, bisect_right(self.start, t) - 1)
+        while amount > 0 and place < len(self.start):
+            free = max(0, self.start[place] - t)
+            if free >= amount:
+                break
+            amount -= free
+            t = max(t, self.end[place])
+            place += 1
+        return min(t + amount, limit) if amount > 0 else min(t, limit)

@@ -1,0 +1,109 @@
+"""What each attempt did, and what each disruption cost; pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.account import Attempt, Disruption
+from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.events import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mldiagnostics.goodput.ledger.life import Life
+    from mldiagnostics.goodput.ledger.progress import Course, Progress
+
+_INIT = tuple(
+    bucket.value
+    for bucket in (BadputType.TPU_INITIALIZATION, BadputType.TRAINING_PREP, BadputType.ELASTIC_REINITIALIZATION)
+)
+_RESTORE = (BadputType.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME.value,)
+_WAITS = {int(Code.SLICE_DOWN_START): "slice_down", int(Code.SCALE_UP_START): "scale_up"}
+
+
+def disruptions_of(life: Life) -> list[Disruption]:
+    """Return the disruptions within the job's life, oldest first."""
+    begin = life.progress.begin
+    return [loss for loss in _all(life) if loss.restarted > begin]
+
+
+def attempts_of(life: Life) -> list[Attempt]:
+    """Return the attempts within the job's life, oldest first; the last one may have no step yet."""
+    progress, index = life.progress, life.fold.told.index
+    stretches: list[tuple[int, int, int | None, int | None]] = [
+        (course.begin, course.until, index[course.first], index[course.last]) for course in progress.courses
+    ]
+    if progress.restart is not None or not stretches:
+        begin = progress.begin if progress.restart is None else progress.restart
+        stretches.append((begin, progress.until, None, None))
+    losses = {loss.restarted: loss for loss in _all(life)}
+    within = [stretch for stretch in stretches if stretch[1] > progress.begin] or stretches[-1:]
+    return [
+        Attempt(number, start, end, first, last, life.sums(start, end), losses.get(end) if place else None)
+        for number, (start, end, first, last) in enumerate(within)
+        for place in [len(within) - 1 - number]
+    ]
+
+
+def _all(life: Life) -> Iterator[Disruption]:
+    told, progress = life.fold.told, life.progress
+    lost = _lost(progress)
+    for attempt, course in enumerate(progress.courses):
+        if attempt:
+            yield _loss(life, progress.courses[attempt - 1], told.back[attempt], course, lost[attempt])
+    if progress.restart is not None:
+        yield _loss(life, progress.courses[-1], life.fold.state.back, None, (0, 0))
+
+
+def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[int, int]) -> Disruption:
+    painting, log = life.painting, life.log
+    until = new.start if new else life.progress.until
+    seen = min(max(old.over, log.t[bisect_left(log.t, back) - 1]), old.until)
+    return Disruption(
+        lost=old.over,
+        seen=seen,
+        restarted=old.until,
+        resumed=new.start if new else None,
+        cause=_cause(life, old, until),
+        steps_lost=lost[0],
+        wasted=lost[1],
+        detect=seen - old.over,
+        reschedule=old.until - seen,
+        init=painting.covered(old.until, until, _INIT),
+        restore=painting.covered(old.until, until, _RESTORE),
+        first_step=painting.free(new.start, new.startup) if new else 0,
+        recovered=(new.startup if new else until) - old.over,
+    )
+
+
+def _cause(life: Life, old: Course, until: int) -> str:
+    """Return the cause that was told before the restart, else which wait began (S12)."""
+    told = life.fold.told
+    first, last = bisect_left(told.mark_t, old.start), bisect_right(told.mark_t, max(until, old.until))
+    marks = [(told.mark_t[place], told.mark_code[place], told.mark_arg[place]) for place in range(first, last)]
+    causes = [str(life.log.table[arg]) for t, code, arg in marks if code == Code.CAUSE and t <= old.until]
+    waits = [_WAITS[code] for t, code, _ in marks if code in _WAITS and old.over <= t <= until]
+    return (causes or waits or ["unknown"])[-1]
+
+
+def _lost(progress: Progress) -> list[tuple[int, int]]:
+    """Return for each attempt how many steps that were done it does again, and how long they had taken."""
+    told, found = progress.fold.told, []
+    alive: list[tuple[Course, int]] = []
+    for course in progress.courses:
+        first, steps, wasted = told.index[course.first], 0, 0
+        while alive:
+            old, stop = alive.pop()
+            kept = bisect_left(told.index, first, old.first, stop)
+            if kept < stop:
+                end = told.at[stop] if stop <= old.last else old.over
+                steps += stop - kept - (stop > old.last and not old.ended)
+                wasted += progress.painting.free(told.at[kept], end)
+            if kept > old.first:
+                alive.append((old, kept))
+                break
+        alive.append((course, course.last + 1))
+        found.append((steps, wasted))
+    return found
