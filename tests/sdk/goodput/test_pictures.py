@@ -90,6 +90,7 @@ def test_names_are_as_long_as_it_takes_to_tell_runs_apart(short: tuple[Report, L
     assert named("/a/x", "/a/x", "/a/y") == ["x r0", "x r1", "y"]
     assert named("", "") == ["r0", "r1"]
     assert named("gs://bucket/x/") == ["x"]
+    assert named("/runs/" + "0a" * 32, "/runs/mine") == ["0a0a0a0a0a0", "mine"]
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:

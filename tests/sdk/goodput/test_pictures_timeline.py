@@ -49,7 +49,7 @@ def test_what_is_too_short_to_see_is_gathered_with_its_shares() -> None:
 
 
 def test_no_piece_reaches_over_a_cut() -> None:
-    drawn = list(pieces(adjacent([(10, 0), (10, 0)]), resolution=1000, cuts=[90, 100, 105, 110, 500]))
+    drawn = list(pieces(adjacent([(2, 0), (8, 0), (10, 0)]), resolution=1000, cuts=[90, 100, 105, 110, 500]))
     assert [(piece.start, piece.end) for piece in drawn] == [(100, 105), (105, 110), (110, 120)]
 
 

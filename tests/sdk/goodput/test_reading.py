@@ -112,7 +112,8 @@ def test_runs_of_one_log_are_told_apart(capsys: pytest.CaptureFixture[str], tmp_
     (first,) = reports(capsys, str(log), *now, "--run", "first")
     assert (first.run, first.cumulative.last_step) == ("first", 120)
     assert [report.run for report in reports(capsys, str(log), *now, "--all-runs")] == ["first", "second"]
-    assert "first" in complaint(capsys, str(log), *now, "--run", "third", status=2)
+    assert reports(capsys, str(log), *now, "--run", "fi") == [first]  # the beginning of an id is enough
+    assert "there are first, second" in complaint(capsys, str(log), *now, "--run", "third", status=2)
 
 
 def test_what_is_ignored_is_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

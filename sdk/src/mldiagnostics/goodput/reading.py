@@ -59,9 +59,8 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
     if not known or history.of(asked.now).first_event is None:
         told = f", but {sum(history.ignored.values())} lines that cannot be meant" if history.ignored else ""
         raise LogUnreadable(f"{log.name} tells of no event{told}: is it the log of a job?")
-    if asked.run is not None and asked.run not in known:
-        raise ConfigurationError(f"{log.name} has no run {asked.run!r}: there are {', '.join(known)}")
-    for run in known if asked.all_runs else [asked.run or known[-1]]:
+    wanted = known if asked.all_runs else [_one(known, asked.run, log.name) if asked.run else known[-1]]
+    for run in wanted:
         view = history.of(asked.now, run)
         report = make_report(
             view,
@@ -77,6 +76,14 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
         )
         ignored = Counter(report.ignored) + history.ignored  # lines that are no events are no run's
         yield replace(report, ignored=dict(ignored.most_common())), view
+
+
+def _one(known: Sequence[str], wanted: str, name: str) -> str:
+    """Return the run whose id is `wanted` or, of all, begins with it."""
+    found = [wanted] if wanted in known else [run for run in known if run.startswith(wanted)]
+    if len(found) != 1:
+        raise ConfigurationError(f"{name} has {len(found)} runs {wanted!r}: there are {', '.join(known)}")
+    return found[0]
 
 
 def read_exclusions(file: str) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.pictures.words import duration, label, moment, percent
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,11 +56,12 @@ def names(reports: Sequence[Report]) -> list[str]:
     parts = [report.name.removesuffix(".jsonl").rstrip("/").split("/") for report in reports]
     logs = len(set(map(tuple, parts)))
     if logs == 1 and len(reports) > 1:
-        return [report.run for report in reports]
+        return [short(report.run) for report in reports]
     longer = (["/".join(each[-count:]) for each in parts] for count in range(1, max(map(len, parts)) + 1))
     tails = next(tails for tails in longer if len(set(tails)) == logs)
     twice = {tail for tail in tails if tails.count(tail) > 1}
-    return [f"{tail} {report.run}" if tail in twice else tail for tail, report in zip(tails, reports, strict=True)]
+    named = zip(tails, reports, strict=True)
+    return [f"{short(tail)} {short(report.run)}" if tail in twice else short(tail) for tail, report in named]
 
 
 def _lines(reports: Sequence[Report], heads: Sequence[str], column: int) -> Iterator[str]:

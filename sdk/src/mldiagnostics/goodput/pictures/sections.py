@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.goodput.pictures.drawing import CLOSE_UPS
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.pictures.table import phases, told
-from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,12 +55,12 @@ def comparison(reports: Sequence[Report], heads: Sequence[str], rows: Iterable[t
 
 def _head(report: Report) -> str:
     whole = report.cumulative
-    run = f' <span class="soft">run {escape(report.run)}</span>' if report.run else ""
+    run = f' <span class="soft">run {escape(short(report.run))}</span>' if report.run else ""
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
     if report.ended is None:
         life = f"since {moment(whole.start)} UTC, running as of {moment(report.now)}"
     others = [other for other in report.runs if other != report.run]
-    known = f"<br>other runs of this name: {escape(', '.join(others))}" if others else ""
+    known = f"<br>other runs of this name: {escape(', '.join(map(short, others)))}" if others else ""
     cards = [
         (share_of(whole.goodput, 1), "goodput"),
         (duration(whole.elapsed_s), "elapsed"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of
+from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,22 +45,29 @@ def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
 
 def _head(report: Report, width: int, colour: bool) -> list[str]:
     whole = report.cumulative
-    run = f"run {report.run}" if report.run else ""
+    run = f"run {short(report.run)}" if report.run else ""
     step = f", step {whole.last_step}" if whole.last_step is not None else ""
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
     if report.ended is None:
         life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
     share = f"goodput {share_of(whole.goodput, 1)}  "
     lines = [
-        _cut("  ".join(part for part in (report.name, run) if part) or "goodput", width),
+        _title(report.name, run, width),
         _cut(life + step, width),
         "",
         share + _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour),
     ]
     others = [run for run in report.runs if run != report.run]
     if others:
-        lines.insert(2, _cut(f"other runs of this name: {', '.join(others)}", width))
+        lines.insert(2, _cut(f"other runs of this name: {', '.join(map(short, others))}", width))
     return lines
+
+
+def _title(name: str, run: str, width: int) -> str:
+    """Return what was read, its end if it is long: there names differ."""
+    room = width - len(run) - 2
+    shown = name if len(name) <= room else "…" + name[1 - room :]
+    return "  ".join(part for part in (shown, run) if part) or "goodput"
 
 
 def _partition(stretch: Stretch, width: int, colour: bool) -> list[str]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Piece", "pieces"]
 
+_NEVER = 2**63
+
 
 class Piece(NamedTuple):
     """A stretch, in microseconds, and how much of each kind (name of a bucket, or PRODUCTIVE) is in it."""
@@ -34,7 +36,7 @@ def pieces(segments: Iterable[Segment], *, resolution: int, cuts: Iterable[int] 
     """Yield adjacent pieces that cover what the segments cover; none reaches over one of the `cuts`."""
     bounds = frozenset(cuts)
     gathered: Piece | None = None
-    for piece in _of_one_kind(_divided(segments, sorted(bounds)), bounds):
+    for piece in _of_one_kind(segments, sorted(bounds)):
         if gathered and (piece.start in bounds or not _both_short(gathered, piece, resolution)):
             yield gathered
             gathered = None
@@ -43,39 +45,31 @@ def pieces(segments: Iterable[Segment], *, resolution: int, cuts: Iterable[int] 
         yield gathered
 
 
-def _divided(segments: Iterable[Segment], cuts: Sequence[int]) -> Iterator[Segment]:
-    """Yield the segments, those that a cut falls into as two."""
-    place, count = 0, len(cuts)
-    for whole in segments:
-        rest = whole
-        while place < count and cuts[place] < rest.end:
-            if cuts[place] > rest.start:
-                yield rest._replace(end=cuts[place])
-                rest = rest._replace(start=cuts[place])
-            place += 1
-        yield rest
-
-
-def _of_one_kind(segments: Iterable[Segment], bounds: frozenset[int]) -> Iterator[Piece]:
-    """Yield pieces of neighbours that are spent alike; the loop that sees every step of a long job."""
+def _of_one_kind(segments: Iterable[Segment], cuts: Sequence[int]) -> Iterator[Piece]:
+    """Yield pieces of neighbours that are spent alike, divided at the cuts; the loop that sees every step of a job."""
     start = end = 0
     spent: Spent | None = None
     first: int | None = None
     last: int | None = None
-    for segment in segments:
-        if segment.spent == spent and segment.start == end and end > start and end not in bounds:
-            end, last = segment.end, segment.step
-            continue
-        if end > start:
-            yield Piece(start, end, {_kind(spent): end - start}, first, last)
-        start, end, spent, first = segment
-        last = first
-    if end > start:
-        yield Piece(start, end, {_kind(spent): end - start}, first, last)
+    ahead = iter(cuts)
+    cut = next(ahead, _NEVER)
+    for left, right, kind, step in segments:
+        if kind != spent or left >= cut or start == end:
+            if start < end:
+                yield _piece(start, end, spent, first, last)
+            start, spent, first = left, kind, step
+            while cut <= left:
+                cut = next(ahead, _NEVER)
+        while cut < right:
+            yield _piece(start, cut, spent, first, step)
+            start, first, cut = cut, step, next(ahead, _NEVER)
+        end, last = right, step
+    if start < end:
+        yield _piece(start, end, spent, first, last)
 
 
-def _kind(spent: Spent | None) -> str:
-    return bucket_name(spent) if spent else PRODUCTIVE
+def _piece(start: int, end: int, spent: Spent | None, first: int | None, last: int | None) -> Piece:
+    return Piece(start, end, {bucket_name(spent) if spent else PRODUCTIVE: end - start}, first, last)
 
 
 def _both_short(one: Piece, other: Piece, resolution: int) -> bool:

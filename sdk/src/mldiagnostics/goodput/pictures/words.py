@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-__all__ = ["duration", "label", "moment", "percent", "share_of"]
+__all__ = ["duration", "label", "moment", "percent", "share_of", "short"]
 
 _UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -46,11 +46,19 @@ def share_of(part: float | None, digits: int = 2) -> str:
     return "-" if part is None else f"{percent(part, digits)} %"
 
 
+def short(name: str) -> str:
+    """Return a name, of an id that no person has made up as much as tells it apart."""
+    return name[:_ID_SHOWN] if len(name) >= _ID and not set(name) - _HEX else name
+
+
 def label(bucket: str) -> str:
     """Return the name of a bucket in words: `CUSTOM_BADPUT_EVENTS.EVAL` is `custom: eval`."""
     name, _, custom = bucket.partition(".")
     return f"custom: {custom.lower()}" if custom else _WORDS.get(name, name.lower().replace("_", " "))
 
+
+_HEX = frozenset("0123456789abcdef")
+_ID, _ID_SHOWN = 32, 11
 
 _WORDS = {
     "TPU_INITIALIZATION": "accelerator initialisation",

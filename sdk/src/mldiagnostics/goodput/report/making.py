@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bucket_name", "make_report", "stretch"]
 
+SAVING = BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME
+
 
 def make_report(
     view: View,
@@ -62,7 +64,7 @@ def make_report(
         ettr=reliability.ettr(whole.productive, whole.end - whole.start),
         failures=failures,
         lost_work=figures.lost_work(cumulative, disruptions, devices),
-        checkpoints=figures.checkpoints(_saves(view, now, whole), failures.mttf_s),
+        checkpoints=figures.checkpoints(view.spans(now, SAVING), failures.mttf_s),
         steps=figures.steps(
             times, ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now))
         ),
@@ -125,18 +127,6 @@ def _disruption(told: Disruption) -> DisruptionReport:
         wasted_s=told.wasted / 1e6,
         recovery=figures.mean_recovery([told]),
     )
-
-
-def _saves(view: View, now: int, whole: Account) -> list[tuple[int, int]]:
-    """Return the stretches in which saving blocked the job, those that touch as one."""
-    if not any(spent.bucket is BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME for spent in whole.unproductive):
-        return []
-    saves: list[tuple[int, int]] = []
-    for segment in view.timeline(now):
-        if segment.spent and segment.spent.bucket is BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME:
-            touches = bool(saves) and saves[-1][1] == segment.start
-            saves.append((saves.pop()[0] if touches else segment.start, segment.end))
-    return saves
 
 
 def _hang(

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mldiagnostics.goodput.account import Account, Attempt, Disruption, Segment, StepTimes
+    from mldiagnostics.goodput.buckets import BadputType
 
 __all__ = ["View"]
 
@@ -32,6 +33,10 @@ class View(Protocol):
 
     def timeline(self, now: int, /, *, start: int | None = None, end: int | None = None) -> Iterable[Segment]:
         """Return the pieces that the account of the stretch sums."""
+        ...
+
+    def spans(self, now: int, bucket: BadputType, /) -> Sequence[tuple[int, int]]:
+        """Return when events of one bucket are seen in the timeline, in order."""
         ...
 
     def attempts(self, now: int, /) -> Sequence[Attempt]:
