@@ -19,7 +19,7 @@ RELEASE := cd e2e && $(PY) -m release
 # Reference pages that a module writes: page=module.
 PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_operator.config
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
-PAGES += sdk-env=mldiagnostics.run.settings
+PAGES += sdk-env=mldiagnostics.run.settings goodput-metrics=mldiagnostics.goodput.exports.metrics
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 

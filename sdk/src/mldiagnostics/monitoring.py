@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput_utils import GCPOptions
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
     from mldiagnostics.goodput.monitor.uploading import Uploaders
+    from mldiagnostics.goodput_utils import GCPOptions
 
 __all__ = ["GCPOptions", "GoodputMonitor"]
 
@@ -146,3 +145,11 @@ def _complain(problem: str) -> None:
     from mldiagnostics.complaints import complain  # noqa: PLC0415 - brings logging
 
     complain("goodput-monitor", f"goodput is not monitored as asked: {problem}")
+
+
+def __getattr__(name: str) -> object:
+    if name == "GCPOptions":
+        from mldiagnostics.goodput_utils import GCPOptions  # noqa: PLC0415 - who has options
+
+        return GCPOptions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

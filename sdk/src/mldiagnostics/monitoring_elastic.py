@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.monitoring import GCPOptions, GoodputMonitor
+from mldiagnostics.monitoring import GoodputMonitor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-__all__ = ["ElasticGoodputMonitor", "GCPOptions"]
+    from mldiagnostics.goodput_utils import GCPOptions
+
+__all__ = ["ElasticGoodputMonitor"]
 
 
 class ElasticGoodputMonitor(GoodputMonitor):
@@ -21,7 +23,7 @@ class ElasticGoodputMonitor(GoodputMonitor):
         job_name: str,
         logger_name: str,
         tensorboard_dir: str,
-        upload_interval: float,
+        upload_interval: float = 30,  # ml-goodput-measurement's own example leaves it out
         monitoring_enabled: bool = False,
         include_badput_breakdown: bool = False,
         include_step_deviation: bool = False,

@@ -14,12 +14,14 @@ import pytest
 from mldiagnostics.complaints import counts
 from mldiagnostics.goodput.calculator import GoodputCalculator
 from mldiagnostics.goodput.recorder import GoodputRecorder
+from mldiagnostics.goodput.report import from_json
 from mldiagnostics.goodput_elastic import ElasticGoodputRecorder
 from mldiagnostics.goodput_utils import GCPOptions
 from mldiagnostics.monitoring import GoodputMonitor
 from mldiagnostics.monitoring_elastic import ElasticGoodputMonitor
 from support.goodput_monitors import alive, curves, eventually, last, monitors_of
 from support.monitoring_server import monitoring_server
+from support.records import found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,12 +117,33 @@ def test_it_uploads_while_the_job_runs_and_a_last_time_when_it_stops(
     assert not monitors_of(os.getpid())
 
 
+def test_a_step_is_told_once_also_by_the_next_process(
+    recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], tmp_path: Path
+) -> None:
+    for steps in (range(5, 8), range(8, 12)):
+        for step in steps:
+            recorder.record_step_start_time(step)
+        monitor = monitored(NEVER_S, include_step_deviation=True)
+        monitor.start_step_deviation_uploader()
+        monitor.stop_step_deviation_uploader()
+    assert [step for step, _ in curves(tmp_path / "tb")["step_deviation"]] == list(range(11))
+
+
 def test_without_a_breakdown_there_is_no_badput(
     recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], tmp_path: Path
 ) -> None:
     recorder.record_job_end_time()
     monitored(NEVER_S).stop_goodput_uploader()
     assert list(curves(tmp_path / "tb")) == ["goodput/goodput"]
+
+
+@pytest.mark.usefixtures("recorder")
+def test_files_get_whole_reports(monitored: Callable[..., GoodputMonitor], tmp_path: Path) -> None:
+    monitored(NEVER_S, exports=f"jsonl:{tmp_path / 'out'}").stop_goodput_uploader()
+    [payload] = [each.payload for each in found(tmp_path / "out", kind="event") if each.name == "goodput_report"]
+    assert payload is not None
+    report = from_json(payload)
+    assert (report.name, report.cumulative.max_step, report.cumulative.last_step) == ("job", 3, 4)
 
 
 @pytest.mark.usefixtures("recorder")

@@ -1,6 +1,6 @@
 """What Prometheus, OpenTelemetry and files of records are told, under names of our own; pure.
 
-`METRICS` is the reference of them. Prometheus shows them with `ml_` before the name.
+python -m mldiagnostics.goodput.exports.metrics    print docs/reference/goodput-metrics.md
 """
 
 from __future__ import annotations
@@ -92,3 +92,27 @@ def _window(window: Window) -> Iterator[Point]:
 def _slices(name: str, slices: tuple[float, float] | None, labels: dict[str, str]) -> Iterator[Point]:
     for kind, share in zip(("stepping", "available"), slices or (), strict=False):
         yield Point(name, share, {**labels, "kind": kind})
+
+
+def reference() -> str:
+    """Return the page docs/reference/goodput-metrics.md."""
+    rows = [
+        f"| `{metric.name}` | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.meaning} |"
+        for metric in METRICS
+    ]
+    head = (
+        "# Metrics of goodput",
+        "",
+        "Written by `python -m mldiagnostics.goodput.exports.metrics`; do not edit. A `GoodputMonitor` tells these to the",
+        "sinks that `exports=` or `MLDIAG_GOODPUT_EXPORTS` names; Prometheus shows them with `ml_` before the name. Sinks",
+        f"that take events get one with each upload of the whole job, `{REPORT}`: the report, of attempts and disruptions",
+        "the last ones.",
+        "",
+        "| metric | labels | meaning |",
+        "|---|---|---|",
+    )
+    return "\n".join((*head, *rows, ""))
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201 - that is its purpose

@@ -88,7 +88,8 @@ class Worker:
     def _take_turns(self) -> None:
         for name, schedule in self._schedules.items():
             if schedule.due <= time.monotonic():
-                schedule.took_turn(time.monotonic(), well=self._upload(name))
+                well = self._upload(name)
+                schedule.took_turn(time.monotonic(), well=well)
 
     def _upload(self, name: str) -> bool:
         """Read what is new and tell it; false if that is not possible now."""
