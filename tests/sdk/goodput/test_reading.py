@@ -130,9 +130,9 @@ def test_the_log_of_a_recorder_is_found_by_its_names(
 ) -> None:
     monkeypatch.setenv("MLDIAG_GOODPUT_LOG", str(tmp_path))
     recorder = GoodputRecorder("trainer", "goodput_trainer", logging_enabled=True)
-    recorder.record_job_start_time(BEGIN / S)  # type: ignore[arg-type]
+    recorder.record_job_start_time(BEGIN / S)
     for step in range(3):
-        recorder.record_step_start_time(step, BEGIN / S + 10 + step)  # type: ignore[arg-type]
+        recorder.record_step_start_time(step, BEGIN / S + 10 + step)
     recorder.close()
     now = ("--now", str(BEGIN / S + 60))
     (report,) = reports(capsys, "--job", "trainer", *now)
@@ -161,7 +161,11 @@ def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
     assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), status=1)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"\0\xff\n")
-    assert str(empty) in complaint(capsys, str(empty), status=1)
+    assert f"{empty} tells of no event, and 1 lines" in complaint(capsys, str(empty), status=1)
+
+
+def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    assert "before the moment asked for" in complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
 
 
 def program(*arguments: str) -> subprocess.Popen[bytes]:

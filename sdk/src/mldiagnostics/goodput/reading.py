@@ -56,9 +56,11 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
     history, log = History(), open_log(url, job_name=job)
     log.read_new(history, datetime.fromtimestamp(asked.now / 1e6, tz=timezone.utc))
     known = history.runs(asked.now)
-    if not known or history.of(asked.now).first_event is None:
-        told = f", but {sum(history.ignored.values())} lines that cannot be meant" if history.ignored else ""
-        raise LogUnreadable(f"{log.name} tells of no event{told}: is it the log of a job?")
+    first = history.of(asked.now).first_event
+    if first is None or first > asked.now:
+        told = f", and {sum(history.ignored.values())} lines cannot be meant" if history.ignored else ""
+        when = "" if first is None else " before the moment asked for"
+        raise LogUnreadable(f"{log.name} tells of no event{when}{told}: is it the log of a job?")
     wanted = known if asked.all_runs else [_one(known, asked.run, log.name) if asked.run else known[-1]]
     for run in wanted:
         view = history.of(asked.now, run)
