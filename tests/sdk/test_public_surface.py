@@ -66,6 +66,8 @@ def test_the_package_is_typed() -> None:
         "import mldiagnostics.identity, mldiagnostics.layout",
         "from mldiagnostics import machinelearning_run, metrics, xprof, metric_types",
         "import mldiagnostics.runs",
+        "from mldiagnostics.goodput import *; from mldiagnostics.goodput_elastic import *",
+        "from mldiagnostics import monitoring; monitoring.GoodputMonitor('j', 'l', '', 30)",
     ],
 )
 def test_it_imports_without_any_third_party_module(statement: str) -> None:
@@ -114,6 +116,8 @@ def test_a_run_has_the_fields_of_googles_sdk() -> None:
 def test_what_is_not_used_is_not_loaded() -> None:
     _, modules = loaded_by("import mldiagnostics")
     assert modules == {"mldiagnostics", "mldiagnostics.errors"}
+    _, modules = loaded_by("from mldiagnostics import goodput")
+    assert modules == {"mldiagnostics", "mldiagnostics.errors", "mldiagnostics.goodput"}
 
 
 def test_the_names_of_googles_sdk_bring_nothing_heavy() -> None:

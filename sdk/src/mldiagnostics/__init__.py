@@ -3,7 +3,8 @@
     from mldiagnostics import machinelearning_run, metrics, xprof, metric_types
 
 `machinelearning_run` begins a run, `metrics` records its curves, `xprof` takes profiles of it; `mldiagnostics.runs`
-reads runs back. `mldiagnostics.capture` takes profiles of running jobs, `mldiagnostics.store` keeps files and
+reads runs back. `goodput` accounts for a job's time and `monitoring` tells it while the job runs, with the names of
+ml-goodput-measurement. `mldiagnostics.capture` takes profiles of running jobs, `mldiagnostics.store` keeps files and
 `mldiagnostics.identity` names runs. What this module offers beyond the errors loads when it is first used.
 """
 
@@ -33,7 +34,19 @@ from mldiagnostics.errors import (
 )
 
 if TYPE_CHECKING:
-    from mldiagnostics import metric_types, metrics, runs
+    from mldiagnostics import (
+        checkpoint_badput_calculator,
+        gcp_metrics,
+        goodput,
+        goodput_cache,
+        goodput_elastic,
+        goodput_utils,
+        metric_types,
+        metrics,
+        monitoring,
+        monitoring_elastic,
+        runs,
+    )
     from mldiagnostics.metric_types import AcceleratorType, MetricType
     from mldiagnostics.profiling.xprof import xprof
     from mldiagnostics.run import (
@@ -77,9 +90,17 @@ __all__ = [
     "StoreFull",
     "StoreNotFound",
     "StoreUnreachable",
+    "checkpoint_badput_calculator",
+    "gcp_metrics",
+    "goodput",
+    "goodput_cache",
+    "goodput_elastic",
+    "goodput_utils",
     "machinelearning_run",
     "metric_types",
     "metrics",
+    "monitoring",
+    "monitoring_elastic",
     "open_store",
     "runs",
     "xprof",

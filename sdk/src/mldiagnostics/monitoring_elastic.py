@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput_utils import GCPOptions
 
-__all__ = ["ElasticGoodputMonitor"]
+__all__ = ["ElasticGoodputMonitor", "GCPOptions"]
 
 
 class ElasticGoodputMonitor(GoodputMonitor):
@@ -60,3 +60,15 @@ class ElasticGoodputMonitor(GoodputMonitor):
             exports=exports,
         )
         self._said["slices"] = include_slice_efficiency
+
+
+def __getattr__(name: str) -> object:
+    if name == "GCPOptions":
+        from mldiagnostics.goodput_utils import GCPOptions  # noqa: PLC0415 - who has options
+
+        return GCPOptions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
