@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pytest
@@ -138,6 +140,40 @@ def test_every_bucket_has_words_and_a_colour_of_its_own() -> None:
     assert len({label(bucket) for bucket in buckets}) == len(buckets)
     assert label("CUSTOM_BADPUT_EVENTS.EVAL") == "custom: eval"
     assert paint("CUSTOM_BADPUT_EVENTS.EVAL") not in {paint(bucket) for bucket in [PRODUCTIVE, *buckets]}
+
+
+# Linear RGB as seen without red, green or blue cones: Machado, Oliveira & Fernandes, IEEE TVCG 15 (6), 2009.
+VISIONS = {
+    "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
+    "deuteranopia": ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969)),
+    "tritanopia": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
+}
+
+
+def seen(colour: str, vision: tuple[tuple[float, ...], ...]) -> tuple[float, float, float]:
+    """A colour in CIE L*a*b*, as seen in one kind of vision."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    red, green, blue = (
+        min(1.0, max(0.0, sum(weight * part for weight, part in zip(row, linear, strict=True)))) for row in vision
+    )
+    xyz = (
+        (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505,
+        0.2126 * red + 0.7152 * green + 0.0722 * blue,
+        (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089,
+    )
+    x, y, z = (part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116 for part in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_colours_are_told_apart_in_any_vision(vision: str, ground: str) -> None:
+    buckets = [PRODUCTIVE, *(bucket.name for bucket in BadputType if bucket.name != "DATA_LOADING_ASYNC")]
+    for one, other in combinations(map(paint, buckets), 2):
+        distance = math.dist(*(seen(getattr(each, ground), VISIONS[vision]) for each in (one, other)))
+        assert distance > (12 if one.hatched == other.hatched else 5)
 
 
 class Page(HTMLParser):

@@ -1,7 +1,7 @@
-"""Colours of the buckets: told apart without red and green, and what was lost is hatched too; pure.
+"""Colours of the buckets: told apart in any kind of colour vision, what disruptions cost is hatched too; pure.
 
-Productive time is bluish green and what disruptions cost vermilion and purple, as in Okabe & Ito's palette; what
-belongs together is neighbouring in hue: starting in blues, checkpoints in browns, elastic waits in slate.
+Productive time is bluish green and lost time vermilion, as in Okabe & Ito's palette; what belongs together is
+neighbouring in hue: starting in blues, checkpoints in browns, custom events in pinks.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class Paint(NamedTuple):
 
 _PAINTS = {
     PRODUCTIVE: Paint("#14967a", "#2bb796"),
-    "TPU_INITIALIZATION": Paint("#1c5fa8", "#4a90d9"),
-    "TRAINING_PREP": Paint("#5aa0dc", "#86c0f0"),
-    "PROGRAM_STARTUP": Paint("#7a68c8", "#a497ea"),
-    "DATA_LOADING_SYNC": Paint("#e3b20b", "#f2cf52"),
-    "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": Paint("#8a5a3c", "#b98462"),
-    "UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME": Paint("#c79a78", "#dcb89c"),
+    "TPU_INITIALIZATION": Paint("#0c277b", "#256ee2"),
+    "TRAINING_PREP": Paint("#91b3fc", "#64dbfb"),
+    "PROGRAM_STARTUP": Paint("#7d3fd0", "#988de6"),
+    "DATA_LOADING_SYNC": Paint("#ea880f", "#f69518"),
+    "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": Paint("#705133", "#7b6747"),
+    "UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME": Paint("#cd935e", "#f1e3c6"),
     "WASTED_PROGRESS_FROM_DISRUPTION": Paint("#d9541e", "#f0743f", hatched=True),
-    "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION": Paint("#7d2553", "#b8558b", hatched=True),
-    "OTHER": Paint("#a3a9b1", "#6c737d"),
-    "ELASTIC_SLICE_DOWN": Paint("#3d5a6c", "#6f94aa"),
-    "ELASTIC_SCALE_UP": Paint("#6b8fa3", "#94b5c7"),
-    "ELASTIC_REINITIALIZATION": Paint("#93b1bf", "#b9d0db"),
+    "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION": Paint("#4e1230", "#763352", hatched=True),
+    "OTHER": Paint("#9ca2a5", "#59626c"),
+    "ELASTIC_SLICE_DOWN": Paint("#316a94", "#3b5989", hatched=True),
+    "ELASTIC_SCALE_UP": Paint("#61686b", "#848f97", hatched=True),
+    "ELASTIC_REINITIALIZATION": Paint("#83a7bd", "#c5e0f1", hatched=True),
 }
-_CUSTOM = (Paint("#d777b0", "#e79ac8"), Paint("#e8aed0", "#f3cbe2"), Paint("#b0508c", "#cc77ae"))
+_CUSTOM = (Paint("#c34eb0", "#cf7cba"), Paint("#dbaed3", "#efbbcc"), Paint("#7d205f", "#af37a0"))
 
 
 def paint(bucket: str) -> Paint:
