@@ -105,6 +105,7 @@ def test_queueing_counts_from_the_creation(report: Report) -> None:
 def test_attempts_divide_the_life_of_the_job(report: Report) -> None:
     assert [(told.first_step, told.last_step) for told in report.attempts] == [(0, 260), (250, 430), (400, 700)]
     assert [told.ended_by for told in report.attempts] == ["preemption", "unknown", None]
+    assert report.start_told
     assert sum(told.stretch.elapsed_s for told in report.attempts) == pytest.approx(report.cumulative.elapsed_s)
 
 
@@ -150,6 +151,13 @@ def test_a_job_that_has_only_begun() -> None:
     assert report.queueing.ettr is None
     assert report.steps.count == 0
     assert from_json(json.loads(json.dumps(as_json(report), allow_nan=False))) == report
+
+
+def test_a_log_without_job_start_begins_with_its_first_event(story: Story) -> None:
+    events = [event for event in story.events if event.code is not Code.JOB_START]
+    report = make_report(ledger_of(events), now=story.clock)
+    assert not report.start_told
+    assert report.started == report.cumulative.start == events[0].t / 1e6
 
 
 @pytest.mark.parametrize("document", [{}, {"v": 2}, {"v": 1}, {"v": 1, "name": 3}])

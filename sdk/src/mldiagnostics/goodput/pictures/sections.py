@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.pictures.drawing import CLOSE_UPS
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
-from mldiagnostics.goodput.pictures.table import phases, told
+from mldiagnostics.goodput.pictures.table import NO_START, phases, told
 from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def _head(report: Report) -> str:
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
     if report.ended is None:
         life = f"since {moment(whole.start)} UTC, running as of {moment(report.now)}"
+    start = "" if report.start_told else f"<br>{NO_START}"
     others = [other for other in report.runs if other != report.run]
     known = f"<br>other runs of this name: {escape(', '.join(map(short, others)))}" if others else ""
     cards = [
@@ -76,7 +77,7 @@ def _head(report: Report) -> str:
         )
     return (
         f"<h1>{escape(report.name) or 'goodput'}{run}</h1>"
-        f'<div class="soft">{life}{known}</div>{hang}'
+        f'<div class="soft">{life}{start}{known}</div>{hang}'
         '<div class="hero">'
         + "".join(f"<div><b>{text}</b>{name}</div>" for text, name in cards)
         + "</div>"

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import Phases, Report, Stretch
 
-__all__ = ["NARROWEST", "phases", "table", "told"]
+__all__ = ["NARROWEST", "NO_START", "phases", "table", "told"]
 
 NARROWEST = 80
+NO_START = "the log has no job start: the account begins with its first event"
 MOST_ROWS = 12
 """Of attempts and of disruptions; the last are shown."""
 
@@ -51,16 +52,11 @@ def _head(report: Report, width: int, colour: bool) -> list[str]:
     if report.ended is None:
         life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
     share = f"goodput {share_of(whole.goodput, 1)}  "
-    lines = [
-        _title(report.name, run, width),
-        _cut(life + step, width),
-        "",
-        share + _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour),
-    ]
-    others = [run for run in report.runs if run != report.run]
-    if others:
-        lines.insert(2, _cut(f"other runs of this name: {', '.join(map(short, others))}", width))
-    return lines
+    others = [short(run) for run in report.runs if run != report.run]
+    notes = [] if report.start_told else [NO_START]
+    notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
+    drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour)
+    return [_title(report.name, run, width), _cut(life + step, width), *notes, "", share + drawn]
 
 
 def _title(name: str, run: str, width: int) -> str:

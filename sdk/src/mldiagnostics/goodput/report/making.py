@@ -52,6 +52,7 @@ def make_report(
         runs=tuple(runs),
         now=now / 1e6,
         started=whole.start / 1e6,
+        start_told=view.started is not None and view.started <= now,
         ended=_seconds(view.ended(now)),
         devices=devices,
         cumulative=cumulative,

@@ -194,6 +194,9 @@ class Report:
     """All runs under this name, the oldest first."""
     now: float
     started: float
+    """Where the account begins: with the first job start."""
+    start_told: bool
+    """Whether the log has a job start; if not, the account begins with the first event."""
     ended: float | None
     """Recorded end, None while there is none."""
     devices: float | None

@@ -21,6 +21,11 @@ class View(Protocol):
         """What is not believed: reason -> how often."""
         ...
 
+    @property
+    def started(self) -> int | None:
+        """When the job first started, of all that is known."""
+        ...
+
     def ended(self, now: int, /) -> int | None:
         """Return the recorded end of the job."""
         ...
