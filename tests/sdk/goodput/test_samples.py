@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.goodput_notation import Query, Trace, micros, summary, traces
+from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.ledger import Ledger
+from mldiagnostics.goodput.payload import parse
+from support.goodput_notation import Query, Trace, entries, events, micros, summary, traces
 from support.goodput_oracle import Oracle
 from support.goodput_reading import runs
 
@@ -44,3 +48,71 @@ def test_the_oracle_knows_what_is_right(trace: Trace, query: Query) -> None:
     now, (start, end) = micros(query.now), stretch(query)
     run = runs([entry.event for entry in trace.entries], now)[query.run]
     judged(Oracle(run, now).account(start=start, end=end, exclude=excluded(query)), query)
+
+
+@pytest.mark.parametrize("trace", SAMPLES + WORKED, ids=lambda trace: trace.name.replace(" ", "_"))
+def test_what_is_logged_is_read_as_what_happened(trace: Trace) -> None:
+    for entry in trace.entries:
+        if entry.event.code is not Code.ALIVE:
+            assert parse(entry.payload) == (entry.event,)
+
+
+@pytest.mark.parametrize(("trace", "query"), ASKED)
+def test_the_ledger_knows_what_is_right(trace: Trace, query: Query) -> None:
+    now, (start, end) = micros(query.now), stretch(query)
+    history = History()
+    for entry in trace.entries:
+        history.add(entry.event)
+    run = history.runs(now)[query.run]
+    judged(history.of(now, run).account(now, start=start, end=end, exclude=excluded(query)), query)
+
+
+def test_times_in_milliseconds_are_ignored_and_the_rest_is_right() -> None:
+    """An hour that one part of a program counts in milliseconds is not an hour of the year 56 963."""
+    ledger = Ledger(splits=True)
+    reasons = []
+    for entry in entries("job@0 0@5 1@15 end@25"):
+        ledger.add(entry.event)
+        wrong = {key: value * 1000 if key.endswith("_time") else value for key, value in entry.payload.items()}
+        reasons.append(parse(wrong))
+    assert reasons == ["bad time"] * 4
+    assert summary(ledger.account(micros(30))) == {"ok": 20, "other": 5, "of": 25, "max": 1}
+
+
+LOSSES = {
+    "a restart from a checkpoint": (
+        "job@0 0..4@5+10 cause:preemption@48 job@70 tpu@70-74 prep@75-85 restore@78-83 2@90 3@120 4@130 5@140",
+        {"lost": 45, "restarted": 70, "resumed": 90, "cause": "preemption", "steps_lost": 2, "wasted": 20},
+        {"init": 9, "restore": 5, "first_step": 20, "detect": 3, "reschedule": 22, "recovered": 65},
+    ),
+    "all progress preserved": (
+        "job@0 0..4@5+10 alive@60 job@100 5@110 6@120 7@130",
+        {"lost": 55, "restarted": 100, "resumed": 110, "cause": "unknown", "steps_lost": 0, "wasted": 0},
+        {"init": 0, "restore": 0, "first_step": 0, "detect": 5, "reschedule": 40, "recovered": 55},
+    ),
+    "no step yet": (
+        "job@0 0..4@5+10 job@100 tpu@101-103",
+        {"lost": 45, "restarted": 100, "resumed": None, "cause": "unknown", "steps_lost": 0, "wasted": 0},
+        {"init": 2, "restore": 0, "first_step": 0, "recovered": 95},
+    ),
+    "an elastic wait": (
+        "job@0 0..3@5+10 down@47-67 reinit@67-87 tpu@68-71 2@90 3@100 4@110",
+        {"lost": 35, "restarted": 67, "resumed": 90, "cause": "slice_down", "steps_lost": 1, "wasted": 10},
+        {"init": 20, "restore": 0, "first_step": 0, "recovered": 55},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_disruption_is_told_by_its_phases(name: str) -> None:
+    words, where, phases = LOSSES[name]
+    ledger = Ledger(splits=False)
+    for event in events(words):
+        ledger.add(event)
+    (found,) = ledger.disruptions(micros(140))
+    for field, value in where.items():
+        moment = field in ("lost", "restarted", "resumed") and value is not None
+        expected = micros(float(value)) if moment else round(value * 1e6) if field == "wasted" else value
+        assert (field, getattr(found, field)) == (field, expected)
+    for field, seconds in phases.items():
+        assert (field, getattr(found, field)) == (field, round(seconds * 1e6))
