@@ -75,7 +75,7 @@ def recorded(log: Path) -> list[Record]:
     return [record for record in map(decode, lines(log)) if record.name != "segment"]
 
 
-def program(body: str, folder: Path, **env: str) -> subprocess.Popen[str]:
+def program(body: str, folder: Path, *, options: tuple[str, ...] = (), **env: str) -> subprocess.Popen[str]:
     """Start a Python process that records: `begin()` makes a recorder, its log is below `folder`/logs."""
     environment = {
         **os.environ,
@@ -85,14 +85,14 @@ def program(body: str, folder: Path, **env: str) -> subprocess.Popen[str]:
         **env,
     }
     return subprocess.Popen(
-        [sys.executable, "-u", "-c", PROLOGUE + body],
+        [sys.executable, "-u", *options, "-c", PROLOGUE + body],
         env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def run_program(body: str, folder: Path, **env: str) -> tuple[str, str]:
+def run_program(body: str, folder: Path, *, options: tuple[str, ...] = (), **env: str) -> tuple[str, str]:
     """Run such a process to its end; what it said on both streams."""
-    process = program(body, folder, **env)
+    process = program(body, folder, options=options, **env)
     try:
         out, err = process.communicate(timeout=60)
     finally:

@@ -135,3 +135,24 @@ recorder.record_step_start_time(2)
     _, err = run_program(body, tmp_path)
     assert heard(log_of(tmp_path)).steps() == [1, 2]
     assert "is unavailable, will try again" in err
+
+
+def test_without_an_extra_its_name_is_said_once_and_the_training_goes_on(tmp_path: Path) -> None:
+    body = """
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.errors import MissingExtraError
+for log in ("cloud-logging://project", "gs://bucket/log"):
+    recorder = begin(log=log)
+    recorder.record_job_start_time()
+    recorder.record_step_start_time(1)
+    recorder.close()
+for log in ("cloud-logging://project/logger/job", "gs://bucket/log"):
+    try:
+        open_log(log).read_new(None, datetime.now(timezone.utc))
+    except MissingExtraError as error:
+        print(error.extra)
+"""
+    out, err = run_program(body, tmp_path, options=("-S",))
+    assert out == "cloud-logging\ngcs\n"
+    assert "no goodput of job is recorded: cloud-logging://project/goodput_job/job needs an optional part: " in err
+    assert err.count("pip install 'mldiagnostics[cloud-logging]'") == 1

@@ -77,10 +77,11 @@ def parse(
     POSIX seconds, for one that says how long something took and not when it began.
     """
     try:
-        number, whose = _count(payload.get("rank", rank), "bad rank"), payload.get("run_id", run)
-        if whose:
-            whose = _text(whose, "bad run id")
-        return tuple(Event(t, code, arg, number, whose or "") for t, code, arg in _told(payload, logged))
+        if "rank" in payload:
+            rank = _count(payload["rank"], "bad rank")
+        if payload.get("run_id"):
+            run = _text(payload["run_id"], "bad run id")
+        return tuple([Event(t, code, arg, rank, run) for t, code, arg in _told(payload, logged)])
     except _Unmeant as reason:
         return str(reason)
     except Exception:  # noqa: BLE001 - a mapping of somebody else's may do anything
@@ -110,11 +111,9 @@ def _whole(value: object) -> int | None:
 
 
 def _told(payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, Code, Arg]]:
-    kind = payload.get("event_type")
-    if isinstance(kind, str) and kind in _ORBAX:
+    if "event_type" in payload and (kind := payload["event_type"]) in _ORBAX:
         return _checkpoint(_ORBAX[kind], payload, logged)
-    readers = ((key, _READERS[key]) for key in payload if key in _READERS)
-    found = [(_moment(payload[key]), *reader(payload, key)) for key, reader in readers]
+    found = [(_moment(payload[key]), *_READERS[key](payload, key)) for key in payload if key in _READERS]
     if not found:
         raise _Unmeant("no known event")
     return found
