@@ -46,7 +46,7 @@ for module in pkgutil.walk_packages(mldiagnostics.__path__, "mldiagnostics."):
 print(*sorted(absent))
 """
 OF_OTHERS = {"google", "grpc", "opentelemetry", "prometheus_client", "tensorboard"}
-OF_OTHERS |= {"jax", "jaxlib", "pytorch_lightning", "tensorflow", "torch", "torch_xla", "transformers"}
+OF_OTHERS |= {"jax", "jaxlib", "orbax", "pytorch_lightning", "tensorflow", "torch", "torch_xla", "transformers"}
 
 
 def run(*command: str | Path) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics.goodput import BadputType, GoodputCalculator
+from mldiagnostics.goodput import BadputType, GoodputCalculator, GoodputRecorder
 from mldiagnostics.goodput_elastic import ElasticGoodputCalculator
 from support.goodput_cases import Case, Question, cases
 from support.goodput_entries import JOB, T0, Entries, at, slices, span, step, utc
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def plain(value: Any) -> Any:
@@ -191,3 +194,24 @@ def test_slices_count_from_the_first_that_is_told() -> None:
     assert (details["stepping_slice_efficiency"], details["available_slice_efficiency"]) == (0.375, 0.5)
     window: Any = calculator.get_interval_metric_details(utc(60), utc(80))
     assert (window["stepping_slice_efficiency"], window["available_slice_efficiency"]) == (0.875, 1.0)
+
+
+def test_it_reads_what_our_recorder_writes(tmp_path: Path) -> None:
+    recorder = GoodputRecorder(JOB, "log", logging_enabled=True, log=tmp_path)
+    recorder.record_job_start_time(utc(0))
+    for index in range(4):
+        recorder.record_step_start_time(index, utc(10 + 10 * index))
+    recorder.record_job_end_time(utc(50))
+    recorder.close()
+    calculator = GoodputCalculator(JOB, "log", log=tmp_path, clock=lambda: T0 + 500, accounting="compatible")
+    assert calculator.get_job_goodput() == (pytest.approx(80.0), {}, 3)
+    window = calculator.get_job_goodput_interval(utc(15), utc(45))
+    assert (window[0], window[2], window[3]) == (pytest.approx(100.0), 2, pytest.approx(20.0))
+
+
+def test_of_many_processes_the_first_is_believed() -> None:
+    other = [payload | {"rank": 1} for payload in (step(0, 10.5), step(1, 20.5), step(0, 30))]
+    mine = [payload | {"rank": 0} for payload in (at("job_start_time", 0), step(0, 10), step(1, 20), step(2, 30))]
+    calculator = compatible(*mine, *other, at("job_end_time", 40, rank=0))
+    calculator.get_job_goodput()
+    assert calculator.get_job_goodput_details()["disruption_count"] == 0

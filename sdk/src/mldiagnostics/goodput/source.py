@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics.goodput.log import Log
+    from mldiagnostics.goodput.log.lines import Told
 
 __all__ = ["Source"]
 
@@ -84,10 +85,14 @@ class Source:
             copies.keep([self._snapshot], self._gcs_path)
 
     def between(self, start: float | None, end: float) -> list[Mapping[str, Any]]:
-        """Return the payloads logged after `start` and not after `end`, in the order in which they came."""
+        """Return the payloads logged after `start` and not after `end`, in the order in which they came.
+
+        Where several processes tell of the job, the first one is believed, but for checkpoints.
+        """
         log = self._log if start is None else self._opened(timedelta(seconds=end - start))
-        told = log.payloads(_moment(end))
-        return [each.payload for each in told if each.logged is None or (start or 0.0) < each.logged <= end]
+        told = [(each.payload, _rank(each)) for each in log.payloads(_moment(end)) if _within(each.logged, start, end)]
+        first = min((rank for _, rank in told), default=0)
+        return [payload for payload, rank in told if rank == first or "event_type" in payload]
 
     def _begin(self) -> None:
         """Go on where an earlier process ended, here or elsewhere."""
@@ -106,3 +111,12 @@ class Source:
 
 def _moment(t: float) -> datetime:
     return datetime.fromtimestamp(t, timezone.utc)
+
+
+def _rank(told: Told) -> int:
+    rank = told.payload.get("rank")
+    return rank if isinstance(rank, int) else told.rank
+
+
+def _within(logged: float | None, start: float | None, end: float) -> bool:
+    return logged is None or ((start is None or start < logged) and logged <= end)
