@@ -86,21 +86,21 @@ class Columns:
         changed, times, kinds, numbers = self._heard(times, kinds, numbers, rank)
         if not times:
             return changed if changed < len(self.t) else None
-        if _sorted(times) and (not self.t or times[0] > self.t[-1]):
-            place = len(self.t)
-        else:
-            place = bisect_left(self.t, min(times))
-            times, kinds, numbers = self.t[place:] + times, self.code[place:] + kinds, self.arg[place:] + numbers
+        place = bisect_left(self.t, min(times))
+        upto = bisect_right(self.t, max(times), place)
+        if upto > place or not _sorted(times):
+            times, kinds, numbers = (
+                self.t[place:upto] + times,
+                self.code[place:upto] + kinds,
+                self.arg[place:upto] + numbers,
+            )
             order = self._order(times, kinds)
             if order is not None:
                 times = array("q", map(times.__getitem__, order))
                 kinds = bytearray(map(kinds.__getitem__, order))
                 numbers = array("i", map(numbers.__getitem__, order))
-            del self.t[place:], self.code[place:], self.arg[place:]
         times, kinds, numbers = self._settled(times, kinds, numbers)
-        self.t.extend(times)
-        self.code.extend(kinds)
-        self.arg.extend(numbers)
+        self.t[place:upto], self.code[place:upto], self.arg[place:upto] = times, kinds, numbers
         self._edges = None
         return min(changed, place)
 
