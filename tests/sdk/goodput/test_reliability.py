@@ -18,11 +18,6 @@ def test_the_running_attempt_counts_as_operation_and_not_as_failure() -> None:
     assert reliability.mean_time_to_failure(3600.0, 0) is None
 
 
-def test_the_mean_of_no_recovery_is_unknown() -> None:
-    assert reliability.mean_time_to_recover([60.0, 180.0]) == 120.0
-    assert reliability.mean_time_to_recover([]) is None
-
-
 def test_a_share_of_nothing_is_unknown() -> None:
     assert reliability.ratio(1.0, 4.0) == 0.25
     assert reliability.ratio(0.0, 0.0) is None

@@ -11,7 +11,6 @@ __all__ = [
     "daly_interval",
     "ettr",
     "mean_time_to_failure",
-    "mean_time_to_recover",
     "overhead",
     "ratio",
     "scheduling_goodput",
@@ -41,11 +40,6 @@ def mean_time_to_failure(operating: float, failures: int) -> float | None:
     a failure.
     """
     return operating / failures if failures else None
-
-
-def mean_time_to_recover(recoveries: list[float]) -> float | None:
-    """Mean of the recoveries that are over (MTTR, IEC 60050-192-07-23: mean time to restoration)."""
-    return sum(recoveries) / len(recoveries) if recoveries else None
 
 
 def scheduling_goodput(available: float, wall: float) -> float | None:

@@ -25,7 +25,7 @@ PLANNED = frozenset({"scale_up"})
 
 
 def mean_recovery(told: Sequence[Disruption]) -> Phases:
-    """Return the mean of some recoveries, at least one."""
+    """Return the mean of some recoveries, at least one (MTTR, IEC 60050-192-07-23: mean time to restoration)."""
 
     def mean(lengths: Iterable[int]) -> float:
         return fmean(lengths) / 1e6
