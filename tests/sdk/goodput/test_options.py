@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.options import exclusions, interval, moment, window
+from mldiagnostics.goodput.options import exclusions, interval, moment, positive, window
 
 TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
 
@@ -46,6 +46,13 @@ def test_lengths_of_time(text: str, seconds: float) -> None:
 def test_what_is_no_length_of_time_is_told(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is no length of time"):
         window(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "many", ""])
+def test_what_is_no_number_is_told(text: str) -> None:
+    assert positive("0.5") == 0.5
+    with pytest.raises(ConfigurationError, match="is no number above 0"):
+        positive(text)
 
 
 def test_an_interval_ends_after_it_begins() -> None:

@@ -150,11 +150,18 @@ def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Pa
 
 
 def test_what_cannot_be_meant_is_told(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
-    for wrong in (["--now", "soon"], ["--window", "long"], ["--exclude-interval", "2", "1"], ["--created", "x"]):
+    for wrong in (
+        ["--now", "soon"],
+        ["--window", "long"],
+        ["--exclude-interval", "2", "1"],
+        ["--created", "x"],
+        ["--devices", "nan"],
+    ):
         assert repr(wrong[1]) in complaint(capsys, str(log), *wrong, status=2) or wrong[0] == "--exclude-interval"
     assert "missing.json" in complaint(capsys, str(log), "--exclude", str(tmp_path / "missing.json"), status=2)
     assert "cannot be written" in complaint(capsys, str(log), "--out", str(tmp_path / "no" / "file"), status=2)
     assert "--job" in complaint(capsys, status=2)
+    assert "before it was created" in complaint(capsys, str(log), "--created", str(BEGIN / S + 1), status=2)
 
 
 def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mldiagnostics.goodput.events import Code
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.report import Report, as_json, from_json, make_report
-from support.goodput_histories import logs, moments
+from support.goodput_histories import START, logs, moments
 from support.goodput_story import S, Story, eventful, finished
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_any_log_has_a_report_whose_parts_are_the_whole(data: st.DataObject) -> 
     events = data.draw(logs())
     now = data.draw(moments(events))
     ledger = ledger_of(events)
-    report = make_report(ledger, now=now, windows_s=[5, 60], devices=8, created=now - 3600 * S)
+    report = make_report(ledger, now=now, windows_s=[5, 60], devices=8, created=START - 3600 * S)
     stretches = [report.cumulative, report.since_resume, *report.windows, *(told.stretch for told in report.attempts)]
     assert all(micros_of(stretch) == 0 for stretch in stretches)
     for told in report.disruptions:

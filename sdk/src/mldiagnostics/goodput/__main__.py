@@ -44,9 +44,9 @@ def _parser() -> argparse.ArgumentParser:
         "--exclude-interval", action="append", default=[], nargs=2, metavar=("START", "END"), help="one such stretch"
     )
     parser.add_argument("--now", metavar="TIME", help="answer as of then: 2026-11-21T10:00:00Z, or seconds since 1970")
-    parser.add_argument("--devices", type=float, help="number of all devices, for device-hours")
+    parser.add_argument("--devices", metavar="N", help="number of all devices, for device-hours")
     parser.add_argument("--created", metavar="TIME", help="when the job was asked for, for figures with queueing")
-    parser.add_argument("--ideal-step-time", type=float, metavar="S", help="seconds, instead of what the steps show")
+    parser.add_argument("--ideal-step-time", metavar="S", help="seconds, instead of what the steps show")
     parser.add_argument("-o", "--output", choices=("table", "json", "html"), default="table")
     parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
     return parser
@@ -75,9 +75,9 @@ def _asked(given: argparse.Namespace) -> Asked:
         windows_s=[options.window(text) for text in given.window],
         exclude=[stretch for file in given.exclude for stretch in read_exclusions(file)]
         + [options.interval(*ends) for ends in given.exclude_interval],
-        devices=given.devices,
+        devices=options.positive(given.devices) if given.devices else None,
         created=options.moment(given.created) if given.created else None,
-        ideal_step_time_s=given.ideal_step_time,
+        ideal_step_time_s=options.positive(given.ideal_step_time) if given.ideal_step_time else None,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mldiagnostics.errors import ConfigurationError
 
-__all__ = ["exclusions", "interval", "moment", "window"]
+__all__ = ["exclusions", "interval", "moment", "positive", "window"]
 
 _WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _UNITS = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -45,6 +45,17 @@ def window(text: str) -> float:
     if not 0 < seconds < _LATEST_S:
         raise ConfigurationError(f"{text!r} is no length of time: write seconds, or 45s, 30m, 1h, 7d, 2w")
     return seconds
+
+
+def positive(text: str) -> float:
+    """Return a number above 0. Raises `ConfigurationError` for anything else."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < _LATEST_S:
+        raise ConfigurationError(f"{text!r} is no number above 0")
+    return number
 
 
 def interval(start: str, end: str) -> tuple[int, int]:

@@ -91,11 +91,11 @@ def _windows(report: Report, width: int) -> list[str]:
     named += [(f"last {duration(window.window_s)}", window) for window in report.windows]
     if not named:
         return []
-    lines = [f"{'windows':32}{'elapsed':>14}{'goodput':>9}  mostly lost to"]
+    lines = [f"{'windows':24}{'elapsed':>14}{'goodput':>9}  mostly lost to"]
     for name, stretch in named:
         most = next(iter(stretch.unproductive_s), None)
         numbers = f"{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
-        lines.append(_cut(f"{'  ' + name:32}{numbers}  {label(most) if most else '-'}", width))
+        lines.append(_cut(f"{'  ' + name:24}{numbers}  {label(most) if most else '-'}", width))
     return lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput import reliability
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.report import figures, hang
@@ -37,8 +38,11 @@ def make_report(
 
     `now`, `created` (when the job was asked for) and `exclude` (stretches that shall not count) are microseconds of
     POSIX time, `windows_s` and `ideal_step_time_s` seconds; `devices` are those of all workers together.
+    Raises `ConfigurationError` if the job was asked for after it began.
     """
     whole = view.account(now, exclude=exclude)
+    if created is not None and created > whole.start:
+        raise ConfigurationError(f"{name or 'the job'} began before it was created: created={created / 1e6}")
     disruptions, attempts = view.disruptions(now), view.attempts(now)
     resumed = disruptions[-1].restarted if disruptions else whole.start
     windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
