@@ -151,6 +151,13 @@ def test_a_forbidden_log_is_named(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
+def test_a_root_is_no_log_but_there_are_some_below(tmp_path: Path) -> None:
+    segment(tmp_path / "goodput/logger/job").write_bytes(step(0))
+    segment(tmp_path / "run").write_bytes(step(0))
+    with pytest.raises(LogUnreadable, match=rf"one at {tmp_path}/run; there is one at {tmp_path}/goodput/logger/job$"):
+        heard(tmp_path)
+
+
 def test_a_directory_in_place_of_a_file_is_named(tmp_path: Path) -> None:
     segment(tmp_path).mkdir()
     with pytest.raises(LogUnreadable, match="Is a directory"):

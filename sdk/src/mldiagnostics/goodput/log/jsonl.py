@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
@@ -110,14 +111,21 @@ class LocalLog:
             if files:
                 files.sort(key=lambda each: (each[0].st_mtime_ns, each[1]))
                 return [(path, status.st_size) for status, path in files]
+        below = "".join(f"; there is one at {folder}" for folder in _logs_below(self._path))
         raise LogUnreadable(
             f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{_SUFFIX} and *{_SUFFIX}; name it "
-            "with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job"
+            f"with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job{below}"
         )
 
     def _lines(self, rank: int = 0, run: str = "") -> Lines:
         of_run = (self._path / RUN_RECORD).exists()  # all in it is of that run, whatever its name
         return Lines(job_name=None if of_run else self._job_name, rank=rank, run=run)
+
+
+def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:
+    """Yield some directories of logs below what was taken for one, as a root for logs or for runs may be."""
+    folders = (folder for depth in ("*", "*/*", "*/*/*") for folder in root.glob(f"{depth}/{RECORDS_DIR}"))
+    return (folder.parent for folder in islice(folders, most))
 
 
 def _size(path: str) -> int:
