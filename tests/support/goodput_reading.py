@@ -97,6 +97,8 @@ def believed(events: Iterable[Event], now: int) -> list[Event]:
             continue
         if event.code is Code.STEP_START:
             steps[event.arg] = event.t
+        elif event.code is Code.JOB_START:
+            steps.clear()
         edges[event.code] = event.t
         log.append(event)
     return log

@@ -32,6 +32,9 @@ _NUMBERS = frozenset(code for code in Code if code < Code.SAVE_START) | {
 }
 
 
+_TRANSLATED = TURNS.ljust(256, b"\0")
+
+
 class Columns:
     """`t` in microseconds, `code`, `arg`: sorted, each event once."""
 
@@ -210,20 +213,20 @@ class Columns:
         self, times: array[int], kinds: bytearray, numbers: array[int]
     ) -> tuple[array[int], bytearray, array[int]]:
         """Put events of one moment into their order, each once."""
+        turns = kinds.translate(_TRANSLATED)
+        unclear = [place for place in compress(count(), map(eq, times, times[1:])) if turns[place] >= turns[place + 1]]
         doubles: list[int] = []
         done = 0
-        for place in compress(count(), map(eq, times, times[1:])):
+        for place in unclear:
             if place < done:
                 continue
-            done = place + 2
-            while done < len(times) and times[done] == times[place]:
-                done += 1
-            both = zip(kinds[place:done], numbers[place:done], strict=True)
+            first, done = bisect_left(times, times[place]), bisect_right(times, times[place])
+            both = zip(kinds[first:done], numbers[first:done], strict=True)
             group = sorted((self._key(*each), *each) for each in both)
-            for each, (key, code, number) in enumerate(group):
-                kinds[place + each], numbers[place + each] = code, number
-                if each and key == group[each - 1][0]:
-                    doubles.append(place + each)
+            for at, (key, code, number) in enumerate(group):
+                kinds[first + at], numbers[first + at] = code, number
+                if at and key == group[at - 1][0]:
+                    doubles.append(first + at)
         if doubles:
             kept = bytearray(repeat(1, len(times)))
             for place in doubles:

@@ -63,7 +63,7 @@ class Happenings:
     def _told_before(self, t: int, index: int) -> bool:
         told = self.told
         place = len(told.at) - 1
-        while place >= 0 and t - told.at[place] <= SECOND:
+        while place >= self.state.floor and t - told.at[place] <= SECOND:
             if told.index[place] == index:
                 return True
             place -= 1
@@ -83,7 +83,7 @@ class Happenings:
             self._await_load(begin)
         if told.at:
             ended = min(state.known_end(), begin)
-            state.quiet = state.last_t + SECOND
+            state.quiet = state.last_t + SECOND if state.pending < 0 else NEVER
         told.first.append(len(told.at))
         told.begin.append(begin)
         told.ended.append(ended)
@@ -113,6 +113,7 @@ class Happenings:
             state.back = t if state.pending < 0 else state.back
             state.pending = t
             state.last = NONE_FITS
+            state.floor = len(self.told.at)
 
     def _job_ends(self, t: int, *_: int) -> None:
         state = self.state
@@ -124,14 +125,13 @@ class Happenings:
 
     def _load_starts(self, t: int, *_: int) -> None:
         state = self.state
+        state.load_seen = t
         if state.load < NEVER and state.unopened.get(_LOAD_KEY) == t:
             self._ignore("negative or zero")
             state.load = NEVER
         elif state.load < 0:
             state.load = t
-        elif t - state.load <= SECOND:
-            state.load_seen = t
-        else:
+        elif t - state.load > SECOND:
             self._ignore("start without end")
             state.load = t
 
@@ -149,6 +149,10 @@ class Happenings:
 
     def _opens(self, t: int, code: int, arg: int) -> None:
         state, key = self.state, (code, arg)
+        if code in RESTARTS and state.first_init < state.last_t:
+            state.first_init = t
+        if code in WAITS:
+            self.told.add_mark(t, code, 0)
         if state.unopened.pop(key, NEVER) == t:
             self._ignore("negative or zero")
             return
@@ -158,20 +162,16 @@ class Happenings:
         if opened is not None:
             self._ignore("start without end")
         state.open[key] = t
-        if code in RESTARTS and state.first_init < state.last_t:
-            state.first_init = t
-        if code in WAITS:
-            self.told.add_mark(t, code, 0)
 
     def _closes(self, t: int, code: int, arg: int) -> None:
-        state, key = self.state, (code, arg)
+        state, key = self.state, (code - 1, arg)
         start = state.open.pop(key, None)
         if start is None:
             self._unmatched(t, key, state.closed.get(key, -SECOND - 1))
             return
         state.closed = {other: closed for other, closed in state.closed.items() if t - closed <= SECOND}
         state.closed[key] = t
-        self.told.add_span(start, t, self.kind(code, arg))
+        self.told.add_span(start, t, self.kind(*key))
 
     def _unmatched(self, t: int, key: Key, closed: int) -> None:
         """Something ended that had not begun: by a second writer, or it begins at the same moment."""

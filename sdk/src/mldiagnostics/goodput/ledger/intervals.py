@@ -11,12 +11,13 @@ _BLOCK = 64
 class Intervals:
     """Columns `start` and `end` (microseconds), sorted, not overlapping. Sums of blocks are kept, the rest is added."""
 
-    __slots__ = ("_sums", "end", "start")
+    __slots__ = ("end", "start", "sums")
 
     def __init__(self) -> None:
         self.start = array("q")
         self.end = array("q")
-        self._sums = array("q", [0])
+        self.sums = array("q", [0])
+        """What is covered before each block, as far as somebody asked."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -29,7 +30,7 @@ class Intervals:
     def cut(self, length: int) -> None:
         """Forget all but the first `length` stretches."""
         del self.start[length:], self.end[length:]
-        del self._sums[length // _BLOCK + 1 :]
+        del self.sums[length // _BLOCK + 1 :]
 
     def clip(self, t: int) -> None:
         """Forget what lies after `t`."""
@@ -37,7 +38,7 @@ class Intervals:
         self.cut(length)
         if length and self.end[-1] > t:
             self.end[-1] = t
-            del self._sums[(length - 1) // _BLOCK + 1 :]
+            del self.sums[(length - 1) // _BLOCK + 1 :]
 
     def before(self, t: int) -> int:
         """Return how much time before `t` is covered."""
@@ -45,7 +46,7 @@ class Intervals:
         if not place:
             return 0
         block = (place - 1) // _BLOCK
-        sums = self._sums
+        sums = self.sums
         while len(sums) <= block:
             first = (len(sums) - 1) * _BLOCK
             sums.append(sums[-1] + sum(self.end[first : first + _BLOCK]) - sum(self.start[first : first + _BLOCK]))
@@ -54,13 +55,15 @@ class Intervals:
         return sums[block] + whole + min(t, self.end[last]) - self.start[last]
 
     def after(self, t: int, amount: int, limit: int) -> int:
-        """Return when `amount` of time that is not covered has gone by since `t`, at most `limit`."""
+        """Return when `amount` of time that is not covered has gone by since `t`, or what of it there is by `limit`."""
         place = max(0, bisect_right(self.start, t) - 1)
-        while amount > 0 and place < len(self.start):
-            free = max(0, self.start[place] - t)
-            if free >= amount:
-                break
-            amount -= free
-            t = max(t, self.end[place])
+        reached = t
+        while amount > 0 and t < limit:
+            known = place < len(self.start)
+            free = min(self.start[place] if known else limit, limit) - t
+            if free > 0:
+                reached = t + min(free, amount)
+                amount -= free
+            t = max(t, self.end[place]) if known else limit
             place += 1
-        return min(t + amount, limit) if amount > 0 else min(t, limit)
+        return reached

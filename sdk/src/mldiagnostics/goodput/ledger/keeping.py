@@ -76,6 +76,7 @@ def load(ledger: Ledger, file: BinaryIO) -> None:
         if isinstance(column, bytearray):
             column.extend(content)
         else:
+            del column[:]
             column.frombytes(content)
             if sys.byteorder == "big":
                 column.byteswap()

@@ -77,9 +77,10 @@ class Progress:
             self._bounds = []
         told.stable = FAR
         valid = max(0, min(valid, self._bind()))
-        del self.courses[valid:], self._totals[valid:]
+        del self.courses[valid:], self._totals[valid + 1 :]
         for attempt in range(valid, len(told.first)):
-            self._totals.append(self._total(attempt))
+            if attempt == len(self._totals):
+                self._totals.append(self._total(attempt))
             self.courses.append(self._course(attempt))
         return valid
 

@@ -20,6 +20,7 @@ class State:
         "closed",
         "edges",
         "first_init",
+        "floor",
         "ignored",
         "job_end",
         "last",
@@ -61,6 +62,8 @@ class State:
         self.load_seen = NEVER
         self.quiet = NEVER
         """Until then a step may be one of the attempt before, told by a second writer."""
+        self.floor = 0
+        """Place of the first step since the last job start: a second writer tells of none before it."""
         self.over = False
         """The job's end has come: no step counts any more."""
         self.moments = [0]

@@ -68,7 +68,7 @@ class Told:
         """Return all columns, always in the same order."""
         steps = [self.index, self.at, self.first, self.begin, self.ended, self.back]
         spans = [self.span_start, self.span_end, self.span_kind, self.reach]
-        loads = [self.loads.start, self.loads.end, self.blocking.start, self.blocking.end]
+        loads = [each for part in (self.loads, self.blocking) for each in (part.start, part.end, part.sums)]
         return [*steps, *spans, *loads, self.mark_t, self.mark_code, self.mark_arg]
 
     def lengths(self) -> Lengths:
