@@ -7,6 +7,8 @@ import threading
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 from mldiagnostics import complaints
 from mldiagnostics.goodput.events import Code, Slices
@@ -190,6 +192,29 @@ def test_steps_of_other_makes_are_read_later(recorder: ElasticGoodputRecorder, t
     recorder.record_step_start_time(numpy.array([2], dtype="uint32"))
     recorder.record_step_start_time(3.0)
     assert sorted(closed(recorder, tmp_path).steps()) == [1, 2, 3]
+
+
+def test_steps_that_are_donated_to_the_step_they_count_are_told(
+    recorder: ElasticGoodputRecorder, tmp_path: Path
+) -> None:
+    train = jax.jit(lambda state, step: (state @ state / 1000, step + 1), donate_argnums=(0, 1))
+    state, step = jnp.ones((800, 800)), jnp.int32(0)
+    for _ in range(5):
+        recorder.record_step_start_time(step)
+        before = step
+        state, step = train(state, step)
+        assert before.is_deleted()
+    assert sorted(closed(recorder, tmp_path).steps()) == list(range(5))
+
+
+def test_a_step_inside_jit_is_dropped(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
+    def train(step: Any) -> Any:
+        recorder.record_step_start_time(step)
+        return step
+
+    jax.jit(train)(3)
+    recorder.record_step_start_time(jnp.array([4]))
+    assert closed(recorder, tmp_path).steps() == [4]
 
 
 def test_hostile_texts_and_counts_lose_only_themselves(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mldiagnostics.buffer import PROCESS, Buffer
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import shown
-from mldiagnostics.values import Unrecordable, keep
+from mldiagnostics.values import Unrecordable, keep, settle
 
 if TYPE_CHECKING:
     from mldiagnostics.buffer import Telling
@@ -121,7 +121,7 @@ class LogOutlet:
         if t is None or buffer is None:
             return
         try:
-            kept, charge = (step, 0) if step is None or type(step) is int else keep(step)
+            kept, charge = (step, 0) if step is None or type(step) is int else _keep_step(step)
             buffer.put((t, "event", NAME, None, kept, None, telling, charge))
         except Unrecordable as reason:
             buffer.drops.count(reason.reason, detail=f"{NAME}: {reason}")
@@ -216,6 +216,20 @@ def current_run() -> Any:
     """Return the run that this process is in, None if there is none; loads nothing."""
     registry = sys.modules.get("mldiagnostics.run.registry")
     return None if registry is None else registry.current()
+
+
+def _keep_step(step: Any) -> tuple[Any, int]:
+    """Return a step in a form that stays readable, without waiting for it.
+
+    Arrays of JAX are often donated to the very step whose number they are: one that is computed is read, of one that is
+    still to come the device makes a copy.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(step, jax.Array) or isinstance(step, jax.core.Tracer):
+        return keep(step)
+    if step.is_ready():
+        return settle(keep(step)[0]), 0
+    return keep(jax.device_put(step.addressable_data(0), may_alias=False))
 
 
 def _renew_lock() -> None:
