@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -21,7 +22,8 @@ from mldiagnostics.sinks.tensorboard import maker as tensorboard_maker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mldiagnostics.goodput.exports.observe import Observation, Point
+    from mldiagnostics.goodput.exports.export import Words
+    from mldiagnostics.goodput.exports.observe import Observation
     from mldiagnostics.goodput.monitor.assignment import Assignment
     from mldiagnostics.sinks import SinkMaker
 
@@ -76,7 +78,6 @@ class Exports:
 
 def open_exports(assignment: Assignment) -> Exports:
     """Return the places that the assignment names, ready to be told."""
-    urls = assignment.exports
     origin = Origin(
         run_id=assignment.job,
         name=assignment.job,
@@ -84,38 +85,44 @@ def open_exports(assignment: Assignment) -> Exports:
         incarnation=os.urandom(4).hex(),
         host=socket.gethostname(),
     )
-    monitoring = [url for url in urls if url.startswith(cloud_monitoring.SCHEME)]
+    monitoring = [url for url in assignment.exports if url.startswith(cloud_monitoring.SCHEME)]
+    records = [url for url in assignment.exports if url not in monitoring]
+    reports = _export(origin, metrics.metrics, _made(records, sink_maker))
+    places = (_tensorboard(origin, assignment), _cloud_monitoring(origin, assignment, monitoring), reports)
+    return Exports([place for place in places if place is not None], reports)
+
+
+def _tensorboard(origin: Origin, assignment: Assignment) -> Export | None:
+    def make(root: str) -> SinkMaker:
+        return tensorboard_maker(f"tensorboard:{root}", folder=tensorboard.FOLDER)
+
+    words = tensorboard.curves if assignment.badput else tensorboard.without_badput
+    return _export(origin, words, _made([assignment.tensorboard], make) if assignment.tensorboard else [])
+
+
+def _cloud_monitoring(origin: Origin, assignment: Assignment, urls: list[str]) -> Export | None:
+    """Tell Cloud Monitoring also where nobody asks for it; then it is nobody's problem if that cannot be."""
     options = GCPOptions(**assignment.gcp)
     goodput, deviations = options.enable_gcp_goodput_metrics, options.enable_gcp_step_deviation_metrics
-    if not monitoring and (goodput or deviations):
-        monitoring = [cloud_monitoring.SCHEME]
-    plan: list[tuple[Callable[[Observation], Iterable[Point]], list[SinkMaker]]] = [
-        (
-            tensorboard.curves if assignment.badput else tensorboard.without_badput,
-            _made([assignment.tensorboard], _tensorboard) if assignment.tensorboard else [],
-        ),
-        (
-            partial(workload.series, goodput=goodput, deviations=deviations),
-            _made(monitoring, lambda url: cloud_monitoring.maker(url, options)),
-        ),
-    ]
-    exports = [Export(origin, words, makers) for words, makers in plan if makers]
-    records = _made([url for url in urls if url not in monitoring], sink_maker)
-    reports = Export(origin, metrics.metrics, records) if records else None
-    return Exports([*exports, *([reports] if reports else [])], reports)
+    level = logging.WARNING if urls or options.project_id else logging.INFO
+    if not urls and (goodput or deviations):
+        urls = [cloud_monitoring.SCHEME]
+    words = partial(workload.series, goodput=goodput, deviations=deviations)
+    makers = _made(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=level)
+    return _export(origin, words, makers)
 
 
-def _tensorboard(root: str) -> SinkMaker:
-    return tensorboard_maker(f"tensorboard:{root}", folder=tensorboard.FOLDER)
+def _export(origin: Origin, words: Words, makers: list[SinkMaker]) -> Export | None:
+    return Export(origin, words, makers) if makers else None
 
 
-def _made(urls: Iterable[str], make: Callable[[str], SinkMaker]) -> list[SinkMaker]:
-    return [maker for url in urls if (maker := _maker(url, make)) is not None]
+def _made(urls: Iterable[str], make: Callable[[str], SinkMaker], *, level: int = logging.WARNING) -> list[SinkMaker]:
+    return [maker for url in urls if (maker := _maker(url, make, level)) is not None]
 
 
-def _maker(url: str, make: Callable[[str], SinkMaker]) -> SinkMaker | None:
+def _maker(url: str, make: Callable[[str], SinkMaker], level: int) -> SinkMaker | None:
     try:
         return make(url)
     except MLDiagnosticsError as error:
-        complain(f"goodput-export {url}", f"goodput is not told to {url}: {error}")
+        complain(f"goodput-export {url}", f"goodput is not told to {url}: {error}", level=level)
         return None

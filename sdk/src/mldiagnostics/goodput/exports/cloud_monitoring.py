@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -39,14 +40,15 @@ _WORTH_ANOTHER_TRY = frozenset({401, 403, 404, 408, 429})
 _Key: TypeAlias = "tuple[str, tuple[tuple[str, str], ...]]"
 
 
-def maker(url: str, options: GCPOptions) -> SinkMaker:
+def maker(url: str, options: GCPOptions, *, level: int = logging.WARNING) -> SinkMaker:
     """Return the maker for `cloud-monitoring:[endpoint]`; one that begins with `http://` is asked without credentials.
 
-    What `options` leave open is looked up when the sink opens. Raises `MissingExtraError`.
+    What `options` leave open is looked up when the sink opens; that this is not Google Cloud is told at `level`.
+    Raises `MissingExtraError`.
     """
     require("google.cloud.monitoring_v3", extra="cloud-monitoring", needed_for="Cloud Monitoring")
     endpoint = url.removeprefix(SCHEME).rstrip("/")
-    return SinkMaker(url.rstrip(":"), lambda origin: CloudMonitoringSink(endpoint, options, origin))
+    return SinkMaker(url.rstrip(":"), lambda origin: CloudMonitoringSink(endpoint, options, origin, level=level))
 
 
 class CloudMonitoringSink:
@@ -55,8 +57,9 @@ class CloudMonitoringSink:
     pace = Pace(records=10_000, gather_s=0.3, flush_s=_AGAIN_S)
     durable = False
 
-    def __init__(self, endpoint: str, options: GCPOptions, origin: Origin) -> None:
+    def __init__(self, endpoint: str, options: GCPOptions, origin: Origin, *, level: int = logging.WARNING) -> None:
         self._endpoint = endpoint
+        self._level = level
         self._options = options
         self._job = origin.run_id
         self._sent_at: dict[_Key, float] = {}
@@ -66,7 +69,8 @@ class CloudMonitoringSink:
         """Find project and machine; where there is no project, say so, and ask again with the flushes."""
         project = self._options.project_id or Cloud(env=os.environ).project(_LOOK_UP_S)
         if project is None:
-            complain("cloud-monitoring", "Cloud Monitoring is left out: no project of Google Cloud is known here")
+            problem = "Cloud Monitoring is left out: no project of Google Cloud is known here"
+            complain("cloud-monitoring", problem, level=self._level)
             return
         cluster = self._options.cluster_name or get_cluster_name()
         labels = {"accelerator_type": self._options.acc_type or get_accelerator_type()}

@@ -5,7 +5,7 @@ Each has a recording of its own, so that a place that is slow, down or full cost
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mldiagnostics.buffer import Buffer
 from mldiagnostics.recording import Recording
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from mldiagnostics.origin import Origin
     from mldiagnostics.sinks.model import SinkMaker
 
-__all__ = ["Export"]
+__all__ = ["Export", "Words"]
 
+
+Words: TypeAlias = "Callable[[Observation], Iterable[Point]]"
+"""Says an observation in the names of one place."""
 
 _AT_ONCE = 50_000
 """How many points may wait: less than the SDK's buffer takes."""
@@ -32,9 +35,7 @@ class Export:
     `flush` and `close` wait for at most the time they are given, `write` only for a history of very many steps.
     """
 
-    def __init__(
-        self, origin: Origin, words: Callable[[Observation], Iterable[Point]], makers: Sequence[SinkMaker]
-    ) -> None:
+    def __init__(self, origin: Origin, words: Words, makers: Sequence[SinkMaker]) -> None:
         self._words = words
         self._recording = Recording(origin, makers, buffer=Buffer())
 

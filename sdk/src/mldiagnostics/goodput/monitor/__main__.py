@@ -34,6 +34,7 @@ def main() -> None:
     parent = _Parent()
     LOGGER.addHandler(parent)
     LOGGER.propagate = False
+    LOGGER.setLevel(logging.INFO)
     inbox = Inbox(0)
     with contextlib.suppress(EOFError):
         assignment = Assignment.from_json(inbox.next(_START_S) or {})
