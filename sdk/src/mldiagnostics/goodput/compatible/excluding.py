@@ -117,10 +117,9 @@ class Excluding:
         """Book what events of a type of their own took of a step, and return how long that was."""
         whole = 0.0
         for event in self.events:
-            inside = min(end, event.end) - max(start, event.start)
-            if inside > 0:
-                self.custom[event.kind] = self.custom.get(event.kind, 0.0) + inside
-                whole += inside
+            inside = max(0.0, min(end, event.end) - max(start, event.start))
+            self.custom[event.kind] = self.custom.get(event.kind, 0.0) + inside
+            whole += inside
         return whole
 
     def _left(self, start: float, end: float) -> float:
