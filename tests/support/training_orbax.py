@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-SAVE_EVERY = 5
-EVAL_EVERY = 7
+SAVE_EVERY = 10
+EVAL_EVERY = 13
+PAUSE_S = 0.2
+"""Steps are so long at least that what a kill takes along, a second of records, is known to be a few of them."""
 
 
 class Diary:
@@ -45,6 +47,7 @@ def main(diary: Diary, checkpoints: Path, steps: int, hang_at: int | None) -> No
     step = jax.jit(lambda weights, batch: jax.lax.fori_loop(0, 30, lambda _, w: jnp.tanh(w @ batch) / 2, weights))
 
     def compute(weights: jax.Array, batch: np.ndarray[Any, Any]) -> jax.Array:
+        time.sleep(PAUSE_S)
         return step(weights, batch).block_until_ready()
 
     random = np.random.default_rng(0)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
+from mldiagnostics.monitoring import GCPOptions, GoodputMonitor
+from mldiagnostics.runs import read_records
 from support.goodput_jobs import Job
 from support.programs import eventually
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account, Disruption
+    from mldiagnostics.records import Record
     from support.goodput_jobs import Diary
 
 pytestmark = pytest.mark.peers
@@ -22,9 +25,11 @@ pytestmark = pytest.mark.peers
 TOLERANCE_S = 0.05
 """A few thousandths are usual; a machine that others use may hold a process up between the diary and the recorder."""
 
+LAG_S = 3.0
+"""A monitor knows what is in the log: not yet the last second, and not yet that steps of the last second are lost."""
+
 HUNG, KILLED, TERMINATED, FINISHED = range(4)
-HANG_AT = 12
-STEPS = 26
+HANG_AT, KILL_AT, TERMINATE_AT, STEPS = 14, 19, 22, 27
 WASTE = "WASTED_PROGRESS_FROM_DISRUPTION"
 LOST = {WASTE, "INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION"}
 
@@ -47,12 +52,13 @@ class Reader:
 
 @dataclass(frozen=True)
 class Course:
-    """What became of the job: its diary, its account in the end, and what was known while it hung."""
+    """What became of the job: its diary, its account in the end and while it hung, and what a monitor told of it."""
 
     diary: Diary
     view: Any
     now: int
     hanging: Account
+    monitored: list[Record]
 
     def account(self, attempt: int) -> dict[str, float]:
         """Seconds of an attempt by bucket, until the next one or the end; productive time is ""."""
@@ -68,22 +74,37 @@ class Course:
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     job = Job(tmp_path_factory.mktemp("job"), STEPS)
     reader = Reader(job)
+    exports = str(tmp_path_factory.mktemp("exports"))
+    nowhere = GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False)
+    monitor = GoodputMonitor(
+        "goodput",
+        "goodput",
+        tensorboard_dir="",
+        upload_interval=1,
+        monitoring_enabled=True,
+        gcp_options=nowhere,
+        log=job.log,
+        exports=f"jsonl:{exports}",
+    )
+    monitor.start_goodput_uploader()
     with job.attempt(hang_at=HANG_AT) as process:
         job.wait_for_step(HANG_AT, process)
         eventually(lambda: (reader.view().open_step(reader.now) or (0,))[0] == HANG_AT)
         hanging = reader.view().account(reader.now)
         process.kill()
     with job.attempt() as process:
-        job.wait_for_step(17, process)
+        job.wait_for_step(KILL_AT, process)
         process.kill()
     with job.attempt() as process:
-        job.wait_for_step(22, process)
+        job.wait_for_step(TERMINATE_AT, process)
         process.terminate()
         assert process.wait(60) == -15
     with job.attempt() as process:
         code = process.wait(120)
+    monitor.stop_goodput_uploader()
     assert code == 0, job.out
-    return Course(job.diary, reader.view(), reader.now, hanging)
+    monitored = list(read_records(exports, "goodput", kinds={"metric"}))
+    return Course(job.diary, reader.view(), reader.now, hanging, monitored)
 
 
 def micros(t: float) -> int:
@@ -133,3 +154,13 @@ def test_a_job_that_hangs_is_seen_while_it_does(course: Course) -> None:
     hanging = course.hanging
     assert hanging.productive + sum(hanging.unproductive.values()) == hanging.elapsed
     assert (hanging.disruptions, hanging.max_step, hanging.last_step) == (0, HANG_AT - 1, HANG_AT)
+
+
+def test_a_monitor_beside_it_tells_the_same_while_it_runs_and_in_the_end(course: Course) -> None:
+    told = [record for record in course.monitored if record.name == "goodput_productive_seconds"]
+    assert told[-1].value == course.view.account(course.now).productive / 1e6
+    assert told[-1].step == STEPS - 1
+    running = [record for record in told if record.t < course.diary.first("end", FINISHED).t]
+    assert len({record.step for record in running}) > 1
+    for record in running:
+        assert record.value == pytest.approx(course.view.account(micros(record.t)).productive / 1e6, abs=LAG_S)
