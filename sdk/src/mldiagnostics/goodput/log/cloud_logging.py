@@ -66,7 +66,7 @@ def entry_of(
         return None
     run = {"run_id": origin.run_id} if origin.run_id else {}
     return {
-        "logName": f"projects/{project}/logs/{logger_name}",
+        "logName": _log_name(project, logger_name),
         "resource": {"type": "global", "labels": {"project_id": project}},
         "timestamp": rfc3339(record.t),
         "severity": "INFO",
@@ -129,7 +129,7 @@ class CloudLoggingLog:
             project, api = self._connected()
             self._where = project
             clauses = (
-                f'logName="projects/{project}/logs/{_quoted(self._logger_name)}"',
+                f'logName="{_log_name(project, self._logger_name)}"',
                 "severity=INFO",
                 f"jsonPayload.job_name={json.dumps(self._job_name)}",
                 f'timestamp<="{end.isoformat()}"',
@@ -148,6 +148,10 @@ class CloudLoggingLog:
             access = self._access.wait(_LOOK_UP_S)
             self._client = access.project, access.api
         return self._client
+
+
+def _log_name(project: str, logger_name: str) -> str:
+    return f"projects/{project}/logs/{_quoted(logger_name)}"
 
 
 def _quoted(name: str) -> str:
