@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.environments import interpreter
 
-from bench.sdk_records import IMPORT
+from bench.sdk_records import IMPORT, slow_down
 from bench.table import Section
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ Row = tuple[str, ...]
 def measure() -> Section:
     """Run every client in a process of its own, in turns; the large ones once, the small ones a few times."""
     load = os.getloadavg()[0]
-    rows = [*_recording(), *_imports(), *_cold_and_new(), *_profiles(), *_others(), *_largest()]
+    rows = [*_recording(), *_imports(), *_cold_and_new(), *_largest(), *_profiles(), *_others(), *_steps()]
     return Section(
         name="goodput",
         title="Goodput of a running job",
@@ -45,7 +45,8 @@ def measure() -> Section:
             "a step; median of up to 30. Memory is the whole process at its peak, in brackets what of it was not "
             f"there before the first query. Recording: 20 000 calls without a pause, and 600 at 200 a second, medians "
             f"of {ROUNDS} rounds; the peer's client is one that drops what it is given. Rolling windows: 1 h, 1 d and "
-            "5 d."
+            "5 d. Steps: blocks with a recorder and a monitor that uploads all it can every second, and without, in "
+            "alternating pairs."
         ),
     )
 
@@ -142,6 +143,21 @@ def _largest() -> list[Row]:
         (f"{LARGEST:,} steps: first query", _seconds(figures["cold_s"]), "", "", "linear"),
         (f"{LARGEST:,} steps: query after a new entry", _seconds(figures["new_s"]), "", "", "flat"),
         (f"{LARGEST:,} steps: memory, MiB", _memory(figures), "", "", "≤ 1000"),
+    ]
+
+
+def _steps() -> list[Row]:
+    print("... steps with and without a monitor (about two minutes)", flush=True)
+    found = slow_down("bench/goodput_steps.py")
+    return [
+        (
+            "1 ms step, recorded and monitored: slow-down, 95 % bound",
+            f"{found['bound_percent']:+.1f} %",
+            "",
+            "",
+            "≤ 2 %",
+        ),
+        ("1 ms step: p99.9 of the step, added", f"{found['added_ms']:+.2f} ms", "", "", "≤ 5 ms"),
     ]
 
 

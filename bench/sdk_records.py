@@ -91,7 +91,7 @@ def measure() -> Section:
     print(f"... {KILLS} kills (about {KILLS * 3} s)", flush=True)
     lost_s = max(_lost_by_kill_s() for _ in range(KILLS))
     print("... steps with and without a run (about a minute)", flush=True)
-    slowdown = _slowdown()
+    slowdown = slow_down("bench/sdk_steps.py")
     rows = [_row(medians, *line) for line in LINES]
     rows.append(("lost by kill -9, the most of several", f"{lost_s:.2f} s", *("",) * 4, "≤ 1 s"))
     rows.append(
@@ -176,9 +176,11 @@ def _lost_by_kill_s() -> float:
     return float(max(0, len(made) - written) * 0.005)
 
 
-def _slowdown() -> dict[str, float]:
+def slow_down(program: str) -> dict[str, float]:
     """Return the upper 95 % bound of the slow-down over the pairs, and what the slowest steps take longer."""
-    done = subprocess.run([sys.executable, "bench/sdk_steps.py"], capture_output=True, text=True, check=True, cwd=ROOT)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     pairs = json.loads(done.stdout.splitlines()[-1])
     logs = [math.log(statistics.fmean(on) / statistics.fmean(off)) for on, off in pairs]
     resampled = sorted(statistics.median(random.choices(logs, k=len(logs))) for _ in range(10_000))

@@ -1,0 +1,89 @@
+"""A jitted step of 1 ms with and without recorder and monitor, in alternating blocks: JSON with the times of each."""
+
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mldiagnostics.goodput import GoodputRecorder
+from mldiagnostics.monitoring import GCPOptions, GoodputMonitor
+
+from bench.goodput_jobs import JOB, LOGGER
+from bench.sdk_steps import one_millisecond_step
+
+PAIRS = 12
+STEPS = 1000
+SETTLE_S = 2.0
+UPLOAD_S = 1.0
+
+
+def main() -> None:
+    logging.disable()
+    step = one_millisecond_step()
+    block(step, lambda _: None)
+    pairs = []
+    for number in range(PAIRS):
+        first = number % 2 == 0
+        times = {on: measured(step, on=on) for on in (first, not first)}
+        pairs.append((times[True], times[False]))
+    print(json.dumps(pairs))
+
+
+def measured(step: Callable[[], Any], *, on: bool) -> list[float]:
+    if on:
+        with tempfile.TemporaryDirectory() as folder, accounted(Path(folder)) as record:
+            return block(step, record)
+    time.sleep(SETTLE_S)
+    return block(step, lambda _: None)
+
+
+def block(step: Callable[[], Any], record: Callable[[int], object]) -> list[float]:
+    """Return what each step took, in seconds, what is recorded of it included."""
+    times = []
+    for number in range(STEPS):
+        start = time.perf_counter()
+        record(number)
+        step()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+@contextmanager
+def accounted(folder: Path) -> Iterator[Callable[[int], object]]:
+    """A recorder, and a monitor that uploads all that it can every second."""
+    recorder = GoodputRecorder(JOB, LOGGER, logging_enabled=True, log=folder / "log")
+    recorder.record_job_start_time()
+    recorder.flush()
+    monitor = GoodputMonitor(
+        JOB,
+        LOGGER,
+        str(folder / "tensorboard"),
+        UPLOAD_S,
+        monitoring_enabled=True,
+        include_badput_breakdown=True,
+        include_step_deviation=True,
+        step_deviation_interval_seconds=UPLOAD_S,
+        gcp_options=GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
+        skip_final_flush=True,
+        cache_dir=str(folder / "cache"),
+        log=str(folder / "log"),
+    )
+    monitor.start_goodput_uploader()
+    monitor.start_step_deviation_uploader()
+    monitor.start_rolling_window_goodput_uploader([60, 3600])
+    time.sleep(SETTLE_S)
+    try:
+        yield recorder.record_step_start_time
+    finally:
+        monitor.stop_goodput_uploader()
+        monitor.stop_step_deviation_uploader()
+        monitor.stop_rolling_window_goodput_uploader()
+        recorder.close()
+
+
+if __name__ == "__main__":
+    main()
