@@ -99,6 +99,7 @@ def believed(events: Iterable[Event], now: int) -> list[Event]:
             steps[event.arg] = event.t
         elif event.code is Code.JOB_START:
             steps.clear()
+            edges = {edge: t for edge, t in edges.items() if edge is Code.JOB_END}
         edges[event.code] = event.t
         log.append(event)
     return log

@@ -118,6 +118,12 @@ class Columns:
             self._edges = self._once(Code.JOB_START), self._once(Code.JOB_END)
         return self._edges
 
+    def has_edge(self, code: int, t: int) -> bool:
+        """Return whether a job's start or end at `t` is one of `job_edges`."""
+        edges = self.job_edges()[code]
+        place = bisect_left(edges, t)
+        return place < len(edges) and edges[place] == t
+
     def final_end(self, since: int, now: int) -> int | None:
         """Return the job end within a stretch of time that no job start follows."""
         starts, ends = self.job_edges()

@@ -103,8 +103,13 @@ class Happenings:
         self.told.blocking.append(start, end)
         self.told.add_span(start, end, _LOAD)
 
-    def _job_starts(self, t: int, *_: int) -> None:
+    def _job_starts(self, t: int, code: int, _: int) -> None:
+        """Take in that a job starts; what comes now was told by no second writer of before."""
         state = self.state
+        if not self.log.has_edge(code, t):
+            return
+        state.edges = {edge: told for edge, told in state.edges.items() if edge == Code.JOB_END}
+        state.edges[code] = t
         if state.started < 0:
             state.started = t
             state.moments = state.moments if self.told.at else []
@@ -115,8 +120,11 @@ class Happenings:
             state.last = NONE_FITS
             state.floor = len(self.told.at)
 
-    def _job_ends(self, t: int, *_: int) -> None:
+    def _job_ends(self, t: int, code: int, _: int) -> None:
         state = self.state
+        if not self.log.has_edge(code, t):
+            return
+        state.edges[code] = t
         if state.pending < 0:
             state.job_end = t
         if t == self.end:

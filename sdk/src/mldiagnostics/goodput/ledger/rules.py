@@ -27,7 +27,7 @@ CONTRADICTS = {code: PHASES - {code} - CONTAINS.get(code, frozenset()) for code 
 
 SINGLE = frozenset(
     each
-    for code in (Code.JOB_START, Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, *WAITS)
+    for code in (Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, *WAITS)
     for each in (code, Code(code + 1))
 )
 """Edges that are one event if they are told twice within a second."""
