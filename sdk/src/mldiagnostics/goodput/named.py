@@ -1,0 +1,68 @@
+"""A job's log as an object that writes and reads payloads: what ml-goodput-measurement calls its cloud logger."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.goodput.log import find_log, open_log
+from mldiagnostics.goodput.outlet import LogOutlet, entry_telling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["NamedLog"]
+
+
+class NamedLog:
+    """The log that a `GoodputRecorder` of the same names writes, for who wants an object to give as `cloud_logger=`."""
+
+    def __init__(
+        self,
+        job_name: str,
+        log_name: str,
+        max_logs_retention_period: timedelta | None = None,
+        *,
+        background_grace_period_s: float = 5.0,  # noqa: ARG002 - of the peer, changes nothing
+        background_batch_size: int = 100,  # noqa: ARG002 - the same
+        background_max_latency_s: float = 2.0,  # noqa: ARG002 - the same
+    ) -> None:
+        self.job_name, self.log_name = job_name, log_name
+        self.retention_period = max_logs_retention_period or timedelta(days=7)
+        self.job_start_time: datetime | None = None
+        """When the job started, once that was read."""
+        self._outlet = LogOutlet(job_name, log_name, None)
+
+    def write_cloud_logging_entry(self, entry: Mapping[str, Any] | None) -> None:
+        """Write a payload; None and those of other jobs are passed over. Raises KeyError without `job_name`."""
+        if entry is not None and entry["job_name"] == self.job_name:
+            self._outlet.tell(entry_telling(self.job_name, entry))
+
+    def flush(self) -> None:
+        """Return when all that was written is in the log, or after 10 s."""
+        self._outlet.flush()
+
+    def read_cloud_logging_entries(
+        self,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        last_entry_info: tuple[datetime, str] | None = None,
+    ) -> tuple[list[dict[str, Any]], tuple[datetime | None, str | None]]:
+        """Return payloads logged after `start_time`, or after the last entry read, and when and which the last one was.
+
+        Raises `LogUnreadable`.
+        """
+        end = end_time or datetime.now(timezone.utc)
+        since = last_entry_info[0] if last_entry_info else start_time or end - self.retention_period
+        known = last_entry_info[1] if last_entry_info else None
+        found: list[tuple[datetime, str, dict[str, Any]]] = []
+        for told in open_log(find_log(self.job_name, self.log_name), job_name=self.job_name).payloads(end):
+            when = datetime.fromtimestamp(told.logged or 0.0, timezone.utc)
+            name = str(told.payload.get("event_id", ""))
+            if since <= when <= end and (since < when or (known is not None and name != known)):
+                found.append((when, name, dict(told.payload)))
+        found.sort(key=lambda entry: entry[0])
+        starts = (payload["job_start_time"] for _, _, payload in found if "job_start_time" in payload)
+        if self.job_start_time is None and (start := next(starts, None)) is not None:
+            self.job_start_time = datetime.fromtimestamp(start, timezone.utc)
+        return [payload for _, _, payload in found], found[-1][:2] if found else (None, None)
