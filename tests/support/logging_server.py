@@ -42,7 +42,8 @@ class LoggingServer(HttpReceiver):
     def put(self, *entries: dict[str, Any]) -> None:
         """Take entries."""
         for entry in entries:
-            self.entries.setdefault((entry["logName"], entry["timestamp"], entry["insertId"]), entry)
+            kept = {"receiveTimestamp": entry["timestamp"], **entry}
+            self.entries.setdefault((entry["logName"], entry["timestamp"], entry["insertId"]), kept)
 
 
 def _matches(entry: dict[str, Any], text: str) -> bool:
@@ -54,7 +55,7 @@ def _matches(entry: dict[str, Any], text: str) -> bool:
 
 def _holds(entry: dict[str, Any], key: str, operator: str, value: str) -> bool:
     wanted = json.loads(value) if value.startswith('"') else value
-    if key == "timestamp":
+    if key in {"timestamp", "receiveTimestamp"}:
         is_, wanted = entry[key].rstrip("Z").ljust(26, "0"), wanted.replace("+00:00", "").ljust(26, "0")
         return bool(is_ <= wanted if operator == "<=" else is_ >= wanted)
     found: Any = entry

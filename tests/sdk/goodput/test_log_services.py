@@ -165,6 +165,15 @@ def test_what_the_service_shows_late_is_not_lost(server: LoggingServer) -> None:
     assert sorted(listener.steps()) == list(range(8))
 
 
+def test_what_is_written_long_after_it_happened_is_not_lost(server: LoggingServer) -> None:
+    log, listener = open_log(url(server)), Heard()
+    log.read_new(listener, NOW)
+    late = entry(step(1, T - 7200), "2026-11-20T22:00:00Z")
+    server.put({**late, "receiveTimestamp": "2026-11-21T00:00:05Z"})
+    log.read_new(listener, NOW + timedelta(seconds=10))
+    assert listener.steps() == [1]
+
+
 def test_entries_of_orbax_are_dated_by_the_service(server: LoggingServer) -> None:
     told = {"job_name": "job", "event_type": "save", "checkpoint_manager_blocking_duration_secs": 2, "step": 5.0}
     server.put(entry(told, "2026-11-20T23:00:02Z"))

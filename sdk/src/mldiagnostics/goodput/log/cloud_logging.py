@@ -1,6 +1,7 @@
 """Logs of Cloud Logging, with the names and the filter of ml-goodput-measurement, through Google's client over HTTP.
 
-Reading needs the role roles/logging.viewer. What becomes visible late is not lost: see `overlap`.
+Reading needs the role roles/logging.viewer. What is written late, by a spool after an outage, is found by the moment at
+which the service received it, and what becomes visible late by the overlap of questions.
 """
 
 from __future__ import annotations
@@ -104,11 +105,12 @@ class CloudLoggingLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
-        self._overlap.take(self._entries(self._overlap.start(now), now), now, history)
+        since = "timestamp" if self._overlap.asked is None else "receiveTimestamp"
+        self._overlap.take(self._entries(since, self._overlap.start(now), now), now, history)
 
     def payloads(self, now: datetime) -> Iterator[Told]:
         """See `Log.payloads`."""
-        return self._entries(Overlap(self._retention).start(now), now)
+        return self._entries("timestamp", Overlap(self._retention).start(now), now)
 
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
@@ -124,7 +126,7 @@ class CloudLoggingLog:
                 raise ValueError(f"{position!r} has no time zone")
             self._overlap.asked = asked
 
-    def _entries(self, start: datetime, end: datetime) -> Iterator[Told]:
+    def _entries(self, since: str, start: datetime, end: datetime) -> Iterator[Told]:
         try:
             project, api = self._connected()
             self._where = project
@@ -133,7 +135,7 @@ class CloudLoggingLog:
                 "severity=INFO",
                 f"jsonPayload.job_name={json.dumps(self._job_name)}",
                 f'timestamp<="{end.isoformat()}"',
-                f'timestamp>="{start.isoformat()}"',
+                f'{since}>="{start.isoformat()}"',
             )
             names, order = [f"projects/{project}"], "timestamp asc"
             for entry in api.list_entries(names, filter_=" AND ".join(clauses), order_by=order, page_size=_PAGE):
