@@ -20,6 +20,7 @@ RELEASE := cd e2e && $(PY) -m release
 PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_operator.config
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
 PAGES += sdk-env=mldiagnostics.run.settings goodput-metrics=mldiagnostics.goodput.exports.metrics
+PAGES += goodput-report=mldiagnostics.goodput.report.reference
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 

@@ -1,5 +1,5 @@
 "use strict";
-const NS = "http://www.w3.org/2000/svg", GUTTER = 52, AXIS = 26, HIGH = 26, MOST_LANES = 24, FEWER_LANES = 6;
+const NS = "http://www.w3.org/2000/svg", GUTTER = 52, AXIS = 26, HIGH = 26, MOST_LANES = 24, FEWER_LANES = 6, MOST_MARKS = 150;
 const UNITS = [[86400e3, "d", 3600e3, "h"], [3600e3, "h", 60e3, "min"], [60e3, "min", 1e3, "s"]];
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3,
   3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3, 172800e3, 604800e3, 1209600e3, 2592000e3];
@@ -63,7 +63,8 @@ class Timeline {
     this.width = Math.max(360, svg.parentElement.clientWidth);
     const shown = run.lanes.map((lane, i) => i).filter(i => run.lanes[i][2] > this.from && run.lanes[i][1] < this.to);
     this.firstLane = shown.length ? shown[0] : 0;
-    this.lanes = shown.length > MOST_LANES ? FEWER_LANES : Math.max(1, shown.length);  // many attempts take turns
+    const many = shown.length > MOST_MARKS ? 1 : FEWER_LANES;  // attempts that take turns
+    this.lanes = shown.length > MOST_LANES ? many : Math.max(1, shown.length);
     const bottom = 8 + this.lanes * (HIGH + 6);
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${this.width} ${bottom + AXIS}`);
@@ -113,7 +114,7 @@ class Timeline {
       const [number, start, end] = this.run.lanes[i], middle = this.y(i) + HIGH / 2 + 4;
       if (!turns) make("text", {x: GUTTER - 8, y: middle, "text-anchor": "end", class: "soft"}, this.svg, `#${number}`);
       const mark = this.run.marks[i];
-      if (!mark) continue;
+      if (!mark || shown.length > MOST_MARKS) continue;
       const lost = this.x(mark[0]);
       if (lost < GUTTER || lost > this.width - 8) continue;
       make("path", {d: `M${lost} ${this.y(i) - 3}v${HIGH + 6}`, class: turns ? "mark thin" : "mark"}, this.svg);

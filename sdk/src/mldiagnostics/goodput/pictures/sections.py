@@ -73,7 +73,7 @@ def _head(report: Report) -> str:
     if report.hang.suspected:
         age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
         hang = (
-            f'<p class="alarm">Hang suspected: step {report.hang.step} has run for {age}, believable are {allowed}.</p>'
+            f'<p class="alarm">Hang suspected: step {report.hang.step} has run for {age}, expected at most {allowed}.</p>'
         )
     return (
         f"<h1>{escape(report.name) or 'goodput'}{run}</h1>"

@@ -157,7 +157,7 @@ def told(report: Report) -> Iterator[tuple[str, str]]:
         yield "slices", f"{stepping} stepping, {available} available"
     if report.hang.suspected:
         age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
-        yield "HANG SUSPECTED", f"step {report.hang.step} for {age}, believable are {allowed}"
+        yield "HANG SUSPECTED", f"step {report.hang.step} for {age}, expected at most {allowed}"
 
 
 def _failures_told(report: Report) -> Iterator[tuple[str, str]]:

@@ -29,11 +29,15 @@ class Stretch:
     """A stretch of the job's life, divided: productive time and all buckets are `elapsed_s`, to the microsecond."""
 
     start: float
+    """As asked for, within the life of the job."""
     end: float
+    """The same."""
     elapsed_s: float
     """From `start` to `end`, without what was excluded."""
     excluded_s: float
+    """What was taken out."""
     productive_s: float
+    """Steps whose work was kept."""
     goodput: float | None
     """Productive by elapsed time."""
     unproductive_s: Mapping[str, float]
@@ -43,6 +47,7 @@ class Stretch:
     input_bound: float | None
     """Share of the elapsed time in which the job did nothing but wait for data (DATA_LOADING_SYNC)."""
     disruptions: int
+    """Those whose restart lies in the stretch."""
     max_step: int | None
     """Highest step that is done and not lost."""
     last_step: int | None
@@ -56,6 +61,7 @@ class Phases:
     """A recovery, or the mean of several, by what was waited for; they sum to `total_s`."""
 
     total_s: float
+    """From the loss to the end of the startup of the first step, or to now."""
     detect_s: float
     """From where the old attempt's work ends to its last sign of life."""
     reschedule_s: float
@@ -63,6 +69,7 @@ class Phases:
     init_s: float
     """Device initialisation, training preparation, re-initialisation."""
     restore_s: float
+    """Reading a checkpoint."""
     first_step_s: float
     """What the first step took longer than a usual one: compilation."""
     rest_s: float
@@ -76,13 +83,17 @@ class DisruptionReport:
     lost: float
     """Where the old attempt's account ends."""
     restarted: float
+    """Begin of the next attempt."""
     resumed: float | None
     """Start of the next attempt's first step, None while there is none."""
     cause: str
+    """As it was told, else `slice_down` or `scale_up` of an elastic job, else `unknown`."""
     steps_lost: int
+    """How many steps had to be done again."""
     wasted_s: float
     """Time of the steps that had to be done again."""
     recovery: Phases
+    """How long it took, and what for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +101,13 @@ class AttemptReport:
     """What one attempt did; its stretch ends where the next one begins."""
 
     number: int
+    """From 0."""
     first_step: int | None
+    """None without a step."""
     last_step: int | None
+    """The one that began last."""
     stretch: Stretch
+    """Where its time went."""
     ended_by: str | None
     """Cause of the disruption that ended it, None if none did."""
 
@@ -124,6 +139,7 @@ class LostWork:
     recovery_s: float
     """All recoveries, the slow first steps after restarts among them."""
     total_s: float
+    """Both."""
     device_hours: float | None
     """The total for all devices, None if their number was not told."""
 
@@ -133,6 +149,7 @@ class Checkpoints:
     """What saving costs, and how often it pays at the failures seen. Intervals are from save to save."""
 
     saves: int
+    """How often saving blocked training."""
     cost_s: float | None
     """Mean time that one save blocked training."""
     interval_s: float | None
@@ -152,10 +169,15 @@ class Steps:
     """Durations of the steps that count, without events inside them."""
 
     count: int
+    """Steps that are done and not lost, and that another one follows."""
     ideal_s: float | None
+    """What a step takes when nothing is wrong: as told, else the mean of all up to median + 3 MAD."""
     median_s: float | None
+    """The 50th percentile."""
     p99_s: float | None
+    """The 99th percentile."""
     longest_s: float | None
+    """The longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +185,9 @@ class Hang:
     """Whether the open step takes longer than can be explained."""
 
     suspected: bool
+    """Whether `age_s` is above `allowed_s`."""
     step: int | None
+    """The open step, None without one."""
     age_s: float | None
     """Time since the open step began, without the events in it: an evaluation is no hang."""
     allowed_s: float | None
@@ -175,9 +199,11 @@ class Queueing:
     """The job as seen by who waited for it, from its creation on."""
 
     created: float
+    """When the job was asked for."""
     queued_s: float
     """From creation to the first job start."""
     scheduling_goodput: float | None
+    """Time with all resources at hand by time since creation."""
     ettr: float | None
     """Productive time by time since creation."""
 
@@ -193,6 +219,7 @@ class Report:
     runs: tuple[str, ...]
     """All runs under this name, the oldest first."""
     now: float
+    """As of when."""
     started: float
     """Where the account begins: with the first job start."""
     start_told: bool
@@ -200,21 +227,33 @@ class Report:
     ended: float | None
     """Recorded end, None while there is none."""
     devices: float | None
+    """How many devices all workers have together, if it was told."""
     cumulative: Stretch
+    """The whole life of the job so far."""
     since_resume: Stretch
     """From the last restart on."""
     windows: tuple[Stretch, ...]
     """Sliding windows up to now (or to the end), as asked for."""
     attempts: tuple[AttemptReport, ...]
+    """The oldest first."""
     disruptions: tuple[DisruptionReport, ...]
+    """The oldest first."""
     ettr: float | None
+    """Productive by wall-clock time, what was excluded among it."""
     failures: Failures
+    """How often it fails."""
     lost_work: LostWork
+    """What disruptions cost."""
     checkpoints: Checkpoints
+    """What saving costs, and how often it pays."""
     steps: Steps
+    """How long steps take."""
     hang: Hang
+    """Whether the running step takes too long."""
     stepping_slice_efficiency: float | None
+    """Share of its slices that an elastic job trained with."""
     available_slice_efficiency: float | None
+    """Share of its slices that were there."""
     queueing: Queueing | None
     """None unless the creation of the job was told."""
     ignored: Mapping[str, int]
