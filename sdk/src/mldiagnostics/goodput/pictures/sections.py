@@ -72,9 +72,8 @@ def _head(report: Report) -> str:
     hang = ""
     if report.hang.suspected:
         age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
-        hang = (
-            f'<p class="alarm">Hang suspected: step {report.hang.step} has run for {age}, expected at most {allowed}.</p>'
-        )
+        verdict = f"step {report.hang.step} has run for {age}, expected at most {allowed}"
+        hang = f'<p class="alarm">Hang suspected: {verdict}.</p>'
     return (
         f"<h1>{escape(report.name) or 'goodput'}{run}</h1>"
         f'<div class="soft">{life}{start}{known}</div>{hang}'
