@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mldiagnostics.goodput import BadputType, GoodputCalculator, GoodputRecorder
 from mldiagnostics.goodput_elastic import ElasticGoodputCalculator
 from support.goodput_cases import Case, Question, cases
@@ -215,3 +217,32 @@ def test_of_many_processes_the_first_is_believed() -> None:
     calculator = compatible(*mine, *other, at("job_end_time", 40, rank=0))
     calculator.get_job_goodput()
     assert calculator.get_job_goodput_details()["disruption_count"] == 0
+
+
+lengths = st.integers(1, 40).map(lambda quarters: quarters / 4)  # which floats have without rounding
+
+
+@given(
+    st.lists(lengths, min_size=3, max_size=3), st.lists(st.tuples(lengths, lengths, lengths), min_size=2, max_size=8)
+)
+def test_a_job_without_trouble_is_accounted_for_alike(
+    phases: list[float], work: list[tuple[float, float, float]]
+) -> None:
+    t = 0.0
+    entries = [at("job_start_time", t)]
+    for name, length in zip(("tpu_init", "training_prep", "data_loading"), phases, strict=True):
+        entries += span(name, t, t := t + length)
+    for index, (before, evaluation, after) in enumerate(work):
+        entries += [step(index, t), *span("data_loading", t, t + before / 2)]
+        entries += span("custom_badput_event", t + before, t + before + evaluation, custom_badput_event_type="eval")
+        t += before + evaluation + after
+    entries += [step(len(work), t), at("job_end_time", t + 1)]
+    answers = [
+        GoodputCalculator(
+            JOB, "log", Entries(entries), clock=lambda: T0 + t + 9, accounting=accounting
+        ).get_job_goodput(include_badput_breakdown=True)
+        for accounting in ("exact", "compatible")
+    ]
+    assert close(plain(answers[0][1]), plain(answers[1][1]))
+    assert answers[0][0] == pytest.approx(answers[1][0])
+    assert answers[0][2] == answers[1][2] == len(work)
