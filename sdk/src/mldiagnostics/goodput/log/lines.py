@@ -82,10 +82,15 @@ class Lines:
         while start < len(block):
             end = block.find(b"\n", start) + 1 or len(block)
             self._take_line(block[start:end], history)
-            head = block.find(_HEAD_MARK, end)
-            start = len(block) if head < 0 else max(end, block.rfind(b"\n", end, head) + 1)
-            for line in self._rest(block[end:start], history):
-                self._take_line(line, history)
+            parts, start = self._known.split(block[end:]), len(block)
+            if any(_HEAD_MARK in odd for odd in parts[0::4] if odd):
+                start = max(end, block.rfind(b"\n", end, block.find(_HEAD_MARK, end)) + 1)
+                parts = self._known.split(block[end:start])
+            if not self._take_columns(parts, history):
+                parts = [block[end:start]]
+            for odd in filter(None, parts[0::4]):
+                for line in odd.split(b"\n"):
+                    self._take_line(line, history)
 
     def payloads(self, block: bytes) -> Iterator[Told]:
         """Yield the payloads of whole lines, as they were logged."""
@@ -94,23 +99,21 @@ class Lines:
             if isinstance(found, Told):
                 yield found
 
-    def _rest(self, block: bytes, history: Listener) -> Iterator[bytes]:
-        """Take the lines that are in columns, and return the others."""
-        parts = self._known.split(block)
+    def _take_columns(self, parts: list[Any], history: Listener) -> bool:
+        """Take what stands between the odd ones of the parts; false, with nothing taken, if a key needs another one."""
         steps, keys, times = parts[1::4], parts[2::4], parts[3::4]
         try:
             codes = bytes([_CODES[key] for key in keys])
-        except KeyError:  # a key that needs another one
-            return iter(block.split(b"\n"))
+        except KeyError:
+            return False
         if sum(map(keys.count, _STEPS)) != len(keys) - steps.count(None):
-            return iter(block.split(b"\n"))
+            return False
         if keys:
             digits = b",".join([time.ljust(_TIME_BYTES, b"0") for time in times]).replace(b".", b"")
             moments = array("q", json.loads(b"[" + digits + b"]"))
-            history.extend(
-                moments, codes, array("i", map(int, [step or 0 for step in steps])), rank=self.rank, run=self.run
-            )
-        return (line for part in parts[0::4] if part for line in part.split(b"\n"))
+            args = array("i", [0 if step is None else int(step) for step in steps])
+            history.extend(moments, codes, args, rank=self.rank, run=self.run)
+        return True
 
     def _take_line(self, line: bytes, history: Listener) -> None:
         found = self._told(line)
