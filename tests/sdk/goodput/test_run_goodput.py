@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log import open_log
 from mldiagnostics.runs import list_runs, read_records
 from support.programs import Programs
 
@@ -59,6 +62,27 @@ def test_a_run_without_steps_tells_of_none(programs: Programs) -> None:
 def test_a_run_that_breaks_off_has_no_end(programs: Programs, end: str) -> None:
     programs.run(f"{BEGIN}\nrun.step(5)\n{end}")
     assert told(programs) == [("job_start_time", None), ("step_start_time", 5)]
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        ("raise ValueError('diverged')", "exception"),
+        ("sys.exit(3)", "exit code"),
+        ("import signal; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", "signal"),
+        ("run.recorder.record_disruption('cosmic ray'); run.close('FAILED')", "cosmic ray"),
+    ],
+)
+def test_the_next_attempt_shows_why_the_last_one_broke_off(programs: Programs, end: str, cause: str) -> None:
+    programs.run(f"{BEGIN}\nfor step in range(3): run.step(step)\ntime.sleep(1.2)\n{end}")
+    programs.run(f"{BEGIN}\nfor step in range(1, 4): run.step(step)")
+    history, now = History(), datetime.now(UTC)
+    open_log(f"{programs.storage}/job").read_new(history, now)
+    moment = round(now.timestamp() * 1e6)
+    [disruption] = history.of(moment).disruptions(moment)
+    assert (disruption.cause, disruption.steps_lost) == (cause, 1)
+    account = history.of(moment).account(moment)
+    assert (account.max_step, account.productive + sum(account.unproductive.values())) == (3, account.elapsed)
 
 
 def test_the_same_step_once_more_is_no_other(programs: Programs) -> None:
