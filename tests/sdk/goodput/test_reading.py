@@ -142,6 +142,15 @@ def test_the_log_of_a_recorder_is_found_by_its_names(
     assert "elsewhere" in complaint(capsys, "--job", "trainer", "--logger", "elsewhere", *now, status=1)
 
 
+def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", finished().events)
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S + 4e6}) + "\n")
+    (trainer,) = reports(capsys, str(log), "--job", "trainer")
+    (other,) = reports(capsys, str(log), "--job", "other")
+    assert (trainer.steps.count, other.steps.count) == (120, 0)
+
+
 def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
     file = tmp_path / "goodput.html"
     main([str(log), "--now", now, "-o", "html", "--out", str(file)])

@@ -42,13 +42,14 @@ def read(
 ) -> list[tuple[Report, View]]:
     """Return the runs wanted of all logs, those of one log from old to new, each with what its report was made from.
 
-    Without `logs` it is the one of `job` and `logger`. Raises `ConfigurationError`, `LogUnreadable`,
-    `MissingExtraError`.
+    `logs` mean what `log=` means for a recorder of `job` and `logger`; without one, it is the log of these names.
+    Raises `ConfigurationError`, `LogUnreadable`, `MissingExtraError`.
     """
-    if not logs:
-        if job is None:
-            raise ConfigurationError("nothing to read: give the path or URL of a log, or --job and --logger")
-        logs = [find_log(job, logger if logger is not None else f"goodput_{job}")]
+    if job is None and not logs:
+        raise ConfigurationError("nothing to read: give the path or URL of a log, or --job and --logger")
+    if job is not None:
+        logger = f"goodput_{job}" if logger is None else logger
+        logs = [find_log(job, logger, log) for log in logs] or [find_log(job, logger)]
     return [run for log in logs for run in _runs(log, job, asked)]
 
 
