@@ -15,6 +15,8 @@ from support.programs import Programs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.emulator import Emulator
+
 BEGIN = """
 import os, sys, threading, time
 from mldiagnostics import machinelearning_run
@@ -158,6 +160,22 @@ def test_a_run_begun_again_by_its_process_begins_after_the_end_of_the_first(prog
     ]
     life = ["job_start_time", "step_start_time", "job_end_time"]
     assert [key for _, key in sorted(moments)] == life * 2
+
+
+def test_it_is_read_from_a_bucket_as_from_a_disk(programs: Programs, gcs_emulator: Emulator, gcs_bucket: str) -> None:
+    storage = f"gs://{gcs_bucket}/runs"
+    there = {
+        "MLDIAG_STORAGE": storage,
+        "STORAGE_EMULATOR_HOST": gcs_emulator.url,
+        "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
+    }
+    ended = programs.run(f"{BEGIN}\nfor _ in range(5): run.step()", env=there)
+    assert ended.code == 0, ended.err
+    told = programs.run(
+        "from mldiagnostics.goodput.__main__ import main; main()", f"{storage}/job", "-o", "json", env=there
+    )
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["cumulative"]["max_step"] == 4
 
 
 def test_a_run_that_cannot_be_recorded_accounts_for_nothing_and_works(programs: Programs) -> None:
