@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account
     from mldiagnostics.goodput.events import Event
 
-ESTIMATED = {BadputType.PROGRAM_STARTUP, BadputType.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION}
+ESTIMATED = {
+    BadputType.PROGRAM_STARTUP,
+    BadputType.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION,
+    BadputType.WASTED_PROGRESS_FROM_DISRUPTION,
+}
 
 
 def ledger_of(events: list[Event]) -> Ledger:
