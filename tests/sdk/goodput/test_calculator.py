@@ -368,6 +368,8 @@ def test_one_object_may_be_written_and_read(tmp_path: Path) -> None:
         ({"accounting": "rough"}, ConfigurationError, "accounting='rough' is not known"),
         ({"max_logs_retention_period": "week"}, TypeError, "'week' is no length of time"),
         ({"max_logs_retention_period": 0}, ConfigurationError, "is no past"),
+        ({"max_logs_retention_period": math.nan}, ConfigurationError, "is no past"),
+        ({"max_logs_retention_period": 1e300}, ConfigurationError, "is no past"),
         ({"log": "ftp://host/log"}, ConfigurationError, "ftp://host/log"),
     ],
 )
@@ -393,4 +395,13 @@ def test_retention_is_seconds_or_a_length_of_time(retention: float | timedelta) 
 def test_a_report_has_everything() -> None:
     report = exact(*RESTARTED, now=500).report(windows_s=[60], exclude=[(utc(0), utc(5))], devices=8)
     assert report.cumulative.productive_s == pytest.approx(70.0)
-    assert len(report.disruptions) == 1
+    assert (len(report.disruptions), report.run, report.runs, report.ignored) == (1, "1", ("1",), {})
+
+
+def test_times_of_another_kind_are_refused() -> None:
+    calculator = exact(*RESTARTED, now=500)
+    wrong: Any = T0
+    with pytest.raises(TypeError, match="has no datetimes"):
+        calculator.get_job_goodput_interval(wrong, utc(5))
+    with pytest.raises(TypeError, match="no pair of datetimes"):
+        calculator.get_job_goodput_with_exclusions([(wrong, utc(5))])

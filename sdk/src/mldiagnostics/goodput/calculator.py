@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.answer import BASE, ELASTIC, Answer, Unproductive
+from mldiagnostics.goodput.arguments import retention, window
 from mldiagnostics.goodput.buckets import GoodputType
 from mldiagnostics.goodput.exact import Exact, micros
 from mldiagnostics.goodput.exclusion import GoodputExclusion, normalize_intervals
@@ -21,7 +21,7 @@ from mldiagnostics.goodput.source import Source
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.accounting import Accounting
     from mldiagnostics.goodput.report import Report
@@ -85,7 +85,7 @@ class GoodputCalculator(GoodputExclusion):
             logger_name,
             given=cloud_logger,
             log=log,
-            retention=_retention(max_logs_retention_period),
+            retention=retention(max_logs_retention_period),
             cache_dir=cache_dir,
             gcs_path=gcs_path,
         )
@@ -129,10 +129,10 @@ class GoodputCalculator(GoodputExclusion):
         """Return goodput and breakdown in per cent, the highest step, the job's seconds and its disruptions in it.
 
         Times without a zone are UTC. Raises ValueError if a bound is None, if nothing of the job lies in the window or
-        if it does not end after it begins.
+        if it does not end after it begins, and TypeError for bounds that are no datetimes.
         """
         now = self._clock()
-        answer = self._accounting.interval(*_window(interval_start, interval_end), now)
+        answer = self._accounting.interval(*window(interval_start, interval_end), now)
         breakdown = self._accounting.breakdown(answer)
         return answer.goodput, breakdown, answer.max_step, answer.elapsed, answer.disruptions
 
@@ -191,7 +191,7 @@ class GoodputCalculator(GoodputExclusion):
         """Return a window in per cent, and its size in whole seconds; empty maps if it has no answer."""
         details: IntervalWorkloadMetricDetails = {"interval_goodput": {}, "interval_badput": {}, "interval_size": 0}
         try:
-            start, end = _window(interval_start, interval_end)
+            start, end = window(interval_start, interval_end)
             details["interval_size"] = int(end - start)
             goodput, badput, *_ = self.get_job_goodput_interval(interval_start, interval_end)
         except ValueError:
@@ -213,10 +213,17 @@ class GoodputCalculator(GoodputExclusion):
         from mldiagnostics.goodput.report import make_report  # noqa: PLC0415 - the peer's queries do without
 
         now = self._clock()
-        view = self._exact.view(now)
-        excluded = [(micros(start), micros(end)) for start, end in normalize_intervals(exclude)]
-        report = make_report(view, now=micros(now), windows_s=windows_s, exclude=excluded, devices=devices)
-        return replace(report, name=self._source.name, runs=tuple(self.runs), ignored=self.ignored)
+        report = make_report(
+            self._exact.view(now),
+            now=micros(now),
+            windows_s=windows_s,
+            exclude=[(micros(start), micros(end)) for start, end in normalize_intervals(exclude)],
+            devices=devices,
+            name=self._source.name,
+            run=self._exact.run(now),
+            runs=self._source.history.runs(micros(now)),
+        )
+        return replace(report, ignored=self._exact.ignored(now))
 
     def sync_to_gcs(self) -> None:
         """Keep what was read below `gcs_path`, so that another machine need not read it again; never raises."""
@@ -243,33 +250,10 @@ class ElasticGoodputCalculator(GoodputCalculator):
         told = super().get_interval_metric_details(interval_start, interval_end)
         details = cast("ElasticIntervalWorkloadMetricDetails", told)
         if details["interval_size"]:
-            shares = self._accounting.slices(self._clock(), _window(interval_start, interval_end))
+            shares = self._accounting.slices(self._clock(), window(interval_start, interval_end))
             if shares is not None:
                 details["stepping_slice_efficiency"], details["available_slice_efficiency"] = shares
         return details
-
-
-def _window(start: datetime | None, end: datetime | None) -> tuple[float, float]:
-    """Return a window as POSIX seconds."""
-    if start is None or end is None:
-        raise ValueError("the window has no start or no end: give both, as datetime")
-    bounds = [bound if bound.tzinfo else bound.replace(tzinfo=timezone.utc) for bound in (start, end)]
-    if bounds[0] >= bounds[1]:
-        raise ValueError(f"the window from {start} to {end} does not end after it begins")
-    return bounds[0].timestamp(), bounds[1].timestamp()
-
-
-def _retention(period: timedelta | float | None) -> timedelta | None:
-    """Return how far back logs are read, told as timedelta or in seconds."""
-    if period is None:
-        return None
-    if isinstance(period, (int, float)) and not isinstance(period, bool):
-        period = timedelta(seconds=period)
-    if not isinstance(period, timedelta):
-        raise TypeError(f"max_logs_retention_period={period!r} is no length of time: give seconds or a timedelta")
-    if period <= timedelta(0):
-        raise ConfigurationError(f"max_logs_retention_period={period!r} is no past: give more than 0")
-    return period
 
 
 def _deviations(durations: Mapping[int, float], ideal: float) -> dict[int, float]:

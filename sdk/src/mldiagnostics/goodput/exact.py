@@ -37,6 +37,10 @@ class Exact:
             known = ", ".join(history.runs(micros(now)))
             raise ConfigurationError(f"{self._source.name} has no run {self._run!r}: give one of {known}") from error
 
+    def run(self, now: float) -> str:
+        """Return the name of the run that answers are about, empty if the log tells of none."""
+        return self._run or next(reversed(self._source.read(now).runs(micros(now))), "")
+
     def ignored(self, now: float) -> dict[str, int]:
         """Return what of the log was not believed: reason -> how often."""
         view = self.view(now)

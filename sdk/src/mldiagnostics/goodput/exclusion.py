@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from mldiagnostics.goodput.answer import Unproductive
 
@@ -33,7 +33,7 @@ def normalize_intervals(intervals: Iterable[tuple[datetime, datetime]]) -> list[
     """Return intervals as sorted POSIX seconds, those that overlap or touch made one.
 
     What is no stretch of time is left out with a warning: pairs without a time zone and pairs that end before they
-    begin. Any time zone will do.
+    begin. Any time zone will do. Raises TypeError for what is no pair of datetimes.
     """
     return merged(_stretches(intervals))
 
@@ -56,6 +56,8 @@ def get_exclusion_overlap(start: float, end: float, exclusions: Sequence[tuple[f
 
 def _stretches(intervals: Iterable[tuple[datetime, datetime]]) -> Iterable[tuple[float, float]]:
     for start, end in intervals:
+        if not isinstance(start, datetime) or not isinstance(end, datetime):
+            raise TypeError(f"exclusion {start!r} to {end!r} is no pair of datetimes: give two, with a time zone")
         if start.utcoffset() is None or end.utcoffset() is None:
             LOGGER.warning("exclusion %s to %s is left out: it has no time zone, give it one", start, end)
         elif start >= end:

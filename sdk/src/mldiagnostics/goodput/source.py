@@ -81,7 +81,9 @@ class Source:
 
     def sync(self) -> None:
         """Keep what was read, also below `gcs_path`; what fails is only told. The log of an object is not kept."""
-        if self._snapshot is not None and self._gcs_path and keep(self._snapshot, self._log, self.history):
+        if self._snapshot is None or not self._gcs_path or not self._begun:
+            return
+        if keep(self._snapshot, self._log, self.history):
             copies.keep([self._snapshot], self._gcs_path)
 
     def between(self, start: float | None, end: float) -> list[Mapping[str, Any]]:
