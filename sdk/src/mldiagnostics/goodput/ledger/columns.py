@@ -137,18 +137,18 @@ class Columns:
         """Return from where the columns change because of who tells this; None if it is not believed."""
         if code in CHECKPOINTS or rank == self.authority:
             return len(self.t)
-        if code == Code.ALIVE and self.authority is None:
-            return len(self.t)
-        if code == Code.ALIVE or (self.authority is not None and rank > self.authority):
+        if self.authority is not None and rank > self.authority:
             self.ignored[_FOREIGN] += 1
             return None
+        if code == Code.ALIVE:
+            return len(self.t)
         self.authority = rank
         return self._follow(rank)
 
     def _follow(self, rank: int) -> int:
         """Drop what another rank told; what is still here of others is about checkpoints or a sign of life."""
         kept = [
-            code in CHECKPOINTS or (code == Code.ALIVE and arg == rank)
+            code in CHECKPOINTS or (code == Code.ALIVE and arg <= rank)
             for code, arg in zip(self.code, self.arg, strict=True)
         ]
         if all(kept):

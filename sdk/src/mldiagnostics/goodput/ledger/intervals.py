@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 
-_BLOCK = 64
+_BLOCK = 16
 
 
 class Intervals:
@@ -42,17 +42,23 @@ class Intervals:
 
     def before(self, t: int) -> int:
         """Return how much time before `t` is covered."""
-        place = bisect_right(self.start, t)
-        if not place:
+        last = bisect_right(self.start, t) - 1
+        if last < 0:
             return 0
-        block = (place - 1) // _BLOCK
-        sums = self.sums
-        while len(sums) <= block:
-            first = (len(sums) - 1) * _BLOCK
-            sums.append(sums[-1] + sum(self.end[first : first + _BLOCK]) - sum(self.start[first : first + _BLOCK]))
-        first, last = block * _BLOCK, place - 1
-        whole = sum(self.end[first:last]) - sum(self.start[first:last]) if first < last else 0
-        return sums[block] + whole + min(t, self.end[last]) - self.start[last]
+        block = last // _BLOCK
+        if len(self.sums) <= block:
+            self._add_up(block)
+        found = self.sums[block]
+        first = block * _BLOCK
+        if first < last:
+            found += sum(self.end[first:last]) - sum(self.start[first:last])
+        end = self.end[last]
+        return found + min(t, end) - self.start[last]
+
+    def _add_up(self, block: int) -> None:
+        starts, ends, sums = self.start, self.end, self.sums
+        for first in range((len(sums) - 1) * _BLOCK, block * _BLOCK, _BLOCK):
+            sums.append(sums[-1] + sum(ends[first : first + _BLOCK]) - sum(starts[first : first + _BLOCK]))
 
     def after(self, t: int, amount: int, limit: int) -> int:
         """Return when `amount` of time that is not covered has gone by since `t`, or what of it there is by `limit`."""

@@ -15,30 +15,6 @@ NONE_FITS = 2**31 - 1
 class State:
     """Scalars, and what is open. Times are microseconds, `NEVER` where there is none."""
 
-    __slots__ = (
-        "back",
-        "closed",
-        "edges",
-        "first_init",
-        "floor",
-        "ignored",
-        "job_end",
-        "last",
-        "last_t",
-        "load",
-        "load_seen",
-        "moments",
-        "open",
-        "over",
-        "pending",
-        "place",
-        "quiet",
-        "started",
-        "step",
-        "step_end",
-        "unopened",
-    )
-
     def __init__(self, place: int = 0) -> None:
         self.place = place
         """How many events of the log are folded."""
@@ -86,19 +62,15 @@ class State:
     def copy(self) -> State:
         """Return a state that changes on its own."""
         other = State.__new__(State)
-        for name in _PLAIN:
-            setattr(other, name, getattr(self, name))
-        other.moments = self.moments.copy()
-        other.edges = self.edges.copy()
-        other.open = self.open.copy()
-        other.closed = self.closed.copy()
-        other.unopened = self.unopened.copy()
-        other.ignored = self.ignored.copy()
+        plain = self.__dict__
+        other.__dict__.update(plain)
+        for name in _COPIED:
+            other.__dict__[name] = plain[name].copy()
         return other
 
     def packed(self) -> dict[str, Any]:
         """Return it in JSON's types."""
-        return {name: _packed(getattr(self, name)) for name in self.__slots__}
+        return {name: _packed(getattr(self, name)) for name in vars(self)}
 
     @classmethod
     def unpacked(cls, packed: dict[str, Any]) -> State:
@@ -114,8 +86,8 @@ class State:
         return state
 
 
-_DICTS = frozenset({"edges", "open", "closed", "unopened", "ignored"})
-_PLAIN = tuple(name for name in State.__slots__ if name not in _DICTS and name != "moments")
+_COPIED = ("moments", "edges", "open", "closed", "unopened", "ignored")
+_PLAIN = tuple(name for name in vars(State()) if name not in _COPIED)
 
 
 def _packed(value: object) -> object:
