@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics import goodput, goodput_elastic
+from mldiagnostics import goodput, goodput_elastic, monitoring
 from mldiagnostics.goodput import BadputType
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,6 +193,34 @@ def test_an_elastic_job(clock: Clock) -> None:
     elapsed = before + down + after
     assert details["stepping_slice_efficiency"] == pytest.approx((before + after / 2) / elapsed)
     assert details["available_slice_efficiency"] == pytest.approx((before + (down + after) / 2) / elapsed)
+
+
+def test_its_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path: Path) -> None:
+    recorder = recorder_of_maxtext()
+    monitor = monitoring.GoodputMonitor(
+        job_name=RUN,
+        logger_name=f"goodput_{RUN}",
+        tensorboard_dir=str(tmp_path / "tensorboard"),
+        upload_interval=30,
+        monitoring_enabled=True,
+        pathway_enabled=False,
+        include_badput_breakdown=True,
+        include_step_deviation=False,
+        step_deviation_interval_seconds=30,
+        gcp_options=monitoring.GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
+    )
+    with told(recorder, "job"):
+        monitor.start_goodput_uploader()
+        prepare(recorder, clock)
+        train(recorder, clock, *range(10))
+    monitor.stop_goodput_uploader()
+    seen: Any = EventAccumulator(str(tmp_path / "tensorboard/goodput"))
+    seen.Reload()
+    [*_, last] = seen.Scalars("goodput/goodput")
+    found = answers(recorder, clock)
+    assert (last.value, last.step) == pytest.approx((100 * found[""] / found["elapsed"], 9))
+    [*_, last] = seen.Scalars("badput/tpu_initialization")
+    assert last.value == pytest.approx(1000 / found["elapsed"])
 
 
 def test_axlearn_records_evaluations_as_custom_events(clock: Clock) -> None:
