@@ -29,7 +29,7 @@ VARIABLES = (
     Variable("MLDIAG_SINKS", "chart, user", "Comma-separated URLs of sinks for records; `sinks=` wins."),
     Variable(
         "MLDIAG_GOODPUT_LOG",
-        "chart, user",
+        "user",
         "Root for all goodput logs: a path, `gs://…` or `cloud-logging:`; in it `<logger>/<job>`. `log=` wins.",
     ),
     Variable(
