@@ -16,11 +16,15 @@ __all__ = ["LIMIT_S", "alive", "curves", "eventually", "last", "monitors_of"]
 
 
 def curves(tensorboard: Path) -> dict[str, list[tuple[int, float]]]:
-    """Step and value of every scalar that a monitor wrote, by tag, as TensorBoard finds them."""
+    """Step and value of every scalar that a monitor wrote, by tag, as TensorBoard finds them, in order of time.
+
+    Of two files that begin in one second TensorBoard reads the one first whose name happens to come first.
+    """
     accumulator: Any = EventAccumulator(str(tensorboard / "goodput"), size_guidance={"scalars": 0})
     accumulator.Reload()
     return {
-        tag: [(each.step, each.value) for each in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]
+        tag: [(each.step, each.value) for each in sorted(accumulator.Scalars(tag), key=lambda each: each.wall_time)]
+        for tag in accumulator.Tags()["scalars"]
     }
 
 

@@ -124,5 +124,5 @@ def _maker(url: str, make: Callable[[str], SinkMaker], level: int) -> SinkMaker 
     try:
         return make(url)
     except MLDiagnosticsError as error:
-        complain(f"goodput-export {url}", f"goodput is not told to {url}: {error}", level=level)
+        complain(f"goodput-export {url}", f"goodput is not told to {url.rstrip(':')}: {error}", level=level)
         return None
