@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from mldiagnostics.goodput.answer import Answer, Unproductive
 
@@ -13,10 +13,15 @@ __all__ = ["Accounting", "Steps"]
 
 
 class Steps(NamedTuple):
-    """Seconds that each step took, and that a step should take; None if that cannot be told."""
+    """Steps by their index, the seconds that each took, and those it should take; None if that cannot be told."""
 
-    durations: Mapping[int, float]
+    steps: Sequence[int]
+    durations: Sequence[float]
     ideal: float | None
+
+    def deviations(self, ideal: float) -> dict[int, float]:
+        """Return by how many seconds each step is off an ideal."""
+        return dict(zip(self.steps, [abs(duration - ideal) for duration in self.durations], strict=True))
 
 
 class Accounting(Protocol):

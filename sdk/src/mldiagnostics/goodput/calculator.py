@@ -20,7 +20,7 @@ from mldiagnostics.goodput.source import Source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.accounting import Accounting
@@ -165,7 +165,7 @@ class GoodputCalculator(GoodputExclusion):
         ideal = steps.ideal if configured_ideal_step_time is None else configured_ideal_step_time
         if ideal is None:
             raise ValueError("no ideal step time can be told from these steps: give configured_ideal_step_time")
-        return _deviations(steps.durations, ideal)
+        return steps.deviations(ideal)
 
     def get_job_goodput_details(self) -> WorkloadMetricDetails:
         """Return what the last query of the whole job found, in seconds; empty maps and zeros before any."""
@@ -180,7 +180,7 @@ class GoodputCalculator(GoodputExclusion):
             "max_productive_step": answer.max_step,
             "total_elapsed_time": answer.elapsed,
             "disruption_count": answer.disruptions,
-            "step_time_deviation": {} if ideal is None else _deviations(steps.durations, ideal),
+            "step_time_deviation": {} if ideal is None else steps.deviations(ideal),
             "ideal_step_time": ideal or 0.0,
             "total_excluded_time": answer.excluded,
         }
@@ -254,10 +254,6 @@ class ElasticGoodputCalculator(GoodputCalculator):
             if shares is not None:
                 details["stepping_slice_efficiency"], details["available_slice_efficiency"] = shares
         return details
-
-
-def _deviations(durations: Mapping[int, float], ideal: float) -> dict[int, float]:
-    return {step: abs(duration - ideal) for step, duration in durations.items()}
 
 
 def _no_details() -> WorkloadMetricDetails:

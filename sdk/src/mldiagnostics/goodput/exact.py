@@ -76,8 +76,8 @@ class Exact:
         view = self.view(now)
         times = view.step_times(micros(now))
         ideal = view.ideal_step_time(micros(now))
-        durations = {step: spent / 1e6 for step, spent in zip(times.steps, times.durations, strict=True)}
-        return Steps(durations, None if ideal is None else ideal / 1e6)
+        durations = [spent / 1e6 for spent in times.durations]
+        return Steps(times.steps, durations, None if ideal is None else ideal / 1e6)
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return which shares of the slices stepped, and could; None without any record."""

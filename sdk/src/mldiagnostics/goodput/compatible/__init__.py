@@ -78,7 +78,7 @@ class Compatible:
     def steps(self, now: float) -> Steps:
         """Return the time from each step to the next."""
         durations = step_times_of(self._entries.between(None, now))
-        return Steps(durations, ideal_of(durations.values()))
+        return Steps(list(durations), list(durations.values()), ideal_of(durations.values()))
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return which shares of the slices stepped, and could; None without any record."""
