@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import sys
+import tempfile
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -45,6 +46,8 @@ class Client(Protocol):
     def log(self, payload: Payload) -> None:
         """Add an entry to the log."""
 
+    next_step: int
+
 
 def main(client: str, what: str, *rest: str) -> None:
     print(json.dumps(MEASURES[what](client, *rest)))
@@ -61,7 +64,7 @@ def queries(name: str, profile: str, steps: str, folder: str) -> Figures:
     goodput = calculator.get_job_goodput(include_badput_breakdown=True)[0]
     cold_s = time.process_time() - cold_s
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    new_s = _after_new_entries(client, int(steps), lambda: calculator.get_job_goodput(include_badput_breakdown=True))
+    new_s = _after_new_entries(client, lambda: calculator.get_job_goodput(include_badput_breakdown=True))
     return {"goodput": goodput, "cold_s": cold_s, "new_s": new_s, "peak_mib": peak, "own_mib": peak - before}
 
 
@@ -69,13 +72,13 @@ def others(name: str, profile: str, steps: str, folder: str) -> Figures:
     """Step deviation and rolling windows: the first time, and after one new entry."""
     logging.disable()
     figures: Figures = {}
+    client = CLIENTS[name](Path(folder), profile, int(steps))
     for what, query in OTHERS.items():
-        client = CLIENTS[name](Path(folder) / what, profile, int(steps))
         start = time.process_time()
         calculator = client.calculator()
         query(calculator)
         figures[f"{what}.cold_s"] = time.process_time() - start
-        figures[f"{what}.new_s"] = _after_new_entries(client, int(steps), partial(query, calculator))
+        figures[f"{what}.new_s"] = _after_new_entries(client, partial(query, calculator))
     return figures
 
 
@@ -115,11 +118,12 @@ OTHERS: dict[str, Callable[[Calculator], object]] = {
 }
 
 
-def _after_new_entries(client: Client, steps: int, query: Callable[[], object]) -> float:
+def _after_new_entries(client: Client, query: Callable[[], object]) -> float:
     """Return the median time of a query after one more step, over as many as take no more than some seconds."""
     taken: list[float] = []
-    for number in range(NEW):
-        client.log({"job_name": JOB, "step_count": steps + number, "step_start_time": time.time()})
+    for _ in range(NEW):
+        client.log({"job_name": JOB, "step_count": client.next_step, "step_start_time": time.time()})
+        client.next_step += 1
         start = time.process_time()
         query()
         taken.append(time.process_time() - start)
@@ -141,12 +145,15 @@ class PeerLog:
     """The log service of ml-goodput-measurement, in memory: nothing but the peer's own work is measured."""
 
     def __init__(self, folder: Path, profile: str, steps: int) -> None:
+        self._module = theirs()
         self._folder = folder
+        self.next_step = steps
         self._entries = list(payloads(profile, steps, began(profile, steps, time.time())))
         self._times = [time_of(entry) for entry in self._entries]
 
     def calculator(self) -> Calculator:
-        made: Calculator = theirs().GoodputCalculator(JOB, LOGGER, cloud_logger=self, cache_dir=str(self._folder))
+        cache = tempfile.mkdtemp(dir=self._folder)
+        made: Calculator = self._module.GoodputCalculator(JOB, LOGGER, cloud_logger=self, cache_dir=cache)
         return made
 
     def log(self, payload: Payload) -> None:
@@ -167,15 +174,17 @@ class PeerLog:
 class OwnLog:
     """Our log on the disk, written before by `goodput_logs` and appended to as a recorder does."""
 
-    def __init__(self, folder: Path, profile: str, steps: int) -> None:
-        self._folder = folder
-        self._last = max(folder.glob("records/*.jsonl"))
-        self._number = 3 * steps + len(profile)
-
-    def calculator(self) -> Calculator:
+    def __init__(self, folder: Path, _: str, steps: int) -> None:
         from mldiagnostics.goodput import GoodputCalculator
 
-        return GoodputCalculator(JOB, LOGGER, log=self._folder, cache_dir=self._folder / "cache")
+        self._class = GoodputCalculator
+        self._folder = folder
+        self.next_step = steps
+        self._last = max(folder.glob("records/*.jsonl"))
+        self._number = 4 * steps
+
+    def calculator(self) -> Calculator:
+        return self._class(JOB, LOGGER, log=self._folder, cache_dir=self._folder / "cache")
 
     def log(self, payload: Payload) -> None:
         from bench.goodput_logs import line
