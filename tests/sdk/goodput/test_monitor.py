@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.complaints import counts
 from mldiagnostics.goodput.calculator import GoodputCalculator
+from mldiagnostics.goodput.monitor.uploading import MAX_RESTARTS
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.goodput.report import from_json
 from mldiagnostics.goodput_elastic import ElasticGoodputRecorder
@@ -279,10 +280,12 @@ def test_a_process_that_dies_again_and_again_is_left_so_but_a_stop_tries_once_mo
     monitor = monitored(NEVER_S)
     monitor.start_goodput_uploader()
     before = counts().get("goodput-monitor-over", 0)
-    for _ in range(4):
-        pid = worker(monitor)
+    killed: list[int] = []
+    for _ in range(1 + MAX_RESTARTS):
+        eventually(lambda: set(monitors_of(os.getpid())) - set(killed))
+        [pid] = set(monitors_of(os.getpid())) - set(killed)
         os.kill(pid, signal.SIGKILL)
-        eventually(lambda pid=pid: not monitor._made or monitor._made.pid != pid)
+        killed.append(pid)
     eventually(lambda: counts().get("goodput-monitor-over", 0) == before + 1)
     assert not monitors_of(os.getpid())
     monitor.stop_goodput_uploader()
