@@ -111,8 +111,20 @@ def test_going_back_a_little_does_not_mean_to_begin_anew() -> None:
     for behind in (1, 5, 50):
         place = len(ledger.log.t) - behind
         life.fold.back_to(place)
-        assert place - behind - 1 <= life.fold.state.place <= place
+        assert place - behind - 20 <= life.fold.state.place <= place
         ledger.account(40_100 * S)
+
+
+def test_a_clipped_interval_at_the_end_of_a_block_counts_as_it_is() -> None:
+    intervals = Intervals()
+    for start in range(0, 4000, 10):
+        intervals.append(start, start + 4)
+    assert intervals.before(4000) == 1600
+    for length in range(399, 0, -1):
+        intervals.clip(length * 10 - 7)
+        intervals.append(length * 10 - 7, length * 10)
+        assert intervals.before(4000) == length * 4 - 1 + 7
+        intervals.cut(length)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), max_size=50), st.data())

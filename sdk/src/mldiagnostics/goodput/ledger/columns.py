@@ -127,6 +127,8 @@ class Columns:
     def final_end(self, since: int, now: int) -> int | None:
         """Return the job end within a stretch of time that no job start follows."""
         starts, ends = self.job_edges()
+        if not ends:
+            return None
         last = bisect_right(ends, now) - 1
         if last < 0 or ends[last] < since:
             return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.told import Lengths
 
 _CHUNK = 8192
+_APART = 16
 _KEPT = 64
 
 
@@ -36,13 +37,12 @@ class Fold(Happenings):
             self.end = end
         if stop < self.state.place:
             self.back_to(stop)
-        if self.state.place >= stop:
-            return
         while self.state.place < stop:
             self._fold(self.state.place, min(stop, self.state.place + _CHUNK))
-            self.kept.append((self.state.copy(), self.told.lengths()))
-            if len(self.kept) > _KEPT:
-                self._thin()
+            if self.state.place - (self.kept[-1][0].place if self.kept else self.since) >= _APART:
+                self.kept.append((self.state.copy(), self.told.lengths()))
+                if len(self.kept) > _KEPT:
+                    self._thin()
 
     def back_to(self, place: int) -> None:
         """Forget what was folded from a place of the log on, and perhaps some more."""
@@ -58,11 +58,9 @@ class Fold(Happenings):
     def still_open(self) -> tuple[list[tuple[int, int]], int]:
         """Return start and kind of the spans that nothing later contradicts, and how many are contradicted (S8)."""
         state = self.state
-        valid = [
-            (start, self.kind(*key))
-            for key, start in state.open.items()
-            if not self._contradicted(key[0], start)
-        ]
+        if not state.open and state.load < 0:
+            return [], 0
+        valid = [(start, self.kind(*key)) for key, start in state.open.items() if not self._contradicted(key[0], start)]
         return valid, len(state.open) - len(valid) + (state.load >= 0 and self.open_load() is None)
 
     def open_load(self) -> int | None:

@@ -11,13 +11,15 @@ _BLOCK = 16
 class Intervals:
     """Columns `start` and `end` (microseconds), sorted, not overlapping. Sums of blocks are kept, the rest is added."""
 
-    __slots__ = ("end", "start", "sums")
+    __slots__ = ("_asked", "_found", "end", "start", "sums")
 
     def __init__(self) -> None:
         self.start = array("q")
         self.end = array("q")
         self.sums = array("q", [0])
         """What is covered before each block, as far as somebody asked."""
+        self._asked = -1
+        self._found = 0
 
     def __len__(self) -> int:
         return len(self.start)
@@ -30,6 +32,7 @@ class Intervals:
     def cut(self, length: int) -> None:
         """Forget all but the first `length` stretches."""
         del self.start[length:], self.end[length:]
+        self._asked = -1
         del self.sums[length // _BLOCK + 1 :]
 
     def clip(self, t: int) -> None:
@@ -45,15 +48,19 @@ class Intervals:
         last = bisect_right(self.start, t) - 1
         if last < 0:
             return 0
+        if last != self._asked:
+            self._asked, self._found = last, self._before_start(last)
+        return self._found + min(t, self.end[last]) - self.start[last]
+
+    def _before_start(self, last: int) -> int:
+        """Return how much those before the last one cover."""
         block = last // _BLOCK
         if len(self.sums) <= block:
             self._add_up(block)
-        found = self.sums[block]
         first = block * _BLOCK
-        if first < last:
-            found += sum(self.end[first:last]) - sum(self.start[first:last])
-        end = self.end[last]
-        return found + min(t, end) - self.start[last]
+        if first == last:
+            return self.sums[block]
+        return self.sums[block] + sum(self.end[first:last]) - sum(self.start[first:last])
 
     def _add_up(self, block: int) -> None:
         starts, ends, sums = self.start, self.end, self.sums

@@ -177,7 +177,8 @@ class Life:
         first = self.first_event
         begin = state.started if state.started != NEVER else now if first is None else min(first, now)
         valid = self.progress.refresh(begin, now if end is None else max(begin, end), since)
-        self.pace.forget(valid, min(bisect_left(told.at, since), told.steady) - 1)
+        changed = bisect_left(told.at, since) if since < FAR else FAR
+        self.pace.forget(valid, min(changed, told.steady) - 1)
         told.steady = FAR
 
     def _fold_up_to(self, now: int) -> int | None:

@@ -184,12 +184,15 @@ class Progress:
 
     def _startup(self, first: int, last: int) -> int:
         """Return when the first step has taken what it took longer than the mean of the others before `last` (S6)."""
-        at, free = self.fold.told.at, self.painting.free
-        if last - first < 2:
-            return at[first]
-        mean = free(at[first + 1], at[last]) // (last - first - 1)
-        extra = free(at[first], at[first + 1]) - mean
-        return self.painting.cover.after(at[first], extra, at[first + 1]) if extra > 0 else at[first]
+        at, cover = self.fold.told.at, self.painting.cover
+        others = last - first - 1
+        start, second, stop = at[first], at[min(first + 1, last)], at[last]
+        if others < 1:
+            return start
+        hidden = cover.before(second)
+        mean = (stop - second - cover.before(stop) + hidden) // others
+        extra = second - start - hidden + cover.before(start) - mean
+        return cover.after(start, extra, second) if extra > 0 else start
 
     def _closed_ending(self, attempt: int, first: int, last: int) -> tuple[int, int, bool]:
         """Return when the last step was over, when the next attempt begins, and whether that step was done (S4)."""

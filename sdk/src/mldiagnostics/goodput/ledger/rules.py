@@ -32,9 +32,7 @@ SINGLE = frozenset(
 )
 """Edges that are one event if they are told twice within a second."""
 
-RESTARTS = frozenset(
-    {Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, Code.RESTORE_START, Code.RESTORED}
-)
+RESTARTS = frozenset({Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, Code.RESTORE_START, Code.RESTORED})
 """What shows that a new attempt is on its way where no job start says so."""
 
 BUCKETS = {
