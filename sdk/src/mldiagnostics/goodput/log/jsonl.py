@@ -50,6 +50,7 @@ class LocalLog:
                 f"{place!r} is no goodput log: give a path, file:///…, gs://bucket/… or cloud-logging:…"
             )
         self._path: Path = path
+        self._folders = (str(path / RECORDS_DIR), str(path))
         self._job_name = job_name
         self._files: dict[str, _File] = {}
 
@@ -100,7 +101,7 @@ class LocalLog:
 
     def _sizes(self) -> list[tuple[str, int]]:
         """Return the files and their sizes. Raises `LogUnreadable` if there are none, `OSError` if that is unknown."""
-        for folder in (self._path / RECORDS_DIR, self._path):
+        for folder in self._folders:
             try:
                 with os.scandir(folder) as found:
                     files = [(each.stat(), each.path) for each in found if each.name.endswith(_SUFFIX)]
