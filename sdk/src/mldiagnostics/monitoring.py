@@ -61,10 +61,12 @@ class GoodputMonitor:
         self._enabled = bool(monitoring_enabled)
         self._deviations = bool(include_step_deviation)
         self._skip = bool(skip_final_flush)
-        self._timeout_s = _FOREVER_S if final_flush_timeout_seconds is None else float(final_flush_timeout_seconds)
-        self._names = job_name, logger_name, log
+        self._timeout_s = _FOREVER_S if final_flush_timeout_seconds is None else final_flush_timeout_seconds
         self._made: Uploaders | None = None
         self._said: dict[str, Any] = {
+            "job_name": job_name,
+            "logger_name": logger_name,
+            "log": log,
             "tensorboard": tensorboard_dir,
             "interval_s": upload_interval,
             "deviation_interval_s": step_deviation_interval_seconds,
@@ -124,8 +126,8 @@ class GoodputMonitor:
         if not self._enabled:
             return
         skip = self._skip if skip_final_flush is None else skip_final_flush
-        timeout_s = min(self._timeout_s, _SKIPPING_S) if skip else self._timeout_s
         try:
+            timeout_s = min(float(self._timeout_s), _SKIPPING_S) if skip else float(self._timeout_s)
             self._uploaders().stop([name], flush=not skip, timeout_s=timeout_s)
         except Exception as error:  # noqa: BLE001 - the same
             _complain(f"the uploader of {name} is not stopped: {error}")
@@ -136,8 +138,7 @@ class GoodputMonitor:
             from mldiagnostics.goodput.monitor.assignment import assigned  # noqa: PLC0415 - with the first uploader
             from mldiagnostics.goodput.monitor.uploading import Uploaders  # noqa: PLC0415 - the same
 
-            job_name, logger_name, log = self._names
-            self._made = Uploaders(assigned(job_name, logger_name, log, self._said))
+            self._made = Uploaders(assigned(**self._said))
         return self._made
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OPTIONS: dict[str, Any] = {
+    "log": None,
     "tensorboard": "tb",
     "interval_s": 30,
     "deviation_interval_s": 10,
@@ -97,7 +98,7 @@ def test_an_assignment_says_what_constructor_and_environment_said(
     monkeypatch.setenv("MLDIAG_GOODPUT_EXPORTS", "otlp:, prometheus::9464")
     monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", "/cache")
     options = {**OPTIONS, "retention": timedelta(days=1), "gcp": GCPOptions(project_id="p")}
-    made = assigned("a/b", "logger", None, options)
+    made = assigned("a/b", "logger", **options)
     assert made.log == str(tmp_path / "mldiagnostics/goodput/logger" / made.log.rpartition("/")[2])
     assert made.tensorboard == str(tmp_path / "tb")
     assert (made.exports, made.cache_dir, made.retention_s) == (("otlp:", "prometheus::9464"), "/cache", 86_400.0)
@@ -107,15 +108,26 @@ def test_an_assignment_says_what_constructor_and_environment_said(
 def test_what_the_program_says_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLDIAG_GOODPUT_EXPORTS", "otlp:")
     options = {**OPTIONS, "exports": ["stdout:"], "tensorboard": "gs://bucket/tb", "retention": 60}
-    made = assigned("job", "logger", "gs://bucket/log", options)
+    made = assigned("job", "logger", **{**options, "log": "gs://bucket/log"})
     assert (made.exports, made.tensorboard, made.log) == (("stdout:",), "gs://bucket/tb", "gs://bucket/log")
     assert made.retention_s == 60
 
 
+def test_not_to_wait_at_all_can_be_meant() -> None:
+    assert assigned("job", "logger", **{**OPTIONS, "flush_s": 0}).flush_s == 0
+    assert assigned("job", "logger", **{**OPTIONS, "flush_s": None}).flush_s is None
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("interval_s", 0), ("interval_s", "30"), ("deviation_interval_s", float("nan")), ("ideal_step_time_s", -1)],
+    [
+        ("flush_s", "soon"),
+        ("interval_s", 0),
+        ("interval_s", "30"),
+        ("deviation_interval_s", float("nan")),
+        ("ideal_step_time_s", -1),
+    ],
 )
 def test_what_cannot_be_meant_is_named(name: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match="is no number of seconds above 0"):
-        assigned("job", "logger", None, {**OPTIONS, name: value})
+        assigned("job", "logger", **{**OPTIONS, name: value})

@@ -6,13 +6,16 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.run.settings import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput_utils import GCPOptions
 
 __all__ = ["CACHE_DIR", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assigned", "line"]
 
@@ -58,32 +61,45 @@ class Assignment:
         return cls(**{**document, "exports": tuple(document["exports"])})
 
 
-def assigned(job_name: str, logger_name: str, log: str | None, options: Mapping[str, Any]) -> Assignment:
+def assigned(
+    job_name: str,
+    logger_name: str,
+    *,
+    log: str | os.PathLike[str] | None,
+    tensorboard: str | os.PathLike[str],
+    interval_s: float,
+    deviation_interval_s: float,
+    badput: bool,
+    slices: bool,
+    ideal_step_time_s: float | None,
+    retention: timedelta | float | None,
+    cache_dir: str | os.PathLike[str],
+    flush_s: float | None,
+    gcp: GCPOptions | None,
+    exports: Sequence[str] | str | None,
+) -> Assignment:
     """Return the assignment of a monitor by what its constructor was told and what the environment says.
 
     Raises `ConfigurationError` for what cannot be meant.
     """
     from mldiagnostics.goodput.log import find_log  # noqa: PLC0415 - with the first uploader
 
-    retention, ideal = options["retention"], options["ideal_step_time_s"]
-    exports = options["exports"]
-    if exports is None:
-        exports = os.environ.get(EXPORTS, "")
+    told = os.environ.get(EXPORTS, "") if exports is None else exports
     return Assignment(
         job=str(job_name),
         logger=str(logger_name),
         log=find_log(str(job_name), str(logger_name), log),
-        tensorboard=_rooted(os.fspath(options["tensorboard"] or "")),
-        interval_s=_seconds("upload_interval", options["interval_s"]),
-        deviation_interval_s=_seconds("step_deviation_interval_seconds", options["deviation_interval_s"]),
-        badput=bool(options["badput"]),
-        slices=bool(options["slices"]),
-        ideal_step_time_s=None if ideal is None else _seconds("configured_ideal_step_time", ideal),
-        retention_s=retention.total_seconds() if hasattr(retention, "total_seconds") else retention,
-        cache_dir=os.environ.get(CACHE_DIR) or os.fspath(options["cache_dir"]),
-        flush_s=options["flush_s"],
-        gcp={} if options["gcp"] is None else asdict(options["gcp"]),
-        exports=listed(exports) if isinstance(exports, str) else tuple(exports),
+        tensorboard=_rooted(os.fspath(tensorboard or "")),
+        interval_s=_seconds("upload_interval", interval_s),
+        deviation_interval_s=_seconds("step_deviation_interval_seconds", deviation_interval_s),
+        badput=bool(badput),
+        slices=bool(slices),
+        ideal_step_time_s=ideal_step_time_s and _seconds("configured_ideal_step_time", ideal_step_time_s),
+        retention_s=retention.total_seconds() if isinstance(retention, timedelta) else retention,
+        cache_dir=os.environ.get(CACHE_DIR) or os.fspath(cache_dir),
+        flush_s=flush_s and _seconds("final_flush_timeout_seconds", flush_s),
+        gcp={} if gcp is None else asdict(gcp),
+        exports=listed(told) if isinstance(told, str) else tuple(told),
     )
 
 
