@@ -10,23 +10,16 @@ import pytest
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.runs import list_runs, read_records
-from support.programs import Programs
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.emulator import Emulator
+    from support.programs import Programs
 
 BEGIN = """
 import os, sys, threading, time
 from mldiagnostics import machinelearning_run
 run = machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
 """
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Programs:
-    return Programs(tmp_path)
 
 
 def told(programs: Programs) -> list[tuple[str, object]]:
