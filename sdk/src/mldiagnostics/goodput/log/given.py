@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.goodput.log.lines import Told
 from mldiagnostics.goodput.log.overlap import Overlap
+from mldiagnostics.goodput.log.shapes import already_known, take_shaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.log.lines import Listener
+
+
+_REMEMBERED = 2**14
+"""Payloads of ten minutes, and more."""
 
 
 class GivenLog:
@@ -29,6 +34,9 @@ class GivenLog:
         self._job_name = job_name
         self._retention = retention
         self._overlap = Overlap(retention)
+        self._takes_window: bool | None = None
+        self._answer: list[Any] = []
+        """The end of the last answer, which the next one repeats."""
 
     @property
     def name(self) -> str:
@@ -37,11 +45,15 @@ class GivenLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
-        self._overlap.take(self._ask(self._overlap.start(now), now), now, history)
+        answer = self._ask(self._overlap.start(now), now)
+        new = answer[already_known(self._answer, answer) :]
+        self._answer = answer[-_REMEMBERED:]
+        others = take_shaped(new, self._job_name, history)
+        self._overlap.take(self._told(others), now, history)
 
     def payloads(self, now: datetime) -> Iterator[Told]:
         """See `Log.payloads`."""
-        yield from self._ask(Overlap(self._retention).start(now), now)
+        yield from self._told(self._ask(Overlap(self._retention).start(now), now))
 
     def position(self) -> dict[str, object]:
         """Return nothing: the next process asks from the beginning."""
@@ -51,20 +63,24 @@ class GivenLog:
         """Raise `ValueError`: nobody knows whether it is the same log."""
         raise ValueError(f"{self.name} has no positions, not {position!r}")
 
-    def _ask(self, start: datetime, end: datetime) -> list[Told]:
+    def _ask(self, start: datetime, end: datetime) -> list[Any]:
         window = start.astimezone(timezone.utc), end.astimezone(timezone.utc)
         try:
             read = self._reader.read_cloud_logging_entries
-            answer = read(*window) if _takes_two(read) else read()
+            if self._takes_window is None:
+                self._takes_window = _takes_two(read)
+            answer = read(*window) if self._takes_window else read()
             payloads = answer[0] if isinstance(answer, tuple) else answer
-            told = [Told(payload, None, 0, "") for payload in payloads or ()]
+            return list(payloads or ())
         except Exception as error:
             raise LogUnreadable(f"{self.name} gives no entries: {error!r}") from error
-        return [each for each in told if self._is_ours(each.payload)]
+
+    def _told(self, payloads: list[Any]) -> list[Told]:
+        return [Told(payload, None, 0, "") for payload in payloads if self._is_ours(payload)]
 
     def _is_ours(self, payload: Any) -> bool:
         return (
-            self._job_name is None or not isinstance(payload, dict) or payload.get("job_name") in {self._job_name, None}
+            self._job_name is None or not isinstance(payload, dict) or payload.get("job_name") in (self._job_name, None)
         )
 
 
