@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldiagnostics.goodput.account import Account, Segment, Spent
 from mldiagnostics.goodput.buckets import BadputType as B
 from mldiagnostics.goodput.events import Code, Slices
-from support.goodput_reading import WAITS, Span, attempts, believed, follows, life, spans
+from support.goodput_reading import WAITS, attempts, believed, follows, life, spans
+from support.goodput_stretches import Piece, common, merged, seen, union, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +26,6 @@ RECOVERY = Spent(B.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION)
 STARTUP = Spent(B.PROGRAM_STARTUP)
 INITS = {B.TPU_INITIALIZATION, B.TRAINING_PREP, B.ELASTIC_REINITIALIZATION}
 
-Piece = tuple[int, int]
 Claim = tuple[int, int, Spent | None, int | None]
 
 
@@ -67,9 +67,10 @@ class Oracle:
         self.tries = attempts(self.log)
         told = spans(self.log, now)
         loads = sorted(span for span in told if span.spent.bucket is B.DATA_LOADING_SYNC)
-        self.first_loads = {min(after) for after in (_from(loads, moment) for moment in self._begins()) if after}
+        after = [[load for load in loads if load.start >= begin] for begin in self._begins()]
+        self.first_loads = {found[0] for found in after if found}
         self.beside = [span for span in loads if span not in self.first_loads]
-        self.painted = _paint([span for span in told if span not in self.beside])
+        self.painted = seen([span for span in told if span not in self.beside])
         self.executions = [run for number, tried in enumerate(self.tries) for run in self._executions(number, tried)]
         self.startups = [piece for number in range(len(self.tries)) for piece in self._startup(number)]
 
@@ -89,10 +90,10 @@ class Oracle:
     ) -> Account:
         """The sums of the timeline, without what is excluded."""
         start, end = self._stretch(start, end)
-        kept = _without((start, end), exclude)
+        kept = without((start, end), exclude)
         sums: Counter[Spent | None] = Counter()
         for segment in self.timeline(start, end):
-            sums[segment.spent] += sum(_common((segment.start, segment.end), piece) for piece in kept)
+            sums[segment.spent] += sum(common((segment.start, segment.end), piece) for piece in kept)
         elapsed = sum(b - a for a, b in kept)
         done = [run.step for run in self.executions if run.done and run.survives and self.begin <= run.end <= end]
         begun = [run.step for run in self.executions if self.begin <= run.start < end]
@@ -103,7 +104,7 @@ class Oracle:
             excluded=end - start - elapsed,
             productive=sums[None],
             unproductive={spent: time for spent, time in sums.items() if spent and time},
-            overlay=sum(_union_in(self.beside, piece) for piece in kept),
+            overlay=sum(union(self.beside, piece) for piece in kept),
             disruptions=sum(start < loss.restarted <= end for loss in self.losses()),
             max_step=max(done, default=None),
             last_step=begun[-1] if begun else None,
@@ -135,7 +136,7 @@ class Oracle:
         ]
         active = available = 0.0
         for (since, counts), until in zip(told, [*[t for t, _ in told[1:]], max(end, self.now)], strict=False):
-            covered = _common((since, until), (start, end))
+            covered = common((since, until), (start, end))
             active += covered * counts.active / max(counts.total, 1)
             available += covered * counts.available / max(counts.total, 1)
         return (active / (end - start), available / (end - start)) if told and start < end else None
@@ -247,60 +248,11 @@ class Oracle:
         return sum(b - a for a, b in run.pieces) - sum(self._covered(piece) for piece in run.pieces)
 
     def _covered(self, stretch: Piece, buckets: Iterable[B] = tuple(B)) -> int:
-        return sum(_common((a, b), stretch) for a, b, spent in self.painted if spent.bucket in buckets)
+        return sum(common((a, b), stretch) for a, b, spent in self.painted if spent.bucket in buckets)
 
     def _free(self, start: int, end: int, amount: int) -> Iterator[Piece]:
         """The first `amount` of a stretch that no span covers."""
-        for a, b in _without((start, end), [(a, b) for a, b, _ in self.painted]):
+        for a, b in without((start, end), [(a, b) for a, b, _ in self.painted]):
             if amount > 0:
                 yield a, min(b, a + amount)
             amount -= b - a
-
-
-def merged(segments: Iterable[Segment]) -> list[Segment]:
-    """Neighbours that say the same, as one."""
-    found: list[Segment] = []
-    for segment in segments:
-        if found and (found[-1].spent, found[-1].step, found[-1].end) == (segment.spent, segment.step, segment.start):
-            found[-1] = found[-1]._replace(end=segment.end)
-        elif segment.start < segment.end:
-            found.append(segment)
-    return found
-
-
-def _paint(told: Sequence[Span]) -> list[Span]:
-    """What is seen of spans that lie over each other (S7)."""
-    cuts = sorted({moment for span in told for moment in (span.start, span.end)})
-    seen = []
-    for a, b in pairwise(cuts):
-        active = [span for span in told if span.start <= a and b <= span.end]
-        if any(span.spent.bucket is B.ELASTIC_REINITIALIZATION for span in active):
-            owned = {B.TPU_INITIALIZATION, B.TRAINING_PREP}
-            active = [span for span in active if span.spent.bucket not in owned]
-        if active:
-            top = min(active, key=lambda s: (-s.start, s.end, s.spent.bucket.value, s.spent.custom))
-            seen.append(Span(a, b, top.spent))
-    return seen
-
-
-def _from(loads: Sequence[Span], moment: int) -> list[Span]:
-    return [span for span in loads if span.start >= moment]
-
-
-def _common(one: Piece, other: Piece) -> int:
-    return max(0, min(one[1], other[1]) - max(one[0], other[0]))
-
-
-def _union_in(told: Sequence[Span], stretch: Piece) -> int:
-    free = _without(stretch, [(span.start, span.end) for span in told])
-    return stretch[1] - stretch[0] - sum(b - a for a, b in free)
-
-
-def _without(stretch: Piece, gone: Iterable[Piece]) -> list[Piece]:
-    """What is left of a stretch."""
-    left, at = [], stretch[0]
-    for a, b in sorted((a, b) for a, b in gone if a < b):
-        if at < min(a, stretch[1]):
-            left.append((at, min(a, stretch[1])))
-        at = max(at, b)
-    return [*left, (at, stretch[1])] if at < stretch[1] else left

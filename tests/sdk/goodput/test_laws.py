@@ -15,8 +15,9 @@ from mldiagnostics.goodput.events import Code, Event
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.ledger import Ledger
 from support.goodput_histories import dice, jobs, logs, moments, retold
-from support.goodput_oracle import OTHER, RECOVERY, STARTUP, WASTED, Loss, Oracle, merged
+from support.goodput_oracle import OTHER, RECOVERY, STARTUP, WASTED, Loss, Oracle
 from support.goodput_reading import CHECKPOINTS, runs
+from support.goodput_stretches import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.goodput.ledger import Ledger
 from support.goodput_histories import damaged, retold
-from support.goodput_oracle import Loss, Oracle, merged
+from support.goodput_oracle import Loss, Oracle
+from support.goodput_stretches import merged
 from support.goodput_truth import Job, Style
 
 if TYPE_CHECKING:
