@@ -190,3 +190,23 @@ monitor.stop_goodput_uploader()
     )
     assert (done.code, done.err) == (0, "")
     assert last(programs.folder / "tb")[0] == 9  # type: ignore[index]
+
+
+def test_a_program_that_ends_by_broken_pipes_does_not_end_by_its_monitors(programs: Programs) -> None:
+    done = programs.run(
+        """
+import signal
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+"""
+        + BEGIN
+        + """
+from mldiagnostics.goodput.monitor.process import MonitorProcess
+process = MonitorProcess(said=print, ended=lambda *_: time.sleep(600))  # holds the socket open
+os.kill(process.pid, signal.SIGKILL)
+process.end(60)
+process.tell({"do": "start"})
+assert process.ask({"do": "stop"}, 0.1) is None
+print("alive")
+"""
+    )
+    assert (done.code, done.out.split()) == (0, ["alive"]), done.err
