@@ -38,13 +38,14 @@ def attempts_of(life: Life) -> list[Attempt]:
     if progress.restart is not None or not stretches:
         begin = progress.begin if progress.restart is None else progress.restart
         stretches.append((begin, progress.until, None, None))
-    losses = {loss.restarted: loss for loss in _all(life)}
-    within = [stretch for stretch in stretches if stretch[1] > progress.begin] or stretches[-1:]
-    return [
-        Attempt(number, start, end, first, last, life.sums(start, end), losses.get(end) if place else None)
-        for number, (start, end, first, last) in enumerate(within)
-        for place in [len(within) - 1 - number]
-    ]
+    ended_by = [*_all(life), None]
+    outside = sum(end <= progress.begin for _, end, _, _ in stretches[:-1])
+    found = []
+    for place in range(outside, len(stretches)):
+        begin, end, first, last = stretches[place]
+        start = max(begin, progress.begin)
+        found.append(Attempt(place - outside, start, end, first, last, life.sums(start, end), ended_by[place]))
+    return found
 
 
 def _all(life: Life) -> Iterator[Disruption]:
