@@ -54,7 +54,7 @@ def get_exclusion_overlap(start: float, end: float, exclusions: Sequence[tuple[f
     return sum((max(0.0, min(end, until) - max(start, since)) for since, until in exclusions), 0.0)
 
 
-def _stretches(intervals: Iterable[tuple[datetime, datetime]]) -> Iterable[tuple[float, float]]:
+def _stretches(intervals: Iterable[tuple[object, object]]) -> Iterable[tuple[float, float]]:
     for start, end in intervals:
         if not isinstance(start, datetime) or not isinstance(end, datetime):
             raise TypeError(f"exclusion {start!r} to {end!r} is no pair of datetimes: give two, with a time zone")

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["already_known", "take_shaped"]
 
-_SHAPES = {("job_name", key): (key, int(code)) for key, code in PLAIN_KEYS.items()}
-_SHAPES |= {("job_name", "step_count", key): (key, int(code)) for key, code in STEP_KEYS.items()}
+_SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
+    **{("job_name", key): (key, int(code)) for key, code in PLAIN_KEYS.items()},
+    **{("job_name", "step_count", key): (key, int(code)) for key, code in STEP_KEYS.items()},
+}
 """Keys in the order in which recorders write them -> the key of the moment, and what happened then."""
 
 _MAX_STEP = 2**31 - 1
