@@ -165,21 +165,19 @@ def _of_both(what: str, profile: str, steps: int) -> tuple[Figures, Figures]:
     """Return our figures and the peer's. Raises `RuntimeError` if the two find different goodput."""
     print(f"... {what} of {steps} steps, {profile}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        ours = _own(what, profile, steps, Path(folder))
+        ours = _own(what, profile, steps, Path(folder), again=steps == SIZES[-1])
     peer = _client("peer", what, profile, str(steps))
     if abs(ours.get("goodput", 0) - peer.get("goodput", 0)) > 1:
         raise RuntimeError(f"of {steps} steps, {profile}, goodput is {ours['goodput']} % and {peer['goodput']} %")
     return ours, peer
 
 
-def _own(what: str, profile: str, steps: int, folder: Path) -> Figures:
-    """Return our figures, and those of a second process, which has the snapshot that the first one left."""
+def _own(what: str, profile: str, steps: int, folder: Path, *, again: bool = False) -> Figures:
+    """Return our figures; with `again` also those of a second process, which has the snapshot that the first left."""
     _run([sys.executable, "bench/goodput_logs.py", profile, str(steps), str(folder)])
-    first, second = (
-        _json([sys.executable, "bench/goodput_clients.py", "mldiagnostics", what, profile, str(steps), str(folder)])
-        for _ in range(2)
-    )
-    return first | {f"kept.{name}": figure for name, figure in second.items()}
+    command = [sys.executable, "bench/goodput_clients.py", "mldiagnostics", what, profile, str(steps), str(folder)]
+    figures = _json(command)
+    return figures | {f"kept.{name}": figure for name, figure in _json(command).items()} if again else figures
 
 
 def _client(name: str, what: str, *rest: str) -> Figures:

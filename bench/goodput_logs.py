@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from mldiagnostics.goodput.recorder import GoodputRecorder
@@ -16,6 +17,7 @@ from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 from bench.goodput_jobs import JOB, LOGGER, Payload, began, payloads, time_of
 
 INCARNATION = "0123abcd"
+TEXTS = frozenset({"job_name", "custom_badput_event_type"})
 
 
 def write(folder: Path, entries: Iterable[Payload]) -> None:
@@ -40,17 +42,16 @@ def segment(folder: Path, number: int) -> Path:
 
 def line(payload: Payload, number: int) -> str:
     """Return the line of an entry, the number of which is in its id."""
-    said = ",".join(
-        f'"{key}":"{value}"' if type(value) is str else f'"{key}":{value!r}' for key, value in payload.items()
-    )
+    return _template(tuple(payload)) % (time_of(payload), *payload.values(), number)
+
+
+@lru_cache
+def _template(keys: tuple[str, ...]) -> str:
+    said = ",".join(f'"{key}":"%s"' if key in TEXTS else f'"{key}":%r' for key in keys)
     return (
-        f'{{"v":1,"kind":"event","t":{time_of(payload)!r},"name":"goodput","rank":0,"attempt":0,'
-        f'"payload":{{{said},"event_id":"{INCARNATION}-{number}"}}}}\n'
+        '{"v":1,"kind":"event","t":%r,"name":"goodput","rank":0,"attempt":0,'
+        f'"payload":{{{said},"event_id":"{INCARNATION}-%d"}}}}\n'
     )
-
-
-def _quoted(value: object) -> str:
-    return f'"{value}"' if type(value) is str else repr(value)
 
 
 def _lines(entries: Iterable[Payload]) -> Iterator[str]:
