@@ -176,7 +176,7 @@ def _named(quantity: str, figures: Spread) -> dict[str, float]:
 def _table(stats: SaveCheckpointManagerVerticalStepStats | RestoreCheckpointManagerVerticalStepStats) -> str:
     """Return the figures as text, a line for each quantity."""
     quantities = [each.name.removeprefix("total_") for each in fields(stats) if each.name.startswith("total_")]
-    lines = [f"{'seconds':34}" + "".join(f"{figure.split('_')[0]:>10}" for figure in Spread._fields)]
+    lines = [f"{'seconds':34}" + "".join(f"{figure.split('_')[-1]:>10}" for figure in Spread._fields)]
     for quantity in quantities:
         values = [getattr(stats, f"{figure}_{quantity}") for figure in Spread._fields]
         lines.append(f"{quantity:34}" + "".join(f"{value:10.3f}" for value in values))

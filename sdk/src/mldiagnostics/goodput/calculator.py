@@ -52,7 +52,8 @@ class GoodputCalculator(GoodputExclusion):
 
     `clock` returns the moment that queries answer for, in POSIX seconds. `max_logs_retention_period` (timedelta, or
     seconds) is how far back a remote log is read. What was read is kept in `cache_dir`, with copies below `gcs_path`.
-    `using_pathways` is accepted: one controller records for all workers there, which changes nothing here.
+    `using_pathways` is accepted: one controller records for all workers there, which changes nothing here. Not to be
+    used by two threads at once.
 
     Raises `ConfigurationError` (a ValueError) or TypeError for arguments that cannot be meant. Queries raise
     `LogUnreadable` if there is no log, saying where it should be.
