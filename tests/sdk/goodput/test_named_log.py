@@ -42,6 +42,12 @@ def test_what_is_written_is_read(log: Any) -> None:
     assert log.read_cloud_logging_entries(end_time=NOW - timedelta(hours=1))[0] == []
 
 
+def test_it_knows_what_the_peers_knows(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "ours")
+    assert (log.project_id, log.log_name, log.retention_period) == ("ours", "goodput_job", timedelta(days=7))
+    assert log.job_start_time is None
+
+
 def test_a_recorder_and_a_calculator_share_it(log: Any) -> None:
     recorder = goodput.GoodputRecorder("job", "goodput_job", logging_enabled=True, cloud_logger=log)
     recorder.record_job_start_time(NOW)

@@ -33,6 +33,13 @@ class NamedLog:
         """When the job started, once that was read."""
         self._outlet = LogOutlet(job_name, log_name, None)
 
+    @property
+    def project_id(self) -> str | None:
+        """The Google Cloud project that this machine is in, None if nobody knows within a second."""
+        from mldiagnostics.goodput_utils import get_gcp_project_id  # noqa: PLC0415 - few ask
+
+        return get_gcp_project_id()
+
     def write_cloud_logging_entry(self, entry: Mapping[str, Any] | None) -> None:
         """Write a payload; None and those of other jobs are passed over. Raises KeyError without `job_name`."""
         if entry is not None and entry["job_name"] == self.job_name:
