@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -277,3 +278,55 @@ def test_a_log_without_run_ids_is_divided_as_the_rules_say(events: list[Event], 
     assert names == [str(number) for number in range(1, len(divided) + 1)]
     for name, part in zip(names, divided, strict=True):
         assert comparable(history.of(now, name).account(now)) == comparable(Oracle(part, now).account())
+
+
+@FEWER
+@given(logs(), dice(), st.data())
+def test_a_history_can_be_kept_and_taken_up_again(events: list[Event], random: Random, data: st.DataObject) -> None:
+    """Whatever names the runs have, and in whatever order they are told."""
+    now = data.draw(moments(events))
+    told = [event._replace(run=random.choice(["", "first", "second"])) for event in events]
+    cut = data.draw(st.integers(0, len(told)))
+    before, whole = History(), History()
+    for event in told[:cut]:
+        before.add(event)
+    for event in told:
+        whole.add(event)
+    before.ignored["bad time"] = cut
+    kept = BytesIO()
+    before.dump(kept)
+    after = History.load(BytesIO(kept.getvalue()))
+    assert after.ignored == before.ignored
+    for event in told[cut:]:
+        after.add(event)
+    assert after.runs(now) == whole.runs(now)
+    for run in [None, *whole.runs(now)]:
+        assert comparable(after.of(now, run).account(now)) == comparable(whole.of(now, run).account(now))
+
+
+def test_a_history_names_the_runs_that_there_are() -> None:
+    history = History()
+    for run in ("first", "second"):
+        history.add(Event(1_000_000, Code.JOB_START, run=run))
+    assert history.runs(2_000_000) == ["first", "second"]
+    with pytest.raises(KeyError, match="no run 'third': there are first, second"):
+        history.of(2_000_000, "third")
+
+
+@pytest.mark.parametrize("kind", [Ledger, History])
+@given(damage=st.binary(max_size=40), place=st.floats(0, 1), events=logs())
+@FEWER
+def test_what_is_not_a_kept_ledger_is_refused(
+    kind: type[Ledger | History], damage: bytes, place: float, events: list[Event]
+) -> None:
+    """Truncated, overwritten or other bytes are a ValueError, or harmless: never another error."""
+    kept = BytesIO()
+    ledger = Ledger(splits=False) if kind is Ledger else History()
+    for event in events:
+        ledger.add(event)
+    ledger.dump(kept)
+    whole = kept.getvalue()
+    cut = int(place * len(whole))
+    for wrong in (whole[:cut], whole[:cut] + damage + whole[cut + len(damage) :], damage):
+        with suppress(ValueError):
+            kind.load(BytesIO(wrong))
