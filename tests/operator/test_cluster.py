@@ -16,6 +16,7 @@ from mldiagnostics_operator.cluster import (
     Unavailable,
     path_to,
 )
+from support.brief_server import brief_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,24 +105,11 @@ async def connect_to(url: str, folder: Path) -> Cluster:
 async def test_what_may_pass_is_told_from_what_will_not(
     answer: bytes | None, kind: type[ClusterError], tmp_path: Path
 ) -> None:
-    ended = asyncio.Event()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        if answer is None:
-            await reader.read()
-        else:
-            writer.write(answer)
-        writer.close()
-        await writer.wait_closed()
-        ended.set()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        client = await connect_to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", tmp_path)
+    async with brief_server(answer) as url:
+        client = await connect_to(url, tmp_path)
         try:
             with pytest.raises(ClusterError, match="GET /version") as failure:
-                await client.get("/version", timeout_s=0.3)
+                await client.get("/version", timeout_s=0.3 if answer is None else 60)
             assert type(failure.value) is kind
         finally:
             await client.close()
-            await ended.wait()
