@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 JOBSETS, JOBS, NAMESPACES = "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/batch/v1/jobs", "/api/v1/namespaces"
 REVIEWS = Path(__file__).parents[1] / "api/injection/reviews"
 SPOILED_AT_ONCE = 100
+PLENTY_S = 60.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 RUN = run_id(
     cluster="train-cluster", namespace="ml", kind="JobSet", name="trainer", created=datetime.fromisoformat(CREATED)
@@ -47,11 +48,11 @@ class Webhook:
         settings = Settings(cluster="train-cluster", sinks=("jsonl",), control_plane_url="https://control:8443")
         self.answering = Answering(cache, settings, telemetry, lambda: NOW)
 
-    async def answer(self, review: Any, seen: Seen = Seen.WORKLOAD, within_s: float = 1.0) -> Answer:
+    async def answer(self, review: Any, seen: Seen = Seen.WORKLOAD, within_s: float = PLENTY_S) -> Answer:
         body = review if isinstance(review, bytes) else encoded(review)
         return await self.answering.answer(seen, body, within_s=within_s)
 
-    async def operations(self, review: Any, seen: Seen = Seen.WORKLOAD, within_s: float = 1.0) -> list[Any]:
+    async def operations(self, review: Any, seen: Seen = Seen.WORKLOAD, within_s: float = PLENTY_S) -> list[Any]:
         return patch_of(await self.answer(review, seen, within_s))
 
     def counted(self) -> dict[tuple[str, str], float]:
@@ -73,7 +74,10 @@ def patch_of(answer: Answer) -> list[Any]:
 
 @asynccontextmanager
 async def webhook(
-    labels: dict[str, str] | None = None, *, namespace_labels: dict[str, str] | None = None
+    labels: dict[str, str] | None = None,
+    *,
+    namespace_labels: dict[str, str] | None = None,
+    lookup_s: float = PLENTY_S,
 ) -> AsyncIterator[Webhook]:
     """A webhook that knows a JobSet with these labels, its Job and their namespace."""
     owner = jobset(labels=labels)
@@ -84,9 +88,9 @@ async def webhook(
     }
     async with metadata_server(objects) as (server, cluster):
         telemetry = Telemetry()
-        cache = Cache(cluster, telemetry)
+        cache = Cache(cluster, telemetry, lookup_s=lookup_s)
         async with cache.following():
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PLENTY_S):
                 while not cache.synced:  # noqa: ASYNC110 - the cache is asked
                     await asyncio.sleep(0.01)
             yield Webhook(server, cache, telemetry)
@@ -178,7 +182,7 @@ async def test_the_log_is_as_loud_as_what_it_tells_is_unusual(
 
 
 async def test_a_slow_api_server_is_not_waited_for() -> None:
-    async with webhook(LABEL) as it:
+    async with webhook(LABEL, lookup_s=1.0) as it:  # at its end it waits for what has been asked
         it.server.slow_s = 3600
         pod = pod_of(job(jobset(), uid="new"))
         (operation,) = await it.operations(review_of(pod), Seen.NAMESPACE, within_s=0.05)
@@ -211,7 +215,7 @@ async def test_a_fault_of_our_own_is_allowed_counted_and_warned_of(caplog: pytes
     await cluster.aclose()  # a door that raises what it does not promise
     telemetry = Telemetry()
     broken = Answering(Cache(cluster, telemetry), Settings(cluster="c"), telemetry)
-    answer = await broken.answer(Seen.NAMESPACE, encoded(review_of(POD)), within_s=1)
+    answer = await broken.answer(Seen.NAMESPACE, encoded(review_of(POD)), within_s=PLENTY_S)
     assert patch_of(answer) == []
     (warning,) = json.loads(answer.body)["response"]["warnings"]
     assert len(warning) <= 120

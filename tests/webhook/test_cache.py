@@ -32,6 +32,7 @@ Object = dict[str, Any]
 
 DEADLINE_S = 60
 JOBSETS, JOBS, NAMESPACES = "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/batch/v1/jobs", "/api/v1/namespaces"
+PLENTY_S = 60.0
 HASTY = Patience(shortest_s=0.05, longest_s=0.5, absent_s=0.2, forbidden_s=0.2)
 
 
@@ -90,7 +91,7 @@ class Kept:
 @asynccontextmanager
 async def following(cluster: Cluster, **limits: Any) -> AsyncIterator[Kept]:
     telemetry = Telemetry()
-    cache = Cache(cluster, telemetry, **{"patience": HASTY, **limits})
+    cache = Cache(cluster, telemetry, **{"patience": HASTY, "lookup_s": PLENTY_S, **limits})
     async with cache.following():
         kept = Kept(cache, telemetry)
         await kept.until(lambda: cache.synced, "every kind is settled")
@@ -144,7 +145,7 @@ class TestWithinBounds:
         objects = {NAMESPACES: [namespace()], JOBSETS: [top], JOBS: [job(top)]}
         async with metadata_server(objects) as (server, cluster):
             server.hidden, server.slow_s = {"ml", "trainer", "trainer-workers-0"}, 0.4
-            async with following(cluster) as kept:
+            async with following(cluster, lookup_s=1.0) as kept:
                 assert await kept.owners(job(top)) == "the API server did not tell in time"
 
     async def test_names_that_are_none_lead_nowhere(self) -> None:

@@ -9,7 +9,7 @@ COMMAND = (sys.executable, "-m", "mldiagnostics_webhook")
 
 def run(**environ: str) -> subprocess.CompletedProcess[str]:
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environ}
-    return subprocess.run(COMMAND, env=env, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(COMMAND, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_wrong_settings_end_it_with_all_faults() -> None:

@@ -1,6 +1,7 @@
 """What the webhook knows of namespaces and owners: followed by watches, asked for when a pod is faster than they."""
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,10 +60,17 @@ class Cache:
     """Namespaces, and the workloads of every kind that exists."""
 
     def __init__(
-        self, cluster: Cluster, telemetry: Telemetry, *, room_bytes: int = ROOM_BYTES, patience: Patience = PATIENCE
+        self,
+        cluster: Cluster,
+        telemetry: Telemetry,
+        *,
+        room_bytes: int = ROOM_BYTES,
+        patience: Patience = PATIENCE,
+        lookup_s: float = LOOKUP_S,
     ) -> None:
         self._cluster = cluster
         self._telemetry = telemetry
+        self._lookup_s = lookup_s
         self._asked: dict[str, asyncio.Task[Object | Unknown | None]] = {}
         self._turn = asyncio.Semaphore(PARALLEL_LOOKUPS)
         self._walked: dict[Reference, Surroundings] = {}
@@ -92,7 +100,7 @@ class Cache:
                 await asyncio.gather(*self._asked.values(), return_exceptions=True)  # they end by their own deadlines
 
     async def surroundings(
-        self, namespace: str, controller: Reference | None, *, within_s: float = LOOKUP_S
+        self, namespace: str, controller: Reference | None, *, within_s: float = math.inf
     ) -> Surroundings | Unknown:
         """Find the namespace of a pod and the owners from its controller upwards, all within one deadline.
 
@@ -102,7 +110,7 @@ class Cache:
         if before and before.hold():
             self._telemetry.looked_up("cache", len(before.sights))
             return before
-        until_s = asyncio.get_running_loop().time() + min(within_s, LOOKUP_S)
+        until_s = asyncio.get_running_loop().time() + min(within_s, self._lookup_s)
         around = await self._around(namespace, controller, until_s)
         if controller and isinstance(around, Surroundings) and around.sights:
             if len(self._walked) >= _WALKS:
@@ -179,12 +187,12 @@ class Cache:
     async def _served(self, path: str) -> tuple[Object | Unknown | None, str]:
         """Ask in turn; gives the answer and where it was found. Ends within twice the time of a lookup."""
         try:
-            async with asyncio.timeout(LOOKUP_S):
+            async with asyncio.timeout(self._lookup_s):
                 await self._turn.acquire()
         except TimeoutError:
             return Unknown(f"{PARALLEL_LOOKUPS} other lookups are under way"), "failed"
         try:
-            return cut(await self._cluster.metadata(path, timeout_s=LOOKUP_S)), "server"
+            return cut(await self._cluster.metadata(path, timeout_s=self._lookup_s)), "server"
         except NotFound:
             return None, "nowhere"
         except Refused as refused:

@@ -66,9 +66,13 @@ class Answerer(Protocol):
 class Server:
     """Reviews under way, and how many more there may be."""
 
-    def __init__(self, answer: Answerer, telemetry: Telemetry) -> None:
+    def __init__(
+        self, answer: Answerer, telemetry: Telemetry, *, read_s: float = READ_S, finish_s: float = FINISH_S
+    ) -> None:
         self._answer = answer
         self._telemetry = telemetry
+        self._read_s = read_s
+        self._finish_s = finish_s
         self._reviews = 0
         self._bytes = 0
         telemetry.in_flight(lambda: self._reviews)
@@ -83,7 +87,7 @@ class Server:
         taken.
         """
         server = web.Server(self._handle, request_factory=_request, access_log=None, lingering_time=_LINGER_S)
-        runner = web.ServerRunner(server, shutdown_timeout=FINISH_S)
+        runner = web.ServerRunner(server, shutdown_timeout=self._finish_s)
         listener = listen(port)
         await runner.setup()
         try:
@@ -121,7 +125,7 @@ class Server:
             if request.content.is_eof() and request.content_length:  # as a rule: it came along with its head
                 body = request.content.read_nowait()
             else:
-                async with asyncio.timeout(READ_S):
+                async with asyncio.timeout(self._read_s):
                     body = await request.read()
         except TimeoutError:
             return self._refuse(408, "ReadTimedOut")
