@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-m", "mldiagnostics_operator")
 DEFINITION = f"{DEFINITIONS}/{names.CONNECTION_PLURAL}.{names.GROUP}"
 LEASES = path_to("coordination.k8s.io", "v1", "leases", namespace="default")
 LEASE_S = 3.0
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 
 def run(**environ: str) -> subprocess.CompletedProcess[str]:

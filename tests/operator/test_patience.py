@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from mldiagnostics_operator.patience import persist
+from mldiagnostics_operator.patience import FIRST_PAUSE_S, persist
 
 
 class Fault(Exception):
@@ -16,8 +16,10 @@ class Fails:
     def __init__(self, times: int, error: type[Exception] = Fault) -> None:
         self.left = times
         self.error = error
+        self.tried_at: list[float] = []
 
     async def __call__(self) -> str:
+        self.tried_at.append(asyncio.get_running_loop().time())
         if self.left:
             self.left -= 1
             raise self.error(f"{self.left} left")
@@ -29,10 +31,13 @@ async def test_what_passes_is_waited_for() -> None:
 
 
 async def test_the_last_failure_is_raised_when_the_time_is_over() -> None:
-    call = Fails(1000)
+    call, until = Fails(1000), asyncio.get_running_loop().time() + 0.5
     with pytest.raises(Fault):
-        await persist(call, on=Fault, until=asyncio.get_running_loop().time() + 0.5)
-    assert 1 < 1000 - call.left < 10, "tried again, without pressing"
+        await persist(call, on=Fault, until=until)
+    pauses = [FIRST_PAUSE_S * 2**number for number, _ in enumerate(call.tried_at)]
+    for pause, before, after in zip(pauses, call.tried_at, call.tried_at[1:], strict=False):
+        assert after - before > 0.49 * pause, "it presses"
+    assert call.tried_at[-1] + 1.5 * pauses[-1] > until, "it could have tried again"
 
 
 async def test_a_moment_that_has_passed_allows_one_try() -> None:
