@@ -267,7 +267,6 @@ def test_what_is_settled_stays(job: Job, data: st.DataObject) -> None:
 
 
 @given(logs(), st.data())
-@FEWER
 def test_a_log_without_run_ids_is_divided_as_the_rules_say(events: list[Event], data: st.DataObject) -> None:
     now = data.draw(moments(events))
     history = History()
