@@ -20,6 +20,8 @@ class Lives:
         self.log = log
         self.splits = splits
         self.known = [Life(log)]
+        self._decided: tuple[object, int, int] | None = None
+        """The job edges for which `known` is right, from which moment on, and which place of the log it rests on."""
 
     def changed(self, place: int) -> None:
         """Forget what was made of the events from a place of the log on."""
@@ -27,26 +29,38 @@ class Lives:
             self.known.pop()
         for life in self.known:
             life.fold.back_to(place)
+        if self._decided and place <= self._decided[2]:
+            self._decided = None
 
     def as_of(self, now: int) -> list[Life]:
         """Return the runs that have begun by `now`."""
         if not self.splits:
             return self.known
-        starts, ends = self.log.job_edges()
-        found, before = [self._life(0)], -1
+        edges = starts, ends = self.log.job_edges()
+        if self._decided and edges is self._decided[0] and now >= self._decided[1]:
+            return self.known
+        known = {life.fold.since: life for life in self.known}
+        found, before, following = [self._life(known, 0)], -1, 0
         for start in starts[: bisect_right(starts, now)]:
             last = bisect_left(ends, start) - 1
             if last >= 0 and ends[last] >= before and self._begun(ends[last], before):
                 place = bisect_left(self.log.t, start)
-                if not self._resumes(found[-1], ends[last], place, now):
+                following = self.log.code.find(Code.STEP_START, place)
+                if not self._resumes(found[-1], ends[last], place, following if self._is_known(following, now) else -1):
                     found[-1].before = start
-                    found.append(self._life(place))
+                    found.append(self._life(known, place))
             before = start
         self.known = found
+        final = self._is_known(following, now) and (not starts or starts[-1] <= now)
+        rests_on = max(following, bisect_left(self.log.t, starts[-1])) if starts else 0
+        self._decided = (edges, now, rests_on) if final else None
         return found
 
-    def _life(self, place: int) -> Life:
-        life = next((life for life in self.known if life.fold.since == place), None) or Life(self.log, place)
+    def _is_known(self, place: int, now: int) -> bool:
+        return 0 <= place < len(self.log.t) and self.log.t[place] <= now
+
+    def _life(self, known: dict[int, Life], place: int) -> Life:
+        life = known.get(place) or Life(self.log, place)
         life.before = FAR
         return life
 
@@ -57,10 +71,9 @@ class Lives:
         first = self.log.code.find(Code.STEP_START)
         return first >= 0 and self.log.t[first] <= end
 
-    def _resumes(self, life: Life, end: int, place: int, now: int) -> bool:
+    def _resumes(self, life: Life, end: int, place: int, following: int) -> bool:
         """Return whether the first step after a job start goes on where the run that ended at `end` had come to."""
-        following = self.log.code.find(Code.STEP_START, place)
-        if following < 0 or self.log.t[following] > now:
+        if following < 0:
             return False
         if life.fold.state.place < place:
             life.fold.run(place, end)

@@ -51,6 +51,8 @@ class Course(NamedTuple):
     last: int
     ended: bool
     """Whether the last step was done."""
+    fruitful: int
+    """The nearest attempt, this one or before, that has a step that is done and not lost; -1 if none has."""
 
 
 class Progress:
@@ -104,12 +106,14 @@ class Progress:
     def last_done(self, t: int) -> int | None:
         """Return the highest index of a step that is done by `t` and not lost."""
         told = self.fold.told
-        for attempt in range(bisect_right(told.begin, t) - 1, -1, -1):
+        attempt = bisect_right(told.begin, t) - 1
+        while attempt >= 0 and (attempt := self.courses[attempt].fruitful) >= 0:
             course = self.courses[attempt]
             begun = bisect_right(told.at, t, course.first, course.last + 1) - 1
             done = min(course.done, begun + (begun == course.last and course.over <= t))
             if done > course.first and (told.at[done] if done <= course.last else course.over) >= self.begin:
                 return told.index[done - 1]
+            attempt -= 1
         return None
 
     def net_times(self, first: int, last: int) -> list[int]:
@@ -132,9 +136,11 @@ class Progress:
             first = told.index[told.first[attempt]]
             earlier = attempt - 1
             while earlier >= 0 and bounds[earlier] > first:
+                if bounds[earlier] > told.index[told.first[earlier]]:
+                    same = min(same, earlier)
                 bounds[earlier] = first
                 earlier -= 1
-            same = min(same, earlier + 1)
+            same = min(same, attempt)
             bounds.append(_UNBOUND)
         return same
 
@@ -167,7 +173,8 @@ class Progress:
         closed = attempt + 1 < len(told.first)
         last = (told.first[attempt + 1] if closed else len(told.at)) - 1
         kept = bisect_left(told.index, self._bounds[attempt], first, last + 1) if closed else last + 1
-        over, until, done = self._closed_ending(attempt, first, last) if closed else self._open_ending(last)
+        over, until, finished = self._closed_ending(attempt, first, last) if closed else self._open_ending(last)
+        done = min(kept, last + finished)
         return Course(
             begin=told.begin[attempt],
             start=told.at[first],
@@ -177,9 +184,10 @@ class Progress:
             until=until,
             first=first,
             kept=kept,
-            done=min(kept, last + done),
+            done=done,
             last=last,
-            ended=done,
+            ended=finished,
+            fruitful=attempt if done > first else self.courses[attempt - 1].fruitful if attempt else -1,
         )
 
     def _startup(self, first: int, last: int) -> int:
