@@ -69,13 +69,16 @@ def damaged(events: Sequence[Event], dice: Random) -> list[Event]:
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Event]:
-    """Logs of damaged jobs, of jobs as they are, and noise, with many events at one time or just a second apart."""
+    """Logs of damaged jobs, of one or two jobs as they are, and noise with many events at a time or a second apart."""
     roll = draw(dice())
-    kind = draw(st.sampled_from(["damaged", "damaged", "job", "noise", "noise"]))
+    kind = draw(st.sampled_from(["damaged", "damaged", "job", "jobs", "noise", "noise"]))
     if kind == "noise":
         return [_noise(roll, START + draw(st.integers(0, 40)) * TICK) for _ in range(draw(st.integers(0, 30)))]
-    events = draw(jobs(attempts=4, steps=4)).events
-    return events if kind == "job" else damaged(events, roll)
+    job = draw(jobs(attempts=4, steps=4))
+    if kind == "jobs":
+        after = Job(roll, Style(), job.clock + roll.randint(500, 60_000) * 1000).live(attempts=2, steps=3)
+        return job.events + after.events
+    return job.events if kind == "job" else damaged(job.events, roll)
 
 
 @st.composite
