@@ -29,7 +29,7 @@ print(*sorted(name for name in set(sys.modules) - before if name.startswith("mld
 def loaded_by(statement: str) -> tuple[set[str], set[str]]:
     """Run a statement in a bare Python: no site packages, no environment, only the SDK's sources."""
     command = [sys.executable, "-I", "-S", "-c", LOADED_BY, str(SDK), statement]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout.split("\n")
+    lines = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split("\n")
     return set(lines[0].split()), set(lines[1].split())
 
 

@@ -43,7 +43,8 @@ def test_a_sink_that_hangs_is_given_up_at_the_end_and_told() -> None:
     recording = Recording(origin(), [hanging.maker, good.maker], buffer=buffer)
     recording.append("metric", "loss", value=0.5)
     assert hanging.entered.wait(DEADLINE_S)
-    closed = recording.close(0.2)
+    eventually(lambda: values(good) == [0.5], "the other sink has it")
+    closed = recording.close(1.0)
     hanging.released.set()
     assert not closed.complete
     assert closed.dropped == {"list: unwritten": 1}

@@ -249,13 +249,17 @@ run = begin("jsonl:", "stdout:")
 for step in range(100):
     metrics.record("loss", 1.0, step=step)
 print(run.flush(0.5))
+while not os.path.exists(sys.argv[1] + "/go"): time.sleep(0.01)
 (Path(sys.argv[1]) / ("a" * 64)).unlink()
 print(run.flush(60))
 """
-    result = run_program(body, tmp_path)
-    assert result.returncode == 0
+    process = program(body, tmp_path)
+    assert process.stderr is not None
+    complaint = process.stderr.readline()
+    (tmp_path / "go").touch()
+    stdout, stderr = process.communicate(timeout=2 * DEADLINE_S)
+    assert (process.returncode, stderr) == (0, "")
     assert steps(tmp_path) == list(range(100))
-    assert [line for line in result.stdout.splitlines() if not line.startswith("{")] == ["False", "True"]
-    assert len([line for line in result.stdout.splitlines() if line.startswith("{")]) == 100
-    [complaint] = result.stderr.splitlines()
+    assert [line for line in stdout.splitlines() if not line.startswith("{")] == ["False", "True"]
+    assert len([line for line in stdout.splitlines() if line.startswith("{")]) == 100
     assert "the sink jsonl is unavailable, will try again" in complaint

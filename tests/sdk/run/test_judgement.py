@@ -44,7 +44,7 @@ def test_what_the_program_says_counts_most(seen: Evidence, said: Any) -> None:
 
 @pytest.mark.parametrize("argument", ["None", "0", "1", "256", "255", "-1", "True", "False", "''", "'x'", "0.0", "[]"])
 def test_success_is_what_python_makes_status_0(argument: str) -> None:
-    status = subprocess.run([sys.executable, "-c", f"import sys; sys.exit({argument})"], check=False, timeout=30)
+    status = subprocess.run([sys.executable, "-c", f"import sys; sys.exit({argument})"], check=False, timeout=120)
     assert is_success(eval(argument)) == (status.returncode == 0)  # noqa: S307 - the arguments above
 
 

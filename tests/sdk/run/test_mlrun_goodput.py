@@ -20,6 +20,11 @@ import os, sys, threading, time
 from mldiagnostics import machinelearning_run
 run = machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
 """
+WRITTEN = """
+from pathlib import Path
+while not any("step_start_time" in file.read_text() for file in Path(run.directory).glob("records/*.jsonl")):
+    time.sleep(0.01)
+"""
 
 
 def told(programs: Programs) -> list[tuple[str, object]]:
@@ -51,7 +56,7 @@ def test_a_run_without_steps_tells_of_none(programs: Programs) -> None:
         "sys.exit(3)",
         "import signal; os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
         "run.close('FAILED')",
-        "time.sleep(1.5); os._exit(1)",
+        f"{WRITTEN}os._exit(1)",
     ],
 )
 def test_a_run_that_breaks_off_has_no_end(programs: Programs, end: str) -> None:

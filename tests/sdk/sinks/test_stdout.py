@@ -54,10 +54,15 @@ def test_a_reader_that_is_slow_and_a_pipe_that_does_not_block_lose_nothing(tmp_p
 
 
 def test_a_reader_that_is_gone_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
-    process = program("time.sleep(0.2)\nrun = begin('stdout:', 'jsonl:')\nmetrics.record('loss', 1.0)", tmp_path)
+    process = program(
+        "while not os.path.exists(sys.argv[1] + '/go'): time.sleep(0.01)\n"
+        "run = begin('stdout:', 'jsonl:')\nmetrics.record('loss', 1.0)",
+        tmp_path,
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
+    (tmp_path / "go").touch()
     errors = process.stderr.read()
     assert process.wait(DEADLINE_S) == 0
     process.stderr.close()
