@@ -56,6 +56,28 @@ def test_an_object_is_asked_for_all_and_then_for_what_is_new() -> None:
     assert reader.asked[2][0] > NOW - timedelta(hours=1)
 
 
+class _ByName(Reader):
+    def read_cloud_logging_entries(  # type: ignore[override]
+        self, *, start_time: datetime, end_time: datetime, last_entry_info: object
+    ) -> tuple[list[dict[str, Any]], object]:
+        return super().read_cloud_logging_entries(start_time, end_time, last_entry_info)
+
+
+class _WithoutDefaults(Reader):
+    def read_cloud_logging_entries(  # type: ignore[override]
+        self, start_time: datetime, end_time: datetime, last_entry_info: object
+    ) -> tuple[list[dict[str, Any]], object]:
+        return super().read_cloud_logging_entries(start_time, end_time, last_entry_info)
+
+
+@pytest.mark.parametrize("kind", [_ByName, _WithoutDefaults])
+def test_an_object_is_asked_in_the_way_that_it_takes(kind: type[Reader]) -> None:
+    reader, listener = kind(), Heard()
+    reader.entries = [(T - 60, step(0)), (T + 1, step(1))]
+    GivenLog(reader).read_new(listener, NOW)
+    assert listener.steps() == [0]
+
+
 def test_retention_bounds_the_first_question() -> None:
     reader = Reader()
     GivenLog(reader, retention=timedelta(days=7)).read_new(Heard(), NOW)

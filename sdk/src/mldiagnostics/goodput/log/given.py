@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from datetime import timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.goodput.log.lines import Told
@@ -12,18 +13,29 @@ from mldiagnostics.goodput.log.overlap import Overlap
 from mldiagnostics.goodput.log.shapes import already_known, take_shaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.log.lines import Listener
 
 
-_REMEMBERED = 2**14
-"""Payloads of ten minutes, and more."""
+_REMEMBERED = 2**16
+"""Payloads of ten minutes, also where there are a hundred a second."""
+
+_Way: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"
+
+_WAYS: tuple[_Way, ...] = (
+    lambda start, end: ((start, end), {}),
+    lambda start, end: ((start, end, None), {}),  # where the peer's third argument, the last entry, has no default
+    lambda start, end: ((), {"start_time": start, "end_time": end}),
+    lambda start, end: ((), {"start_time": start, "end_time": end, "last_entry_info": None}),
+    lambda _start, _end: ((), {}),
+)
+"""Arguments for a window, the first that an object takes."""
 
 
 class GivenLog:
-    """Asks `read_cloud_logging_entries(start_time, end_time)`, or without arguments if it takes none.
+    """Asks `read_cloud_logging_entries(start_time, end_time)`, also by name, or without arguments if it takes none.
 
     The answer is a list of payloads, or a tuple of it and where it ends. `retention` is how far back the first question
     goes. With `job_name`, payloads of other jobs are passed over.
@@ -34,7 +46,7 @@ class GivenLog:
         self._job_name = job_name
         self._retention = retention
         self._overlap = Overlap(retention)
-        self._takes_window: bool | None = None
+        self._way: _Way | None = None
         self._answer: list[Any] = []
         """The end of the last answer, which the next one repeats."""
 
@@ -67,9 +79,10 @@ class GivenLog:
         window = start.astimezone(timezone.utc), end.astimezone(timezone.utc)
         try:
             read = self._reader.read_cloud_logging_entries
-            if self._takes_window is None:
-                self._takes_window = _takes_two(read)
-            answer = read(*window) if self._takes_window else read()
+            if self._way is None:
+                self._way = _way_to_ask(read)
+            args, options = self._way(*window)
+            answer = read(*args, **options)
             payloads = answer[0] if isinstance(answer, tuple) else answer
             return list(payloads or ())
         except Exception as error:
@@ -84,11 +97,14 @@ class GivenLog:
         )
 
 
-def _takes_two(read: Any) -> bool:
+def _way_to_ask(read: Any) -> _Way:
     try:
-        inspect.signature(read).bind(None, None)
-    except TypeError:
-        return False
+        signature = inspect.signature(read)
     except ValueError:  # a function that does not say
-        return True
-    return True
+        return _WAYS[0]
+    for way in _WAYS:
+        args, options = way(None, None)
+        with contextlib.suppress(TypeError):
+            signature.bind(*args, **options)
+            return way
+    return _WAYS[0]  # it says itself what is wrong with that
