@@ -95,6 +95,16 @@ LOSSES = {
         {"lost": 45, "restarted": 100, "resumed": None, "cause": "unknown", "steps_lost": 0, "wasted": 0},
         {"init": 2, "restore": 0, "first_step": 0, "recovered": 95},
     ),
+    "a cause that is told after the restart is not this one's": (
+        "job@0 0..2@5+10 cause:preemption@28 job@40 cause:maintenance@42 2@50 3@60",
+        {"lost": 25, "restarted": 40, "resumed": 50, "cause": "preemption", "steps_lost": 0, "wasted": 0},
+        {"init": 0, "restore": 0, "first_step": 0, "detect": 3, "reschedule": 12, "recovered": 25},
+    ),
+    "a restart sooner than a preserved step takes": (
+        "job@0 0@5 1@15 job@20 tpu@22-24 2@30 3@40",
+        {"lost": 20, "restarted": 20, "resumed": 30, "cause": "unknown", "steps_lost": 0, "wasted": 0},
+        {"init": 2, "restore": 0, "first_step": 0, "detect": 0, "reschedule": 0, "recovered": 10},
+    ),
     "an elastic wait": (
         "job@0 0..3@5+10 down@47-67 reinit@67-87 tpu@68-71 2@90 3@100 4@110",
         {"lost": 35, "restarted": 67, "resumed": 90, "cause": "slice_down", "steps_lost": 1, "wasted": 10},
@@ -116,3 +126,19 @@ def test_a_disruption_is_told_by_its_phases(name: str) -> None:
         assert (field, getattr(found, field)) == (field, expected)
     for field, seconds in phases.items():
         assert (field, getattr(found, field)) == (field, round(seconds * 1e6))
+
+
+@pytest.mark.parametrize(
+    ("words", "ideal"),
+    [
+        ("0@0 1@12 2@22 3@39 4@49 5@61 6@91 7@105", 12.5),  # median 12, MAD 2: 17 is usual, 30 is not
+        ("0@0 1@0.2 2@0.5 3@2.5 4@6.5", 3),  # what takes less than a second is no step, if anything takes longer
+        ("0@0 1@0.2 2@0.6", 0.3),
+        ("0@0", None),
+    ],
+)
+def test_how_long_a_step_usually_takes(words: str, ideal: float | None) -> None:
+    ledger = Ledger(splits=False)
+    for event in events(words):
+        ledger.add(event)
+    assert ledger.ideal_step_time(micros(200)) == (None if ideal is None else ideal * 1e6)
