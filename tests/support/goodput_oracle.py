@@ -196,6 +196,7 @@ class Oracle:
         firsts = [each.steps[0][1].arg for each in self.tries[1 : number + 1] if each.steps]
         gone = [run for run in self.executions if run.attempt < number and run.done and self._lost_at(run) == number]
         until = self.end if resumed is None else resumed
+        began = [run.end for run in self.executions if run.attempt == number][:1] or [until]
         causes = [e.arg for e in self.log if e.code is Code.CAUSE and old[0].start <= e.t <= new.restart]
         waits = [e for e in self.log if e.code in WAITS and old[-1].end <= e.t <= until]
         wait = ("slice_down" if waits[-1].code is Code.SLICE_DOWN_START else "scale_up") if waits else "unknown"
@@ -209,7 +210,8 @@ class Oracle:
             wasted=sum(self._net(run) for run in gone),
             init=self._covered((new.restart, until), INITS),
             restore=self._covered((new.restart, until), {B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME}),
-            first_step=sum(b - a for a, b, _ in self._startup(number)),
+            first_step=sum(b - a for a, b, _ in self._startup(number))
+            + self._covered((new.restart, began[0]), {B.PROGRAM_STARTUP}),
         )
 
     def _lost_at(self, run: Execution) -> int | None:

@@ -125,6 +125,18 @@ def test_without_a_job_start_the_first_sign_is_the_restart() -> None:
     assert spent(f"{steps} prep@70-72 tpu@65-66 load@74-75", 105)["recovery"] == 15
 
 
+def test_compilation_that_was_told_belongs_to_the_recovery() -> None:
+    trace = ledger("job@0 0..4@10+10 job@80 startup@85-88 5..7@95+10 startup@96-102 startup@106-107 end@125")
+    (loss,) = trace.disruptions(micros(130))
+    assert (loss.first_step, loss.recovered) == (9 * S, (95 - 60 + 6) * S)
+
+
+def test_starts_that_come_to_no_step_are_counted() -> None:
+    trace = ledger("job@0 0..4@10+10 job@80 job@80.4 tpu@85-87 job@100 job@120")
+    assert [loss.starts for loss in trace.disruptions(micros(130))] == [3]
+    assert [loss.starts for loss in ledger("job@0 0..4@10+10 2..4@80+10").disruptions(micros(130))] == [0]
+
+
 def test_an_outage_that_is_not_over() -> None:
     trace = ledger("job@0 0..4@10+10 job@80 tpu@85-")
     assert summary(trace.account(micros(90))) == {

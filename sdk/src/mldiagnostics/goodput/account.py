@@ -60,13 +60,15 @@ class Disruption:
     `lost` is where the old attempt's account ends (start of its last step, or where that is known to be done), `seen`
     its last sign of life, `restarted` where the next attempt begins, `resumed` the start of its first step, None while
     there is none. The phases, in order: detect = seen - lost, reschedule = restarted - seen, init and restore what the
-    spans between `restarted` and `resumed` say, first_step the startup of the first step.
+    spans between `restarted` and `resumed` say, first_step all program startup there and in the first step.
     """
 
     lost: int
     seen: int
     restarted: int
     resumed: int | None
+    starts: int
+    """Job starts after the last step of the old attempt: each but the last came to no step."""
     cause: str
     steps_lost: int
     """Executions of steps that were done and have to be done again (the interrupted one is not among them)."""
@@ -78,7 +80,7 @@ class Disruption:
     restore: int
     first_step: int
     recovered: int
-    """From `lost` to the end of the startup of the first step (or to now): time to recover."""
+    """From `lost` to `resumed` (or to now), and the startup within the first step: time to recover."""
 
 
 @dataclass(frozen=True, slots=True)

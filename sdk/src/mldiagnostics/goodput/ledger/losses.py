@@ -20,6 +20,7 @@ _INIT = tuple(
     for bucket in (BadputType.TPU_INITIALIZATION, BadputType.TRAINING_PREP, BadputType.ELASTIC_REINITIALIZATION)
 )
 _RESTORE = (BadputType.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME.value,)
+_STARTUP = (BadputType.PROGRAM_STARTUP.value,)
 _WAITS = {int(Code.SLICE_DOWN_START): "slice_down", int(Code.SCALE_UP_START): "scale_up"}
 
 
@@ -59,14 +60,20 @@ def _all(life: Life) -> Iterator[Disruption]:
 
 
 def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[int, int]) -> Disruption:
-    painting, log = life.painting, life.log
+    painting, log, at = life.painting, life.log, life.fold.told.at
+    starts, _ = log.job_edges()
     until = new.start if new else life.progress.until
     seen = min(max(old.over, log.t[bisect_left(log.t, back) - 1]), old.until)
+    slow = 0
+    if new:
+        done = at[new.first + 1] if new.first < new.last else new.over
+        slow = painting.free(new.start, new.startup) + painting.covered(new.start, done, _STARTUP)
     return Disruption(
         lost=old.over,
         seen=seen,
         restarted=old.until,
         resumed=new.start if new else None,
+        starts=bisect_right(starts, old.until) - bisect_right(starts, at[old.last]),
         cause=_cause(life, old, until),
         steps_lost=lost[0],
         wasted=lost[1],
@@ -74,8 +81,8 @@ def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[in
         reschedule=old.until - seen,
         init=painting.covered(old.until, until, _INIT),
         restore=painting.covered(old.until, until, _RESTORE),
-        first_step=painting.free(new.start, new.startup) if new else 0,
-        recovered=(new.startup if new else until) - old.over,
+        first_step=painting.covered(old.until, until, _STARTUP) + slow,
+        recovered=until - old.over + slow,
     )
 
 
