@@ -114,7 +114,7 @@ async def webhook_process(kubeconfig: Path, folder: Path, **environ: str) -> Asy
 
 
 def configuration(name: str, process: Process, namespace: str) -> Object:
-    """Register a process for one namespace, with the entries of the chart."""
+    """Register a process for one namespace, with the entries of the chart; a busy machine has more time to answer."""
     only = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}
     entries = webhooks()
     for entry in entries:
@@ -122,6 +122,7 @@ def configuration(name: str, process: Process, namespace: str) -> Object:
         bundle = base64.b64encode(process.ca).decode()
         entry["clientConfig"] = {"url": f"https://127.0.0.1:{process.port}{path}", "caBundle": bundle}
         entry["namespaceSelector"]["matchExpressions"].append(only)
+        entry["timeoutSeconds"] = 30
     return {"metadata": {"name": name}, "webhooks": entries}
 
 
