@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from support.goodput_cases import Case, Question, cases
 from support.goodput_entries import JOB, T0, Entries, Payload, at, slices, span, step, steps, utc
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 LEAST = 1e-6  # per cent and seconds
@@ -354,6 +357,33 @@ def test_one_object_may_be_written_and_read(tmp_path: Path) -> None:
     assert calculator.get_job_goodput() == (50.0, {}, 0)
 
 
+@pytest.fixture
+def restless_threads() -> Iterator[None]:
+    """Threads that give way to each other everywhere."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless_threads")
+def test_several_threads_may_ask() -> None:
+    for _ in range(5):
+        entries = Entries([at("job_start_time", 0)])
+        calculator = GoodputCalculator(JOB, "log", entries, clock=lambda: T0 + 1000)
+
+        def ask(number: int, entries: Entries = entries, calculator: GoodputCalculator = calculator) -> float:
+            eval_ = span("custom_badput_event", number + 0.6, number + 0.7, custom_badput_event_type="eval")
+            entries.payloads += [*span("data_loading", number, number + 0.2), step(number, number + 0.5), *eval_]
+            return calculator.get_job_goodput(include_badput_breakdown=True)[0]
+
+        with ThreadPoolExecutor(4) as threads:
+            answers = list(threads.map(ask, range(1, 200)))
+        assert min(answers) >= 0.0
+        told = calculator.get_job_goodput(include_badput_breakdown=True)
+        assert told == exact(*entries.payloads, now=1000).get_job_goodput(include_badput_breakdown=True)
+
+
 # Arguments
 
 
@@ -376,6 +406,19 @@ def test_one_object_may_be_written_and_read(tmp_path: Path) -> None:
 def test_arguments_that_cannot_be_meant_are_refused(options: dict[str, Any], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         GoodputCalculator(**({"job_name": JOB, "logger_name": "log"} | options))
+
+
+@pytest.mark.parametrize("moment", [None, datetime.now(UTC), math.nan, -1.0, T0 * 1000])
+def test_a_clock_that_does_not_tell_seconds_is_refused(moment: Any) -> None:
+    calculator = GoodputCalculator(JOB, "log", Entries(RESTARTED), clock=lambda: moment)
+    for ask in (calculator.get_job_goodput, lambda: calculator.get_interval_metric_details(utc(0), utc(5))):
+        with pytest.raises(TypeError, match="must return POSIX seconds"):
+            ask()
+
+
+def test_a_calculator_says_which_log_it_reads(tmp_path: Path) -> None:
+    calculator = GoodputCalculator(JOB, "log", log=tmp_path, cache_dir=tmp_path)
+    assert repr(calculator) == f"<GoodputCalculator of {tmp_path}>"
 
 
 @pytest.mark.parametrize("retention", [7 * 24 * 3600, timedelta(days=7)])

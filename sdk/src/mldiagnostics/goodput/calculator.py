@@ -6,9 +6,11 @@ ml-goodput-measurement 0.2.3 does, for figures to compare with.
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.answer import BASE, ELASTIC, Answer, Unproductive
@@ -34,6 +36,24 @@ if TYPE_CHECKING:
 
 __all__ = ["ElasticGoodputCalculator", "GoodputCalculator"]
 
+_END_OF_TIME = 7_258_118_400.0  # the year 2200; a time in milliseconds is far beyond
+
+_Asked = ParamSpec("_Asked")
+_Found = TypeVar("_Found")
+
+
+def _one_at_a_time(
+    query: Callable[Concatenate[Any, _Asked], _Found],
+) -> Callable[Concatenate[Any, _Asked], _Found]:
+    """Let several threads ask one calculator: one of them reads the log, and the others wait."""
+
+    @wraps(query)
+    def alone(self: Any, /, *args: _Asked.args, **kwargs: _Asked.kwargs) -> _Found:
+        with self._lock:
+            return query(self, *args, **kwargs)
+
+    return alone
+
 
 class _Told(NamedTuple):
     """What the last query of the whole job found, and when it was asked."""
@@ -52,8 +72,8 @@ class GoodputCalculator(GoodputExclusion):
 
     `clock` returns the moment that queries answer for, in POSIX seconds. `max_logs_retention_period` (timedelta, or
     seconds) is how far back a remote log is read. What was read is kept in `cache_dir`, with copies below `gcs_path`.
-    `using_pathways` is accepted: one controller records for all workers there, which changes nothing here. Not to be
-    used by two threads at once.
+    `using_pathways` is accepted: one controller records for all workers there, which changes nothing here. Several
+    threads may ask one calculator.
 
     Raises `ConfigurationError` (a ValueError) or TypeError for arguments that cannot be meant. Queries raise
     `LogUnreadable` if there is no log, saying where it should be.
@@ -81,6 +101,7 @@ class GoodputCalculator(GoodputExclusion):
         if accounting not in {"exact", "compatible"}:
             raise ConfigurationError(f"accounting={accounting!r} is not known: give 'exact' or 'compatible'")
         self._clock = clock
+        self._lock = threading.RLock()
         self._source = Source(
             job_name,
             logger_name,
@@ -99,17 +120,24 @@ class GoodputCalculator(GoodputExclusion):
             self._accounting = Compatible(self._source, elastic=self._elastic)
         self._told: _Told | None = None
 
+    def __repr__(self) -> str:  # type: ignore[explicit-override]
+        """Name the log."""
+        return f"<{type(self).__name__} of {self._source.name}>"
+
     @property
+    @_one_at_a_time
     def ignored(self) -> dict[str, int]:
         """What the last query did not believe of the log: reason -> how often."""
-        return self._exact.ignored(self._clock())
+        return self._exact.ignored(self._now())
 
     @property
+    @_one_at_a_time
     def runs(self) -> list[str]:
         """The runs that the log tells of, the oldest first; queries answer for the newest unless `run` is given."""
-        now = self._clock()
+        now = self._now()
         return self._source.read(now).runs(micros(now))
 
+    @_one_at_a_time
     def get_job_goodput(
         self, include_badput_breakdown: bool = False, configured_ideal_step_time: float | None = None
     ) -> tuple[float, Unproductive, int]:
@@ -118,12 +146,13 @@ class GoodputCalculator(GoodputExclusion):
         `configured_ideal_step_time` (seconds) is what deviations of steps are counted from in
         `get_job_goodput_details()`. Raises ValueError if the log has no start of the job.
         """
-        now = self._clock()
+        now = self._now()
         answer = self._accounting.cumulative(now)
         self._told = _Told(answer, now, configured_ideal_step_time)
         breakdown = self._accounting.breakdown(answer) if include_badput_breakdown else {}
         return answer.goodput, breakdown, answer.max_step
 
+    @_one_at_a_time
     def get_job_goodput_interval(
         self, interval_start: datetime, interval_end: datetime
     ) -> tuple[float, Unproductive, int, float, int]:
@@ -132,11 +161,12 @@ class GoodputCalculator(GoodputExclusion):
         Times without a zone are UTC. Raises ValueError if a bound is None, if nothing of the job lies in the window or
         if it does not end after it begins, and TypeError for bounds that are no datetimes.
         """
-        now = self._clock()
+        now = self._now()
         answer = self._accounting.interval(*window(interval_start, interval_end), now)
         breakdown = self._accounting.breakdown(answer)
         return answer.goodput, breakdown, answer.max_step, answer.elapsed, answer.disruptions
 
+    @_one_at_a_time
     def get_job_goodput_with_exclusions(  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         self,
         exclusion_intervals: Sequence[tuple[datetime, datetime]],
@@ -147,7 +177,7 @@ class GoodputCalculator(GoodputExclusion):
 
         If nothing remains that is `(0.0, {}, step, seconds)`.
         """
-        now = self._clock()
+        now = self._now()
         answer = self._accounting.excluding(normalize_intervals(exclusion_intervals), now)
         if not answer.elapsed:
             return 0.0, {}, answer.max_step, answer.excluded
@@ -155,12 +185,13 @@ class GoodputCalculator(GoodputExclusion):
         breakdown = self._accounting.breakdown(answer) if include_badput_breakdown else {}
         return answer.goodput, breakdown, answer.max_step, answer.excluded
 
+    @_one_at_a_time
     def get_step_deviation(self, configured_ideal_step_time: float | None = None) -> dict[int, float]:
         """Return by how many seconds each step is off the ideal step time, or off the one given.
 
         Raises ValueError if no step has ended, or if no ideal can be told.
         """
-        steps = self._accounting.steps(self._clock())
+        steps = self._accounting.steps(self._now())
         if not steps.durations:
             raise ValueError(f"no step times: {self._source.name} tells of no step that ended")
         ideal = steps.ideal if configured_ideal_step_time is None else configured_ideal_step_time
@@ -168,6 +199,7 @@ class GoodputCalculator(GoodputExclusion):
             raise ValueError("no ideal step time can be told from these steps: give configured_ideal_step_time")
         return steps.deviations(ideal)
 
+    @_one_at_a_time
     def get_job_goodput_details(self) -> WorkloadMetricDetails:
         """Return what the last query of the whole job found, in seconds; empty maps and zeros before any."""
         if self._told is None:
@@ -186,6 +218,7 @@ class GoodputCalculator(GoodputExclusion):
             "total_excluded_time": answer.excluded,
         }
 
+    @_one_at_a_time
     def get_interval_metric_details(
         self, interval_start: datetime, interval_end: datetime
     ) -> IntervalWorkloadMetricDetails:
@@ -199,6 +232,7 @@ class GoodputCalculator(GoodputExclusion):
             return details
         return {**details, "interval_goodput": {GoodputType.TOTAL: goodput}, "interval_badput": badput}
 
+    @_one_at_a_time
     def report(
         self,
         *,
@@ -213,7 +247,7 @@ class GoodputCalculator(GoodputExclusion):
         """
         from mldiagnostics.goodput.report import make_report  # noqa: PLC0415 - the peer's queries do without
 
-        now = self._clock()
+        now = self._now()
         report = make_report(
             self._exact.view(now),
             now=micros(now),
@@ -226,9 +260,16 @@ class GoodputCalculator(GoodputExclusion):
         )
         return replace(report, ignored=self._exact.ignored(now))
 
+    @_one_at_a_time
     def sync_to_gcs(self) -> None:
         """Keep what was read below `gcs_path`, so that another machine need not read it again; never raises."""
         self._source.sync()
+
+    def _now(self) -> float:
+        now: object = self._clock()
+        if isinstance(now, (float, int)) and 0 <= now < _END_OF_TIME:
+            return now
+        raise TypeError(f"clock returned {now!r}: it must return POSIX seconds")
 
 
 class ElasticGoodputCalculator(GoodputCalculator):
@@ -236,6 +277,7 @@ class ElasticGoodputCalculator(GoodputCalculator):
 
     _elastic = True
 
+    @_one_at_a_time
     def get_job_goodput_details(self) -> ElasticWorkloadMetricDetails:  # type: ignore[explicit-override]
         """Return what the last query of the whole job found; slice efficiencies (0-1) where slices were recorded."""
         details = cast("ElasticWorkloadMetricDetails", super().get_job_goodput_details())
@@ -244,6 +286,7 @@ class ElasticGoodputCalculator(GoodputCalculator):
             details["stepping_slice_efficiency"], details["available_slice_efficiency"] = shares
         return details
 
+    @_one_at_a_time
     def get_interval_metric_details(  # type: ignore[explicit-override]
         self, interval_start: datetime, interval_end: datetime
     ) -> ElasticIntervalWorkloadMetricDetails:
@@ -251,7 +294,7 @@ class ElasticGoodputCalculator(GoodputCalculator):
         told = super().get_interval_metric_details(interval_start, interval_end)
         details = cast("ElasticIntervalWorkloadMetricDetails", told)
         if details["interval_size"]:
-            shares = self._accounting.slices(self._clock(), window(interval_start, interval_end))
+            shares = self._accounting.slices(self._now(), window(interval_start, interval_end))
             if shares is not None:
                 details["stepping_slice_efficiency"], details["available_slice_efficiency"] = shares
         return details
