@@ -71,6 +71,7 @@ def test_exclusions_are_read_as_the_peer_writes_them() -> None:
     ("text", "told"),
     [
         ("{", "x.json is no JSON"),
+        ("[" * 100_000, "x.json is no JSON"),
         ("{}", "x.json holds no list"),
         ('["a"]', "x.json, entry 1 has no start_time_utc"),
         ('[{"start_time_utc": "2026"}]', "x.json, entry 1 has no"),

@@ -14,15 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.events import Code
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.pictures.beside import beside, names
 from mldiagnostics.goodput.pictures.page import page
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
-from mldiagnostics.goodput.pictures.table import bar, table
-from mldiagnostics.goodput.pictures.words import duration, label, percent
+from mldiagnostics.goodput.pictures.table import alarm, bar, table
+from mldiagnostics.goodput.pictures.words import duration, encodable, label, percent
 from mldiagnostics.goodput.report import Report, make_report
 from support.goodput_histories import logs, moments
-from support.goodput_story import Story, eventful, finished
+from support.goodput_story import S, Story, eventful, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +73,47 @@ def test_colours_are_for_terminals_only(long: tuple[Report, Ledger]) -> None:
     plain, coloured = table(long[0]), table(long[0], colour=True)
     assert "\033" not in plain
     assert re.sub(r"\033\[\d+m", "", coloured) == plain
+
+
+def test_what_somebody_should_look_at_now_stands_first(long: tuple[Report, Ledger]) -> None:
+    report, ledger = long
+    assert "HANG" not in table(report)
+    stuck = make_report(ledger, now=round(report.now * 1e6) + 600 * S)
+    assert table(stuck).splitlines()[2] == "HANG SUSPECTED: step 700 for 10 min 02 s, expected at most 30 s"
+    assert f'<p class="alarm">{table(stuck).splitlines()[2]}' in page([(stuck, ledger)])
+
+
+def test_a_job_that_fails_before_each_first_step_is_not_back() -> None:
+    job = Story()
+    job.start()
+    job.train(0, 60)
+    for _ in range(3):
+        job.die("oom")
+        job.start()
+    report, _ = told(job.events, job.clock + 5 * S)
+    lost = report.disruptions[0]
+    assert alarm(report).startswith("NOT BACK for 6 min 25 s, 3 starts: no step since ")
+    assert alarm(report).endswith("(oom)")
+    assert (lost.starts, lost.resumed, report.failures.count) == (3, None, 1)
+    job.tell(Code.STEP_START, 61)
+    assert not alarm(told(job.events, job.clock + 5 * S)[0])
+    assert not alarm(replace(report, ended=report.now))
+
+
+def test_a_narrow_terminal_has_no_bars(long: tuple[Report, Ledger]) -> None:
+    text = table(long[0], width=60)
+    assert not set(text) & set("█▌░")
+    assert "infrastructure recovery" in text
+
+
+def test_terminals_without_blocks_show_the_table_too(long: tuple[Report, Ledger]) -> None:
+    text = table(long[0])
+    assert encodable(text, "utf-8") == text
+    plain = encodable(text, "ascii")
+    assert plain.isascii()
+    assert [len(line) for line in plain.splitlines()] == [len(line) for line in text.splitlines()]
+    assert "####" in plain
+    assert "?" not in plain
 
 
 def test_runs_side_by_side(long: tuple[Report, Ledger], short: tuple[Report, Ledger]) -> None:

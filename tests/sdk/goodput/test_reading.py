@@ -8,11 +8,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 from mldiagnostics.goodput.__main__ import main
 from mldiagnostics.goodput.payload import payload_of
+from mldiagnostics.goodput.reading import read_exclusions
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.goodput.report import Report, from_json
 from support.goodput_story import BEGIN, S, Story, eventful, finished
@@ -113,7 +114,7 @@ def test_runs_of_one_log_are_told_apart(capsys: pytest.CaptureFixture[str], tmp_
     assert (first.run, first.cumulative.last_step) == ("first", 120)
     assert [report.run for report in reports(capsys, str(log), *now, "--all-runs")] == ["first", "second"]
     assert reports(capsys, str(log), *now, "--run", "fi") == [first]  # the beginning of an id is enough
-    assert "there are first, second" in complaint(capsys, str(log), *now, "--run", "third", status=2)
+    assert "its runs are: first, second" in complaint(capsys, str(log), *now, "--run", "third", status=2)
 
 
 def test_what_is_ignored_is_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -181,15 +182,18 @@ def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert "before the moment asked for" in complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
+    said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
+    assert "begins at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC: ask for a later --now" in said
 
 
-def program(*arguments: str) -> subprocess.Popen[bytes]:
+def program(
+    *arguments: str, encoding: str = "utf-8", stdout: int | IO[bytes] = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
     source = str(Path(__file__).parents[3] / "sdk/src")
     return subprocess.Popen(
         [sys.executable, "-m", "mldiagnostics.goodput", *arguments],
-        env={**os.environ, "PYTHONPATH": source, "PYTHONUTF8": "1"},
-        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": source, "PYTHONIOENCODING": encoding},
+        stdout=stdout,
         stderr=subprocess.PIPE,
     )
 
@@ -206,3 +210,35 @@ def test_a_reader_may_leave(log: Path, now: str) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("output", ["table", "html"])
+def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path, output: str) -> None:
+    named = tmp_path / "größe.jsonl"
+    named.write_bytes(log.read_bytes())
+    out, err = program(str(named), "--now", now, "-o", output, encoding="ascii").communicate(timeout=60)
+    assert err == b""
+    assert (b"gr&#246;&#223;e" if output == "html" else b"gr??e.jsonl  run 1") in out
+
+
+def test_an_output_that_takes_nothing_is_told(log: Path, now: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        _, err = program(str(log), "--now", now, stdout=full).communicate(timeout=60)
+    assert b"standard output cannot be written" in err
+    assert err.count(b"\n") == 1
+    source = str(Path(__file__).parents[3] / "sdk/src")
+    closed = subprocess.run(
+        ["sh", "-c", '"$0" -m mldiagnostics.goodput "$@" >&-', sys.executable, str(log), "--now", now],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (closed.returncode, closed.stderr.count(b"\n")) == (2, 1)
+    assert b"name a file with --out" in closed.stderr
+
+
+def test_exclusions_of_another_system_may_begin_with_a_mark(tmp_path: Path) -> None:
+    file = tmp_path / "exclude.json"
+    file.write_text('[{"start_time_utc": "1", "end_time_utc": "2"}]', encoding="utf-8-sig")
+    assert read_exclusions(str(file)) == [(S, 2 * S)]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.events import Code
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.report import Report, as_json, from_json, make_report
-from support.goodput_histories import START, logs, moments
+from support.goodput_histories import START, jobs, logs, moments
 from support.goodput_story import S, Story, eventful, finished
 
 if TYPE_CHECKING:
@@ -115,7 +118,16 @@ def test_exclusions_shorten_every_stretch(story: Story) -> None:
     whole = report.cumulative
     assert whole.excluded_s == report.attempts[0].stretch.excluded_s == 100
     assert whole.elapsed_s == pytest.approx(whole.end - whole.start - 100)
-    assert report.ettr == pytest.approx(whole.productive_s / (whole.end - whole.start))
+
+
+def test_exclusions_change_no_figure_of_reliability_and_cost(story: Story) -> None:
+    ledger, lost = ledger_of(story.events), ledger_of(story.events).disruptions(story.clock)[0]
+    exclude = [(lost.lost - 60 * S, lost.restarted)]
+    asked = {"now": story.clock, "devices": 256, "created": story.events[0].t}
+    plain, without = make_report(ledger, **asked), make_report(ledger, **asked, exclude=exclude)
+    assert without.cumulative.excluded_s == (lost.restarted - lost.lost) / S + 60
+    for name in ("disruptions", "ettr", "failures", "lost_work", "checkpoints", "steps", "hang", "queueing"):
+        assert getattr(without, name) == getattr(plain, name)
 
 
 def test_a_job_without_trouble_has_no_figures_of_failure() -> None:
@@ -180,6 +192,24 @@ def test_any_log_has_a_report_whose_parts_are_the_whole(data: st.DataObject) -> 
         assert parts + phases.rest_s == pytest.approx(phases.total_s)
         assert min(phases.detect_s, phases.reschedule_s, phases.rest_s) >= 0
     assert from_json(json.loads(json.dumps(as_json(report), allow_nan=False))) == report
+
+
+@given(st.data())
+def test_nothing_that_was_lost_is_counted_twice_or_was_productive(data: st.DataObject) -> None:
+    events = data.draw(jobs(attempts=6)).events
+    now = data.draw(moments(events))
+    ledger = ledger_of(events)
+    account, disruptions = ledger.account(now), ledger.disruptions(now)
+    wasted = account.unproductive.get(Spent(BadputType.WASTED_PROGRESS_FROM_DISRUPTION), 0)
+    assert sum(told.wasted for told in disruptions) == wasted
+    recovery = 0
+    for told, following in zip_longest(disruptions, disruptions[1:]):
+        until = account.end if told.resumed is None else told.resumed
+        assert ledger.account(now, start=told.lost, end=until).productive == 0
+        assert told.recovered >= until - told.lost
+        assert told.lost + told.recovered <= (following.lost if following else account.end)
+        recovery += told.recovered
+    assert account.productive + wasted + recovery <= account.elapsed
 
 
 def micros_of(stretch: Stretch) -> int:

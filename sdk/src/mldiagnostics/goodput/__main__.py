@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.goodput import options
+from mldiagnostics.goodput.pictures.words import encodable
 from mldiagnostics.goodput.reading import Asked, read, read_exclusions
 
 if TYPE_CHECKING:
@@ -57,10 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
-        shown = _shown(
-            read(given.log, _asked(given), job=given.job, logger=given.logger), given.output, to_file=bool(given.out)
-        )
-        _write(shown, given.out)
+        runs = read(given.log, _asked(given), job=given.job, logger=given.logger)
+        shown = _shown(runs, given.output, to_file=bool(given.out))
+        if given.out:
+            _write(shown, given.out)
+        else:
+            _print(shown, given.output)
     except ConfigurationError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     except MLDiagnosticsError as error:
@@ -94,19 +97,30 @@ def _shown(runs: Sequence[tuple[Report, View]], output: str, *, to_file: bool) -
     from mldiagnostics.goodput.pictures.beside import beside  # noqa: PLC0415 - the one that is asked for
     from mldiagnostics.goodput.pictures.table import table  # noqa: PLC0415 - the one that is asked for
 
-    width = 80 if to_file or not sys.stdout.isatty() else shutil.get_terminal_size().columns
-    colour = not to_file and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else 80
+    colour = terminal and not os.environ.get("NO_COLOR")
     return beside(reports, width=width) if len(reports) > 1 else table(reports[0], width=width, colour=colour)
 
 
-def _write(text: str, file: str | None) -> None:
-    if file is None:
-        try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        except BrokenPipeError:  # who read it has seen enough, and the interpreter's own flush shall not mind
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
+def _print(text: str, output: str) -> None:
+    if sys.stdout is None:
+        raise ConfigurationError("there is no standard output: name a file with --out")
+    encoding = sys.stdout.encoding or "utf-8"
+    if output == "html":
+        shown = text.encode(encoding, "xmlcharrefreplace").decode(encoding)
+    else:
+        shown = encodable(text, encoding)
+    try:
+        sys.stdout.write(shown)
+        sys.stdout.flush()
+    except OSError as error:  # the interpreter's own flush shall not fail a second time
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else who read it has seen enough
+            raise ConfigurationError(f"standard output cannot be written: {error}") from error
+
+
+def _write(text: str, file: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:

@@ -73,7 +73,7 @@ def exclusions(text: str, name: str) -> list[tuple[int, int]]:
     """
     try:
         entries = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{name} is no JSON: {error}") from error
     if not isinstance(entries, list):
         raise ConfigurationError(f"{name} holds no list: {_EXPECTED}")

@@ -12,6 +12,7 @@ from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.options import exclusions
+from mldiagnostics.goodput.pictures.words import moment
 from mldiagnostics.goodput.report import make_report
 
 if TYPE_CHECKING:
@@ -58,10 +59,12 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
     log.read_new(history, datetime.fromtimestamp(asked.now / 1e6, tz=timezone.utc))
     known = history.runs(asked.now)
     first = history.of(asked.now).first_event
-    if first is None or first > asked.now:
+    if first is None:
         told = f", and {sum(history.ignored.values())} lines cannot be meant" if history.ignored else ""
-        when = "" if first is None else " before the moment asked for"
-        raise LogUnreadable(f"{log.name} tells of no event{when}{told}: is it the log of a job?")
+        raise LogUnreadable(f"{log.name} tells of no event{told}: is it the log of a job?")
+    if first > asked.now:
+        begin, now = (f"{moment(each / 1e6)} UTC" for each in (first, asked.now))
+        raise LogUnreadable(f"{log.name} begins at {begin}, after {now}: ask for a later --now, or compare the clocks")
     wanted = known if asked.all_runs else [_one(known, asked.run, log.name) if asked.run else known[-1]]
     for run in wanted:
         view = history.of(asked.now, run)
@@ -85,14 +88,15 @@ def _one(known: Sequence[str], wanted: str, name: str) -> str:
     """Return the run whose id is `wanted` or, of all, begins with it."""
     found = [wanted] if wanted in known else [run for run in known if run.startswith(wanted)]
     if len(found) != 1:
-        raise ConfigurationError(f"{name} has {len(found)} runs {wanted!r}: there are {', '.join(known)}")
+        several = f"{len(found)} runs that begin with" if found else "no run"
+        raise ConfigurationError(f"{name} has {several} {wanted!r}; its runs are: {', '.join(known)}")
     return found[0]
 
 
 def read_exclusions(file: str) -> list[tuple[int, int]]:
     """Return the stretches that a file of the peer's form names. Raises `ConfigurationError`."""
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from error
     return exclusions(text, file)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["beside", "names", "rows"]
 
-NAME_WIDTH = 30
+NAME_WIDTH = 32
 NARROWEST, WIDEST = 12, 24
 """Of a column."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.pictures.drawing import CLOSE_UPS
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
-from mldiagnostics.goodput.pictures.table import NO_START, phases, told
+from mldiagnostics.goodput.pictures.table import NO_START, alarm, phases, told
 from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
@@ -69,14 +69,10 @@ def _head(report: Report) -> str:
         ("-" if whole.max_step is None else f"{whole.max_step:,}", "highest step done"),
         (duration(report.steps.ideal_s), "ideal step"),
     ]
-    hang = ""
-    if report.hang.suspected:
-        age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
-        verdict = f"step {report.hang.step} has run for {age}, expected at most {allowed}"
-        hang = f'<p class="alarm">Hang suspected: {verdict}.</p>'
+    warning = f'<p class="alarm">{escape(alarm(report))}</p>' if alarm(report) else ""
     return (
         f"<h1>{escape(report.name) or 'goodput'}{run}</h1>"
-        f'<div class="soft">{life}{start}{known}</div>{hang}'
+        f'<div class="soft">{life}{start}{known}</div>{warning}'
         '<div class="hero">'
         + "".join(f"<div><b>{text}</b>{name}</div>" for text, name in cards)
         + "</div>"

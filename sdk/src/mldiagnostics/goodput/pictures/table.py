@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import Phases, Report, Stretch
 
-__all__ = ["NARROWEST", "NO_START", "phases", "table", "told"]
+__all__ = ["NARROWEST", "NO_START", "alarm", "phases", "table", "told"]
 
 NARROWEST = 80
 NO_START = "the log has no job start: the account begins with its first event"
@@ -23,11 +23,11 @@ _BOLD, _GREEN, _RED, _PLAIN = "\033[1m", "\033[32m", "\033[31m", "\033[0m"
 
 
 def table(report: Report, *, width: int = 80, colour: bool = False) -> str:
-    """Return the report in lines of at most `width` characters (80 at least)."""
-    width = max(width, NARROWEST)
+    """Return the report in lines of at most `width` characters (80 at least; with fewer it goes without bars)."""
+    bars, width = width >= NARROWEST, max(width, NARROWEST)
     blocks = [
-        _head(report, width, colour),
-        _partition(report.cumulative, width, colour),
+        _head(report, width, colour, bars=bars),
+        _partition(report.cumulative, width, colour, bars=bars),
         _windows(report, width),
         _attempts(report, width),
         _disruptions(report, width),
@@ -44,10 +44,10 @@ def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
     yield from rest
 
 
-def _head(report: Report, width: int, colour: bool) -> list[str]:
+def _head(report: Report, width: int, colour: bool, *, bars: bool) -> list[str]:
     whole = report.cumulative
     run = f"run {short(report.run)}" if report.run else ""
-    step = f", step {whole.last_step}" if whole.last_step is not None else ""
+    step = ", no step" if whole.last_step is None else f", step {whole.last_step}"
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
     if report.ended is None:
         life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
@@ -55,8 +55,23 @@ def _head(report: Report, width: int, colour: bool) -> list[str]:
     others = [short(run) for run in report.runs if run != report.run]
     notes = [] if report.start_told else [NO_START]
     notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
-    drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour)
-    return [_title(report.name, run, width), _cut(life + step, width), *notes, "", share + drawn]
+    notes += [_painted(_cut(warning, width), _RED, colour)] if (warning := alarm(report)) else []
+    drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour) if bars else ""
+    return [_title(report.name, run, width), _cut(life + step, width), *notes, "", (share + drawn).rstrip()]
+
+
+def alarm(report: Report) -> str:
+    """Return what somebody should look at now, nothing if all is well."""
+    if (hang := report.hang).suspected:
+        return (
+            f"HANG SUSPECTED: step {hang.step} for {duration(hang.age_s)}, expected at most {duration(hang.allowed_s)}"
+        )
+    last = report.disruptions[-1] if report.disruptions and report.ended is None else None
+    if last is None or last.resumed is not None:
+        return ""
+    starts = f", {last.starts} starts" if last.starts > 1 else ""
+    since = moment(last.lost, day=False)
+    return f"NOT BACK for {duration(last.recovery.total_s)}{starts}: no step since {since} ({last.cause})"
 
 
 def _title(name: str, run: str, width: int) -> str:
@@ -66,8 +81,8 @@ def _title(name: str, run: str, width: int) -> str:
     return "  ".join(part for part in (shown, run) if part) or "goodput"
 
 
-def _partition(stretch: Stretch, width: int, colour: bool) -> list[str]:
-    name_width, bar_width = 32, width - 32 - 14 - 9 - 3
+def _partition(stretch: Stretch, width: int, colour: bool, *, bars: bool) -> list[str]:
+    name_width, bar_width = 32, width - 32 - 14 - 9 - 3 if bars else 0
     lines = [f"{'where the time went':{name_width}}{'time':>14}{'%':>9}"]
     rows = [("productive", stretch.productive_s, _GREEN)]
     rows += [(label(bucket), seconds, _RED) for bucket, seconds in stretch.unproductive_s.items()]
@@ -155,9 +170,6 @@ def told(report: Report) -> Iterator[tuple[str, str]]:
     if report.stepping_slice_efficiency is not None:
         stepping, available = share_of(report.stepping_slice_efficiency), share_of(report.available_slice_efficiency)
         yield "slices", f"{stepping} stepping, {available} available"
-    if report.hang.suspected:
-        age, allowed = duration(report.hang.age_s), duration(report.hang.allowed_s)
-        yield "HANG SUSPECTED", f"step {report.hang.step} for {age}, expected at most {allowed}"
 
 
 def _failures_told(report: Report) -> Iterator[tuple[str, str]]:
@@ -169,6 +181,8 @@ def _failures_told(report: Report) -> Iterator[tuple[str, str]]:
         )
     else:
         yield "time to failure", f"no failure in {operating}"
+    if len(failures.by_cause) > 1:
+        yield "  causes", ", ".join(f"{count:,} {cause}" for cause, count in failures.by_cause.items())
     if mean := failures.recovery:
         yield "time to recover", f"{duration(mean.total_s)} (MTTR)"
         shown = [f"{name} {duration(seconds)}" for name, seconds in phases(mean) if seconds]

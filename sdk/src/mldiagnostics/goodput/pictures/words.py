@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-__all__ = ["duration", "label", "moment", "percent", "share_of", "short"]
+__all__ = ["duration", "encodable", "label", "moment", "percent", "share_of", "short"]
 
 _UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -51,11 +51,22 @@ def short(name: str) -> str:
     return name[:_ID_SHOWN] if len(name) >= _ID and not set(name) - _HEX else name
 
 
+def encodable(text: str, encoding: str) -> str:
+    """Return a table as a terminal of this encoding can show it: where it has no blocks, they are of `#` and `.`."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+    return text
+
+
 def label(bucket: str) -> str:
     """Return the name of a bucket in words: `CUSTOM_BADPUT_EVENTS.EVAL` is `custom: eval`."""
     name, _, custom = bucket.partition(".")
     return f"custom: {custom.lower()}" if custom else _WORDS.get(name, name.lower().replace("_", " "))
 
+
+_PLAIN = str.maketrans({"█": "#", "…": "~", "µ": "u", **dict.fromkeys("░▏▎▍▌▋▊▉", ".")})
 
 _HEX = frozenset("0123456789abcdef")
 _ID, _ID_SHOWN = 32, 11

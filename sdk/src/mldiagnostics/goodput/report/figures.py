@@ -8,7 +8,6 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput import reliability
-from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.report.model import Checkpoints, Failures, LostWork, Phases, Queueing, Steps
 from mldiagnostics.goodput.report.numbers import percentile
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mldiagnostics.goodput.account import Account, Disruption, StepTimes
-    from mldiagnostics.goodput.report.model import Stretch
 
 __all__ = ["checkpoints", "failures", "lost_work", "mean_recovery", "queueing", "steps"]
 
@@ -61,9 +59,9 @@ def failures(whole: Account, disruptions: Sequence[Disruption], devices: float |
     )
 
 
-def lost_work(cumulative: Stretch, disruptions: Sequence[Disruption], devices: float | None) -> LostWork:
+def lost_work(disruptions: Sequence[Disruption], devices: float | None) -> LostWork:
     """Return what disruptions cost."""
-    wasted_s = cumulative.unproductive_s.get(BadputType.WASTED_PROGRESS_FROM_DISRUPTION.name, 0.0)
+    wasted_s = sum(each.wasted for each in disruptions) / 1e6
     recovery_s = sum(each.recovered for each in disruptions) / 1e6
     total_s = wasted_s + recovery_s
     return LostWork(

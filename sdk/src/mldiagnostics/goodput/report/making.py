@@ -38,16 +38,18 @@ def make_report(
 
     `now`, `created` (when the job was asked for) and `exclude` (stretches that shall not count) are microseconds of
     POSIX time, `windows_s` and `ideal_step_time_s` seconds; `devices` are those of all workers together.
-    Raises `ConfigurationError` if the job was asked for after it began.
+    Exclusions shorten stretches; reliability and cost are those of the whole life. Raises `ConfigurationError` if the
+    job was asked for after it began.
     """
-    whole = view.account(now, exclude=exclude)
+    whole = view.account(now)
     if created is not None and created > whole.start:
-        raise ConfigurationError(f"{name or 'the job'} began before it was created: created={created / 1e6}")
+        began = f"{name or 'the job'} began {(created - whole.start) / 1e6} s before it was created"
+        raise ConfigurationError(f"{began}: created={created / 1e6}, begin {whole.start / 1e6}")
     disruptions, attempts = view.disruptions(now), view.attempts(now)
     resumed = disruptions[-1].restarted if disruptions else whole.start
     windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
     efficiencies = view.slices(now, whole.start, whole.end)
-    cumulative = stretch(whole)
+    cumulative = stretch(view.account(now, exclude=exclude) if exclude else whole)
     failures = figures.failures(whole, disruptions, devices)
     times = view.step_times(now)
     return Report(
@@ -68,7 +70,7 @@ def make_report(
         disruptions=tuple(map(_disruption, disruptions)),
         ettr=reliability.ettr(whole.productive, whole.end - whole.start),
         failures=failures,
-        lost_work=figures.lost_work(cumulative, disruptions, devices),
+        lost_work=figures.lost_work(disruptions, devices),
         checkpoints=figures.checkpoints(view.spans(now, SAVING), failures.mttf_s),
         steps=figures.steps(
             times, ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now))
@@ -127,6 +129,7 @@ def _disruption(told: Disruption) -> DisruptionReport:
         lost=told.lost / 1e6,
         restarted=told.restarted / 1e6,
         resumed=_seconds(told.resumed),
+        starts=told.starts,
         cause=told.cause,
         steps_lost=told.steps_lost,
         wasted_s=told.wasted / 1e6,

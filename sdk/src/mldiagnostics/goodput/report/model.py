@@ -61,7 +61,7 @@ class Phases:
     """A recovery, or the mean of several, by what was waited for; they sum to `total_s`."""
 
     total_s: float
-    """From the loss to the end of the startup of the first step, or to now."""
+    """From the loss to the start of the first step, and the startup within that; or to now."""
     detect_s: float
     """From where the old attempt's work ends to its last sign of life."""
     reschedule_s: float
@@ -71,7 +71,7 @@ class Phases:
     restore_s: float
     """Reading a checkpoint."""
     first_step_s: float
-    """What the first step took longer than a usual one: compilation."""
+    """Compilation: what was told of it since the start, and what the first step took longer than a usual one."""
     rest_s: float
     """Between the start and the first step, and in no other phase."""
 
@@ -86,6 +86,8 @@ class DisruptionReport:
     """Begin of the next attempt."""
     resumed: float | None
     """Start of the next attempt's first step, None while there is none."""
+    starts: int
+    """Job starts since the last step before it: each but the last came to no step."""
     cause: str
     """As it was told, else `slice_down` or `scale_up` of an elastic job, else `unknown`."""
     steps_lost: int
@@ -239,7 +241,7 @@ class Report:
     disruptions: tuple[DisruptionReport, ...]
     """The oldest first."""
     ettr: float | None
-    """Productive by wall-clock time, what was excluded among it."""
+    """Productive by wall-clock time; exclusions change neither."""
     failures: Failures
     """How often it fails."""
     lost_work: LostWork
