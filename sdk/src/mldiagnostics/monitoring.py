@@ -32,8 +32,9 @@ class GoodputMonitor:
     is, if not where the two names lead. `configured_ideal_step_time` is in seconds.
 
     An upload at the end is waited for `final_flush_timeout_seconds`, with None ten minutes; then the process that does
-    it is killed. `pathway_enabled` and `gcs_sync_interval_seconds` are accepted and change nothing: one controller
-    records for all workers, and the log is kept where it is. Nothing here raises.
+    it is killed. Where `tensorboard_dir` is in a bucket, a copy of what was read goes there every
+    `gcs_sync_interval_seconds` and at the end, for the job's next machine. `pathway_enabled` is accepted and changes
+    nothing: one controller records for all workers. Nothing here raises.
     """
 
     def __init__(  # noqa: PLR0917 - the order of ml-goodput-measurement
@@ -51,7 +52,7 @@ class GoodputMonitor:
         gcp_options: GCPOptions | None = None,
         skip_final_flush: bool = False,
         final_flush_timeout_seconds: float | None = 10,
-        gcs_sync_interval_seconds: float = 3600,  # noqa: ARG002 - see above
+        gcs_sync_interval_seconds: float = 3600,
         cache_dir: str = "/tmp",  # noqa: S108 - the place of ml-goodput-measurement
         max_logs_retention_period: timedelta | float | None = None,
         *,
@@ -75,6 +76,7 @@ class GoodputMonitor:
             "ideal_step_time_s": configured_ideal_step_time,
             "retention": max_logs_retention_period,
             "cache_dir": cache_dir,
+            "copy_interval_s": gcs_sync_interval_seconds,
             "flush_s": None if self._skip else self._timeout_s,
             "gcp": gcp_options,
             "exports": exports,

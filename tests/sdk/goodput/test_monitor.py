@@ -20,6 +20,7 @@ from mldiagnostics.goodput_elastic import ElasticGoodputRecorder
 from mldiagnostics.goodput_utils import GCPOptions
 from mldiagnostics.monitoring import GoodputMonitor
 from mldiagnostics.monitoring_elastic import ElasticGoodputMonitor
+from mldiagnostics.store import open_store
 from support.goodput_monitors import alive, curves, eventually, last, monitors_of
 from support.monitoring_server import monitoring_server
 from support.records import found
@@ -64,7 +65,8 @@ def monitored(tmp_path: Path) -> Iterator[Callable[..., GoodputMonitor]]:
 
     def make(interval_s: float = FAST_S, kind: type[GoodputMonitor] = GoodputMonitor, **said: object) -> GoodputMonitor:
         options = {"monitoring_enabled": True, "gcp_options": NO_CLOUD, "final_flush_timeout_seconds": 60, **said}
-        monitor = kind("job", "goodput_job", str(tmp_path / "tb"), interval_s, **options)  # type: ignore[arg-type]
+        place = options.pop("tensorboard_dir", str(tmp_path / "tb"))
+        monitor = kind("job", "goodput_job", place, interval_s, **options)  # type: ignore[arg-type]
         made.append(monitor)
         return monitor
 
@@ -74,6 +76,17 @@ def monitored(tmp_path: Path) -> Iterator[Callable[..., GoodputMonitor]]:
         monitor.stop_step_deviation_uploader(skip_final_flush=True)
         monitor.stop_rolling_window_goodput_uploader(skip_final_flush=True)
     assert not monitors_of(os.getpid())
+
+
+def fetch(url: str, folder: Path) -> Path:
+    """Copy what is below a URL into a folder."""
+    store = open_store(url)
+    for entry in store.list():
+        path = folder / entry.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with store.open(entry.key) as data:
+            path.write_bytes(data.read())
+    return folder
 
 
 def worker(monitor: GoodputMonitor) -> int:
@@ -128,6 +141,31 @@ def test_a_step_is_told_once_also_by_the_next_process(
         monitor.start_step_deviation_uploader()
         monitor.stop_step_deviation_uploader()
     assert [step for step, _ in curves(tmp_path / "tb")["step_deviation"]] == list(range(11))
+
+
+def test_a_step_is_told_once_also_by_the_next_machine_where_all_is_in_a_bucket(
+    gcs_bucket: str, monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[tuple[str, int]] = []
+    for machine, steps in (("one", range(8)), ("two", range(8, 12))):
+        monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", str(tmp_path / machine))
+        recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=f"gs://{gcs_bucket}/log")
+        if machine == "one":
+            recorder.record_job_start_time()
+        for step in steps:
+            recorder.record_step_start_time(step)
+        recorder.close()
+        monitor = monitored(
+            NEVER_S,
+            include_step_deviation=True,
+            tensorboard_dir=f"gs://{gcs_bucket}/tb",
+            log=f"gs://{gcs_bucket}/log",
+        )
+        monitor.start_step_deviation_uploader()
+        monitor.stop_step_deviation_uploader()
+        fetched = fetch(f"gs://{gcs_bucket}/tb", tmp_path / f"tb of {machine}")
+        told += [(machine, step) for step, _ in curves(fetched)["step_deviation"][len(told) :]]
+    assert told == [*[("one", step) for step in range(7)], *[("two", step) for step in range(7, 11)]]
 
 
 def test_without_a_breakdown_there_is_no_badput(

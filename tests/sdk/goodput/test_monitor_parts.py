@@ -30,6 +30,7 @@ OPTIONS: dict[str, Any] = {
     "ideal_step_time_s": None,
     "retention": None,
     "cache_dir": "/tmp",
+    "copy_interval_s": 3600,
     "flush_s": 10.0,
     "gcp": None,
     "exports": None,
@@ -113,6 +114,18 @@ def test_what_the_program_says_wins_over_the_environment(monkeypatch: pytest.Mon
     assert made.retention_s == 60
 
 
+def test_copies_go_where_the_curves_are_if_that_is_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = assigned("job", "logger", **{**OPTIONS, "tensorboard": "gs://bucket/tb/", "copy_interval_s": 60})
+    assert (made.copies, made.copy_interval_s) == ("gs://bucket/tb/goodput", 60)
+    assert not assigned("job", "logger", **OPTIONS).copies
+    assert assigned("job", "logger", **{**OPTIONS, "copy_interval_s": 0}).copy_interval_s == 0
+    monkeypatch.setenv("ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS", "5")
+    assert assigned("job", "logger", **OPTIONS).copy_interval_s == 5
+    monkeypatch.setenv("ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS", "often")
+    with pytest.raises(ConfigurationError, match="ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS=often"):
+        assigned("job", "logger", **OPTIONS)
+
+
 def test_not_to_wait_at_all_can_be_meant() -> None:
     assert assigned("job", "logger", **{**OPTIONS, "flush_s": 0}).flush_s == 0
     assert assigned("job", "logger", **{**OPTIONS, "flush_s": None}).flush_s is None
@@ -126,6 +139,7 @@ def test_not_to_wait_at_all_can_be_meant() -> None:
         ("interval_s", "30"),
         ("deviation_interval_s", float("nan")),
         ("ideal_step_time_s", -1),
+        ("copy_interval_s", -1),
     ],
 )
 def test_what_cannot_be_meant_is_named(name: str, value: object) -> None:

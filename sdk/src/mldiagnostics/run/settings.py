@@ -40,6 +40,11 @@ VARIABLES = (
     Variable(
         "ML_GOODPUT_CACHE_DIR", "user", "Where a `GoodputMonitor` keeps what it has read; wins over `cache_dir=`."
     ),
+    Variable(
+        "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS",
+        "user",
+        "How often a `GoodputMonitor` copies that to its TensorBoard bucket; wins over `gcs_sync_interval_seconds=`.",
+    ),
     Variable("MLDIAG_SPOOL", "user", "Local directory where records wait for a remote sink that is not reachable."),
     Variable("MLDIAG_VIEW_URL", "chart", "Address of the web view, printed at start with the run id behind it."),
     Variable("MLDIAG_HEARTBEAT_SECONDS", "user", "Pause between signs of life, 0.1 to 3600; 10 if absent."),

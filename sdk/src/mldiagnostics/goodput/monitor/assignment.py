@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput_utils import GCPOptions
 
-__all__ = ["CACHE_DIR", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assigned", "line"]
+__all__ = ["CACHE_DIR", "COPY_INTERVAL", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assigned", "line"]
 
 EXPORTS = "MLDIAG_GOODPUT_EXPORTS"
 CACHE_DIR = "ML_GOODPUT_CACHE_DIR"
+COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"
 
 GOODPUT = "goodput"
 DEVIATION = "step deviation"
 ROLLING = "rolling windows"
 """The three uploaders, by the names that people read."""
+
+_FOLDER = "goodput"
+"""Below TensorBoard's directory, as its curves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class Assignment:
     """Which job, where its log is, and what to tell of it where; times are seconds.
 
     `gcp` are the fields of `GCPOptions`, `exports` further places by URL. `flush_s` is how long the last upload may
-    take, None without one for uploaders that nobody has stopped.
+    take, None without one for uploaders that nobody has stopped. `copies` is where copies of what was read go, empty
+    for nowhere.
     """
 
     job: str
@@ -47,6 +52,8 @@ class Assignment:
     ideal_step_time_s: float | None = None
     retention_s: float | None = None
     cache_dir: str = ""
+    copies: str = ""
+    copy_interval_s: float = 3600.0
     flush_s: float | None = 10.0
     gcp: dict[str, Any] = field(default_factory=dict)
     exports: tuple[str, ...] = ()
@@ -74,6 +81,7 @@ def assigned(
     ideal_step_time_s: float | None,
     retention: timedelta | float | None,
     cache_dir: str | os.PathLike[str],
+    copy_interval_s: float,
     flush_s: float | None,
     gcp: GCPOptions | None,
     exports: Sequence[str] | str | None,
@@ -85,11 +93,12 @@ def assigned(
     from mldiagnostics.goodput.log import find_log  # noqa: PLC0415 - with the first uploader
 
     told = os.environ.get(EXPORTS, "") if exports is None else exports
+    curves = _rooted(os.fspath(tensorboard or ""))
     return Assignment(
         job=str(job_name),
         logger=str(logger_name),
         log=find_log(str(job_name), str(logger_name), log),
-        tensorboard=_rooted(os.fspath(tensorboard or "")),
+        tensorboard=curves,
         interval_s=_seconds("upload_interval", interval_s),
         deviation_interval_s=_seconds("step_deviation_interval_seconds", deviation_interval_s),
         badput=bool(badput),
@@ -97,10 +106,23 @@ def assigned(
         ideal_step_time_s=ideal_step_time_s and _seconds("configured_ideal_step_time", ideal_step_time_s),
         retention_s=retention.total_seconds() if isinstance(retention, timedelta) else retention,
         cache_dir=os.environ.get(CACHE_DIR) or os.fspath(cache_dir),
+        copies=f"{curves.rstrip('/')}/{_FOLDER}" if curves.startswith("gs://") else "",
+        copy_interval_s=_copy_interval_s(copy_interval_s),
         flush_s=flush_s and _seconds("final_flush_timeout_seconds", flush_s),
         gcp={} if gcp is None else asdict(gcp),
         exports=listed(told) if isinstance(told, str) else tuple(told),
     )
+
+
+def _copy_interval_s(value: float) -> float:
+    """Return the seconds that the environment says, else those that the program says; 0 is as often as can be."""
+    told = os.environ.get(COPY_INTERVAL)
+    try:
+        said = float(told) if told else value
+    except ValueError:
+        said = math.nan
+    name = f"{COPY_INTERVAL}={told}, or gcs_sync_interval_seconds" if told else "gcs_sync_interval_seconds"
+    return said and _seconds(name, said)
 
 
 def _seconds(name: str, value: Any) -> float:

@@ -1,7 +1,7 @@
 """The log of a job as the monitor's process reads it: what is new since the last time, folded into one history.
 
 Every few minutes what was read is kept for the next process, in a snapshot that is this monitor's own, so that what it
-holds of steps has been told.
+holds of steps has been told. Now and then a copy of it goes into a bucket, for the next machine.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
+from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.account import StepTimes
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log, snapshot
@@ -34,7 +35,7 @@ class Reading:
         self._assignment = assignment
         self._log: Log | None = None
         self._history = History()
-        self._kept_at = time.monotonic()
+        self._kept_at = self._copied_at = time.monotonic()
         self.told = StepTimes()
         """The steps that an earlier process of this monitor has told."""
 
@@ -50,14 +51,22 @@ class Reading:
 
     def keep(self, *, at_once: bool = False) -> None:
         """Keep what was read, if it is time to."""
-        if self._log is not None and (at_once or time.monotonic() >= self._kept_at + KEEP_S):
-            self._kept_at = time.monotonic()
-            snapshot.keep(self._place(self._log), self._log, self._history)
+        asked, now = self._assignment, time.monotonic()
+        if self._log is None or not (at_once or now >= self._kept_at + KEEP_S):
+            return
+        self._kept_at = now
+        place = self._place(self._log)
+        well = snapshot.keep(place, self._log, self._history)
+        if well and asked.copies and (at_once or now >= self._copied_at + asked.copy_interval_s):
+            self._copied_at = now
+            copies.keep([place], asked.copies)
 
     def _opened(self, now: int) -> Log:
         asked = self._assignment
         retention = None if asked.retention_s is None else timedelta(seconds=asked.retention_s)
         log = open_log(asked.log, job_name=asked.job, retention=retention)
+        if asked.copies:
+            copies.fetch([self._place(log)], asked.copies)
         self._history = snapshot.recall(self._place(log), log) or self._history
         view = self._newest(now)
         self.told = view.step_times(now) if view is not None else self.told
