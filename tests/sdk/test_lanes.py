@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics import lanes
+from mldiagnostics import complaints, lanes
 from mldiagnostics.buffer import Marker
 from mldiagnostics.drops import Drops
 from mldiagnostics.lanes import Lane
 from mldiagnostics.records import Record
 from mldiagnostics.sinks import Pace
+from mldiagnostics.sinks.model import SinkNotReady
 from support.records import DEADLINE_S, HangingSink, ListSink, eventually, origin
 
 if TYPE_CHECKING:
@@ -102,6 +103,22 @@ def test_an_outage_delays_and_loses_nothing(opened: bool) -> None:
     assert marked(lane, closing=True)
     assert sink.taken == numbers(0, 15)
     assert drops.totals() == {}
+
+
+def test_what_keeps_a_sink_away_is_told_also_where_it_was_not_known_at_first() -> None:
+    def told(kind: str) -> int:
+        return complaints.counts().get(f"{kind} list", 0)
+
+    before = told("sink-not-ready"), told("sink-unavailable")
+    sink = ListSink()
+    sink.fault = SinkNotReady("still looking")
+    lane = lane_into(sink)
+    eventually(lambda: told("sink-not-ready") > before[0], "that it is not known yet")
+    assert told("sink-unavailable") == before[1]
+    sink.down()
+    eventually(lambda: told("sink-unavailable") > before[1], "what it is")
+    sink.up()
+    assert marked(lane, closing=True)
 
 
 def test_what_is_refused_is_counted_and_the_rest_goes_on() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from support.receivers import collector, http_receiver, mute_listener
-from support.records import DEADLINE_S, eventually, found, program, run_program
+from support.records import DEADLINE_S, eventually, found, program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:
@@ -78,14 +78,18 @@ def test_googles_exporter_configuration_means_our_sinks(tmp_path: Path, monkeypa
         otlp.start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{otlp.grpc_port}")
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "nothing.json"))
-        ended = run_program(
+        running = program(
             f"{BEGIN}\nmine = run(project='p', metrics_exporter_config={{'mode': ['otel', 'cloud_logging']}})\n"
             "metrics.record('loss', 0.5, step=3)\n"
+            f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.05)\n"
             "mine.close()",
             tmp_path,
         )
-        assert ended.returncode == 0, ended.stderr
+        assert running.stderr is not None
+        assert any("nothing.json" in line for line in running.stderr), "it is not said why records wait"
+        (tmp_path / "go").touch()
+        _, err = running.communicate(timeout=DEADLINE_S)
+        assert running.returncode == 0, err
         assert [point[:2] for point in otlp.points()] == [("loss", 0.5), ("training_step", 3.0)]
     [waiting] = (tmp_path / "spool").rglob("records.jsonl")
     assert b'"name":"loss"' in waiting.read_bytes()
-    assert "nothing.json" in ended.stderr

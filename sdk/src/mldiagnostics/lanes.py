@@ -14,7 +14,7 @@ from mldiagnostics.buffer import CAPACITY, CAPACITY_BYTES, Marker
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import Loss
 from mldiagnostics.records import Record
-from mldiagnostics.sinks.model import SinkUnavailable
+from mldiagnostics.sinks.model import SinkNotReady, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -196,7 +196,8 @@ class Lane:
             action()
         except SinkUnavailable as error:
             retry.put_off()
-            complain(f"sink-unavailable {self.name}", f"the sink {self.name} is unavailable, will try again: {error}")
+            kind = "sink-not-ready" if isinstance(error, SinkNotReady) else "sink-unavailable"
+            complain(f"{kind} {self.name}", f"the sink {self.name} is unavailable, will try again: {error}")
             return "later"
         except Exception as error:  # noqa: BLE001 - a sink's fault must not end its thread
             complain(f"sink-refused {self.name}", f"the sink {self.name} takes nothing of what it got: {error!r}")

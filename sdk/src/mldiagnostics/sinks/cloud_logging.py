@@ -17,7 +17,7 @@ from mldiagnostics.cloud import Cloud
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.sinks.log_entries import entry_of
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import Pace, SinkMaker, SinkNotReady, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import spooled
 from mldiagnostics.turns import Turns
 
@@ -126,12 +126,12 @@ class LookUp:
         """Return what was found. Raises `SinkUnavailable` if that is nothing, or takes longer; then ask again."""
         if self._found is None:
             if self._thread is None:
-                self._problem = "still looking for credentials and project"
                 self._thread = threading.Thread(target=self._look, name="mldiagnostics-credentials", daemon=True)
                 self._thread.start()
             self._thread.join(timeout_s)
-            if not self._thread.is_alive():
-                self._thread = None
+            if self._thread.is_alive():
+                raise SinkNotReady("Cloud Logging: still looking for credentials and project")
+            self._thread = None
         if self._found is None:
             raise SinkUnavailable(f"Cloud Logging: {self._problem}")
         return self._found

@@ -19,6 +19,10 @@ class SinkUnavailable(MLDiagnosticsError):
     """Nothing of the batch was taken, and that may change: it is offered again later. The message is for the user."""
 
 
+class SinkNotReady(SinkUnavailable):
+    """What keeps the sink from taking records is not found out yet; once it is, that is a complaint of its own."""
+
+
 class SinkRefused(MLDiagnosticsError):
     """The batch will never be taken: it is dropped and counted. The message is for the user."""
 
