@@ -81,6 +81,9 @@ def test_what_somebody_should_look_at_now_stands_first(long: tuple[Report, Ledge
     stuck = make_report(ledger, now=round(report.now * 1e6) + 600 * S)
     assert table(stuck).splitlines()[2] == "HANG SUSPECTED: step 700 for 10 min 02 s, expected at most 30 s"
     assert f'<p class="alarm">{table(stuck).splitlines()[2]}' in page([(stuck, ledger)])
+    assert beside([report, stuck, replace(stuck, ended=stuck.now)]).splitlines()[1].split() == [
+        "state", "running", "HANG?", "ended",
+    ]  # fmt: skip
 
 
 def test_a_job_that_fails_before_each_first_step_is_not_back() -> None:
@@ -94,10 +97,16 @@ def test_a_job_that_fails_before_each_first_step_is_not_back() -> None:
     lost = report.disruptions[0]
     assert alarm(report).startswith("NOT BACK for 6 min 25 s, 3 starts: no step since ")
     assert alarm(report).endswith("(oom)")
+    assert "NOT BACK" in beside([report, report]).splitlines()[1]
     assert (lost.starts, lost.resumed, report.failures.count) == (3, None, 1)
     job.tell(Code.STEP_START, 61)
     assert not alarm(told(job.events, job.clock + 5 * S)[0])
     assert not alarm(replace(report, ended=report.now))
+
+
+def test_what_saving_cannot_keep_up_with_costs_more_than_all(long: tuple[Report, Ledger]) -> None:
+    report = replace(long[0], checkpoints=replace(long[0].checkpoints, overhead=14.2))
+    assert ", now >100 %)" in table(report)
 
 
 def test_a_narrow_terminal_has_no_bars(long: tuple[Report, Ledger]) -> None:

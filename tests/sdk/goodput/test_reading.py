@@ -181,6 +181,12 @@ def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
     assert f"{empty} tells of no event, and 1 lines" in complaint(capsys, str(empty), status=1)
 
 
+def test_a_log_of_other_jobs_is_not_the_log_of_the_one_that_is_named(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    assert "is it the log of nobody?" in complaint(capsys, str(log), "--job", "nobody", status=1)
+
+
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
     assert "begins at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC: ask for a later --now" in said

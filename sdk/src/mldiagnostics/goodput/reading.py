@@ -61,7 +61,8 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
     first = history.of(asked.now).first_event
     if first is None:
         told = f", and {sum(history.ignored.values())} lines cannot be meant" if history.ignored else ""
-        raise LogUnreadable(f"{log.name} tells of no event{told}: is it the log of a job?")
+        what = "the log of a job" if job is None else f"the log of {job}"
+        raise LogUnreadable(f"{log.name} tells of no event{told}: is it {what}?")
     if first > asked.now:
         begin, now = (f"{moment(each / 1e6)} UTC" for each in (first, asked.now))
         raise LogUnreadable(f"{log.name} begins at {begin}, after {now}: ask for a later --now, or compare the clocks")

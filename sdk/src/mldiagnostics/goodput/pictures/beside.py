@@ -24,6 +24,7 @@ def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
     def each(tell: Callable[[Report], str]) -> list[str]:
         return [tell(report) for report in reports]
 
+    yield "state", each(_state)
     yield "started (UTC)", each(lambda report: moment(report.started)[5:16])
     yield "elapsed", each(lambda report: duration(report.cumulative.elapsed_s))
     yield "goodput %", each(lambda report: percent(report.cumulative.goodput))
@@ -68,6 +69,16 @@ def _lines(reports: Sequence[Report], heads: Sequence[str], column: int) -> Iter
     yield " " * NAME_WIDTH + "".join(f"{_tail(head, column - 1):>{column}}" for head in heads)
     for name, texts in rows(reports):
         yield (f"{name[:NAME_WIDTH]:{NAME_WIDTH}}" + "".join(f"{text:>{column}}" for text in texts)).rstrip()
+
+
+def _state(report: Report) -> str:
+    if report.ended is not None:
+        return "ended"
+    if report.hang.suspected:
+        return "HANG?"
+    if report.disruptions and report.disruptions[-1].resumed is None:
+        return "NOT BACK"
+    return "no step" if report.cumulative.last_step is None else "running"
 
 
 def _buckets(reports: Sequence[Report]) -> list[str]:

@@ -58,7 +58,7 @@ def _head(report: Report) -> str:
     run = f' <span class="soft">run {escape(short(report.run))}</span>' if report.run else ""
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
     if report.ended is None:
-        life = f"since {moment(whole.start)} UTC, running as of {moment(report.now)}"
+        life = f"since {moment(whole.start)} UTC, as of {moment(report.now)}"
     start = "" if report.start_told else f"<br>{NO_START}"
     others = [other for other in report.runs if other != report.run]
     known = f"<br>other runs of this name: {escape(', '.join(map(short, others)))}" if others else ""

@@ -213,9 +213,13 @@ def _checkpoints_told(report: Report) -> Iterator[tuple[str, str]]:
     every = f", every {duration(seen.interval_s)}" if seen.interval_s else ""
     yield "checkpoints", f"{_count(seen.saves, 'save')} of {duration(seen.cost_s)}{every}"
     if seen.daly_s is not None:
-        least, now = share_of(seen.best_overhead, 1), share_of(seen.overhead, 1)
+        least, now = _lost(seen.best_overhead), _lost(seen.overhead)
         compared = "" if seen.overhead is None else f" ({least} of the time lost, now {now})"
         yield "  best interval", f"{duration(seen.daly_s)}{compared}"
+
+
+def _lost(overhead: float | None) -> str:
+    return ">100 %" if overhead is not None and overhead > 1 else share_of(overhead, 1)
 
 
 def _count(number: int, what: str) -> str:

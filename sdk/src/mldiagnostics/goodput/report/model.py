@@ -161,7 +161,7 @@ class Checkpoints:
     daly_s: float | None
     """Optimal work between the end of a save and the next, to a higher order (Daly 2006): the one to use."""
     overhead: float | None
-    """Share of time lost to saves and to steps done again, expected at the interval seen."""
+    """Share of time lost to saves and to steps done again, expected at the interval seen; above 1 it cannot keep up."""
     best_overhead: float | None
     """The least that could be expected: at Young's interval."""
 
