@@ -19,6 +19,8 @@ from mldiagnostics_operator.lease import Leadership, Lease, Sight, Step, Timing,
 
 TIMING = Timing()
 QUICK = Timing(duration_s=2, renew_deadline_s=1, retry_s=0.1)
+CALM = Timing(duration_s=4, renew_deadline_s=3, retry_s=0.1)
+DEADLINE_S = 60
 
 
 class Fate(StrEnum):
@@ -143,38 +145,38 @@ class TestAgainstARealServer:
         return path_to("coordination.k8s.io", "v1", "leases", namespace=namespace, name="it")
 
     async def test_one_leads_until_it_resigns(self, cluster: Cluster, namespace: str, lease: str) -> None:
-        one, two = (candidate(cluster, namespace) for _ in range(2))
-        await asyncio.wait_for(one.acquire(), 10)
+        one, two = (candidate(cluster, namespace, CALM) for _ in range(2))
+        await asyncio.wait_for(one.acquire(), DEADLINE_S)
         waiting, holding = asyncio.create_task(two.acquire()), asyncio.create_task(one.hold())
         before = (await cluster.get(lease))["spec"]
-        done, _ = await asyncio.wait((waiting, holding), timeout=2.5 * QUICK.duration_s)
+        done, _ = await asyncio.wait((waiting, holding), timeout=2.5 * CALM.duration_s)
         assert not done
         after = (await cluster.get(lease))["spec"]
         assert after["renewTime"] > before["renewTime"]
         assert {**after, "renewTime": 0} == {**before, "renewTime": 0}
         await cancel(holding)
         await one.release()
-        await asyncio.wait_for(waiting, QUICK.duration_s)
+        await asyncio.wait_for(waiting, CALM.duration_s)
         assert (await cluster.get(lease))["spec"]["leaseTransitions"] == 1
         await one.release()
         assert (await cluster.get(lease))["spec"]["holderIdentity"], "only its holder releases it"
 
     async def test_the_loser_of_the_lease_is_told(self, cluster: Cluster, namespace: str, lease: str) -> None:
-        one = candidate(cluster, namespace)
-        await asyncio.wait_for(one.acquire(), 10)
+        one = candidate(cluster, namespace, CALM)
+        await asyncio.wait_for(one.acquire(), DEADLINE_S)
         holding = asyncio.create_task(one.hold())
         await cluster.patch(lease, {"spec": {"holderIdentity": "another"}})
-        await asyncio.wait_for(holding, 10)
+        await asyncio.wait_for(holding, DEADLINE_S)
 
     async def test_a_silent_leader_is_followed(self, cluster: Cluster, namespace: str) -> None:
-        one, two = (candidate(cluster, namespace) for _ in range(2))
-        await asyncio.wait_for(one.acquire(), 10)
-        await asyncio.wait_for(two.acquire(), 10)
+        one, two = (candidate(cluster, namespace, CALM) for _ in range(2))
+        await asyncio.wait_for(one.acquire(), DEADLINE_S)
+        await asyncio.wait_for(two.acquire(), DEADLINE_S)
 
     async def test_of_many_at_once_one_wins(self, cluster: Cluster, namespace: str) -> None:
-        races = [asyncio.create_task(candidate(cluster, namespace).acquire()) for _ in range(8)]
+        races = [asyncio.create_task(candidate(cluster, namespace, CALM).acquire()) for _ in range(8)]
         done, others = await asyncio.wait(races, return_when=asyncio.FIRST_COMPLETED)
-        more, others = await asyncio.wait(others, timeout=QUICK.duration_s / 2)
+        more, others = await asyncio.wait(others, timeout=CALM.duration_s / 2)
         assert len(done | more) == 1
         await cancel(*others)
 
@@ -211,8 +213,8 @@ async def test_a_leader_whose_calls_hang_stands_back_before_its_lease_runs_out()
             await cluster.close()
 
 
-def candidate(cluster: Cluster, namespace: str) -> Leadership:
-    return Leadership(cluster, me=f"p/{uuid4()}/1", namespace=namespace, name="it", timing=QUICK)
+def candidate(cluster: Cluster, namespace: str, timing: Timing = QUICK) -> Leadership:
+    return Leadership(cluster, me=f"p/{uuid4()}/1", namespace=namespace, name="it", timing=timing)
 
 
 async def cancel(*tasks: asyncio.Task[None]) -> None:

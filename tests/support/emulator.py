@@ -17,7 +17,7 @@ from cluster.tools import tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_START_LIMIT_S = 30.0
+_START_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Emulator:
 
     def _request(self, method: str, path: str, body: bytes) -> None:
         request = urllib.request.Request(self.url + path, data=body, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=_START_LIMIT_S) as answer:
             answer.read()
 
 
@@ -56,7 +56,7 @@ def running_emulator() -> Iterator[Emulator]:
         yield Emulator(f"http://{address}")
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=_START_LIMIT_S)
 
 
 def _free_port() -> int:
