@@ -6,6 +6,7 @@ import urllib.request
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.complaints import counts
@@ -276,10 +277,11 @@ def test_a_place_that_is_down_costs_the_others_nothing(tmp_path: Path) -> None:
     exports.close(1.0)
 
 
-def test_a_place_that_cannot_be_meant_is_left_out(tmp_path: Path) -> None:
-    before = counts().get("goodput-export nonsense:x", 0)
-    exports = open_exports(assignment(tmp_path, exports=("nonsense:x",)))
-    assert counts()["goodput-export nonsense:x"] == before + 1
+@pytest.mark.parametrize("url", ["nonsense:x", "stdout:"])
+def test_a_place_that_cannot_be_meant_is_left_out(url: str, tmp_path: Path) -> None:
+    before = counts().get(f"goodput-export {url}", 0)
+    exports = open_exports(assignment(tmp_path, exports=(url,)))
+    assert counts()[f"goodput-export {url}"] == before + 1
     assert not exports.wants_reports
     exports.write(SEEN)
     assert exports.flush(1.0)

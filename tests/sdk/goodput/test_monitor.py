@@ -331,6 +331,21 @@ def test_a_process_that_dies_again_and_again_is_left_so_but_a_stop_tries_once_mo
 
 
 @pytest.mark.usefixtures("recorder")
+def test_a_process_that_dies_after_a_long_time_is_begun_anew_each_time(
+    monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mldiagnostics.goodput.monitor.uploading.STEADY_S", 0.0)  # now any time is long
+    monitored(NEVER_S).start_goodput_uploader()
+    killed: set[int] = set()
+    for _ in range(2 + MAX_RESTARTS):
+        eventually(lambda: set(monitors_of(os.getpid())) - killed)
+        [pid] = set(monitors_of(os.getpid())) - killed
+        os.kill(pid, signal.SIGKILL)
+        killed.add(pid)
+    eventually(lambda: set(monitors_of(os.getpid())) - killed)
+
+
+@pytest.mark.usefixtures("recorder")
 def test_signals_that_are_meant_for_the_job_do_not_end_it(
     monitored: Callable[..., GoodputMonitor], tmp_path: Path
 ) -> None:

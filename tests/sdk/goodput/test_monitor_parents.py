@@ -169,6 +169,16 @@ def test_a_program_whose_own_folder_shadows_modules_is_monitored_all_the_same(pr
     assert last(programs.folder / "cwd/tb") is not None
 
 
+def test_what_a_site_prints_at_start_is_not_taken_for_the_monitors_words(programs: Programs) -> None:
+    (programs.folder / "sitecustomize.py").write_text("import sys\nsys.stdout.write('hello')\nsys.stdout.flush()\n")
+    done = programs.run(
+        BEGIN + "recorder.record_job_end_time()\nmonitor.stop_goodput_uploader()",
+        env={"PYTHONPATH": str(programs.folder)},
+    )
+    assert (done.code, done.out, done.err) == (0, "hello", "")
+    assert last(programs.folder / "tb") is not None
+
+
 @pytest.mark.peers
 def test_beside_jax_it_takes_no_device_and_nobody_warns(programs: Programs) -> None:
     done = Programs(programs.folder, options=("-W", "error")).run(

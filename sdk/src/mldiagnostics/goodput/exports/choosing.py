@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import complain
-from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.goodput.exports import cloud_monitoring, metrics, tensorboard, workload
 from mldiagnostics.goodput.exports.export import Export
 from mldiagnostics.goodput_utils import GCPOptions
@@ -87,7 +87,7 @@ def open_exports(assignment: Assignment) -> Exports:
     )
     monitoring = [url for url in assignment.exports if url.startswith(cloud_monitoring.SCHEME)]
     records = [url for url in assignment.exports if url not in monitoring]
-    reports = _export(origin, metrics.metrics, _made(records, sink_maker))
+    reports = _export(origin, metrics.metrics, _made(records, _of_records))
     places = (_tensorboard(origin, assignment), _cloud_monitoring(origin, assignment, monitoring), reports)
     return Exports([place for place in places if place is not None], reports)
 
@@ -110,6 +110,12 @@ def _cloud_monitoring(origin: Origin, assignment: Assignment, urls: list[str]) -
     words = partial(workload.series, goodput=goodput, deviations=deviations)
     makers = _made(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=level)
     return _export(origin, words, makers)
+
+
+def _of_records(url: str) -> SinkMaker:
+    if url.startswith("stdout:"):
+        raise ConfigurationError("what the monitor's process writes to its standard output nobody sees")
+    return sink_maker(url)
 
 
 def _export(origin: Origin, words: Words, makers: list[SinkMaker]) -> Export | None:

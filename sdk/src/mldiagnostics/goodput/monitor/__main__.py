@@ -16,6 +16,7 @@ from mldiagnostics.complaints import LOGGER
 from mldiagnostics.goodput.monitor.assignment import Assignment, line
 from mldiagnostics.goodput.monitor.inbox import Inbox
 
+_SOCKET = 0
 _NICENESS = 10
 _START_S = 60.0
 _LAST_WORDS_S = 30.0
@@ -26,7 +27,7 @@ _HANGS_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
 
 
 def main() -> None:
-    """Serve the parent at the other end of standard input and output."""
+    """Serve the parent at the other end of standard input."""
     for meant_for_the_job in (signal.SIGINT, signal.SIGTERM):
         signal.signal(meant_for_the_job, signal.SIG_IGN)
     with contextlib.suppress(OSError):
@@ -35,7 +36,7 @@ def main() -> None:
     LOGGER.addHandler(parent)
     LOGGER.propagate = False
     LOGGER.setLevel(logging.INFO)
-    inbox = Inbox(0)
+    inbox = Inbox(_SOCKET)
     with contextlib.suppress(EOFError):
         assignment = Assignment.from_json(inbox.next(_START_S) or {})
         patience_s = (assignment.flush_s or 0.0) + _LAST_WORDS_S
@@ -60,7 +61,7 @@ def _serve(assignment: Assignment, inbox: Inbox, parent: _Parent) -> None:
 def _outlive_parent(seconds: float) -> None:
     """Wait until the parent is gone; then have the process end in time, whatever its libraries do."""
     parent, hung_up = os.getppid(), select.poll()
-    hung_up.register(0, _HANGS_UP)
+    hung_up.register(_SOCKET, _HANGS_UP)
     while not hung_up.poll(_LOOK_MS) and os.getppid() == parent:
         pass
     faulthandler.dump_traceback_later(seconds, exit=True, file=Path(os.devnull).open("w"))  # noqa: SIM115 - for good
@@ -85,7 +86,7 @@ class _Parent(logging.Handler):
         with self._one_at_a_time, contextlib.suppress(OSError):
             data = line(message)
             while data:
-                data = data[os.write(1, data) :]
+                data = data[os.write(_SOCKET, data) :]
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class MonitorProcess:
                     [sys.executable, "-c", _PROGRAM, "mldiagnostics.goodput.monitor", os.pathsep.join(sys.path)],
                     env={**os.environ, **_NO_ACCELERATOR},
                     stdin=theirs.fileno(),
-                    stdout=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
@@ -128,7 +128,7 @@ class MonitorProcess:
         self._socket.close()
 
     def _hear(self, said: bytes) -> None:
-        with suppress(ValueError, KeyError, TypeError):  # what a site's start-up files print is none of ours
+        with suppress(ValueError, KeyError, TypeError):  # it may be of another version, or write nonsense
             message = json.loads(said)
             if "done" in message:
                 self._answers[message["done"]].put(bool(message["well"]))

@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import threading
+import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["MAX_RESTARTS", "Uploaders"]
 
 MAX_RESTARTS = 3
-"""How often a process that ended by itself is begun anew."""
+"""How often a process that ended by itself is begun anew,"""
+
+STEADY_S = 3600.0
+"""unless it lived that long before: then the count begins anew too."""
 
 _FLUSH_SHARE = 0.4
 """How much of the time for a last upload the records of this process may take on their way into the log."""
@@ -36,6 +40,7 @@ class Uploaders:
         self._process: MonitorProcess | None = None
         self._began = False
         self._restarts = 0
+        self._begun_at = 0.0
         _all.add(self)
 
     @property
@@ -118,6 +123,7 @@ class Uploaders:
 
     def _begin(self) -> None:
         self._began = True
+        self._begun_at = time.monotonic()
         try:
             self._process = MonitorProcess(said=_say, ended=self._ended)
         except (OSError, RuntimeError) as error:  # no more processes or threads, or the interpreter ends
@@ -139,7 +145,7 @@ class Uploaders:
             self._process = None
             if not self._running:
                 return
-            self._restarts += 1
+            self._restarts = 1 if time.monotonic() - self._begun_at > STEADY_S else self._restarts + 1
             ended = f"the process that monitors the goodput of {self._assignment.job} ended with status {status}"
             if self._restarts <= MAX_RESTARTS:
                 complain("goodput-monitor-again", f"{ended}: another one goes on")
