@@ -49,7 +49,7 @@ class Happenings:
         if self._told_before(t, index):
             return
         if not told.at or state.pending >= 0 or index <= state.step:
-            self._attempt(t)
+            self._attempt(t, index)
         told.index.append(index)
         told.at.append(t)
         state.step, state.last_t = index, t
@@ -69,8 +69,8 @@ class Happenings:
             place -= 1
         return False
 
-    def _attempt(self, t: int) -> None:
-        """Begin an attempt whose first step starts at `t` (S2, S4)."""
+    def _attempt(self, t: int, index: int) -> None:
+        """Begin an attempt whose first step, `index`, starts at `t` (S2, S4)."""
         state, told = self.state, self.told
         ended = NEVER
         if not told.at:
@@ -82,7 +82,7 @@ class Happenings:
             begin = back = state.first_init if state.first_init >= state.last_t else load if load >= state.last_t else t
             self._await_load(begin)
         if told.at:
-            ended = min(state.known_end(), begin)
+            ended = min(state.known_end(repeated=index <= state.step), begin)
             state.quiet = state.last_t + SECOND if state.pending < 0 else NEVER
         told.first.append(len(told.at))
         told.begin.append(begin)

@@ -53,9 +53,12 @@ class State:
         """What ended last without a begin, at the moment that is being folded."""
         self.ignored: dict[str, int] = {}
 
-    def known_end(self) -> int:
-        """Return when the last step is known to have been over, `NEVER` if it is not known."""
-        if self.job_end >= self.last_t:
+    def known_end(self, *, repeated: bool = False) -> int:
+        """Return when the last step is known to have been over, `NEVER` if it is not known.
+
+        A job's end says nothing of a step that is made again: all from its begin is recovery then (R4).
+        """
+        if self.job_end >= self.last_t and not repeated:
             return self.job_end
         return self.step_end if self.step_end > self.last_t else NEVER
 
