@@ -165,6 +165,21 @@ def test_off_google_cloud_it_takes_nothing_and_says_so_once(
     assert not any(key.startswith("sink-refused cloud-monitoring") for key in counts())
 
 
+def test_without_credentials_it_takes_nothing_and_asks_again(
+    server: MonitoringServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", "/nowhere")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    said = counts().get("cloud-monitoring", 0)
+    sink = CloudMonitoringSink(f"127.0.0.1:{server.port}", OPTIONS, origin())
+    sink.open()
+    sink.write([record()])
+    sink.flush()
+    assert not server.written
+    assert counts()["cloud-monitoring"] == said + 2
+
+
 def test_a_recording_brings_its_metrics_there(server: MonitoringServer) -> None:
     recording = Recording(origin(), [maker(server.url, OPTIONS)], buffer=Buffer())
     recording.append("metric", "goodput_time", value=4.0)

@@ -66,17 +66,23 @@ class CloudMonitoringSink:
         self._access: _Access | None = None
 
     def open(self) -> None:
-        """Find project and machine; where there is no project, say so, and ask again with the flushes."""
+        """Find project, credentials and machine; where one is missing, say so, and ask again with the flushes."""
         project = self._options.project_id or Cloud(env=os.environ).project(_LOOK_UP_S)
         if project is None:
-            problem = "Cloud Monitoring is left out: no project of Google Cloud is known here"
-            complain("cloud-monitoring", problem, level=self._level)
+            self._leave_out("no project of Google Cloud is known here")
+            return
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - in the sink's own thread
+
+        try:
+            metrics = GCPMetrics(project, client=self._client())
+        except GoogleAuthError as error:
+            self._leave_out(f"project {project}: {error}")
             return
         cluster = self._options.cluster_name or get_cluster_name()
         labels = {"accelerator_type": self._options.acc_type or get_accelerator_type()}
         location = self._options.location or get_node_zone() or "global"
         self._access = _Access(
-            GCPMetrics(project, client=self._client()),
+            metrics,
             labels | ({"cluster_name": cluster} if cluster else {}),
             {"location": location, "workload_id": self._job, "replica_id": self._options.replica_id},
         )
@@ -100,6 +106,9 @@ class CloudMonitoringSink:
 
     def close(self) -> None:
         """Do nothing: the connection ends with the process."""
+
+    def _leave_out(self, problem: str) -> None:
+        complain("cloud-monitoring", f"Cloud Monitoring is left out: {problem}", level=self._level)
 
     def _client(self) -> Any:
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - in the sink's own thread
