@@ -69,6 +69,13 @@ def test_the_table_says_what_matters(long: tuple[Report, Ledger]) -> None:
     assert float(rows[0][2]) == pytest.approx((long[0].cumulative.goodput or 0) * 100, abs=0.01)
 
 
+def test_a_run_that_names_its_log_is_named_once(short: tuple[Report, Ledger]) -> None:
+    run = "0a" * 32
+    report = replace(short[0], name=f"/logs/runs/{run}", run=run)
+    assert table(report).splitlines()[0] == f"/logs/runs/{run}"
+    assert table(replace(report, name="")).splitlines()[0] == "run 0a0a0a0a0a0"
+
+
 def test_colours_are_for_terminals_only(long: tuple[Report, Ledger]) -> None:
     plain, coloured = table(long[0]), table(long[0], colour=True)
     assert "\033" not in plain

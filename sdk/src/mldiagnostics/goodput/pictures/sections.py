@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.pictures.drawing import CLOSE_UPS
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
-from mldiagnostics.goodput.pictures.table import NO_START, alarm, phases, told
+from mldiagnostics.goodput.pictures.table import NO_START, alarm, phases, run_of, told
 from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def comparison(reports: Sequence[Report], heads: Sequence[str], rows: Iterable[t
 
 def _head(report: Report) -> str:
     whole = report.cumulative
-    run = f' <span class="soft">run {escape(short(report.run))}</span>' if report.run else ""
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
     if report.ended is None:
         life = f"since {moment(whole.start)} UTC, as of {moment(report.now)}"
@@ -71,7 +70,7 @@ def _head(report: Report) -> str:
     ]
     warning = f'<p class="alarm">{escape(alarm(report))}</p>' if alarm(report) else ""
     return (
-        f"<h1>{escape(report.name) or 'goodput'}{run}</h1>"
+        f'<h1>{escape(report.name) or "goodput"} <span class="soft">{escape(run_of(report))}</span></h1>'
         f'<div class="soft">{life}{start}{known}</div>{warning}'
         '<div class="hero">'
         + "".join(f"<div><b>{text}</b>{name}</div>" for text, name in cards)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import Phases, Report, Stretch
 
-__all__ = ["NARROWEST", "NO_START", "alarm", "phases", "table", "told"]
+__all__ = ["NARROWEST", "NO_START", "alarm", "phases", "run_of", "table", "told"]
 
 NARROWEST = 80
 NO_START = "the log has no job start: the account begins with its first event"
@@ -46,7 +46,6 @@ def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
 
 def _head(report: Report, width: int, colour: bool, *, bars: bool) -> list[str]:
     whole = report.cumulative
-    run = f"run {short(report.run)}" if report.run else ""
     step = ", no step" if whole.last_step is None else f", step {whole.last_step}"
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
     if report.ended is None:
@@ -57,7 +56,12 @@ def _head(report: Report, width: int, colour: bool, *, bars: bool) -> list[str]:
     notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
     notes += [_painted(_cut(warning, width), _RED, colour)] if (warning := alarm(report)) else []
     drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour) if bars else ""
-    return [_title(report.name, run, width), _cut(life + step, width), *notes, "", (share + drawn).rstrip()]
+    return [_title(report.name, run_of(report), width), _cut(life + step, width), *notes, "", (share + drawn).rstrip()]
+
+
+def run_of(report: Report) -> str:
+    """Return which run it is, nothing if the name of the log ends with it."""
+    return "" if report.name.endswith(report.run) else f"run {short(report.run)}"
 
 
 def alarm(report: Report) -> str:
