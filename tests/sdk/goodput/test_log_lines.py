@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from typing import Any
 
 import pytest
@@ -58,13 +60,13 @@ def test_most_lines_go_by_columns() -> None:
     block = b"".join(line("step_start_time", T + step, step=step) for step in range(1000))
     listener = heard(head(), block)
     assert listener.steps() == list(range(1000))
-    assert listener.bulk == 999
+    assert listener.bulk == 1000
 
 
 def test_a_checkpoint_amid_the_lines_is_no_hindrance() -> None:
     steps = b"".join(line("step_start_time", T + step, step=step) for step in range(1000))
     listener = heard(head(), steps + line("checkpoint_save_start_time") + steps)
-    assert listener.bulk == 1999
+    assert listener.bulk == 2000
     assert (Code.SAVE_START, -1) in listener.told
 
 
@@ -82,6 +84,23 @@ def test_a_head_amid_the_lines_says_whose_the_next_are() -> None:
         Event(US, Code.JOB_START, 0, 1, "a"), Event(US, Code.JOB_START, 0, 1, "a"),
         Event(US, Code.JOB_END, 0, 2, "b"), Event(US, Code.JOB_END, 0, 2, "b"),
     ]  # fmt: skip
+
+
+def test_files_that_somebody_joined_are_taken_apart_once() -> None:
+    block = b"".join(head(rank=rank) + line("step_start_time", step=rank) for rank in range(200))
+    lines, listener, passes = Lines(), Heard(), 0
+
+    def count(_: object, event: str, called: Any) -> None:
+        nonlocal passes
+        passes += event == "c_call" and called.__name__ == "split" and isinstance(called.__self__, re.Pattern)
+
+    sys.setprofile(count)
+    try:
+        lines.feed(block, listener)
+    finally:
+        sys.setprofile(None)
+    assert [(event.arg, event.rank) for event in listener.events] == [(rank, rank) for rank in range(200)]
+    assert passes == 1
 
 
 def test_the_peers_cache_is_a_log() -> None:

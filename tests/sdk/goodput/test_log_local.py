@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput.events import Code
 from mldiagnostics.goodput.log import find_log, open_log
-from mldiagnostics.goodput.log.jsonl import MAX_LINE_BYTES
+from mldiagnostics.goodput.log.blocks import MAX_LINE_BYTES
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.records import Record, encode
 from support.goodput_logs import NOW, Heard, heard
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from mldiagnostics.goodput.events import Event
 
 T = 1_735_689_600.0
 NOBODY = 65534
@@ -158,10 +160,57 @@ def test_a_root_is_no_log_but_there_are_some_below(tmp_path: Path) -> None:
         heard(tmp_path)
 
 
-def test_a_directory_in_place_of_a_file_is_named(tmp_path: Path) -> None:
-    segment(tmp_path).mkdir()
-    with pytest.raises(LogUnreadable, match="Is a directory"):
-        heard(tmp_path)
+def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
+    segment(tmp_path, "a").write_bytes(step(0))
+    segment(tmp_path, "b").mkdir()
+    segment(tmp_path, "c").symlink_to("gone")
+    segment(tmp_path, "d").symlink_to("/dev/zero")
+    os.mkfifo(segment(tmp_path, "e"))
+    assert heard(tmp_path).steps() == [0]
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "file/below"])
+def test_what_can_hold_no_lines_is_no_log(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_bytes(step(0))
+    with pytest.raises(LogUnreadable, match="there is no goodput log at"):
+        heard(tmp_path / place)
+
+
+def test_a_file_that_goes_while_others_are_read_is_passed_over(tmp_path: Path) -> None:
+    for number in range(3):
+        segment(tmp_path, str(number)).write_bytes(step(number))
+
+    class Deleting(Heard):
+        def add(self, event: Event) -> None:
+            super().add(event)
+            segment(tmp_path, "1").unlink(missing_ok=True)
+
+        def extend(self, *columns: Any, **whose: Any) -> None:
+            super().extend(*columns, **whose)
+            segment(tmp_path, "1").unlink(missing_ok=True)
+
+    log, listener = open_log(tmp_path), Deleting()
+    log.read_new(listener, NOW)
+    log.read_new(listener, NOW)
+    assert listener.steps() == [0, 2]
+
+
+def test_what_could_not_be_read_is_read_the_next_time() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # where another user may look
+        path, user, listener = Path(folder), os.geteuid(), Heard()
+        path.chmod(0o755)
+        segment(path).write_bytes(step(0))
+        segment(path).chmod(0)
+        log = open_log(path)
+        os.seteuid(user or NOBODY)  # root may read everything
+        try:
+            with pytest.raises(LogUnreadable, match=r"Permission denied: .*\.jsonl"):
+                log.read_new(listener, NOW)
+        finally:
+            os.seteuid(user)
+        segment(path).chmod(0o600)
+        log.read_new(listener, NOW)
+        assert listener.steps() == [0]
 
 
 def test_recorder_and_reader_find_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +228,7 @@ def test_a_relative_log_stays_where_it_was_named(tmp_path: Path, monkeypatch: py
     assert find_log("job", "logger", "gs://bucket/log") == "gs://bucket/log"
 
 
-def test_other_urls_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"ftp.* is no goodput log: give a path"):
-        open_log("ftp://host/log")
+@pytest.mark.parametrize("url", ["ftp://host/log", "file://host/log", "file://"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"is no goodput log: give a path"):
+        open_log(url)

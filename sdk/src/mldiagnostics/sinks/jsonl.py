@@ -79,7 +79,7 @@ def _sink(place: str, folder: str, origin: Origin) -> Sink:
 
 def local_path(place: str) -> Path | None:
     """Return the directory that a path or file URL means, None if the place is no local one."""
-    scheme, separator, _ = place.partition("://")
+    scheme, separator, rest = place.partition("://")
     if not separator:
         return Path(place).absolute()
-    return Path(unquote(urlsplit(place).path)) if scheme == "file" else None
+    return Path(unquote(urlsplit(place).path)) if scheme == "file" and rest.startswith("/") else None

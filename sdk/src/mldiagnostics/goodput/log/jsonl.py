@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
+from mldiagnostics.goodput.log.blocks import whole_lines
 from mldiagnostics.goodput.log.lines import Lines
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.sinks.jsonl import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
     from mldiagnostics.goodput.log.lines import Listener, Told
-
-BLOCK_BYTES = 256 * 1024
-"""Small enough for the processor's cache."""
-
-MAX_LINE_BYTES = 1024 * 1024
-"""What is longer is no line."""
 
 _SUFFIX = ".jsonl"
 
@@ -92,10 +89,10 @@ class LocalLog:
                 if file is None:
                     file = files[path] = _File(self._lines())
                 if size != file.told:
-                    file.told = size
                     if size < file.offset:
                         file.offset = 0
                     yield from _blocks_of(path, file)
+                    file.told = size
         except OSError as error:
             raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
 
@@ -104,14 +101,13 @@ class LocalLog:
         for folder in self._folders:
             try:
                 with os.scandir(folder) as found:
-                    files = [(each.stat(), each.path) for each in found if each.name.endswith(_SUFFIX)]
+                    files = list(_files([each for each in found if each.name.endswith(_SUFFIX)]))
             except FileNotFoundError:
                 continue
             except NotADirectoryError:
-                return [(str(self._path), self._path.stat().st_size)] if self._path.is_file() else []
+                files = list(_files([self._path]))
             if files:
-                files.sort(key=lambda each: (each[0].st_mtime_ns, each[1]))
-                return [(path, status.st_size) for status, path in files]
+                return [(path, size) for _, path, size in sorted(files)]
         below = "".join(f"; there is one at {folder}" for folder in _logs_below(self._path))
         raise LogUnreadable(
             f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{_SUFFIX} and *{_SUFFIX}; name it "
@@ -137,19 +133,19 @@ def _size(path: str) -> int:
         return -1
 
 
+def _files(named: Iterable[os.DirEntry[str] | Path]) -> Iterator[tuple[int, str, int]]:
+    """Yield the age, path and size of files; what has gone meanwhile is none, and a pipe would never end."""
+    for each in named:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = each.stat()
+            if stat.S_ISREG(status.st_mode):
+                yield status.st_mtime_ns, os.fspath(each), status.st_size
+
+
 def _blocks_of(path: str, file: _File) -> Iterator[tuple[Lines, bytes]]:
-    with open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - a path as text costs less, each time
+    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - a path as text costs less
         opened.seek(file.offset)
-        rest = b""
-        while piece := opened.read(BLOCK_BYTES):
-            end = piece.rfind(b"\n") + 1
-            if end:
-                block = rest + piece[:end]
-                yield file.lines, block
-                file.offset += len(block)
-                rest = piece[end:]
-            elif len(rest) < MAX_LINE_BYTES:
-                rest += piece
-            else:
-                file.offset += len(rest) + len(piece)
-                rest = b""
+        start = file.offset
+        for block, end in whole_lines(opened):
+            yield file.lines, block
+            file.offset = start + end

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mldiagnostics.goodput.events import Code, Event
@@ -77,20 +78,16 @@ class Lines:
         )
 
     def feed(self, block: bytes, history: Listener) -> None:
-        """Take whole lines; the first, and each that begins a file of ours, says whose the next are."""
-        start = 0
-        while start < len(block):
-            end = block.find(b"\n", start) + 1 or len(block)
-            self._take_line(block[start:end], history)
-            parts, start = self._known.split(block[end:]), len(block)
-            if any(_HEAD_MARK in odd for odd in parts[0::4] if odd):
-                start = max(end, block.rfind(b"\n", end, block.find(_HEAD_MARK, end)) + 1)
-                parts = self._known.split(block[end:start])
-            if not self._take_columns(parts, history):
-                parts = [block[end:start]]
-            for odd in filter(None, parts[0::4]):
-                for line in odd.split(b"\n"):
-                    self._take_line(line, history)
+        """Take whole lines; each that begins a file of ours says whose the next are."""
+        parts = self._known.split(block)  # an odd piece, then again and again a step, a key, a time and an odd piece
+        if not _are_columns(parts):
+            parts = [block]
+        heads = [at for at in range(4, len(parts), 4) if parts[at] and _HEAD_MARK in parts[at]]
+        for start, end in pairwise([0, *heads, len(parts)]):
+            self._take_lines(parts[start], history)
+            self._take_columns(parts[start:end], history)
+            for odd in filter(None, parts[start + 4 : end : 4]):
+                self._take_lines(odd, history)
 
     def payloads(self, block: bytes) -> Iterator[Told]:
         """Yield the payloads of whole lines, as they were logged."""
@@ -99,21 +96,19 @@ class Lines:
             if isinstance(found, Told):
                 yield found
 
-    def _take_columns(self, parts: list[Any], history: Listener) -> bool:
-        """Take what stands between the odd ones of the parts; false, with nothing taken, if a key needs another one."""
+    def _take_columns(self, parts: list[Any], history: Listener) -> None:
+        """Take what stands between the odd ones of the parts."""
         steps, keys, times = parts[1::4], parts[2::4], parts[3::4]
-        try:
-            codes = bytes([_CODES[key] for key in keys])
-        except KeyError:
-            return False
-        if sum(map(keys.count, _STEPS)) != len(keys) - steps.count(None):
-            return False
         if keys:
+            codes = bytes([_CODES[key] for key in keys])
             digits = b",".join([time.ljust(_TIME_BYTES, b"0") for time in times]).replace(b".", b"")
             moments = array("q", json.loads(b"[" + digits + b"]"))
             args = array("i", [0 if step is None else int(step) for step in steps])
             history.extend(moments, codes, args, rank=self.rank, run=self.run)
-        return True
+
+    def _take_lines(self, lines: bytes, history: Listener) -> None:
+        for line in lines.split(b"\n"):
+            self._take_line(line, history)
 
     def _take_line(self, line: bytes, history: Listener) -> None:
         found = self._told(line)
@@ -160,6 +155,12 @@ class Lines:
             return ""
         moment = logged if isinstance(logged, float) else None
         return Told(payload, moment, self.rank, self.run)
+
+
+def _are_columns(parts: list[Any]) -> bool:
+    """Tell whether all keys between the odd ones of the parts are known, and have a step where they need one."""
+    steps, keys = parts[1::4], parts[2::4]
+    return _CODES.keys() >= set(keys) and sum(map(keys.count, _STEPS)) == len(keys) - steps.count(None)
 
 
 def take(told: Told, history: Listener) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogUnreadable, NotStored, StoreError
-from mldiagnostics.goodput.log.jsonl import BLOCK_BYTES
+from mldiagnostics.goodput.log.blocks import whole_lines
 from mldiagnostics.goodput.log.lines import Lines
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.store import open_store
@@ -67,8 +67,9 @@ class StoredLog:
             for key in keys:
                 if key not in taken:
                     lines = Lines(job_name=None if of_run else self._job_name)
-                    for block in _blocks_of(store, key):
-                        yield lines, block
+                    with store.open(key) as file:
+                        for block, _ in whole_lines(file, ended=True):
+                            yield lines, block
                     taken.add(key)
         except StoreError as error:
             raise LogUnreadable(f"the goodput log {self._url} cannot be read: {error}") from error
@@ -86,16 +87,3 @@ def _has(store: Store, key: str) -> bool:
     except NotStored:
         return False
     return True
-
-
-def _blocks_of(store: Store, key: str) -> Iterator[bytes]:
-    """Yield an object in whole lines; its last line has its end, or was cut off."""
-    with store.open(key) as file:
-        rest = b""
-        while piece := file.read(BLOCK_BYTES):
-            end = piece.rfind(b"\n") + 1
-            if end:
-                yield rest + piece[:end]
-            rest = piece[end:] if end else rest + piece
-        if rest:
-            yield rest + b"\n"
