@@ -108,6 +108,9 @@ class Recording:
         for lane in self._lanes:
             lane.start()
         self._drain.start()
+        process = sys.modules.get("multiprocessing.process")
+        if process is not None and process.parent_process() is not None:  # its children end without the usual handlers
+            sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
 
     def _mark(self, timeout_s: float, *, closing: bool) -> bool:
         if self._drain is None:  # a forked child that has recorded nothing
@@ -134,8 +137,6 @@ class Recording:
         def awaken() -> None:
             self._buffer.rouse()
             self._start()
-            if "multiprocessing.util" in sys.modules:  # its children end without the usual handlers
-                sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
 
         self._buffer.doze(awaken)
 

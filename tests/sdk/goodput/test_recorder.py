@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
+import itertools
+import pickle
 import threading
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +16,11 @@ import jax.numpy as jnp
 import pytest
 from mldiagnostics import complaints
 from mldiagnostics.goodput.events import Code, Slices
+from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.payload import PLAIN_KEYS
 from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
 from support.goodput_logs import Heard, heard, lines, recorded
-from support.records import Hostile
+from support.records import Hostile, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,7 +173,12 @@ def test_moments_are_datetimes_or_posix_seconds(
 def test_what_is_no_moment_is_dropped_and_counted(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
     before = complaints.counts().get("goodput-time", 0)
     early, late = datetime(1, 1, 1), datetime(9999, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - naive ones can be too early
-    moments: list[Any] = ["now", float("nan"), -1, 1e18, 10**400, True, Hostile(), [], early, late]
+
+    class Odd(datetime):
+        def timestamp(self) -> Any:
+            return "now"
+
+    moments: list[Any] = [Odd(2026, 1, 1), "now", float("nan"), -1, 1e18, 10**400, True, Hostile(), [], early, late]
     for moment in moments:
         recorder.record_job_start_time(moment)
         recorder.record_step_start_time(1, moment)
@@ -240,6 +250,7 @@ def test_a_recorder_that_is_off_does_nothing(tmp_path: Path, monkeypatch: pytest
     with recorder.job(), recorder.step(1):
         recorder.flush()
     recorder.close()
+    assert pickle.dumps(GoodputRecorder("job", "goodput_job"))
     assert not entries.entries
     assert not list(tmp_path.iterdir())
 
@@ -259,6 +270,42 @@ def test_a_recorder_goes_on_after_it_was_closed(recorder: ElasticGoodputRecorder
         recorder.close()
     assert len(list(tmp_path.glob("records/*.jsonl"))) == 3
     assert sorted(heard(tmp_path).steps()) == [0, 1, 2]
+
+
+def test_what_is_recorded_while_it_is_closed_is_in_the_next_log(
+    recorder: ElasticGoodputRecorder, tmp_path: Path
+) -> None:
+    closing = threading.Event()
+
+    def train() -> None:
+        while not closing.is_set():
+            recorder.record_step_start_time(next(steps))
+            time.sleep(0.0005)
+
+    steps = itertools.count()
+    trainer = threading.Thread(target=train)
+    trainer.start()
+    try:
+        for files in range(1, 11):
+            eventually(lambda files=files: len(list(tmp_path.glob("records/*"))) == files, "a log has begun")
+            recorder.close()
+    finally:
+        closing.set()
+        trainer.join()
+    assert sorted(closed(recorder, tmp_path).steps()) == list(range(next(steps)))
+
+
+def test_names_may_be_members_of_an_enum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Names(str, enum.Enum):  # noqa: UP042 - older than StrEnum
+        JOB = "job"
+        EVENT = "eval"
+
+    monkeypatch.setenv("MLDIAG_GOODPUT_LOG", str(tmp_path))
+    recorder = GoodputRecorder(Names.JOB, Names.JOB, logging_enabled=True)
+    recorder.record_custom_badput_event_start_time(custom_badput_event_type=Names.EVENT)
+    recorder.close()
+    assert find_log(Names.JOB, Names.JOB) == find_log("job", "job") == f"{tmp_path}/job/job"
+    assert heard(open_log(tmp_path / "job/job", job_name="job")).told == [(Code.CUSTOM_START, "EVAL")]
 
 
 def test_flush_puts_all_into_the_log(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:

@@ -74,6 +74,59 @@ late.record_step_start_time(2)
         assert len(list(log_of(tmp_path, job).glob("records/*"))) == 2
 
 
+def test_workers_of_multiprocessing_that_record_themselves_lose_nothing(tmp_path: Path) -> None:
+    body = """
+import multiprocessing
+made = begin("made")
+def work():
+    recorder = begin()
+    for step in range(500):
+        recorder.record_step_start_time(step)
+        made.record_step_start_time(step)
+worker = multiprocessing.get_context("fork").Process(target=work)
+worker.start()
+worker.join()
+"""
+    assert run_program(body, tmp_path) == ("", "")
+    assert heard(log_of(tmp_path)).steps() == heard(log_of(tmp_path, "made")).steps() == list(range(500))
+
+
+def test_a_full_disk_costs_neither_events_nor_whose_they_are(tmp_path: Path) -> None:
+    body = """
+import resource
+from mldiagnostics import complaints
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+recorder = begin()
+recorder.record_step_start_time(1)
+while not any(key.startswith("sink-unavailable") for key in complaints.counts()):
+    time.sleep(0.01)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+recorder.record_step_start_time(2)
+"""
+    run_program(body, tmp_path, MLDIAG_RANK="3", MLDIAG_RUN_ID="f" * 64)
+    told = [(event.arg, event.rank, event.run) for event in heard(log_of(tmp_path)).events]
+    assert told == [(1, 3, "f" * 64), (2, 3, "f" * 64)]
+
+
+def test_a_process_finds_the_log_that_it_writes_whichever_runs_begin_and_end(tmp_path: Path) -> None:
+    body = """
+from mldiagnostics import machinelearning_run
+from mldiagnostics.goodput.log import find_log
+early, late = begin("early"), begin("late")
+early.record_job_start_time()
+with machinelearning_run("run", gcs_path="storage", log_system_metrics=False):
+    late.record_job_start_time()
+    early.flush()
+print(find_log("early", "goodput_job"), find_log("late", "goodput_job"), find_log("late", "other"))
+"""
+    out, _ = run_program(body, tmp_path, MLDIAG_GOODPUT_LOG="")
+    early, late, other = out.split()
+    assert early == f"{tmp_path}/mldiagnostics/goodput/goodput_job/early"
+    assert late == f"{tmp_path}/storage/goodput/goodput_job/late"
+    assert other == f"{tmp_path}/mldiagnostics/goodput/other/late"
+    assert heard(early).told == heard(late).told
+
+
 def test_events_of_many_threads_have_ids_of_their_own(tmp_path: Path) -> None:
     body = """
 recorder = begin()

@@ -6,6 +6,8 @@
 3. The storage of the run that the process is in, else `MLDIAG_STORAGE`, else `./mldiagnostics`, is a root for more than
    logs: `<root>/goodput/<logger>/<job>`.
 
+A log stays where it was when its recorder began it, and there a reader in the same process finds it.
+
 Both names are made names of files (see `layout.sanitize`); in `cloud-logging:` they are kept, quoted as in a URL.
 """
 
@@ -37,7 +39,7 @@ def log_url(
         return log
     if not root:
         root = f"{_joined(run_storage or env.get('MLDIAG_STORAGE') or _DEFAULT_ROOT)}goodput"
-    return f"{_joined(root)}{sanitize(logger_name)}/{sanitize(job_name)}"
+    return _joined(root) + "/".join((sanitize(logger_name), sanitize(job_name)))
 
 
 class CloudLog(NamedTuple):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakValueDictionary
 
 from mldiagnostics.buffer import PROCESS, Buffer
 from mldiagnostics.complaints import complain
@@ -88,6 +89,8 @@ class LogOutlet:
         self._buffer: Buffer | None = None
         self._recording: Recording | None = None
         self._impossible = ""
+        self.url = ""
+        """Where the log is, once it has begun."""
 
     def tell(self, telling: Telling, moment: object = None, step: object = None) -> None:
         """See `Outlet.tell`; what an array holds is read by another thread."""
@@ -111,9 +114,10 @@ class LogOutlet:
         """See `Outlet.close`; what is told later begins the log again."""
         if self._buffer is PROCESS:
             self.flush()
-        elif self._recording is not None:
-            self._recording.close(FLUSH_TIMEOUT_S)
-            self._buffer = self._recording = None
+            return
+        recording, self._buffer, self._recording = self._recording, None, None  # what comes now is of the next log
+        if recording is not None:
+            recording.close(FLUSH_TIMEOUT_S)
 
     def _tell_with_care(self, telling: Telling, moment: object, step: object) -> None:
         t = posix(moment)
@@ -145,15 +149,17 @@ class LogOutlet:
             complain("goodput-log", self._impossible)
 
     def _begin(self) -> None:
-        from mldiagnostics.goodput.log import find_log, writing  # noqa: PLC0415 - with the first event
+        from mldiagnostics.goodput.log import place_log, writing  # noqa: PLC0415 - with the first event
 
-        url, run = find_log(*self._names), current_run()
+        url, run = place_log(*self._names), current_run()
         if run is not None and url == run.directory:
             self._recording, self._buffer = run.recording, PROCESS
         else:
             buffer = Buffer()
             self._recording = writing.begin(url, job_name=self._names[0], run=run, buffer=buffer)
             self._buffer = buffer
+        self.url = url
+        _begun[self._names[:2]] = self
 
 
 class GivenOutlet:
@@ -196,7 +202,7 @@ def posix(moment: object) -> float | None:
         if moment is None:
             t = time()
         elif isinstance(moment, datetime):
-            t = moment.timestamp()
+            t = float(moment.timestamp())
         elif isinstance(moment, int | float) and not isinstance(moment, bool):
             t = float(moment)
     if 0.0 <= t < _END_OF_TIME:
@@ -208,8 +214,14 @@ def posix(moment: object) -> float | None:
 
 
 def text(thing: object) -> str:
-    """Return a text for what should be one."""
-    return thing if type(thing) is str else shown(thing)
+    """Return a text for what should be one; of a member of an enum its value."""
+    return str.__str__(thing) if issubclass(type(thing), str) else shown(thing)
+
+
+def written_log(job_name: str, logger_name: str) -> str | None:
+    """Return the path or URL of the log that a recorder of this process writes, None if there is no such recorder."""
+    outlet = _begun.get((job_name, logger_name))
+    return None if outlet is None else outlet.url
 
 
 def current_run() -> Any:
@@ -236,6 +248,9 @@ def _renew_lock() -> None:
     global _beginning  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
     _beginning = threading.RLock()
 
+
+_begun: WeakValueDictionary[tuple[str, str], LogOutlet] = WeakValueDictionary()
+"""Logs that this process writes, by the names of job and logger."""
 
 _beginning = threading.RLock()
 if hasattr(os, "register_at_fork"):

@@ -56,10 +56,11 @@ class GoodputRecorder:
             self._outlet = GivenOutlet(cloud_logger)
         elif logging_enabled:
             self._outlet = LogOutlet(self.job_name, self.logger_name, log)
-        self._step_start = telling(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
-        self._step_end = telling(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
-        self._load_start = telling(self.job_name, "data_loading_start_time")
-        self._load_end = telling(self.job_name, "data_loading_end_time")
+        if logging_enabled:
+            self._step_start = telling(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
+            self._step_end = telling(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
+            self._load_start = telling(self.job_name, "data_loading_start_time")
+            self._load_end = telling(self.job_name, "data_loading_end_time")
 
     def record_job_start_time(self, start_time: Moment = None) -> None:
         """Record that the job begins, or begins again."""

@@ -71,14 +71,14 @@ class Segments:
         return self._directory / key
 
     def _ensure_open(self) -> None:
-        if self._links(self._file):
-            return
-        self.close()  # also a file that somebody deleted
-        try:
-            self._open_next()
-        except OSError as error:
-            raise _unavailable(self.path, error) from error
-        self._write(encode(_head(self._origin, self._number)).encode())
+        if not self._links(self._file):
+            self.close()  # also a file that somebody deleted
+            try:
+                self._open_next()
+            except OSError as error:
+                raise _unavailable(self.path, error) from error
+        if not self._bytes:  # a full disk may have taken the file and not its head
+            self._write(encode(_head(self._origin, self._number)).encode())
 
     def _open_next(self) -> None:
         """Open the file of the next free number: an earlier run of this process may have written some."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log.lines import Listener, Told
 
-__all__ = ["Log", "find_log", "open_log"]
+__all__ = ["Log", "find_log", "open_log", "place_log"]
 
 
 class Log(Protocol):
@@ -40,8 +40,18 @@ class Log(Protocol):
 
 
 def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
+    """Return where a job's log is read: as named by `log`, else where a recorder of this process writes, else by rule.
+
+    So it is found also where a run began after the recorder did, or is over.
+    """
+    from mldiagnostics.goodput.outlet import written_log  # noqa: PLC0415 - with the first log
+
+    return (None if log else written_log(job_name, logger_name)) or place_log(job_name, logger_name, log)
+
+
+def place_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
     """Return the path from the root, or the URL, of a job's log: as named by `log`, else by environment and run."""
-    from mldiagnostics.goodput.outlet import current_run  # noqa: PLC0415 - readers need no recorder
+    from mldiagnostics.goodput.outlet import current_run  # noqa: PLC0415 - with the first log
 
     run = current_run()
     named = None if log is None else os.fspath(log)
