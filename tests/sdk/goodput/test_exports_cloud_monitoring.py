@@ -160,6 +160,9 @@ def test_off_google_cloud_it_takes_nothing_and_says_so_once(
     sink = made_sink(server, GCPOptions())
     sink.write([record()])
     sink.flush()
+    assert counts()["cloud-monitoring"] == said + 1
+    monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._AGAIN_S", 0.0)  # now it is time to
+    sink.flush()
     assert counts()["cloud-monitoring"] == said + 2
     assert not server.written
     assert not any(key.startswith("sink-refused cloud-monitoring") for key in counts())
@@ -175,6 +178,7 @@ def test_without_credentials_it_takes_nothing_and_asks_again(
     sink = CloudMonitoringSink(f"127.0.0.1:{server.port}", OPTIONS, origin())
     sink.open()
     sink.write([record()])
+    monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._AGAIN_S", 0.0)
     sink.flush()
     assert not server.written
     assert counts()["cloud-monitoring"] == said + 2

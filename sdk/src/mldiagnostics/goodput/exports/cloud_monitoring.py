@@ -64,6 +64,7 @@ class CloudMonitoringSink:
         self._job = origin.run_id
         self._sent_at: dict[_Key, float] = {}
         self._access: _Access | None = None
+        self._asked_at = 0.0
 
     def open(self) -> None:
         """Find project, credentials and machine; where one is missing, say so, and ask again with the flushes."""
@@ -100,14 +101,15 @@ class CloudMonitoringSink:
         self._sent_at |= times
 
     def flush(self) -> None:
-        """Ask again for the project, if there was none."""
-        if self._access is None:
+        """Ask again for what was missing, but not each time: where nobody answers it takes half a minute."""
+        if self._access is None and time.monotonic() >= self._asked_at + _AGAIN_S:
             self.open()
 
     def close(self) -> None:
         """Do nothing: the connection ends with the process."""
 
     def _leave_out(self, problem: str) -> None:
+        self._asked_at = time.monotonic()
         complain("cloud-monitoring", f"Cloud Monitoring is left out: {problem}", level=self._level)
 
     def _client(self) -> Any:
