@@ -89,6 +89,8 @@ class Columns:
         changed, times, kinds, numbers = self._heard(times, kinds, numbers, rank)
         if not times:
             return changed if changed < len(self.t) else None
+        if Code.JOB_START in kinds or Code.JOB_END in kinds:
+            self._edges = None
         place = bisect_left(self.t, min(times))
         upto = bisect_right(self.t, max(times), place)
         if upto > place or not _sorted(times):
@@ -104,7 +106,6 @@ class Columns:
                 numbers = array("i", map(numbers.__getitem__, order))
         times, kinds, numbers = self._settled(times, kinds, numbers)
         self.t[place:upto], self.code[place:upto], self.arg[place:upto] = times, kinds, numbers
-        self._edges = None
         return min(changed, place)
 
     def fill_table(self, table: list[Arg | Whose]) -> None:
