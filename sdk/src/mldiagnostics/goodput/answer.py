@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from mldiagnostics.goodput.buckets import BadputType
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Account
 
-__all__ = ["BASE", "ELASTIC", "Answer", "Unproductive", "answer_of", "percentages"]
+__all__ = ["BASE", "ELASTIC", "Answer", "Unproductive", "answer_of", "nothing_in", "percentages"]
 
 Unproductive: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 """Seconds or per cent by bucket; of CUSTOM_BADPUT_EVENTS by the type of event."""
@@ -38,10 +39,10 @@ class Answer:
         """The productive share in per cent; of no time at all it is 0."""
         return self.productive / self.elapsed * 100 if self.elapsed else 0.0
 
-    def keeping(self, buckets: Iterable[BadputType]) -> Answer:
-        """Return the same with each of these buckets present, be it empty."""
-        empty: Unproductive = {bucket: {} if bucket is BadputType.CUSTOM_BADPUT_EVENTS else 0.0 for bucket in buckets}
-        return replace(self, unproductive={**empty, **self.unproductive})
+
+def nothing_in(buckets: Iterable[BadputType]) -> Unproductive:
+    """Return each of these buckets, empty."""
+    return {bucket: {} if bucket is BadputType.CUSTOM_BADPUT_EVENTS else 0.0 for bucket in buckets}
 
 
 def answer_of(account: Account) -> Answer:
@@ -66,12 +67,11 @@ def answer_of(account: Account) -> Answer:
 
 
 def percentages(unproductive: Mapping[BadputType, float | dict[str, float]], elapsed: float) -> Unproductive:
-    """Return buckets in per cent of `elapsed`."""
-
-    def share(seconds: float) -> float:
-        return seconds / elapsed * 100 if elapsed else 0.0
-
+    """Return buckets in per cent of `elapsed`; nothing is no share of no time."""
+    whole = elapsed or math.inf
     return {
-        bucket: {kind: share(each) for kind, each in spent.items()} if isinstance(spent, dict) else share(spent)
+        bucket: {kind: each / whole * 100 for kind, each in spent.items()}
+        if isinstance(spent, dict)
+        else spent / whole * 100
         for bucket, spent in unproductive.items()
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.accounting import Steps
-from mldiagnostics.goodput.answer import answer_of, percentages
+from mldiagnostics.goodput.answer import answer_of, nothing_in, percentages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Exact:
     def __init__(self, source: Source, *, run: str | None, buckets: Sequence[BadputType]) -> None:
         self._source = source
         self._run = run
-        self._buckets = tuple(buckets)
+        self._nothing = nothing_in(buckets)
 
     def view(self, now: float) -> Run:
         """Return the run as it is known now, everything new in the log included."""
@@ -49,9 +49,9 @@ class Exact:
 
     def cumulative(self, now: float) -> Answer:
         """Return the account of the whole job. Raises ValueError if no job start is known."""
-        view = self.view(now)
-        account = view.account(micros(now))
-        if view.started is None or view.started > micros(now) or not account.elapsed:
+        view, moment = self.view(now), micros(now)
+        account, started = view.account(moment), view.started
+        if started is None or started > moment or not account.elapsed:
             raise ValueError(f"total job time is 0: {self._source.name} has no start of the job before now")
         return answer_of(account)
 
@@ -69,7 +69,7 @@ class Exact:
 
     def breakdown(self, answer: Answer) -> Unproductive:
         """Return the buckets of an answer in per cent."""
-        return percentages(answer.keeping(self._buckets).unproductive, answer.elapsed)
+        return percentages({**self._nothing, **answer.unproductive}, answer.elapsed)
 
     def steps(self, now: float) -> Steps:
         """Return how long the steps took that are done and not lost, without events inside them."""

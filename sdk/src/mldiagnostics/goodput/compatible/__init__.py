@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mldiagnostics.goodput.accounting import Steps
-from mldiagnostics.goodput.answer import BASE, ELASTIC, Answer, Unproductive
+from mldiagnostics.goodput.answer import BASE, ELASTIC, Answer, Unproductive, nothing_in
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.compatible.elastic import add_elastic, slice_efficiencies
 from mldiagnostics.goodput.compatible.excluding import divide_excluding
@@ -35,6 +35,7 @@ class Compatible:
     def __init__(self, entries: Entries, *, elastic: bool) -> None:
         self._entries = entries
         self._elastic = elastic
+        self._nothing = nothing_in(BASE + ELASTIC if elastic else BASE)
 
     def cumulative(self, now: float) -> Answer:
         """Return the account of the whole job. Raises ValueError as the peer does."""
@@ -72,7 +73,7 @@ class Compatible:
 
         return {
             bucket: {kind: share(each) for kind, each in spent.items()} if isinstance(spent, dict) else share(spent)
-            for bucket, spent in answer.keeping(BASE + ELASTIC if self._elastic else BASE).unproductive.items()
+            for bucket, spent in {**self._nothing, **answer.unproductive}.items()
         }
 
     def steps(self, now: float) -> Steps:
