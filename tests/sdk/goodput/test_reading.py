@@ -150,6 +150,19 @@ def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[st
     (trainer,) = reports(capsys, str(log), "--job", "trainer")
     (other,) = reports(capsys, str(log), "--job", "other")
     assert (trainer.steps.count, other.steps.count) == (120, 0)
+    assert "several jobs, give --job: other, trainer" in complaint(capsys, str(log), status=2)
+
+
+def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for job in ("a", "b"):
+        recorder = GoodputRecorder(job, "any", logging_enabled=True, log=tmp_path)
+        with recorder.job():
+            pass
+        recorder.close()
+    assert "several jobs, give --job: a, b" in complaint(capsys, str(tmp_path), status=2)
+    (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, whatever those who tell of it call it
+    (report,) = reports(capsys, str(tmp_path))
+    assert report.ended is not None
 
 
 def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def read(
 def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, View]]:
     history, log = History(), open_log(url, job_name=job)
     log.read_new(history, datetime.fromtimestamp(asked.now / 1e6, tz=timezone.utc))
+    if len(log.jobs) > 1:
+        raise ConfigurationError(f"{log.name} tells of several jobs, give --job: {', '.join(sorted(log.jobs))}")
     known = history.runs(asked.now)
     first = history.of(asked.now).first_event
     if first is None:

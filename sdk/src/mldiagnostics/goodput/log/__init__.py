@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from mldiagnostics.goodput.location import CLOUD_LOGGING, log_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.log.lines import Listener, Told
@@ -22,6 +22,10 @@ class Log(Protocol):
     @property
     def name(self) -> str:
         """What people are told was read: a path or URL, or `Cloud Logging <project>/<logger>`."""
+
+    @property
+    def jobs(self) -> Collection[str]:
+        """Names of jobs that it tells of as if they were one: none for a run's, which may be told by any name."""
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """Feed all that is new since the last call; lines that cannot be read count in `history.ignored`.

@@ -79,6 +79,8 @@ def entry_of(
 class CloudLoggingLog:
     """One job's entries in one log. `retention` is how far back the first reading goes, None: all there is."""
 
+    jobs = ()
+
     def __init__(self, url: str, *, retention: timedelta | None = None) -> None:
         log = cloud_log(url)
         require("google.cloud.logging", extra=_EXTRA, needed_for=url)

@@ -41,6 +41,8 @@ class GivenLog:
     goes. With `job_name`, payloads of other jobs are passed over.
     """
 
+    jobs = ()
+
     def __init__(self, reader: Any, *, job_name: str | None = None, retention: timedelta | None = None) -> None:
         self._reader = reader
         self._job_name = job_name

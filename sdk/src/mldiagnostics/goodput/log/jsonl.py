@@ -50,6 +50,7 @@ class LocalLog:
         self._folders = (str(path / RECORDS_DIR), str(path))
         self._job_name = job_name
         self._files: dict[str, _File] = {}
+        self.jobs: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -116,7 +117,9 @@ class LocalLog:
 
     def _lines(self, rank: int = 0, run: str = "") -> Lines:
         of_run = (self._path / RUN_RECORD).exists()  # all in it is of that run, whatever its name
-        return Lines(job_name=None if of_run else self._job_name, rank=rank, run=run)
+        if of_run:
+            return Lines(rank=rank, run=run)
+        return Lines(job_name=self._job_name, rank=rank, run=run, jobs=self.jobs)
 
 
 def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:

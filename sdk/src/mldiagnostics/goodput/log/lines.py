@@ -28,6 +28,7 @@ _STEPS = tuple(key.encode() for key in STEP_KEYS)
 _TIME_BYTES = 17
 _HEAD = "segment"
 _HEAD_MARK = b'"name":"segment"'
+_NAME, _SINK = "goodput", "jsonl"
 _UNREADABLE = "unreadable line"
 _CAUSES = {
     "Preempted": "preemption",
@@ -61,14 +62,25 @@ class Told(NamedTuple):
     run: str
 
 
+class _Gap(NamedTuple):
+    """Events that were recorded and never came into the log."""
+
+    reason: str
+    number: int
+
+
 class Lines:
     """Reads the lines of one file, in order. With `job_name`, what tells of other jobs is passed over.
 
-    `rank` and `run` are those that the first line of our files says, 0 and empty in any other file.
+    `rank` and `run` are those that the first line of our files says, 0 and empty in any other file. The names of jobs
+    that are seen are put into `jobs`.
     """
 
-    def __init__(self, *, job_name: str | None = None, rank: int = 0, run: str = "") -> None:
+    def __init__(
+        self, *, job_name: str | None = None, rank: int = 0, run: str = "", jobs: set[str] | None = None
+    ) -> None:
         self.rank, self.run = rank, run
+        self._jobs = set() if jobs is None else jobs
         self._job_name = job_name
         name = rb'[^"]*' if job_name is None else re.escape(json.dumps(job_name)[1:-1].encode())
         # A class of one character, negated, is what `re` passes over fastest. Keys of checkpoints may need another one.
@@ -116,10 +128,12 @@ class Lines:
             history.add(found)
         elif isinstance(found, Told):
             take(found, history)
+        elif isinstance(found, _Gap):
+            history.ignored[found.reason] += found.number
         elif found:
             history.ignored[found] += 1
 
-    def _told(self, line: bytes) -> Told | Event | str:
+    def _told(self, line: bytes) -> Told | Event | _Gap | str:
         """Return what a line tells; a text is the reason why that is nothing, empty if it needs none."""
         if not line.strip() or line.startswith((b'{"v":1,"kind":"metric"', b'{"v":1,"kind":"config"')):
             return ""
@@ -131,8 +145,10 @@ class Lines:
         except (ValueError, RecursionError):
             return _UNREADABLE
 
-    def _record(self, record: dict[str, Any]) -> Told | Event | str:
+    def _record(self, record: dict[str, Any]) -> Told | Event | _Gap | str:
         kind, t, payload = record["kind"], micros(record.get("t")), record.get("payload")
+        if kind == "drop":
+            return _gap(record)
         if kind == "event" and record.get("name") == _HEAD:
             return self._begin(record)
         if kind == "heartbeat" and t is not None:
@@ -148,13 +164,28 @@ class Lines:
         labels, rank = head.get("labels"), head.get("rank")
         if isinstance(labels, dict) and isinstance(labels.get("run"), str) and type(rank) is int and rank >= 0:
             self.rank, self.run = rank, labels["run"]
+            self._see(labels.get("name"))
         return ""
 
     def _of_job(self, payload: dict[str, Any], logged: object) -> Told | str:
         if self._job_name is not None and payload.get("job_name", self._job_name) != self._job_name:
             return ""
+        self._see(payload.get("job_name"))
         moment = logged if isinstance(logged, float) else None
         return Told(payload, moment, self.rank, self.run)
+
+    def _see(self, job_name: object) -> None:
+        if isinstance(job_name, str) and self._job_name in (None, job_name):
+            self._jobs.add(job_name)
+
+
+def _gap(record: dict[str, Any]) -> _Gap | str:
+    """Return what a record of dropped ones says of events; a run's metrics and other sinks have gaps of their own."""
+    labels, payload, number = record.get("labels") or {}, record.get("payload") or {}, record.get("value")
+    if not (isinstance(labels, dict) and isinstance(payload, dict) and isinstance(number, float) and 0 < number < 1e15):
+        return ""
+    ours = str(labels.get("sink", _SINK)).startswith(_SINK) and str(payload.get("detail", _NAME)).startswith(_NAME)
+    return _Gap(f"never logged: {record.get('name')}", int(number)) if ours else ""
 
 
 def _are_columns(parts: list[Any]) -> bool:

@@ -27,6 +27,7 @@ class StoredLog:
         self._url = url.rstrip("/")
         self._job_name = job_name
         self._taken: set[str] = set()
+        self.jobs: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -66,7 +67,7 @@ class StoredLog:
             of_run = not single and _has(store, RUN_RECORD)  # all in it is of that run, whatever its name
             for key in keys:
                 if key not in taken:
-                    lines = Lines(job_name=None if of_run else self._job_name)
+                    lines = Lines() if of_run else Lines(job_name=self._job_name, jobs=self.jobs)
                     with store.open(key) as file:
                         for block, _ in whole_lines(file, ended=True):
                             yield lines, block
