@@ -170,7 +170,8 @@ class Oracle:
         rest = self.log[tried.steps[-1][0] + 1 : resumed[0] if resumed else None]
         rest = list(takewhile(lambda event: event.code is not Code.JOB_START, rest))
         bound = successor.restart if successor else self.end
-        repeated = resumed is not None and resumed[1].arg <= last.step
+        again = resumed[1].arg if resumed else None
+        repeated = isinstance(again, int) and again <= last.step
         job_ends = [event.t for event in rest if event.code is Code.JOB_END and not repeated]
         step_ends = [e.t for e in rest if e.code is Code.STEP_END and e.arg == last.step and e.t > last.start]
         if job_ends or step_ends:
