@@ -115,7 +115,8 @@ class LogOutlet:
         if self._buffer is PROCESS:
             self.flush()
             return
-        recording, self._buffer, self._recording = self._recording, None, None  # what comes now is of the next log
+        with _beginning:
+            recording, self._buffer, self._recording = self._recording, None, None  # what comes now is of the next log
         if recording is not None:
             recording.close(FLUSH_TIMEOUT_S)
 
@@ -156,8 +157,8 @@ class LogOutlet:
             self._recording, self._buffer = run.recording, PROCESS
         else:
             buffer = Buffer()
-            self._recording = writing.begin(url, job_name=self._names[0], run=run, buffer=buffer)
-            self._buffer = buffer
+            recording = writing.begin(url, job_name=self._names[0], run=run, buffer=buffer)
+            self._recording, self._buffer = recording, buffer
         self.url = url
         _begun[self._names[:2]] = self
 
