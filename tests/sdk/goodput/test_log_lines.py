@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.drops import Loss
 from mldiagnostics.goodput.events import Code, Event, Saved
 from mldiagnostics.goodput.log.lines import Lines
 from mldiagnostics.goodput.outlet import telling
 from mldiagnostics.goodput.payload import PLAIN_KEYS, parse
+from mldiagnostics.lanes import drop_record
+from mldiagnostics.origin import Origin
 from mldiagnostics.records import Record, encode
 from support.goodput_logs import Heard
 
@@ -123,6 +126,20 @@ def test_a_run_tells_of_life_and_of_causes() -> None:
     listener = heard(block)
     assert listener.told == [(Code.ALIVE, 0), (Code.CAUSE, "preemption")]
     assert not listener.ignored
+
+
+def test_events_that_never_came_into_the_log_are_counted() -> None:
+    origin = Origin(run_id="", name="job", storage="", incarnation="0123abcd", host="host")
+    losses = [
+        Loss("", "bad-value", 2, "goodput: str is no number"), Loss("jsonl:/log", "queue-full", 5, ""),
+        Loss("", "bad-value", 7, "loss: None"), Loss("stdout", "queue-full", 9, ""),
+    ]  # fmt: skip
+    lines = [encode(drop_record(origin, loss)).encode() for loss in losses]
+    hostile = [b'["x"]', b"{}", b'"new"', b"null", b"NaN", b"1e999", b"-1"]
+    strange = [lines[0].replace(b'"bad-value"', each) for each in hostile]
+    strange += [lines[0].replace(b"2.0", each) for each in hostile]
+    listener = heard(*lines, *strange)
+    assert listener.ignored == {"never logged: bad-value": 2, "never logged: queue-full": 5}
 
 
 def test_an_entry_of_orbax_without_start_ends_when_it_was_logged() -> None:

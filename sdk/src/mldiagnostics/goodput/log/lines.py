@@ -14,6 +14,7 @@ from array import array
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from mldiagnostics.drops import ADVICE
 from mldiagnostics.goodput.events import Code, Event
 from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros, parse
 
@@ -184,8 +185,9 @@ def _gap(record: dict[str, Any]) -> _Gap | str:
     labels, payload, number = record.get("labels") or {}, record.get("payload") or {}, record.get("value")
     if not (isinstance(labels, dict) and isinstance(payload, dict) and isinstance(number, float) and 0 < number < 1e15):
         return ""
+    reason = str(record.get("name"))
     ours = str(labels.get("sink", _SINK)).startswith(_SINK) and str(payload.get("detail", _NAME)).startswith(_NAME)
-    return _Gap(f"never logged: {record.get('name')}", int(number)) if ours else ""
+    return _Gap(f"never logged: {reason}", int(number)) if ours and reason in ADVICE else ""
 
 
 def _are_columns(parts: list[Any]) -> bool:
