@@ -204,12 +204,12 @@ class Oracle:
         wait = ("slice_down" if waits[-1].code is Code.SLICE_DOWN_START else "scale_up") if waits else "unknown"
         assert firsts or resumed is None
         return Loss(
-            lost=old[-1].end,
+            lost=max(old[-1].end, self.begin),
             restarted=new.restart,
             resumed=resumed,
             cause=str(causes[-1]) if causes else wait,
             steps_lost=len(gone),
-            wasted=sum(self._net(run) for run in gone),
+            wasted=sum(self._net(run, since=self.begin) for run in gone),
             init=self._covered((new.restart, until), INITS),
             restore=self._covered((new.restart, until), {B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME}),
             first_step=sum(b - a for a, b, _ in self._startup(number))
@@ -248,8 +248,9 @@ class Oracle:
         last = min(self.end, self.end if end is None else end)
         return first, max(first, last)
 
-    def _net(self, run: Execution) -> int:
-        return sum(b - a for a, b in run.pieces) - sum(self._covered(piece) for piece in run.pieces)
+    def _net(self, run: Execution, since: int = 0) -> int:
+        pieces = [(max(a, since), b) for a, b in run.pieces if b > since]
+        return sum(b - a for a, b in pieces) - sum(map(self._covered, pieces))
 
     def _covered(self, stretch: Piece, buckets: Iterable[B] = tuple(B)) -> int:
         return sum(common((a, b), stretch) for a, b, spent in self.painted if spent.bucket in buckets)

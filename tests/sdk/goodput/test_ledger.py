@@ -131,6 +131,12 @@ def test_compilation_that_was_told_belongs_to_the_recovery() -> None:
     assert (loss.first_step, loss.recovered) == (9 * S, (95 - 60 + 6) * S)
 
 
+def test_what_was_lost_before_the_jobs_life_cost_it_nothing() -> None:
+    (loss,) = ledger("0..2@5+1 job@10 job@20 1..3@25+10").disruptions(micros(70))
+    assert (loss.lost, loss.detect, loss.reschedule, loss.recovered) == (micros(10), 0, 10 * S, 15 * S)
+    assert (loss.steps_lost, loss.wasted) == (1, 0)
+
+
 def test_starts_that_come_to_no_step_are_counted() -> None:
     trace = ledger("job@0 0..4@10+10 job@80 job@80.4 tpu@85-87 job@100 job@120")
     assert [loss.starts for loss in trace.disruptions(micros(130))] == [3]

@@ -196,7 +196,7 @@ def test_any_log_has_a_report_whose_parts_are_the_whole(data: st.DataObject) -> 
 
 @given(st.data())
 def test_nothing_that_was_lost_is_counted_twice_or_was_productive(data: st.DataObject) -> None:
-    events = data.draw(jobs(attempts=6)).events
+    events = data.draw(logs() | jobs(attempts=6).map(lambda job: job.events))
     now = data.draw(moments(events))
     ledger = ledger_of(events)
     account, disruptions = ledger.account(now), ledger.disruptions(now)

@@ -62,14 +62,14 @@ def _all(life: Life) -> Iterator[Disruption]:
 def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[int, int]) -> Disruption:
     painting, log, at = life.painting, life.log, life.fold.told.at
     starts, _ = log.job_edges()
-    until = new.start if new else life.progress.until
-    seen = min(max(old.over, log.t[bisect_left(log.t, back) - 1]), old.until)
+    over, until = max(old.over, life.progress.begin), new.start if new else life.progress.until
+    seen = min(max(over, log.t[bisect_left(log.t, back) - 1]), old.until)
     slow = 0
     if new:
         done = at[new.first + 1] if new.first < new.last else new.over
         slow = painting.free(new.start, new.startup) + painting.covered(new.start, done, _STARTUP)
     return Disruption(
-        lost=old.over,
+        lost=over,
         seen=seen,
         restarted=old.until,
         resumed=new.start if new else None,
@@ -77,12 +77,12 @@ def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[in
         cause=_cause(life, old, until),
         steps_lost=lost[0],
         wasted=lost[1],
-        detect=seen - old.over,
+        detect=seen - over,
         reschedule=old.until - seen,
         init=painting.covered(old.until, until, _INIT),
         restore=painting.covered(old.until, until, _RESTORE),
         first_step=painting.covered(old.until, until, _STARTUP) + slow,
-        recovered=until - old.over + slow,
+        recovered=until - over + slow,
     )
 
 
@@ -98,7 +98,7 @@ def _cause(life: Life, old: Course, until: int) -> str:
 
 def _lost(progress: Progress) -> list[tuple[int, int]]:
     """Return for each attempt how many steps that were done it does again, and how long they had taken."""
-    told, found = progress.fold.told, []
+    told, begin, found = progress.fold.told, progress.begin, []
     alive: list[tuple[Course, int]] = []
     for course in progress.courses:
         first, steps, wasted = told.index[course.first], 0, 0
@@ -108,7 +108,7 @@ def _lost(progress: Progress) -> list[tuple[int, int]]:
             if kept < stop:
                 end = told.at[stop] if stop <= old.last else old.over
                 steps += stop - kept - (stop > old.last and not old.ended)
-                wasted += progress.painting.free(told.at[kept], end)
+                wasted += progress.painting.free(max(told.at[kept], begin), max(end, begin))
             if kept > old.first:
                 alive.append((old, kept))
                 break
