@@ -58,9 +58,10 @@ class Disruption:
     """One loss of the job: its last attempt's end to the first completed step of the next. Times in microseconds.
 
     `lost` is where the old attempt's account ends (start of its last step, or where that is known to be done; no sooner
-    than the job's life begins), `seen` its last sign of life, `restarted` where the next attempt begins, `resumed` the start of its first step, None while
-    there is none. The phases, in order: detect = seen - lost, reschedule = restarted - seen, init and restore what the
-    spans between `restarted` and `resumed` say, first_step all program startup there and in the first step.
+    than the job's life begins), `seen` its last sign of life, `restarted` where the next attempt begins, `resumed` the
+    start of its first step, None while there is none. The phases, in order: detect = seen - lost, reschedule =
+    restarted - seen, init and restore what the spans between `restarted` and `resumed` say, first_step all program
+    startup there and in the first step.
     """
 
     lost: int
