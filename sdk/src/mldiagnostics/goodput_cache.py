@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.goodput import copies
+from mldiagnostics.goodput.payload import micros
 from mldiagnostics.layout import sanitize
 
 if TYPE_CHECKING:
@@ -136,13 +137,13 @@ class GoodputCache:
 
     def _moments(self, key: str) -> Iterator[datetime]:
         for entry in self.get_cached_entries():
-            if isinstance(entry.get(key), (int, float)):
-                yield datetime.fromtimestamp(entry[key], timezone.utc)
+            if (t := micros(entry.get(key))) is not None:
+                yield datetime.fromtimestamp(t / 1e6, timezone.utc)
 
 
 def _payload(line: bytes) -> dict[str, Any] | None:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None

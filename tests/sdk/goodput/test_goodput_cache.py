@@ -61,6 +61,15 @@ def test_a_torn_line_costs_itself_only(tmp_path: Path) -> None:
     assert cache.get_last_entry_info() is None
 
 
+def test_what_cannot_be_believed_is_passed_over(tmp_path: Path) -> None:
+    moments = [True, 1e300, -5.0, "soon", None]
+    lines = [json.dumps({"job_name": "j", "job_start_time": t, "job_end_time": t}) for t in moments]
+    (tmp_path / "j_timeline.jsonl").write_text("\n".join([*lines, "[" * 100_000, json.dumps(ENTRIES[0])]))
+    cache = GoodputCache("j", str(tmp_path))
+    assert len(cache.get_cached_entries()) == len(moments) + 1
+    assert (cache.get_job_start_time(), cache.get_job_end_time()) == (AT, None)
+
+
 def test_a_jobs_name_may_be_a_path(tmp_path: Path) -> None:
     cache = GoodputCache("team/../job", str(tmp_path / "new"))
     cache.update_cached_entries(ENTRIES, (AT, "a"))

@@ -374,6 +374,18 @@ def test_a_log_that_comes_later_is_read_when_it_is_there(
     recorder.close()
 
 
+@pytest.mark.usefixtures("recorder")
+def test_a_log_that_tells_of_other_jobs_only_is_named(
+    monitored: Callable[..., GoodputMonitor], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"job_name": "another", "job_start_time": 1790000000.0}\n')
+    with caplog.at_level(logging.WARNING, logger="mldiagnostics"):
+        monitored(NEVER_S, log=str(other)).stop_goodput_uploader()
+        eventually(lambda: f"the goodput of job: {other} tells nothing of this job yet" in caplog.text)
+    assert not last(tmp_path / "tb")
+
+
 def test_what_cannot_be_meant_is_told_and_does_not_raise(
     monitored: Callable[..., GoodputMonitor], caplog: pytest.LogCaptureFixture
 ) -> None:

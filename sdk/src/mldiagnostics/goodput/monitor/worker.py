@@ -96,7 +96,10 @@ class Worker:
         now = time.time_ns() // 1000
         try:
             view = self._reading.view(now)
-            if view is not None:
+            if view is None:
+                asked = self._assignment
+                complain("goodput-nothing", f"the {name} of {asked.job}: {asked.log} tells nothing of this job yet")
+            else:
                 self._tell(name, view, now)
                 self._reading.keep()
         except Exception as error:  # noqa: BLE001 - another turn may do better
