@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.options import exclusions, interval, moment, positive, window
+from support.interpreters import oldest_and_newest
 
 TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
 
@@ -26,6 +29,15 @@ TEN = 1_795_255_200_000_000  # 2026-11-21T10:00:00Z
 )
 def test_moments(text: str) -> None:
     assert moment(text) == TEN
+
+
+@pytest.mark.parametrize("python", oldest_and_newest().values(), ids=oldest_and_newest().keys())
+def test_fractions_of_a_second_are_read_by_every_python(python: Path) -> None:
+    program = "from mldiagnostics.goodput.options import moment; print(*map(moment, __import__('sys').argv[1:]))"
+    texts = ["2026-11-21T10:00:00.5Z", "2026-11-21T10:00:00.123456789Z", "2026-11-21T10:00:00.000000+00:00"]
+    source = str(Path(__file__).parents[3] / "sdk/src")
+    told = subprocess.run([python, "-c", program, *texts], env={"PYTHONPATH": source}, capture_output=True, check=True)
+    assert [int(each) - TEN for each in told.stdout.split()] == [500_000, 123_456, 0]
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "nan", "inf", "-1", "1e300", "2026-13-01", "1795255200000"])

@@ -12,6 +12,7 @@ from mldiagnostics.errors import ConfigurationError
 __all__ = ["exclusions", "interval", "moment", "positive", "window"]
 
 _WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
+_FRACTION = re.compile(r"\.(\d{1,6})\d*")
 _UNITS = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LATEST_S = 7_258_118_400  # the year 2200
 
@@ -31,8 +32,10 @@ def moment(text: str) -> int:
 
 
 def _calendar(text: str) -> float:
+    """Return the seconds of an ISO 8601 text, below 0 if it is none; Python 3.10 knows neither Z nor all fractions."""
+    text = _FRACTION.sub(lambda found: f".{found[1]:0<6}", re.sub(r"[zZ]$", "+00:00", text.strip()))
     try:
-        told = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text.strip()))
+        told = datetime.fromisoformat(text)
     except ValueError:
         return -1.0
     return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
