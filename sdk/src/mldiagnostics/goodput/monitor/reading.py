@@ -73,7 +73,8 @@ class Reading:
         return log
 
     def _newest(self, now: int) -> View | None:
-        return self._history.of(now) if self._history.runs(now) else None
+        newest = self._history.of(now)
+        return newest if newest.first_event is not None and newest.first_event <= now else None
 
     def _place(self, log: Log) -> Path:
         asked = self._assignment
