@@ -133,11 +133,18 @@ def test_terminals_without_blocks_show_the_table_too(long: tuple[Report, Ledger]
 
 
 def test_runs_side_by_side(long: tuple[Report, Ledger], short: tuple[Report, Ledger]) -> None:
-    text = beside([long[0], short[0]])
+    text = beside([replace(long[0], windows=(), devices=None), short[0]])
     assert text.splitlines()[0].split() == ["trainer", "short"]
+    assert not re.search("device|last", text)
     many = beside([short[0]] * 9)
     assert all(len(line) <= 80 for line in many.splitlines())
     assert many.count("elapsed") == 3  # four of them fit beside each other
+
+
+def test_what_was_asked_for_is_told_side_by_side_too(long: tuple[Report, Ledger]) -> None:
+    text = beside([long[0], long[0], replace(long[0], windows=())])
+    assert re.search(r"^  last 10 min % +(\d\d\.\d\d) +\1 +-$", text, re.MULTILINE)
+    assert re.search(r"^  device-hours +37.3 +37.3 +37.3$", text, re.MULTILINE)
 
 
 def test_names_are_as_long_as_it_takes_to_tell_runs_apart(short: tuple[Report, Ledger]) -> None:

@@ -29,6 +29,9 @@ def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
     yield "elapsed", each(lambda report: duration(report.cumulative.elapsed_s))
     yield "goodput %", each(lambda report: percent(report.cumulative.goodput))
     yield "  since resume %", each(lambda report: percent(report.since_resume.goodput))
+    windows = [{window.window_s: percent(window.goodput) for window in report.windows} for report in reports]
+    for length in dict.fromkeys(length for told in windows for length in told):
+        yield f"  last {duration(length)} %", [told.get(length, "-") for told in windows]
     yield "share of the time, %", []
     for bucket in _buckets(reports):
         yield f"  {label(bucket)}", each(lambda report, bucket=bucket: _share(report, bucket))  # type: ignore[misc]
@@ -36,6 +39,8 @@ def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
     yield "MTTF", each(lambda report: duration(report.failures.mttf_s))
     yield "MTTR", each(lambda report: duration(report.failures.recovery.total_s if report.failures.recovery else None))
     yield "lost work", each(lambda report: duration(report.lost_work.total_s))
+    if any(report.devices for report in reports):
+        yield "  device-hours", each(_device_hours)
     yield "ideal step", each(lambda report: duration(report.steps.ideal_s))
     yield "steps done", each(lambda report: f"{report.steps.count:,}")
 
@@ -79,6 +84,11 @@ def _state(report: Report) -> str:
     if report.disruptions and report.disruptions[-1].resumed is None:
         return "NOT BACK"
     return "no step" if report.cumulative.last_step is None else "running"
+
+
+def _device_hours(report: Report) -> str:
+    hours = report.lost_work.device_hours
+    return "-" if hours is None else f"{hours:,.1f}"
 
 
 def _buckets(reports: Sequence[Report]) -> list[str]:
