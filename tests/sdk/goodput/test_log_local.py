@@ -14,6 +14,7 @@ from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.log.blocks import MAX_LINE_BYTES
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.records import Record, encode
+from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 from support.goodput_logs import NOW, Heard, heard
 
 if TYPE_CHECKING:
@@ -72,6 +73,29 @@ def test_a_file_that_shrinks_is_read_again(tmp_path: Path) -> None:
     file.write_bytes(step(2))
     log.read_new(listener, NOW)
     assert listener.steps() == [0, 1, 2]
+
+
+def test_a_full_file_is_left_alone_once_its_process_writes_another(tmp_path: Path) -> None:
+    full, following = segment(tmp_path), segment(tmp_path, "a0-r0-0123abcd-00002")
+    log, listener = open_log(tmp_path), Heard()
+    metric = b'{"v":1,"kind":"metric"' + b" " * (MAX_LINE_BYTES - 32) + b"}\n"
+    full.write_bytes(head() + step(0) + metric * (LOCAL_SEGMENT_BYTES // len(metric) + 1))
+    for number, file in enumerate((full, following, full, following), 1):
+        with file.open("ab") as opened:
+            opened.write(step(number))
+        log.read_new(listener, NOW)
+    assert listener.steps() == [0, 1, 2, 4]  # nobody writes 3 where it is
+    assert [told.payload["step_count"] for told in log.payloads(NOW)] == [0, 1, 3, 2, 4]
+
+
+def test_a_small_file_may_grow_also_after_its_process_began_another(tmp_path: Path) -> None:
+    files = segment(tmp_path), segment(tmp_path, "a0-r0-0123abcd-00002")
+    log, listener = open_log(tmp_path), Heard()
+    for number in range(6):
+        with files[number % 2].open("ab") as opened:
+            opened.write(step(number))
+        log.read_new(listener, NOW)
+    assert listener.steps() == list(range(6))
 
 
 def test_a_line_without_end_is_no_line(tmp_path: Path) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput.log.blocks import whole_lines
+from mldiagnostics.goodput.log.folder import SUFFIX, Folder
 from mldiagnostics.goodput.log.lines import Lines
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
-from mldiagnostics.sinks.jsonl import local_path
+from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log.lines import Listener, Told
 
-_SUFFIX = ".jsonl"
-
 
 @dataclass(slots=True)
 class _File:
@@ -31,7 +30,9 @@ class _File:
 
     lines: Lines
     offset: int = 0
-    told: int = field(default=-1)
+    told: int = -1
+    over: bool = False
+    """It is full, its process writes another one, and all was read: it is not looked at again."""
 
 
 class LocalLog:
@@ -47,7 +48,7 @@ class LocalLog:
                 f"{place!r} is no goodput log: give a path, file:///…, gs://bucket/… or cloud-logging:…"
             )
         self._path: Path = path
-        self._folders = (str(path / RECORDS_DIR), str(path))
+        self._folders = (Folder(str(path / RECORDS_DIR)), Folder(str(path)))
         self._job_name = job_name
         self._files: dict[str, _File] = {}
         self.jobs: set[str] = set()
@@ -85,7 +86,8 @@ class LocalLog:
     def _new_blocks(self, files: dict[str, _File]) -> Iterator[tuple[Lines, bytes]]:
         """Yield whole lines that were not read yet, as `files` knows, the oldest files first."""
         try:
-            for path, size in self._sizes():
+            folder, sizes = self._sizes(files)
+            for path, size in sizes:
                 file = files.get(path)
                 if file is None:
                     file = files[path] = _File(self._lines())
@@ -94,24 +96,29 @@ class LocalLog:
                         file.offset = 0
                     yield from _blocks_of(path, file)
                     file.told = size
+                file.over = path in folder.followed and size == file.offset >= LOCAL_SEGMENT_BYTES
         except OSError as error:
             raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
 
-    def _sizes(self) -> list[tuple[str, int]]:
-        """Return the files and their sizes. Raises `LogUnreadable` if there are none, `OSError` if that is unknown."""
+    def _sizes(self, files: dict[str, _File]) -> tuple[Folder, list[tuple[str, int]]]:
+        """Return the files that may say more than `files` knows, and their sizes.
+
+        Raises `LogUnreadable` if there are none, `OSError` if that is unknown.
+        """
         for folder in self._folders:
             try:
-                with os.scandir(folder) as found:
-                    files = list(_files([each for each in found if each.name.endswith(_SUFFIX)]))
+                paths = folder.paths()
             except FileNotFoundError:
                 continue
             except NotADirectoryError:
-                files = list(_files([self._path]))
-            if files:
-                return [(path, size) for _, path, size in sorted(files)]
+                paths = [str(self._path)]
+            open_ones = [path for path in paths if path not in files or not files[path].over]
+            found = sorted(_files(open_ones))
+            if found or len(open_ones) < len(paths):
+                return folder, [(path, size) for _, path, size in found]
         below = "".join(f"; there is one at {folder}" for folder in _logs_below(self._path))
         raise LogUnreadable(
-            f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{_SUFFIX} and *{_SUFFIX}; name it "
+            f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{SUFFIX} and *{SUFFIX}; name it "
             f"with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job{below}"
         )
 
@@ -136,13 +143,13 @@ def _size(path: str) -> int:
         return -1
 
 
-def _files(named: Iterable[os.DirEntry[str] | Path]) -> Iterator[tuple[int, str, int]]:
+def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
     """Yield the age, path and size of files; what has gone meanwhile is none, and a pipe would never end."""
-    for each in named:
+    for path in paths:
         with suppress(FileNotFoundError, NotADirectoryError):
-            status = each.stat()
+            status = os.stat(path)  # noqa: PTH116 - a path as text costs less, each time
             if stat.S_ISREG(status.st_mode):
-                yield status.st_mtime_ns, os.fspath(each), status.st_size
+                yield status.st_mtime_ns, path, status.st_size
 
 
 def _blocks_of(path: str, file: _File) -> Iterator[tuple[Lines, bytes]]:

@@ -1,0 +1,44 @@
+"""The files of a log's directory, listed no more often than it changes."""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import pairwise
+
+SUFFIX = ".jsonl"
+
+_COARSE_NS = 2_000_000_000
+"""A time of change that is younger says nothing: the next change may have the same one."""
+
+_TRUSTED_NS = 10_000_000_000
+"""So long a listing holds; some file systems over object stores keep no times of directories."""
+
+
+class Folder:
+    """The files of lines in one directory, by their paths, sorted."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._paths: list[str] = []
+        self._changed = -1
+        self._listed = 0
+        self.followed: frozenset[str] = frozenset()
+        """Of those of `paths`, the files of processes that had begun another one by then."""
+
+    def paths(self) -> list[str]:
+        """Return what is there. Raises `OSError` as `os.listdir` does."""
+        changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - a path as text costs less, each time
+        now = time.monotonic_ns()
+        if changed != self._changed or now - self._listed > _TRUSTED_NS:
+            self._list()
+            self._changed = changed if time.time_ns() - changed > _COARSE_NS else -1
+            self._listed = now
+        return self._paths
+
+    def _list(self) -> None:
+        names = sorted(name for name in os.listdir(self._path) if name.endswith(SUFFIX))  # noqa: PTH208 - as above
+        self._paths = [os.path.join(self._path, name) for name in names]  # noqa: PTH118 - as above
+        self.followed = frozenset(
+            path for path, following in pairwise(self._paths) if path.rpartition("-")[0] == following.rpartition("-")[0]
+        )
