@@ -59,6 +59,8 @@ class History:
 
         Raises `KeyError` if there is no run of that name, saying which there are.
         """
+        if run is None and not self._ledgers:
+            return self._old.lives(now)[-1]
         known = self._runs(now)
         if run is None:
             return next(reversed(known.values()))
