@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import pytest
 from hypothesis import given
 from mldiagnostics.errors import ConfigurationError
@@ -27,6 +29,14 @@ def test_the_storage_is_a_root_for_more() -> None:
     assert place(storage="gs://bucket", MLDIAG_STORAGE="/storage") == "gs://bucket/goodput/goodput_job/job"
     assert place(MLDIAG_STORAGE="/storage") == "/storage/goodput/goodput_job/job"
     assert place() == "mldiagnostics/goodput/goodput_job/job"
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/log", "file:///log"])
+def test_a_url_that_was_taken_for_a_path_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="lacks a slash: write it as a text"):
+        place(str(PurePosixPath(url)))
+    with pytest.raises(ConfigurationError, match="lacks a slash"):
+        place(MLDIAG_GOODPUT_LOG=str(PurePosixPath(url)))
 
 
 def test_names_are_names_of_files() -> None:

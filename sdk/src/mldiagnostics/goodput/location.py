@@ -25,14 +25,20 @@ __all__ = ["CLOUD_LOGGING", "VARIABLE", "CloudLog", "cloud_log", "log_url"]
 
 CLOUD_LOGGING = "cloud-logging:"
 VARIABLE = "MLDIAG_GOODPUT_LOG"
+_CUT = ("gs:/", "file:/")
 _DEFAULT_ROOT = "mldiagnostics"
 
 
 def log_url(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> str:
-    """Return the path or URL of a job's log. `run_storage` is the root of the run that this process is in."""
+    """Return the path or URL of a job's log. `run_storage` is the root of the run that this process is in.
+
+    Raises `ConfigurationError` for a URL that `pathlib` took a slash from: it would be a directory like any other.
+    """
     root = log or env.get(VARIABLE)
+    if root and root.startswith(_CUT) and "://" not in root:
+        raise ConfigurationError(f"{root!r} lacks a slash: write it as a text, like gs://bucket/log or file:///log")
     if root and root.startswith(CLOUD_LOGGING):
         return _in_cloud_logging(root, logger_name, job_name)
     if log:
