@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -203,6 +204,15 @@ def test_a_log_of_other_jobs_is_not_the_log_of_the_one_that_is_named(
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
     assert "begins at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC: ask for a later --now" in said
+
+
+def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    options = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help", "--output"}
+    page = (Path(__file__).parents[3] / "docs/goodput.md").read_text(encoding="utf-8")
+    assert len(options) > 10
+    assert options <= set(re.findall(r"`(--[a-z][a-z-]+)", page))
 
 
 def program(
