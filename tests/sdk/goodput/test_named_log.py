@@ -49,10 +49,11 @@ def test_it_knows_what_the_peers_knows(log: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_recorder_and_a_calculator_share_it(log: Any) -> None:
+    now = datetime.now(UTC)  # entries written later than the calculator's clock are none yet
     recorder = goodput.GoodputRecorder("job", "goodput_job", logging_enabled=True, cloud_logger=log)
-    recorder.record_job_start_time(NOW)
-    recorder.record_step_start_time(0, NOW + timedelta(seconds=1))
-    recorder.record_job_end_time(NOW + timedelta(seconds=4))
+    recorder.record_job_start_time(now)
+    recorder.record_step_start_time(0, now + timedelta(seconds=1))
+    recorder.record_job_end_time(now + timedelta(seconds=4))
     recorder.flush()
-    calculator = goodput.GoodputCalculator("job", "any", log, clock=lambda: NOW.timestamp() + 100)
+    calculator = goodput.GoodputCalculator("job", "any", log, clock=lambda: now.timestamp() + 100)
     assert calculator.get_job_goodput() == (pytest.approx(75.0, abs=1e-3), {}, 0)
