@@ -399,7 +399,7 @@ def test_several_threads_may_ask() -> None:
         ({"max_logs_retention_period": "week"}, TypeError, "'week' is no length of time"),
         ({"max_logs_retention_period": 0}, ConfigurationError, "is no past"),
         ({"max_logs_retention_period": math.nan}, ConfigurationError, "is no past"),
-        ({"max_logs_retention_period": 1e300}, ConfigurationError, "is no past"),
+        ({"max_logs_retention_period": -1e300}, ConfigurationError, "is no past"),
         ({"log": "ftp://host/log"}, ConfigurationError, "ftp://host/log"),
     ],
 )
@@ -433,6 +433,11 @@ def test_retention_is_seconds_or_a_length_of_time(retention: float | timedelta) 
     now = T0 + 500
     GoodputCalculator(JOB, "log", Reader(), max_logs_retention_period=retention, clock=lambda: now).get_job_goodput()
     assert [each.timestamp() for each in asked] == [now - 7 * 24 * 3600, now]
+
+
+@pytest.mark.parametrize("retention", [1e11, 1e300, math.inf, timedelta.max])
+def test_a_retention_longer_than_all_logs_is_all(retention: float | timedelta) -> None:
+    assert exact(*RESTARTED, now=500, max_logs_retention_period=retention).get_job_goodput()[2] == 6
 
 
 def test_a_report_has_everything() -> None:

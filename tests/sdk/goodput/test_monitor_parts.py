@@ -126,6 +126,11 @@ def test_copies_go_where_the_curves_are_if_that_is_a_bucket(monkeypatch: pytest.
         assigned("job", "logger", **OPTIONS)
 
 
+def test_a_retention_that_is_no_length_of_time_is_named() -> None:
+    with pytest.raises(TypeError, match="'week' is no length of time"):
+        assigned("job", "logger", **{**OPTIONS, "retention": "week"})
+
+
 def test_not_to_wait_at_all_can_be_meant() -> None:
     assert assigned("job", "logger", **{**OPTIONS, "flush_s": 0}).flush_s == 0
     assert assigned("job", "logger", **{**OPTIONS, "flush_s": None}).flush_s is None

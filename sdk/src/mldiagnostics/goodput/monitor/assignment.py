@@ -6,14 +6,15 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput.arguments import retention as length_of_time
 from mldiagnostics.run.settings import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from mldiagnostics.goodput_utils import GCPOptions
 
@@ -88,10 +89,11 @@ def assigned(
 ) -> Assignment:
     """Return the assignment of a monitor by what its constructor was told and what the environment says.
 
-    Raises `ConfigurationError` for what cannot be meant.
+    Raises `ConfigurationError` or TypeError for what cannot be meant.
     """
     from mldiagnostics.goodput.log import find_log  # noqa: PLC0415 - with the first uploader
 
+    period = length_of_time(retention)
     told = os.environ.get(EXPORTS, "") if exports is None else exports
     curves = _rooted(os.fspath(tensorboard or ""))
     return Assignment(
@@ -104,7 +106,7 @@ def assigned(
         badput=bool(badput),
         slices=bool(slices),
         ideal_step_time_s=ideal_step_time_s and _seconds("configured_ideal_step_time", ideal_step_time_s),
-        retention_s=retention.total_seconds() if isinstance(retention, timedelta) else retention,
+        retention_s=None if period is None else period.total_seconds(),
         cache_dir=os.environ.get(CACHE_DIR) or os.fspath(cache_dir),
         copies=f"{curves.rstrip('/')}/{_FOLDER}" if curves.startswith("gs://") else "",
         copy_interval_s=_copy_interval_s(copy_interval_s),
