@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 _LAST_STEPS_S = 5.0  # a thread that has answered only has to return
 
+_LAST_WORD_S = 0.5  # all that is left for a recording whose sinks may be well, where those before used up the time
+
 EXIT_TIMEOUT_S = 10.0
-"""How long the end of the process waits for sinks, where nobody closed the recording before."""
+"""How long the end of the process waits for the sinks of all recordings together that nobody closed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Recording:
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all that was recorded is where it belongs; false if that took too long or a sink failed."""
-        return self._mark(timeout_s, closing=False)
+        return self._mark(timeout_s, closing=False) if self._closed is None else self._closed.complete
 
     def close(self, timeout_s: float = EXIT_TIMEOUT_S) -> Closed:
         """Write what is left, within `timeout_s`, and stop. What is recorded after that waits for the next recording.
@@ -157,8 +159,9 @@ def flush_all(timeout_s: float) -> bool:
 
 
 def _close_all() -> None:
+    deadline = time.monotonic() + EXIT_TIMEOUT_S
     while _open:
-        _open[-1].close()
+        _open[-1].close(max(_LAST_WORD_S, deadline - time.monotonic()))
 
 
 def _after_fork_in_child() -> None:

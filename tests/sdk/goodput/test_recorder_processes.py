@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mldiagnostics.goodput.events import Code
 from support.goodput_logs import heard, lines, log_of, program, run_program
 from support.records import DEADLINE_S, eventually
 
@@ -162,6 +163,36 @@ print(run.directory)
     assert [event.arg for event in events if isinstance(event.arg, str)] == ["UNKNOWN"]
     assert {event.run for event in events} == {directory.rpartition("/")[2]}
     assert [event.run for event in heard(tmp_path / "storage/goodput/goodput_job/job").events] == [""]
+
+
+def test_the_log_of_a_run_goes_on_when_the_run_is_over(tmp_path: Path) -> None:
+    body = """
+from mldiagnostics import machinelearning_run
+for name in ("first", "second"):
+    with machinelearning_run(name, gcs_path="storage", log_system_metrics=False) as run:
+        recorder = begin(log=run.directory)
+        recorder.record_custom_badput_event_start_time(custom_badput_event_type=name)
+    recorder.flush()
+    recorder.record_custom_badput_event_end_time(custom_badput_event_type=name)
+    print(run.directory)
+"""
+    out, _ = run_program(body, tmp_path)
+    for name, directory in zip(("FIRST", "SECOND"), out.split(), strict=True):
+        events = [event for event in heard(directory).events if isinstance(event.arg, str)]
+        assert [(event.code, event.arg) for event in events] == [(Code.CUSTOM_START, name), (Code.CUSTOM_END, name)]
+        assert {event.run for event in events} == {directory.rpartition("/")[2]}
+
+
+def test_an_exit_does_not_wait_for_what_is_closed(tmp_path: Path) -> None:
+    body = """
+import atexit
+from mldiagnostics.goodput import outlet
+outlet.FLUSH_TIMEOUT_S = 3600
+recorder = begin()
+atexit.register(recorder.flush)
+recorder.record_job_start_time()
+"""
+    assert run_program(body, tmp_path) == ("", "")
 
 
 def test_importing_and_making_a_recorder_loads_little(tmp_path: Path) -> None:

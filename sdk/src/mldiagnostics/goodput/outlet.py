@@ -88,6 +88,8 @@ class LogOutlet:
         self._names = job_name, logger_name, log
         self._buffer: Buffer | None = None
         self._recording: Recording | None = None
+        self._run: Any = None
+        """The run whose own records the log is; when that is over, the log goes on in a file of its own."""
         self._impossible = ""
         self.url = ""
         """Where the log is, once it has begun."""
@@ -107,12 +109,12 @@ class LogOutlet:
 
     def flush(self) -> None:
         """See `Outlet.flush`."""
-        if self._recording is not None:
+        if self._recording is not None:  # that of a run which is over has nothing to flush
             self._recording.flush(FLUSH_TIMEOUT_S)
 
     def close(self) -> None:
         """See `Outlet.close`; what is told later begins the log again."""
-        if self._buffer is PROCESS:
+        if self._run is not None:
             self.flush()
             return
         with _beginning:
@@ -135,10 +137,12 @@ class LogOutlet:
 
     def _begun(self) -> Buffer | None:
         """Return the buffer of the log, which begins with its first event; None if there can be no log."""
+        if self._run is not None and self._run is current_run():
+            return PROCESS
         if self._buffer is None:
             with _beginning:
                 self._begin_once()
-        return self._buffer
+        return PROCESS if self._run is not None else self._buffer
 
     def _begin_once(self) -> None:
         if self._buffer is None and not self._impossible:
@@ -154,11 +158,11 @@ class LogOutlet:
 
         url, run = place_log(*self._names), current_run()
         if run is not None and url == run.directory:
-            self._recording, self._buffer = run.recording, PROCESS
+            self._recording, self._run = run.recording, run
         else:
             buffer = Buffer()
-            recording = writing.begin(url, job_name=self._names[0], run=run, buffer=buffer)
-            self._recording, self._buffer = recording, buffer
+            recording = writing.begin(url, job_name=self._names[0], run=self._run or run, buffer=buffer)
+            self._recording, self._buffer, self._run = recording, buffer, None
         self.url = url
         _begun[self._names[:2]] = self
 

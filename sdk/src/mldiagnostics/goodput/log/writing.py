@@ -56,4 +56,5 @@ def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
     if run is None:
         return own
     told = run.origin
-    return replace(own, rank=told.rank, attempt=told.attempt, host=told.host, project=told.project)
+    run_id = told.run_id if url == run.directory else own.run_id
+    return replace(own, run_id=run_id, rank=told.rank, attempt=told.attempt, host=told.host, project=told.project)
