@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.events import Code, Event
 from mldiagnostics.goodput.log.lines import Told, take
-from mldiagnostics.goodput.log.shapes import already_known, take_shaped
-from support.goodput_entries import JOB, at, step
+from mldiagnostics.goodput.log.shapes import Repeats, already_known, take_shaped
+from support.goodput_entries import JOB, at, step, steps
 
 if TYPE_CHECKING:
     from array import array
@@ -78,6 +78,26 @@ def test_only_what_an_answer_repeats_is_known(old: list[str], both: list[str], n
         assert known >= len(both)
 
 
+@given(st.lists(st.lists(st.integers(0, 30), max_size=8, unique=True), max_size=8))
+def test_answers_are_taken_whole_however_they_overlap(answers: list[list[int]]) -> None:
+    repeats, taken = Repeats(), set()
+    for answer in answers:
+        new = repeats.new_in(answer)
+        assert answer[len(answer) - len(new) :] == new
+        taken |= set(new)
+        assert set(answer) <= taken
+
+
+def test_of_a_list_that_grew_only_what_it_grew_by_is_new() -> None:
+    log: list[Any] = [at("job_start_time", 0), *steps(0, [float(t) for t in range(1, 100_000)])]
+    repeats = Repeats()
+    assert repeats.new_in([dict(each) for each in log]) == log
+    log += steps(99_999, [100_000.0])
+    assert repeats.new_in([dict(each) for each in log]) == log[-1:]
+    log.insert(5, at("tpu_init_start_time", 0.5))
+    assert len(repeats.new_in(log)) == len(log)
+
+
 def test_payloads_that_cannot_be_compared_are_not_known() -> None:
     class Odd:
         def __eq__(self, other: object) -> bool:
@@ -86,3 +106,6 @@ def test_payloads_that_cannot_be_compared_are_not_known() -> None:
         __hash__ = object.__hash__
 
     assert already_known([Odd(), {"a": 1}], [{"a": 1}]) == 0
+    repeats = Repeats()
+    for answer in ([Odd()], [Odd(), {"a": 1}]):
+        assert repeats.new_in(answer) == answer

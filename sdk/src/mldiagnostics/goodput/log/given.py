@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.goodput.log.lines import Told
 from mldiagnostics.goodput.log.overlap import Overlap
-from mldiagnostics.goodput.log.shapes import already_known, take_shaped
+from mldiagnostics.goodput.log.shapes import Repeats, take_shaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log.lines import Listener
 
-
-_REMEMBERED = 2**16
-"""Payloads of ten minutes, also where there are a hundred a second."""
 
 _Way: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"
 
@@ -49,8 +46,7 @@ class GivenLog:
         self._retention = retention
         self._overlap = Overlap(retention)
         self._way: _Way | None = None
-        self._answer: list[Any] = []
-        """The end of the last answer, which the next one repeats."""
+        self._repeats = Repeats()
 
     @property
     def name(self) -> str:
@@ -60,9 +56,7 @@ class GivenLog:
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
         answer = self._ask(self._overlap.start(now), now)
-        new = answer[already_known(self._answer, answer) :]
-        self._answer = answer[-_REMEMBERED:]
-        others = take_shaped(new, self._job_name, history)
+        others = take_shaped(self._repeats.new_in(answer), self._job_name, history)
         self._overlap.take(self._told(others), now, history)
 
     def payloads(self, now: datetime) -> Iterator[Told]:
@@ -86,7 +80,7 @@ class GivenLog:
             args, options = self._way(*window)
             answer = read(*args, **options)
             payloads = answer[0] if isinstance(answer, tuple) else answer
-            return list(payloads or ())
+            return payloads if isinstance(payloads, list) else list(payloads or ())
         except Exception as error:
             raise LogUnreadable(f"{self.name} gives no entries: {error!r}") from error
 

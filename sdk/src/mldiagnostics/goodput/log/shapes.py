@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log.lines import Listener
 
-__all__ = ["already_known", "take_shaped"]
+__all__ = ["Repeats", "already_known", "take_shaped"]
 
 _SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
     **{("job_name", key): (key, int(code)) for key, code in PLAIN_KEYS.items()},
@@ -21,6 +21,11 @@ _SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
 """Keys in the order in which recorders write them -> the key of the moment, and what happened then."""
 
 _MAX_STEP = 2**31 - 1
+
+_REMEMBERED = 2**16
+"""Payloads of ten minutes, also where there are a hundred a second."""
+
+_COMPARED = 2**10
 
 
 def take_shaped(payloads: Sequence[Any], job_name: str | None, listener: Listener) -> list[Any]:
@@ -51,3 +56,28 @@ def already_known(before: Sequence[Any], now: Sequence[Any]) -> int:
         return len(tail) if now[: len(tail)] == tail else 0
     except Exception:  # noqa: BLE001 - it is not there, or payloads of somebody else's cannot be compared
         return 0
+
+
+class Repeats:
+    """Tells what is new in each answer: those of a service overlap, those of a plain list begin with all it had."""
+
+    def __init__(self) -> None:
+        self._first: list[Any] = []
+        self._last: list[Any] = []
+        self._length = 0
+
+    def new_in(self, answer: list[Any]) -> list[Any]:
+        """Return what the answer before did not have, or more where that cannot be told."""
+        known = self._length if self._has_grown(answer) else already_known(self._last, answer)
+        self._first, self._last, self._length = answer[:1], answer[-_REMEMBERED:], len(answer)
+        return answer[known:]
+
+    def _has_grown(self, answer: list[Any]) -> bool:
+        length = self._length
+        if not length or len(answer) < length:
+            return False
+        try:
+            last = answer[max(0, length - _COMPARED) : length]
+            return answer[:1] == self._first and last == self._last[-_COMPARED:]
+        except Exception:  # noqa: BLE001 - as above
+            return False
