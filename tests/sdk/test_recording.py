@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -49,6 +50,25 @@ def test_a_sink_that_hangs_is_given_up_at_the_end_and_told() -> None:
     assert not closed.complete
     assert closed.dropped == {"list: unwritten": 1}
     assert values(good) == [0.5]
+
+
+def test_the_end_of_the_process_has_one_deadline_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    close = Recording.close
+    monkeypatch.setattr(recordings, "EXIT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(recordings, "_open", [])
+    monkeypatch.setattr(
+        Recording, "close", lambda self, timeout_s: (waited.append(timeout_s), close(self, timeout_s))[1]
+    )
+    sinks = [HangingSink() for _ in range(4)]
+    for sink in sinks:
+        Recording(origin(), [sink.maker], buffer=Buffer()).append("metric", "loss", value=0.5)
+    recordings._close_all()
+    assert recordings._open == []
+    assert waited[0] <= 1.0
+    assert waited[1:] == [recordings._LAST_WORD_S] * 3
+    for sink in sinks:
+        sink.released.set()
 
 
 def test_what_is_recorded_after_the_end_is_the_next_ones_with_its_own_counts() -> None:

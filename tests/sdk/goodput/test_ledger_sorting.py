@@ -1,0 +1,45 @@
+"""Very many numbers are sorted as few are, and durations of very many steps are those of few."""
+
+from __future__ import annotations
+
+from array import array
+from random import Random
+
+import pytest
+from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.ledger import Ledger
+from mldiagnostics.goodput.ledger.sorting import in_order
+
+MANY = 200_000
+S = 1_000_000
+DICE = Random(6)
+LIKE = {
+    "none": [],
+    "one": [7],
+    "equal": [S] * MANY,
+    "rising": range(MANY),
+    "falling": range(MANY, 0, -1),
+    "in turns": [number % 1024 for number in range(MANY)],
+    "one in a hundred": [10 * S if number % 64 == 0 else S + number % 50 for number in range(MANY)],
+    "anything": [DICE.randrange(-(2**62), 2**62) for _ in range(MANY)],
+    "around a mean": [int(DICE.gauss(2 * S, 1000)) for _ in range(1 << 17)],
+}
+
+
+@pytest.mark.parametrize("numbers", LIKE.values(), ids=LIKE)
+def test_very_many_numbers_are_sorted_as_few_are(numbers: list[int]) -> None:
+    told = array("q", numbers)
+    assert in_order(told) == array("q", sorted(numbers))
+    assert told == array("q", numbers)
+
+
+def test_events_anywhere_among_very_many_steps_are_no_part_of_them() -> None:
+    ledger, starts = Ledger(splits=False), array("q", range(0, 140_000 * S, S))
+    ledger.extend(array("q", [0]), bytes([Code.JOB_START]), array("i", [0]))
+    ledger.extend(starts, bytes([Code.STEP_START]) * len(starts), array("i", range(len(starts))))
+    expected = [S] * (len(starts) - 1)
+    for first in (10, 65_534, 131_071):  # from the middle of a step to that of the next but one
+        for at, code in ((first * S + S // 2, Code.CUSTOM_START), ((first + 2) * S + S // 2, Code.CUSTOM_END)):
+            ledger.add(Event(at, code, "EVAL"))
+        expected[first : first + 3] = [S // 2, 0, S // 2]
+    assert list(ledger.step_times(starts[-1]).durations) == expected
