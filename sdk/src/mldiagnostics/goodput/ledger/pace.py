@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.account import StepTimes
+from mldiagnostics.goodput.ledger.sorting import in_order
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.progress import Course, Progress
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 _SECOND = 1_000_000
 _FEW = 256
 """So many durations are put into their place one by one; more are sorted."""
+
+_PIECE = 1 << 16
+"""So many are worked out at once: as numbers of Python they take four times the memory."""
 
 
 class Pace:
@@ -57,7 +61,7 @@ class Pace:
         """Return the mean of the durations up to median + 3 MAD, of those of a second or more if there are any."""
         self._refresh()
         if self._sorted is None:
-            self._sorted = array("q", sorted(self._times))
+            self._sorted = in_order(self._times)
         times = self._sorted
         low = bisect_left(times, _SECOND) % len(times) if times else 0
         if not times:
@@ -70,21 +74,21 @@ class Pace:
 
     def _refresh(self) -> None:
         """Add what is not here yet."""
-        courses, offsets = self.progress.courses, self._offsets
-        fresh = array("q")
+        courses, offsets, times = self.progress.courses, self._offsets, self._times
+        known = len(times)
         for attempt in range(max(0, len(offsets) - 1), len(courses)):
             if attempt == len(offsets):
-                offsets.append(len(self._times) + len(fresh))
+                offsets.append(len(times))
             course = courses[attempt]
-            known = course.first + len(self._times) + len(fresh) - offsets[attempt]
-            if known < _stop(course):
-                fresh.extend(self.progress.net_times(known, _stop(course)))
-        self._times.extend(fresh)
-        self._total += sum(fresh)
-        if self._sorted is not None and len(fresh) <= _FEW:
-            for time in fresh:
+            stop = _stop(course)
+            for first in range(course.first + len(times) - offsets[attempt], stop, _PIECE):
+                fresh = self.progress.net_times(first, min(first + _PIECE, stop))
+                times.extend(fresh)
+                self._total += sum(fresh)
+        if self._sorted is not None and len(times) - known <= _FEW:
+            for time in times[known:]:
                 insort(self._sorted, time)
-        elif fresh:
+        elif len(times) > known:
             self._sorted = None
 
 
