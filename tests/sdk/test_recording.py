@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -13,6 +13,9 @@ from mldiagnostics.buffer import Buffer
 from mldiagnostics.recording import Closed, Recording
 from mldiagnostics.values import Pending
 from support.records import DEADLINE_S, HangingSink, ListSink, eventually, origin, recording_into
+
+if TYPE_CHECKING:
+    import pytest
 
 CAPACITY = 50
 
@@ -55,6 +58,11 @@ def test_a_sink_that_hangs_is_given_up_at_the_end_and_told() -> None:
 def test_the_end_of_the_process_has_one_deadline_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     close = Recording.close
+
+    def watched(recording: Recording, timeout_s: float) -> Closed:
+        waited.append(timeout_s)
+        return close(recording, timeout_s)
+
     monkeypatch.setattr(recordings, "EXIT_TIMEOUT_S", 1.0)
     monkeypatch.setattr(recordings, "_open", [])
     monkeypatch.setattr(
