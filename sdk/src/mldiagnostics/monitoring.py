@@ -120,7 +120,7 @@ class GoodputMonitor:
         if not self._enabled:
             return
         try:
-            self._uploaders().start(name, windows=[int(window) for window in windows])
+            self._uploaders().start(name, windows=_lengths(windows))
         except Exception as error:  # noqa: BLE001 - what was passed here must not end the training
             _complain(f"the uploader of {name} is not started: {error}")
 
@@ -142,6 +142,13 @@ class GoodputMonitor:
 
             self._made = Uploaders(assigned(**self._said))
         return self._made
+
+
+def _lengths(windows: Sequence[int]) -> list[int]:
+    lengths = [int(window) for window in windows]
+    if any(length <= 0 for length in lengths):
+        raise ValueError(f"{windows!r} are not all numbers of seconds above 0")
+    return lengths
 
 
 def _complain(problem: str) -> None:

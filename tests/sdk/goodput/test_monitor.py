@@ -394,8 +394,10 @@ def test_what_cannot_be_meant_is_told_and_does_not_raise(
         monitor.start_goodput_uploader()
         monitor.stop_goodput_uploader()
         monitored().start_rolling_window_goodput_uploader("nonsense")  # type: ignore[arg-type]
+        monitored().start_rolling_window_goodput_uploader([3600, -5])
     assert "upload_interval=0 is no number of seconds above 0" in caplog.text
     assert "the uploader of rolling windows is not started" in caplog.text
+    assert "[3600, -5] are not all numbers of seconds above 0" in caplog.text
 
 
 def test_options_of_the_caller_are_left_as_they_are(monitored: Callable[..., GoodputMonitor]) -> None:
