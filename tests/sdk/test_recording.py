@@ -71,7 +71,7 @@ def test_the_end_of_the_process_has_one_deadline_for_all(monkeypatch: pytest.Mon
     sinks = [HangingSink() for _ in range(4)]
     for sink in sinks:
         Recording(origin(), [sink.maker], buffer=Buffer()).append("metric", "loss", value=0.5)
-    recordings._close_all()
+    recordings.close_all()
     assert recordings._open == []
     assert waited[0] <= 1.0
     assert waited[1:] == [recordings._LAST_WORD_S] * 3

@@ -48,8 +48,12 @@ class Recording:
     process of its own: new threads, new sinks, and an origin with another incarnation.
     """
 
-    def __init__(self, origin: Origin, sinks: Sequence[SinkMaker], *, buffer: Buffer = PROCESS) -> None:
+    def __init__(
+        self, origin: Origin, sinks: Sequence[SinkMaker], *, buffer: Buffer = PROCESS, lasting: bool = False
+    ) -> None:
         self.origin = origin
+        self.lasting = lasting
+        """Whether the end of the process leaves it to `close_all`."""
         self._makers = tuple(sinks)
         self._buffer = buffer
         self._lanes: list[Lane] = []
@@ -158,10 +162,19 @@ def flush_all(timeout_s: float) -> bool:
     return all(flushed)
 
 
-def _close_all() -> None:
+def close_all() -> None:
+    """Close every recording that is open still, at the end of the process."""
+    _close(_open[::-1])
+
+
+def _close_most() -> None:
+    _close([recording for recording in reversed(_open) if not recording.lasting])
+
+
+def _close(recordings: Sequence[Recording]) -> None:
     deadline = time.monotonic() + EXIT_TIMEOUT_S
-    while _open:
-        _open[-1].close(max(_LAST_WORD_S, deadline - time.monotonic()))
+    for recording in recordings:
+        recording.close(max(_LAST_WORD_S, deadline - time.monotonic()))
 
 
 def _after_fork_in_child() -> None:
@@ -171,6 +184,6 @@ def _after_fork_in_child() -> None:
         recording._continue_in_child()  # noqa: SLF001 - the same module
 
 
-atexit.register(_close_all)
+atexit.register(_close_most)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork_in_child)

@@ -185,14 +185,25 @@ for name in ("first", "second"):
 
 def test_an_exit_does_not_wait_for_what_is_closed(tmp_path: Path) -> None:
     body = """
-import atexit
 from mldiagnostics.goodput import outlet
 outlet.FLUSH_TIMEOUT_S = 3600
 recorder = begin()
-atexit.register(recorder.flush)
+recorder.record_job_start_time()
+outlet._write_the_last()
+recorder.flush()
+"""
+    assert run_program(body, tmp_path) == ("", "")
+
+
+def test_what_a_handler_of_the_exit_records_is_in_the_log(tmp_path: Path) -> None:
+    body = """
+import atexit
+recorder = begin()
+atexit.register(recorder.record_job_end_time)
 recorder.record_job_start_time()
 """
     assert run_program(body, tmp_path) == ("", "")
+    assert sorted(heard(log_of(tmp_path)).told) == [(Code.JOB_START, 0), (Code.JOB_END, 0)]
 
 
 def test_importing_and_making_a_recorder_loads_little(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -247,6 +248,16 @@ def _keep_step(step: Any) -> tuple[Any, int]:
     if step.is_ready():
         return settle(keep(step)[0]), 0
     return keep(jax.device_put(step.addressable_data(0), may_alias=False))
+
+
+def _write_the_last() -> None:
+    """Close all logs after the program's own handlers of its exit, which may have told how the job ended."""
+    recording = sys.modules.get("mldiagnostics.recording")
+    if recording is not None:
+        recording.close_all()
+
+
+atexit.register(_write_the_last)  # before any recorder can be made, so that it comes after what programs register
 
 
 def _renew_lock() -> None:

@@ -24,7 +24,7 @@ _LASTING = frozenset({"injected", "workload-id"})
 def begin(url: str, *, job_name: str, run: MLRun | None, buffer: Buffer) -> Recording:
     """Begin to write a log. Raises `ConfigurationError` and `MissingExtraError` if that cannot be meant."""
     maker = _maker(url)
-    return Recording(_origin(job_name, url, run), [maker], buffer=buffer)
+    return Recording(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
 
 
 def _maker(url: str) -> SinkMaker:
