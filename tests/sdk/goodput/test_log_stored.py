@@ -73,6 +73,11 @@ def test_one_object_may_be_named(gcs_bucket: str) -> None:
     assert heard(f"gs://{gcs_bucket}/a/job_timeline.jsonl").steps() == heard(f"gs://{gcs_bucket}/a").steps() == [3]
 
 
+def test_a_recorder_may_be_given_a_name_like_that_of_an_object(gcs_bucket: str) -> None:
+    record(f"gs://{gcs_bucket}/a/log.jsonl", 3)
+    assert heard(f"gs://{gcs_bucket}/a/log.jsonl").steps() == [3]
+
+
 def test_a_missing_log_says_where_it_was_looked_for(gcs_bucket: str) -> None:
     with pytest.raises(LogUnreadable, match=f"gs://{gcs_bucket}/nothing: looked for records"):
         heard(f"gs://{gcs_bucket}/nothing")

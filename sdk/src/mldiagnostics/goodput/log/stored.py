@@ -58,10 +58,12 @@ class StoredLog:
     def _new_blocks(self, taken: set[str]) -> Iterator[tuple[Lines, bytes]]:
         """Yield the whole lines of objects that are not in `taken`, the oldest objects first."""
         root, _, last = self._url.rpartition("/")
-        single = last.endswith(_SUFFIX)
         try:
-            store = open_store(root if single else self._url)
-            keys = [last] if single else [entry.key for entry in _objects(store)]
+            store = open_store(self._url)
+            keys = [entry.key for entry in _objects(store)]
+            single = not keys and last.endswith(_SUFFIX)  # a recorder may have been given such a name, too
+            if single:
+                store, keys = open_store(root), [last]
             if not keys:
                 raise LogUnreadable(f"there is no goodput log at {self._url}: looked for {RECORDS_DIR}/*{_SUFFIX}")
             of_run = not single and _has(store, RUN_RECORD)  # all in it is of that run, whatever its name
