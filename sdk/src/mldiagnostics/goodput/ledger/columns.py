@@ -27,6 +27,7 @@ Whose: TypeAlias = "tuple[int, int]"
 
 _FOREIGN = "told by another rank"
 _OWN = frozenset({Code.SAVE_START, Code.SAVE_END, Code.RESTORE_START, Code.RESTORE_END})
+_OF_RANKS = _OWN | {Code.ALIVE}
 _NUMBERS = frozenset(code for code in Code if code < Code.SAVE_START) | {
     code for code in Code if Code.RESTORE_END < code < Code.CUSTOM_START
 }
@@ -170,19 +171,20 @@ class Columns:
         """Return from where the columns change because of `rank`, and what of its events is believed."""
         told = set(kinds)
         changed = len(self.t)
-        for code in sorted(told - CHECKPOINTS - {Code.ALIVE}) + [Code.ALIVE] * (Code.ALIVE in told):
-            before = self.ignored[_FOREIGN]
-            found = self._believe(code, rank)
-            if found is None:
-                self.ignored[_FOREIGN] = before + kinds.count(code)
-                kept = [kind != code for kind in kinds]
-                times, numbers = array("q", compress(times, kept)), array("i", compress(numbers, kept))
-                kinds = bytearray(compress(kinds, kept))
-            else:
-                changed = min(changed, found)
-        if told & {*_OWN, Code.ALIVE}:
+        if rank != self.authority:
+            for code in sorted(told - CHECKPOINTS - {Code.ALIVE}) + [Code.ALIVE] * (Code.ALIVE in told):
+                before = self.ignored[_FOREIGN]
+                found = self._believe(code, rank)
+                if found is None:
+                    self.ignored[_FOREIGN] = before + kinds.count(code)
+                    kept = [kind != code for kind in kinds]
+                    times, numbers = array("q", compress(times, kept)), array("i", compress(numbers, kept))
+                    kinds = bytearray(compress(kinds, kept))
+                else:
+                    changed = min(changed, found)
+        if not told.isdisjoint(_OF_RANKS):
             for place, code in enumerate(kinds):
-                if code in _OWN or code == Code.ALIVE:
+                if code in _OF_RANKS:
                     numbers[place] = self._number(code, numbers[place], rank)
         return changed, times, kinds, numbers
 
