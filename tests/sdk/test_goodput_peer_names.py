@@ -17,7 +17,7 @@ import mldiagnostics
 import pytest
 from support import environments, goodput_names
 
-NAMES = json.loads((Path(__file__).parent / "data/peer_names.json").read_text())
+NAMES = json.loads((Path(__file__).parent / "goodput/data/peer_names.json").read_text())
 LEFT_OUT = {
     ("checkpoint_badput_calculator", "RestoreProcessedStep"),  # passed between its own functions
     ("checkpoint_badput_calculator", "SaveProcessedStep"),
