@@ -112,7 +112,7 @@ class Segments:
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
     cure = "free some space or choose" if error.errno in _FULL else "choose"
-    return SinkUnavailable(f"{path}: {error.strerror}: {cure} another place with storage= or MLDIAG_STORAGE")
+    return SinkUnavailable(f"{path}: {error.strerror}: {cure} another place with storage= (a goodput log: log=) or MLDIAG_STORAGE")
 
 
 def _head(origin: Origin, number: int) -> Record:
