@@ -50,8 +50,7 @@ class Intervals:
             return 0
         if last != self._asked:
             self._asked, self._found = last, self._before_start(last)
-        end = self.end[last]
-        return self._found + (t if t < end else end) - self.start[last]
+        return self._found + min(t, self.end[last]) - self.start[last]
 
     def _before_start(self, last: int) -> int:
         """Return how much those before the last one cover."""

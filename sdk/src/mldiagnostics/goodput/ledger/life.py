@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from operator import sub
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.account import Account
@@ -137,7 +138,7 @@ class Life:
         progress, told = self.progress, self.fold.told
         spent, overlay = self._spent(start, end)
         excluded = 0
-        for left, right in _merged(exclude, start, end):
+        for left, right in _merged(exclude, start, end) if exclude else ():
             gone, beside = self._spent(left, right)
             spent = {bucket: time - gone.get(bucket, 0) for bucket, time in spent.items()}
             overlay -= beside
@@ -168,7 +169,7 @@ class Life:
         if self._loading is not None and state.moments and self._loading >= state.moments[0]:
             opened.append((self._loading, _LOAD))
             self._loading = None
-        running = min((start for start, _ in opened), default=FAR)
+        running = min(opened)[0] if opened else FAR
         since = min(told.dirty, running)
         if since < FAR:
             spans = [*told.spans_after(since), *((start, now, kind) for start, kind in opened if start < now)]
@@ -198,9 +199,7 @@ class Life:
     def _spent(self, start: int, end: int) -> tuple[dict[Spent | None, int], int]:
         """Return what a stretch was spent on, None being productive, and how long loads went on beside it."""
         before, after = self.progress.sums(start), self.progress.sums(end)
-        spent: dict[Spent | None, int] = {
-            bucket: late - early for bucket, early, late in zip(SPENT, before, after, strict=True)
-        }
+        spent = dict(zip(SPENT, map(sub, after, before), strict=True))
         for kind, stretches in self.painting.of_kind.items():
             time = stretches.before(end) - stretches.before(start)
             if time:

@@ -146,10 +146,12 @@ def _size(path: str) -> int:
 def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
     """Yield the age, path and size of files; what has gone meanwhile is none, and a pipe would never end."""
     for path in paths:
-        with suppress(FileNotFoundError, NotADirectoryError):
+        try:
             status = os.stat(path)  # noqa: PTH116 - a path as text costs less, each time
-            if stat.S_ISREG(status.st_mode):
-                yield status.st_mtime_ns, path, status.st_size
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield status.st_mtime_ns, path, status.st_size
 
 
 def _blocks_of(path: str, file: _File) -> Iterator[tuple[Lines, bytes]]:

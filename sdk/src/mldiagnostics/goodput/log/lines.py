@@ -97,7 +97,8 @@ class Lines:
             parts = [block]
         heads = [at for at in range(4, len(parts), 4) if parts[at] and _HEAD_MARK in parts[at]]
         for start, end in pairwise([0, *heads, len(parts)]):
-            self._take_lines(parts[start], history)
+            if parts[start]:
+                self._take_lines(parts[start], history)
             self._take_columns(parts[start:end], history)
             for odd in filter(None, parts[start + 4 : end : 4]):
                 self._take_lines(odd, history)
@@ -114,8 +115,8 @@ class Lines:
         steps, keys, times = parts[1::4], parts[2::4], parts[3::4]
         if keys:
             codes = bytes([_CODES[key] for key in keys])
-            digits = b",".join([time.ljust(_TIME_BYTES, b"0") for time in times]).replace(b".", b"")
-            moments = array("q", json.loads(b"[" + digits + b"]"))
+            digits = b",".join([time.ljust(_TIME_BYTES, b"0") for time in times]).replace(b".", b"").decode()
+            moments = array("q", json.loads(f"[{digits}]"))
             args = array("i", [0 if step is None else int(step) for step in steps])
             history.extend(moments, codes, args, rank=self.rank, run=self.run)
 
