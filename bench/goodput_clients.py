@@ -122,7 +122,8 @@ def _after_new_entries(client: Client, query: Callable[[], object]) -> float:
     """Return the median time of a query after one more step, over as many as take no more than some seconds."""
     taken: list[float] = []
     for _ in range(NEW):
-        client.log({"job_name": JOB, "step_count": client.next_step, "step_start_time": time.time()})
+        moment = round(time.time(), 6)  # as recorders do
+        client.log({"job_name": JOB, "step_count": client.next_step, "step_start_time": moment})
         client.next_step += 1
         start = time.process_time()
         query()

@@ -53,10 +53,12 @@ moments = st.integers(1_000_000_000_000_000, 7_199_999_999_999_999).map(lambda u
 def test_columns_say_what_payloads_say(told: list[tuple[str, float]], data: st.DataObject) -> None:
     lines = [line(key, t, step=data.draw(st.integers(0, 2**31 - 1)) if "step" in key else None) for key, t in told]
     cut = data.draw(st.integers(0, len(lines)))
-    listener = heard(head(rank=2, run="r"), b"".join(lines[:cut]), b"".join(lines[cut:]))
     payloads = [json.loads(text)["payload"] for text in lines]
-    assert sorted(listener.events) == sorted(event for each in payloads for event in parse(each, rank=2, run="r"))
-    assert not listener.ignored
+    expected = sorted(event for each in payloads for event in parse(each, rank=2, run="r"))
+    for blocks in ([b"".join(lines[:cut]), b"".join(lines[cut:])], lines):
+        listener = heard(head(rank=2, run="r"), *blocks)
+        assert sorted(listener.events) == expected
+        assert not listener.ignored
 
 
 def test_most_lines_go_by_columns() -> None:

@@ -14,13 +14,13 @@ from itertools import compress, count, repeat
 from operator import eq, le
 from typing import TYPE_CHECKING, TypeAlias
 
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Code
 from mldiagnostics.goodput.ledger.rules import CHECKPOINTS, SECOND, TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics.goodput.events import Arg
+    from mldiagnostics.goodput.events import Arg, Event
 
 Whose: TypeAlias = "tuple[int, int]"
 """A checkpoint's step and the rank that tells of it."""
@@ -86,8 +86,6 @@ class Columns:
         strange = [code for code in set(kinds) if code >= Code.CUSTOM_START and code != Code.ALIVE]
         if strange:
             raise ValueError(f"events of code {min(strange)} have no number as their argument: add them one by one")
-        if len(kinds) == 1:  # as where a running job is watched
-            return self.add(Event(times[0], Code(kinds[0]), args[0], rank))
         times, numbers = array("q", times), array("i", args)
         changed, times, kinds, numbers = self._heard(times, kinds, numbers, rank)
         if not times:

@@ -92,6 +92,11 @@ class Lines:
 
     def feed(self, block: bytes, history: Listener) -> None:
         """Take whole lines; each that begins a file of ours says whose the next are."""
+        alone = self._known.fullmatch(block)  # as where a running job is watched
+        if alone and _are_columns([None, *alone.groups()]):
+            step, key, time = alone.groups()
+            self._take_one(step, key, time, history)
+            return
         parts = self._known.split(block)  # an odd piece, then again and again a step, a key, a time and an odd piece
         if not _are_columns(parts):
             parts = [block]
@@ -109,6 +114,10 @@ class Lines:
             found = self._told(line)
             if isinstance(found, Told):
                 yield found
+
+    def _take_one(self, step: bytes | None, key: bytes, time: bytes, history: Listener) -> None:
+        moment = int(time.ljust(_TIME_BYTES, b"0").replace(b".", b""))
+        history.add(Event(moment, Code(_CODES[key]), int(step or 0), self.rank, self.run))
 
     def _take_columns(self, parts: list[Any], history: Listener) -> None:
         """Take what stands between the odd ones of the parts."""
