@@ -112,7 +112,8 @@ class Segments:
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
     cure = "free some space or choose" if error.errno in _FULL else "choose"
-    return SinkUnavailable(f"{path}: {error.strerror}: {cure} another place with storage= (a goodput log: log=) or MLDIAG_STORAGE")
+    place = "another place with storage= (a goodput log: log=) or MLDIAG_STORAGE"
+    return SinkUnavailable(f"{path}: {error.strerror}: {cure} {place}")
 
 
 def _head(origin: Origin, number: int) -> Record:
