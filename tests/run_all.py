@@ -26,7 +26,7 @@ class Stage:
 
 BEFORE_TOOLS = (
     Stage("style, types, layers, generated files", ["make", "-s", "lint", "types", "layers", "generated"], 1.5),
-    Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 5),
+    Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 7),
 )
 WITH_TOOLS = (
     Stage("contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 10),

@@ -453,3 +453,33 @@ def test_times_of_another_kind_are_refused() -> None:
         calculator.get_job_goodput_interval(wrong, utc(5))
     with pytest.raises(TypeError, match="no pair of datetimes"):
         calculator.get_job_goodput_with_exclusions([(wrong, utc(5))])
+
+
+class ByTheEventsTime:
+    """A log in memory that compares bounds with the times in its entries, as tests of simulated jobs have them."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[datetime, Payload]] = []
+
+    def write_cloud_logging_entry(self, entry: Payload) -> None:
+        moment = next(value for key, value in entry.items() if "time" in key)
+        self.entries.append((datetime.fromtimestamp(moment, UTC), entry))
+
+    def read_cloud_logging_entries(self, start: datetime | None = None, end: datetime | None = None) -> list[Payload]:
+        known = [(t, entry) for t, entry in self.entries if start is None or t > start]
+        return [entry for t, entry in known if end is None or t <= end]
+
+
+def test_a_job_that_ends_later_than_the_time_of_day_has_ended() -> None:
+    log, start = ByTheEventsTime(), datetime.now(UTC)
+    recorder = GoodputRecorder(JOB, "log", logging_enabled=True, cloud_logger=log)
+    recorder.record_job_start_time(start)
+    for index in range(5):
+        recorder.record_step_start_time(index, start + timedelta(minutes=1 + index))
+    recorder.record_job_end_time(start + timedelta(minutes=6))
+    simulated = GoodputCalculator(JOB, "log", log)
+    assert simulated.get_job_goodput()[::2] == (pytest.approx(100 * 5 / 6), 4)
+    assert simulated.get_job_goodput_interval(start, start + timedelta(hours=1))[3] == pytest.approx(360)
+    assert simulated.report().cumulative.elapsed_s == pytest.approx(360)
+    replayed = GoodputCalculator(JOB, "log", log, clock=lambda: start.timestamp() + 150)
+    assert replayed.get_job_goodput()[::2] == (pytest.approx(100 * 60 / 150), 0)

@@ -70,7 +70,8 @@ class GoodputCalculator(GoodputExclusion):
     the one that a `GoodputRecorder` with the same two names writes (see `mldiagnostics.goodput.location`). `run` is
     one of several runs in the log, by default the newest; `runs` names them.
 
-    `clock` returns the moment that queries answer for, in POSIX seconds. `max_logs_retention_period` (timedelta, or
+    `clock` returns the moment that queries answer for, in POSIX seconds: what happened later is not known yet. With
+    the default, the time of day, a job that is told to end later has ended. `max_logs_retention_period` (timedelta, or
     seconds) is how far back a remote log is read. What was read is kept in `cache_dir`, with copies below `gcs_path`.
     `using_pathways` is accepted: one controller records for all workers there, which changes nothing here. Several
     threads may ask one calculator.
@@ -110,9 +111,10 @@ class GoodputCalculator(GoodputExclusion):
             retention=retention(max_logs_retention_period),
             cache_dir=cache_dir,
             gcs_path=gcs_path,
+            live=clock is time.time,
         )
         buckets = BASE + ELASTIC if self._elastic else BASE
-        self._exact = Exact(self._source, run=run, buckets=buckets)
+        self._exact = Exact(self._source, run=run, buckets=buckets, live=clock is time.time)
         self._accounting: Accounting = self._exact
         if accounting == "compatible":
             from mldiagnostics.goodput.compatible import Compatible  # noqa: PLC0415 - few want it
@@ -134,8 +136,7 @@ class GoodputCalculator(GoodputExclusion):
     @_one_at_a_time
     def runs(self) -> list[str]:
         """The runs that the log tells of, the oldest first; queries answer for the newest unless `run` is given."""
-        now = self._now()
-        return self._source.read(now).runs(micros(now))
+        return self._exact.runs(self._now())
 
     @_one_at_a_time
     def get_job_goodput(
@@ -248,15 +249,16 @@ class GoodputCalculator(GoodputExclusion):
         from mldiagnostics.goodput.report import make_report  # noqa: PLC0415 - the peer's queries do without
 
         now = self._now()
+        view, moment = self._exact.view(now)
         report = make_report(
-            self._exact.view(now),
-            now=micros(now),
+            view,
+            now=moment,
             windows_s=windows_s,
             exclude=[(micros(start), micros(end)) for start, end in normalize_intervals(exclude)],
             devices=devices,
             name=self._source.name,
             run=self._exact.run(now),
-            runs=self._source.history.runs(micros(now)),
+            runs=self._exact.runs(now),
         )
         return replace(report, ignored=self._exact.ignored(now))
 

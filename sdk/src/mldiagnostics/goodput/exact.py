@@ -21,35 +21,46 @@ __all__ = ["Exact", "micros"]
 
 
 class Exact:
-    """Answers for one run of a log, the newest by default; breakdowns always have each of `buckets`."""
+    """Answers for one run of a log, the newest by default; breakdowns always have each of `buckets`.
 
-    def __init__(self, source: Source, *, run: str | None, buckets: Sequence[BadputType]) -> None:
+    Answers are as of `now`. Where that is the time of day (`live`), a job whose end is told for later has ended too:
+    its clock is ahead, or it is made up.
+    """
+
+    def __init__(self, source: Source, *, run: str | None, buckets: Sequence[BadputType], live: bool) -> None:
         self._source = source
         self._run = run
         self._nothing = nothing_in(buckets)
+        self._live = live
 
-    def view(self, now: float) -> Run:
-        """Return the run as it is known now, everything new in the log included."""
+    def view(self, now: float) -> tuple[Run, int]:
+        """Return the run with everything new in the log, and as of when to ask it, in microseconds."""
         history = self._source.read(now)
+        moment = max(micros(now), history.last_end) if self._live else micros(now)
         try:
-            return history.of(micros(now), self._run)
+            return history.of(moment, self._run), moment
         except KeyError as error:
-            known = ", ".join(history.runs(micros(now)))
+            known = ", ".join(history.runs(moment))
             raise ConfigurationError(f"{self._source.name} has no run {self._run!r}: give one of {known}") from error
+
+    def runs(self, now: float) -> list[str]:
+        """Return the names of the runs in the log, oldest first."""
+        history = self._source.read(now)
+        return history.runs(max(micros(now), history.last_end) if self._live else micros(now))
 
     def run(self, now: float) -> str:
         """Return the name of the run that answers are about, empty if the log tells of none."""
-        return self._run or next(reversed(self._source.read(now).runs(micros(now))), "")
+        return self._run or next(reversed(self.runs(now)), "")
 
     def ignored(self, now: float) -> dict[str, int]:
         """Return what of the log was not believed: reason -> how often."""
-        view = self.view(now)
-        view.account(micros(now))
+        view, moment = self.view(now)
+        view.account(moment)
         return dict(Counter(self._source.history.ignored) + Counter(view.ignored))
 
     def cumulative(self, now: float) -> Answer:
         """Return the account of the whole job. Raises ValueError if no job start is known."""
-        view, moment = self.view(now), micros(now)
+        view, moment = self.view(now)
         account, started = view.account(moment), view.started
         if started is None or started > moment or not account.elapsed:
             raise ValueError(f"total job time is 0: {self._source.name} has no start of the job before now")
@@ -57,7 +68,8 @@ class Exact:
 
     def interval(self, start: float, end: float, now: float) -> Answer:
         """Return the account of a window. Raises ValueError if nothing of the job lies in it."""
-        account = self.view(now).account(micros(now), start=micros(start), end=micros(end))
+        view, moment = self.view(now)
+        account = view.account(moment, start=micros(start), end=micros(end))
         if not account.elapsed:
             raise ValueError(f"no entries in the window: {self._source.name} tells of no job that ran then")
         return answer_of(account)
@@ -65,7 +77,8 @@ class Exact:
     def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> Answer:
         """Return the account of the job without the time in normalized windows; elapsed may be 0."""
         exclude = [(micros(start), micros(end)) for start, end in windows]
-        return answer_of(self.view(now).account(micros(now), exclude=exclude))
+        view, moment = self.view(now)
+        return answer_of(view.account(moment, exclude=exclude))
 
     def breakdown(self, answer: Answer) -> Unproductive:
         """Return the buckets of an answer in per cent."""
@@ -73,19 +86,19 @@ class Exact:
 
     def steps(self, now: float) -> Steps:
         """Return how long the steps took that are done and not lost, without events inside them."""
-        view = self.view(now)
-        times = view.step_times(micros(now))
-        ideal = view.ideal_step_time(micros(now))
+        view, moment = self.view(now)
+        times = view.step_times(moment)
+        ideal = view.ideal_step_time(moment)
         durations = [spent / 1e6 for spent in times.durations]
         return Steps(times.steps, durations, None if ideal is None else ideal / 1e6)
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return which shares of the slices stepped, and could; None without any record."""
-        view = self.view(now)
+        view, moment = self.view(now)
         if window is not None:
-            return view.slices(micros(now), *map(micros, window))
-        whole = view.account(micros(now))
-        return view.slices(micros(now), whole.start, whole.end)
+            return view.slices(moment, *map(micros, window))
+        whole = view.account(moment)
+        return view.slices(moment, whole.start, whole.end)
 
 
 def micros(seconds: float) -> int:

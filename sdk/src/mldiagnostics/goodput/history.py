@@ -50,6 +50,12 @@ class History:
         """Take many events of one rank and run in, as `Ledger.extend` does."""
         self._ledger(run).extend(times, codes, args, rank=rank)
 
+    @property
+    def last_end(self) -> int:
+        """When a job of any run is told to have ended last, whatever time it is now; 0 if that is told of none."""
+        ledgers = (self._old, *self._ledgers.values())
+        return max((ends[-1] for ledger in ledgers if (ends := ledger.log.job_edges()[1])), default=0)
+
     def runs(self, now: int) -> list[str]:
         """Return the names of the runs that had begun at `now`, oldest first; those without an id are numbered."""
         return list(self._runs(now))

@@ -43,6 +43,7 @@ class Source:
         retention: timedelta | None = None,
         cache_dir: str | os.PathLike[str] = "/tmp",  # noqa: S108 - the peer's default
         gcs_path: str | None = None,
+        live: bool = False,
     ) -> None:
         for name, value in (("job_name", job_name), ("logger_name", logger_name)):
             if not isinstance(value, str):
@@ -53,6 +54,7 @@ class Source:
             raise ConfigurationError("both cloud_logger= and log= name a log: give one")
         self._job_name = job_name
         self._given = given
+        self._live = live
         self._url = "" if given is not None else find_log(job_name, logger_name, log)
         self._log = self._opened(retention)
         self._gcs_path = gcs_path
@@ -107,7 +109,7 @@ class Source:
 
     def _opened(self, retention: timedelta | None) -> Log:
         if self._given is not None:
-            return GivenLog(self._given, job_name=self._job_name, retention=retention)
+            return GivenLog(self._given, job_name=self._job_name, retention=retention, live=self._live)
         return open_log(self._url, job_name=self._job_name, retention=retention)
 
 

@@ -35,18 +35,22 @@ class GivenLog:
     """Asks `read_cloud_logging_entries(start_time, end_time)`, also by name, or without arguments if it takes none.
 
     The answer is a list of payloads, or a tuple of it and where it ends. `retention` is how far back the first question
-    goes. With `job_name`, payloads of other jobs are passed over.
+    goes. With `job_name`, payloads of other jobs are passed over. The first question of a `live` reader is also asked
+    without bounds, as by the peer: objects that compare with the events' own times know later ones than now.
     """
 
     jobs = ()
 
-    def __init__(self, reader: Any, *, job_name: str | None = None, retention: timedelta | None = None) -> None:
+    def __init__(
+        self, reader: Any, *, job_name: str | None = None, retention: timedelta | None = None, live: bool = False
+    ) -> None:
         self._reader = reader
         self._job_name = job_name
         self._retention = retention
         self._overlap = Overlap(retention)
         self._way: _Way | None = None
         self._repeats = Repeats()
+        self._asks_for_all = live and retention is None
 
     @property
     def name(self) -> str:
@@ -55,9 +59,11 @@ class GivenLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
-        answer = self._ask(self._overlap.start(now), now)
-        others = take_shaped(self._repeats.new_in(answer), self._job_name, history)
-        self._overlap.take(self._told(others), now, history)
+        start = self._overlap.start(now)
+        if self._asks_for_all:
+            self._take(self._ask(None, None), now, history)
+            self._asks_for_all = False
+        self._take(self._ask(start, now), now, history)
 
     def payloads(self, now: datetime) -> Iterator[Told]:
         """See `Log.payloads`."""
@@ -71,8 +77,12 @@ class GivenLog:
         """Raise `ValueError`: nobody knows whether it is the same log."""
         raise ValueError(f"{self.name} has no positions, not {position!r}")
 
-    def _ask(self, start: datetime, end: datetime) -> list[Any]:
-        window = start.astimezone(timezone.utc), end.astimezone(timezone.utc)
+    def _take(self, answer: list[Any], now: datetime, history: Listener) -> None:
+        others = take_shaped(self._repeats.new_in(answer), self._job_name, history)
+        self._overlap.take(self._told(others), now, history)
+
+    def _ask(self, start: datetime | None, end: datetime | None) -> list[Any]:
+        window = start and start.astimezone(timezone.utc), end and end.astimezone(timezone.utc)
         try:
             read = self._reader.read_cloud_logging_entries
             if self._way is None:
