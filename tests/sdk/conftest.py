@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,14 +17,6 @@ if TYPE_CHECKING:
     from support.emulator_faults import FaultyProxy
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(autouse=True)
-def goodput_logs_of_this_test_only() -> Iterator[None]:
-    """Calculators and monitors find the log that their process writes; a recorder left behind is no concern of others."""
-    yield
-    if (outlet := sys.modules.get("mldiagnostics.goodput.outlet")) is not None:
-        outlet._begun.clear()
 
 
 @pytest.fixture(scope="session")
