@@ -13,7 +13,7 @@ from mldiagnostics.goodput import GoodputRecorder
 from mldiagnostics.monitoring import GCPOptions, GoodputMonitor
 
 from bench.goodput_jobs import JOB, LOGGER
-from bench.sdk_steps import one_millisecond_step
+from bench.sdk_steps import in_pairs, one_millisecond_step
 
 PAIRS = 12
 STEPS = 1000
@@ -25,12 +25,7 @@ def main() -> None:
     logging.disable()
     step = one_millisecond_step()
     block(step, lambda _: None)
-    pairs = []
-    for number in range(PAIRS):
-        first = number % 2 == 0
-        times = {on: measured(step, on=on) for on in (first, not first)}
-        pairs.append((times[True], times[False]))
-    print(json.dumps(pairs))
+    print(json.dumps(in_pairs(lambda on: measured(step, on=on), PAIRS)))
 
 
 def measured(step: Callable[[], Any], *, on: bool) -> list[float]:

@@ -23,12 +23,17 @@ def main() -> None:
     logging.disable()
     step = one_millisecond_step()
     block(step, on=False)
-    pairs = []
-    for number in range(PAIRS):
+    print(json.dumps(in_pairs(lambda on: measured(step, on=on), PAIRS)))
+
+
+def in_pairs(measured: Callable[[bool], list[float]], pairs: int) -> list[tuple[list[float], list[float]]]:
+    """Measure with and without, in turns that begin with the one and with the other."""
+    found = []
+    for number in range(pairs):
         first = number % 2 == 0
-        times = {on: measured(step, on=on) for on in (first, not first)}
-        pairs.append((times[True], times[False]))
-    print(json.dumps(pairs))
+        times = {on: measured(on) for on in (first, not first)}
+        found.append((times[True], times[False]))
+    return found
 
 
 def one_millisecond_step() -> Callable[[], Any]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import socket
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.cloud import Cloud, metadata
+from support.local_http import served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 ANSWERS = {"project/project-id": "from-metadata", "instance/zone": "projects/7/zones/us-east5-b"}
@@ -32,19 +30,6 @@ class MetadataServer(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: object) -> None:
         del arguments
-
-
-@contextmanager
-def served(handler: type[MetadataServer]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def gcloud(folder: Path) -> dict[str, str]:

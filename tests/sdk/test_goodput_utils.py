@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import socket
 import statistics
-import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +22,7 @@ from mldiagnostics.goodput_utils import (
     get_extra_time_from_anomalous_steps,
     get_timestamp_from_log_entry,
 )
+from support.local_http import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -141,15 +141,8 @@ def metadata(answers: Mapping[str, str]) -> Iterator[str]:
         def log_message(self, *arguments: object) -> None:
             del arguments
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Handler) as address:
+        yield address
 
 
 @pytest.fixture
