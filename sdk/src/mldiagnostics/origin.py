@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldiagnostics.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,28 @@ class Origin:
     def directory(self) -> str:
         """The run's place, `<storage>/<run id>`: a path or a URL."""
         return f"{self.storage.rstrip('/')}/{self.run_id}"
+
+    @classmethod
+    def here(
+        cls, whereabouts: Whereabouts, *, run_id: str, name: str, storage: str, project: str = "", region: str = ""
+    ) -> Origin:
+        """Return the origin of this process, with an incarnation of its own."""
+        place = whereabouts.place
+        return cls(
+            run_id=run_id,
+            name=name,
+            storage=storage,
+            incarnation=os.urandom(4).hex(),
+            host=whereabouts.host,
+            attempt=place.attempt,
+            rank=place.rank,
+            world_size=place.world_size,
+            local_rank=place.local_rank,
+            slice=place.slice,
+            namespace=whereabouts.namespace,
+            project=project,
+            region=region,
+        )
 
     def reborn(self) -> Origin:
         """Return the origin of a forked child: the same place in the run, but files of its own."""

@@ -103,6 +103,7 @@ class GoodputCalculator(GoodputExclusion):
             raise ConfigurationError(f"accounting={accounting!r} is not known: give 'exact' or 'compatible'")
         self._clock = clock
         self._lock = threading.RLock()
+        live = clock is time.time
         self._source = Source(
             job_name,
             logger_name,
@@ -111,10 +112,10 @@ class GoodputCalculator(GoodputExclusion):
             retention=retention(max_logs_retention_period),
             cache_dir=cache_dir,
             gcs_path=gcs_path,
-            live=clock is time.time,
+            live=live,
         )
         buckets = BASE + ELASTIC if self._elastic else BASE
-        self._exact = Exact(self._source, run=run, buckets=buckets, live=clock is time.time)
+        self._exact = Exact(self._source, run=run, buckets=buckets, live=live)
         self._accounting: Accounting = self._exact
         if accounting == "compatible":
             from mldiagnostics.goodput.compatible import Compatible  # noqa: PLC0415 - few want it

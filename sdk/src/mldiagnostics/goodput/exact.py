@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.answer import Answer, Unproductive
     from mldiagnostics.goodput.buckets import BadputType
-    from mldiagnostics.goodput.history import Run
+    from mldiagnostics.goodput.history import History, Run
     from mldiagnostics.goodput.source import Source
 
 __all__ = ["Exact", "micros"]
@@ -35,8 +35,7 @@ class Exact:
 
     def view(self, now: float) -> tuple[Run, int]:
         """Return the run with everything new in the log, and as of when to ask it, in microseconds."""
-        history = self._source.read(now)
-        moment = max(micros(now), history.last_end) if self._live else micros(now)
+        history, moment = self._read(now)
         try:
             return history.of(moment, self._run), moment
         except KeyError as error:
@@ -45,8 +44,8 @@ class Exact:
 
     def runs(self, now: float) -> list[str]:
         """Return the names of the runs in the log, oldest first."""
-        history = self._source.read(now)
-        return history.runs(max(micros(now), history.last_end) if self._live else micros(now))
+        history, moment = self._read(now)
+        return history.runs(moment)
 
     def run(self, now: float) -> str:
         """Return the name of the run that answers are about, empty if the log tells of none."""
@@ -79,6 +78,10 @@ class Exact:
         exclude = [(micros(start), micros(end)) for start, end in windows]
         view, moment = self.view(now)
         return answer_of(view.account(moment, exclude=exclude))
+
+    def _read(self, now: float) -> tuple[History, int]:
+        history = self._source.read(now)
+        return history, max(micros(now), history.last_end) if self._live else micros(now)
 
     def breakdown(self, answer: Answer) -> Unproductive:
         """Return the buckets of an answer in per cent."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mldiagnostics.goodput.ledger import Ledger
+from mldiagnostics.goodput.ledger.keeping import read_head
 
 if TYPE_CHECKING:
     from array import array
@@ -84,7 +85,7 @@ class History:
     @classmethod
     def load(cls, file: BinaryIO) -> History:
         """Read what `dump` has written. Raises `ValueError` saying what is wrong with anything else."""
-        head = _head(file.readline(1 << 24))
+        head = read_head(file, _FORMAT, _VERSION, max_bytes=1 << 24)
         history = cls()
         try:
             history.ignored.update({str(reason): int(number) for reason, number in head["ignored"].items()})
@@ -120,15 +121,3 @@ def _begin(run: Run) -> int:
     """Return when a run began."""
     begin = run.started if run.started is not None else run.first_event
     return begin or 0
-
-
-def _head(line: bytes) -> dict[str, Any]:
-    try:
-        head = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"no {_FORMAT}: it begins with {line[:40]!r}") from error
-    if not isinstance(head, dict) or head.get("format") != _FORMAT:
-        raise ValueError(f"no {_FORMAT}: it begins with {line[:40]!r}")
-    if head.get("version") != _VERSION:
-        raise ValueError(f"{_FORMAT} of version {head.get('version')!r}, this reads {_VERSION}: read the log anew")
-    return head

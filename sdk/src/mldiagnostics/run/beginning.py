@@ -125,19 +125,11 @@ def _begin_parts(run: MLRun) -> None:
 
 
 def _origin(arguments: Arguments, whereabouts: Whereabouts, *, storage: str) -> Origin:
-    place, identity = whereabouts.place, whereabouts.identity
-    return Origin(
-        run_id=identity.run_id if identity else os.urandom(32).hex(),
+    return Origin.here(
+        whereabouts,
+        run_id=whereabouts.identity.run_id if whereabouts.identity else os.urandom(32).hex(),
         name=arguments.name,
         storage=storage,
-        incarnation=os.urandom(4).hex(),
-        host=whereabouts.host,
-        attempt=place.attempt,
-        rank=place.rank,
-        world_size=place.world_size,
-        local_rank=place.local_rank,
-        slice=place.slice,
-        namespace=whereabouts.namespace,
         project=arguments.project or "",
         region=arguments.region or "",
     )

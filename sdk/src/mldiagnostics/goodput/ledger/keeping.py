@@ -55,7 +55,7 @@ def dump(ledger: Ledger, file: BinaryIO) -> None:
 
 def load(ledger: Ledger, file: BinaryIO) -> None:
     """Fill an empty ledger with what `dump` has written. Raises `ValueError` saying what is wrong if it is none."""
-    head = _head(file)
+    head = read_head(file, _FORMAT, _VERSION)
     try:
         log, lives = ledger.log, ledger.known_lives
         ledger.splits = bool(head["splits"])
@@ -84,16 +84,17 @@ def load(ledger: Ledger, file: BinaryIO) -> None:
         raise ValueError(f"{_FORMAT}: its columns are damaged (CRC-32 {found:08x} instead of {check:08x})")
 
 
-def _head(file: BinaryIO) -> dict[str, Any]:
-    line = file.readline(_LINE)
+def read_head(file: BinaryIO, form: str, version: int, *, max_bytes: int = _LINE) -> dict[str, Any]:
+    """Read the line of JSON that a kept thing begins with. Raises `ValueError` if it is of another form or version."""
+    line = file.readline(max_bytes)
     try:
         head = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"no {_FORMAT}: it begins with {line[:40]!r}") from error
-    if not isinstance(head, dict) or head.get("format") != _FORMAT:
-        raise ValueError(f"no {_FORMAT}: it begins with {line[:40]!r}")
-    if head.get("version") != _VERSION:
-        raise ValueError(f"{_FORMAT} of version {head.get('version')!r}, this reads {_VERSION}: read the log anew")
+        raise ValueError(f"no {form}: it begins with {line[:40]!r}") from error
+    if not isinstance(head, dict) or head.get("format") != form:
+        raise ValueError(f"no {form}: it begins with {line[:40]!r}")
+    if head.get("version") != version:
+        raise ValueError(f"{form} of version {head.get('version')!r}, this reads {version}: read the log anew")
     return head
 
 

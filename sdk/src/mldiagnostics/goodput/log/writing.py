@@ -39,20 +39,9 @@ def _maker(url: str) -> SinkMaker:
 
 def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
     whereabouts = locate(look_around(dict(os.environ)), name=job_name)
-    identity, place = whereabouts.identity, whereabouts.place
-    own = Origin(
-        run_id=identity.run_id if identity is not None and identity.source in _LASTING else "",
-        name=job_name,
-        storage=url,
-        incarnation=os.urandom(4).hex(),
-        host=whereabouts.host,
-        attempt=place.attempt,
-        rank=place.rank,
-        world_size=place.world_size,
-        local_rank=place.local_rank,
-        slice=place.slice,
-        namespace=whereabouts.namespace,
-    )
+    identity = whereabouts.identity
+    lasting_id = identity.run_id if identity is not None and identity.source in _LASTING else ""
+    own = Origin.here(whereabouts, run_id=lasting_id, name=job_name, storage=url)
     if run is None:
         return own
     told = run.origin
