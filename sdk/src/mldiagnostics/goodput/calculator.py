@@ -115,6 +115,7 @@ class GoodputCalculator(GoodputExclusion):
             live=live,
         )
         buckets = BASE + ELASTIC if self._elastic else BASE
+        self._run = run
         self._exact = Exact(self._source, run=run, buckets=buckets, live=live)
         self._accounting: Accounting = self._exact
         if accounting == "compatible":
@@ -249,8 +250,8 @@ class GoodputCalculator(GoodputExclusion):
         """
         from mldiagnostics.goodput.report import make_report  # noqa: PLC0415 - the peer's queries do without
 
-        now = self._now()
-        view, moment = self._exact.view(now)
+        view, moment = self._exact.view(self._now())
+        runs = self._source.history.runs(moment)
         report = make_report(
             view,
             now=moment,
@@ -258,10 +259,10 @@ class GoodputCalculator(GoodputExclusion):
             exclude=[(micros(start), micros(end)) for start, end in normalize_intervals(exclude)],
             devices=devices,
             name=self._source.name,
-            run=self._exact.run(now),
-            runs=self._exact.runs(now),
+            run=self._run or next(reversed(runs), ""),
+            runs=runs,
         )
-        return replace(report, ignored=self._exact.ignored(now))
+        return replace(report, ignored=self._exact.ignored_in(view))
 
     @_one_at_a_time
     def sync_to_gcs(self) -> None:

@@ -47,14 +47,14 @@ class Exact:
         history, moment = self._read(now)
         return history.runs(moment)
 
-    def run(self, now: float) -> str:
-        """Return the name of the run that answers are about, empty if the log tells of none."""
-        return self._run or next(reversed(self.runs(now)), "")
-
     def ignored(self, now: float) -> dict[str, int]:
         """Return what of the log was not believed: reason -> how often."""
         view, moment = self.view(now)
         view.account(moment)
+        return self.ignored_in(view)
+
+    def ignored_in(self, view: Run) -> dict[str, int]:
+        """Return what was not believed of a run that has been asked, and of the log, without reading anything."""
         return dict(Counter(self._source.history.ignored) + Counter(view.ignored))
 
     def cumulative(self, now: float) -> Answer:
