@@ -36,7 +36,9 @@ def test_the_ideal_leaves_outliers_out() -> None:
 
 
 def test_short_steps_count_only_among_themselves() -> None:
-    assert compute_ideal_step_time([0.001, 0.001, 0.001, 4.0]) == 4.0
+    assert compute_ideal_step_time([0.001, 4.0, 0.001, 4.0, 4.0]) == 4.0
+    assert compute_ideal_step_time([0.3] * 199 + [20.0]) == pytest.approx(0.3)
+    assert compute_ideal_step_time([0.5, 0.5, 4.0, 4.0]) == 2.25
     assert compute_ideal_step_time([0.2, 0.2, 0.2]) == pytest.approx(0.2)
 
 

@@ -119,9 +119,11 @@ class Oracle:
         return {run.step: self._net(run) for run in self.executions if run.closed and run.survives}
 
     def ideal_step_time(self) -> int | None:
-        """Mean of the step times that are not above median + 3 MAD (3.8 of the peer's algorithm)."""
+        """Mean of the step times that are not above median + 3 MAD; below a second they count unless they are few."""
         times = list(self.step_times().values())
-        times = [time for time in times if time >= 1_000_000] or times
+        short = [time for time in times if time < 1_000_000]
+        if len(short) < len(times) - len(short):
+            times = [time for time in times if time not in short]
         if not times:
             return None
         middle = statistics.median(times)
@@ -143,10 +145,10 @@ class Oracle:
 
     def _begins(self) -> list[int]:
         """Moments after which the first load blocks (S7)."""
-        jobs = [event.t for tried in self.tries for event in tried.job_starts]
+        openings = [event.t for tried in self.tries for event in tried.openings]
         restarts = [tried.restart for tried in self.tries[1:]]
-        first = [] if self.tries[0].job_starts or not self.log else [self.log[0].t]
-        return first + jobs + restarts
+        first = [] if self.tries[0].openings or not self.log else [self.log[0].t]
+        return first + openings + restarts
 
     def _executions(self, number: int, tried: Reading) -> list[Execution]:
         later = [each.steps[0][1].arg for each in self.tries[number + 1 :] if each.steps]
@@ -168,7 +170,8 @@ class Oracle:
         successor = self.tries[number + 1] if number + 1 < len(self.tries) else None
         resumed = successor.steps[0] if successor and successor.steps else None
         rest = self.log[tried.steps[-1][0] + 1 : resumed[0] if resumed else None]
-        rest = list(takewhile(lambda event: event.code is not Code.JOB_START, rest))
+        openings = successor.openings if successor else []
+        rest = list(takewhile(lambda event: event not in openings, rest))
         bound = successor.restart if successor else self.end
         again = resumed[1].arg if resumed else None
         repeated = isinstance(again, int) and again <= last.step

@@ -50,9 +50,10 @@ class Span(NamedTuple):
 
 @dataclass
 class Reading:
-    """One attempt as the log tells it: where its job starts and steps stand in the log, and when it began."""
+    """One attempt as the log tells it: what opens it, where its steps stand in the log, and when it began."""
 
-    job_starts: list[Event] = field(default_factory=list)
+    openings: list[Event] = field(default_factory=list)
+    """Its job starts, and the re-initialisations before the first of these."""
     steps: list[tuple[int, Event]] = field(default_factory=list)
     restart: int = 0
 
@@ -141,29 +142,37 @@ def life(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
 def attempts(log: Sequence[Event]) -> list[Reading]:
     """Attempts as S2 divides them; each but the first with its restart (S4)."""
     final = _final_end(log)
+    lasting = len(log) if final is None else final
     found = [Reading()]
     for place, event in enumerate(log):
         steps = found[-1].steps
-        if event.code is Code.JOB_START:
-            if steps:
-                found.append(Reading())
-            found[-1].job_starts.append(event)
-        elif event.code is Code.STEP_START and (final is None or place < final):
-            if steps and _index(event) <= _index(steps[-1][1]):
-                found.append(Reading())
+        restarts = event.code is Code.JOB_START or (event.code is Code.REINIT_START and place < lasting)
+        repeats = event.code is Code.STEP_START and place < lasting and steps and _index(event) <= _index(steps[-1][1])
+        if (restarts and steps) or repeats:
+            found.append(Reading())
+        if event.code is Code.STEP_START and place < lasting:
             found[-1].steps.append((place, event))
+        elif restarts and (event.code is Code.JOB_START or _is_elastic(found)):
+            found[-1].openings.append(event)
     for old, new in pairwise(found):
-        first = new.steps[0] if new.steps else (len(log), None)
-        between = log[old.steps[-1][0] + 1 : first[0]]
-        loads = [event.t for event in between if event.code is Code.LOAD_START]
-        begins = [event.t for event in between if event.code in RESTARTS]
-        if new.job_starts:
-            new.restart = new.job_starts[-1].t
-        elif begins:
-            new.restart = begins[0]
-        else:
-            new.restart = loads[-1] if loads else new.steps[0][1].t
+        new.restart = _restart(log, old, new)
     return found
+
+
+def _is_elastic(found: Sequence[Reading]) -> bool:
+    """Whether the newest attempt follows steps, and no job start has opened it."""
+    return len(found) > 1 and all(opening.code is not Code.JOB_START for opening in found[-1].openings)
+
+
+def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
+    """When an attempt began that follows another one (S4)."""
+    if new.openings:
+        return new.openings[-1].t
+    place, first = new.steps[0]
+    between = log[old.steps[-1][0] + 1 : place]
+    loads = [event.t for event in between if event.code is Code.LOAD_START]
+    begins = [event.t for event in between if event.code in RESTARTS]
+    return begins[0] if begins else loads[-1] if loads else first.t
 
 
 def spans(log: Sequence[Event], now: int) -> list[Span]:

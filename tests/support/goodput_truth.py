@@ -71,19 +71,18 @@ class Job:
     def live(self, attempts: int, steps: int) -> Job:
         """Go through some attempts of at most so many steps; the last ends or goes on. Return itself."""
         self.base = self._some(1500, 6000)
-        first, ended, trained = 0, False, False
+        first, lives = 0, False
         for number in range(attempts):
-            repeats = self._since is not None and first <= self._last_step()
-            elastic = repeats and trained and not ended and self.dice.random() < 0.2
+            elastic = lives and self.dice.random() < 0.2
             self._begin(first, elastic=elastic)
             last = number == attempts - 1
-            if not (last or elastic) and self.dice.random() < 0.15:
+            if not last and self.dice.random() < 0.15:
                 self._outage()
-                trained = False
+                lives = elastic
                 continue
             count = self.dice.randint(1, steps)
             fate = self.dice.choice(["end", "run"] if last else ["kill", "kill", "keep", "resume"])
-            first, ended, trained = self._train(first, count, fate), fate == "resume", True
+            first, lives = self._train(first, count, fate), fate != "resume"
             if not last:
                 self._outage()
         return self
@@ -243,10 +242,8 @@ class Job:
         self.pieces[self._since :] = [
             replace(piece, spent=recovery) if piece.spent == OTHER else piece for piece in self.pieces[self._since :]
         ]
-        self.restarts += all(event.code is not Code.JOB_START for event in self._after_last_step())
-
-    def _last_step(self) -> int:
-        return next(e.arg for e in reversed(self.events) if e.code is Code.STEP_START and isinstance(e.arg, int))
+        openings = (Code.JOB_START, Code.REINIT_START)
+        self.restarts += all(event.code not in openings for event in self._after_last_step())
 
     def _after_last_step(self) -> Iterator[Event]:
         for event in reversed(self.events):

@@ -77,7 +77,7 @@ def test_what_is_none_is_refused_with_a_reason() -> None:
         "it begins with b''": b"",
         "it begins with b'garbage": b"garbage \x00\xff",
         "it begins with b'\\[1": b"[1, 2]\n",
-        "of version 7, this reads 1": changed(whole, lambda head: head.update(version=7)),
+        "of version 7, this reads 2": changed(whole, lambda head: head.update(version=7)),
         "cut off, 3 of 20 bytes": whole.partition(b"\n")[0] + b"\nabc",
         "cut off": whole[:-1],
         "damaged": whole[:-5] + b"\x7f" + whole[-4:],

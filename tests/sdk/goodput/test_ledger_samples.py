@@ -110,6 +110,16 @@ LOSSES = {
         {"lost": 35, "restarted": 67, "resumed": 90, "cause": "slice_down", "steps_lost": 1, "wasted": 10},
         {"init": 20, "restore": 0, "first_step": 0, "recovered": 55},
     ),
+    "an elastic wait after which no step is made again": (
+        "job@0 0..3@5+10 down@47-67 reinit@67-87 4@90 5@100 end@110",
+        {"lost": 45, "restarted": 67, "resumed": 90, "cause": "slice_down", "steps_lost": 0, "wasted": 0},
+        {"init": 20, "restore": 0, "first_step": 0, "detect": 2, "reschedule": 20, "recovered": 45},
+    ),
+    "a re-initialisation that has come to no step": (
+        "job@0 0..3@5+10 down@47-67 reinit@67-87",
+        {"lost": 35, "restarted": 67, "resumed": None, "cause": "slice_down", "steps_lost": 0, "wasted": 0},
+        {"init": 20, "restore": 0, "first_step": 0, "recovered": 105},
+    ),
 }
 
 
@@ -132,7 +142,9 @@ def test_a_disruption_is_told_by_its_phases(name: str) -> None:
     ("words", "ideal"),
     [
         ("0@0 1@12 2@22 3@39 4@49 5@61 6@91 7@105", 12.5),  # median 12, MAD 2: 17 is usual, 30 is not
-        ("0@0 1@0.2 2@0.5 3@2.5 4@6.5", 3),  # what takes less than a second is no step, if anything takes longer
+        ("0@0 1@0.2 2@0.5 3@2.5 4@6.5 5@9.5", 3),  # steps below a second do not count where they are the minority
+        ("0@0 1@0.2 2@0.6 3@1.1 4@1.5 5@21.5", 0.375),
+        ("0@0 1@0.5 2@1 3@5 4@9", 2.25),  # half of them are no minority
         ("0@0 1@0.2 2@0.6", 0.3),
         ("0@0", None),
     ],

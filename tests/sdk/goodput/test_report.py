@@ -15,6 +15,7 @@ from mldiagnostics.goodput.events import Code
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.report import Report, as_json, from_json, make_report
 from support.goodput_histories import START, jobs, logs, moments
+from support.goodput_notation import events, micros
 from support.goodput_story import S, Story, eventful, finished
 
 if TYPE_CHECKING:
@@ -54,6 +55,14 @@ def test_disruptions_tell_what_was_lost_and_how_long_each_phase_took(report: Rep
     assert first.recovery.detect_s == pytest.approx(20 + 2.2, abs=0.2)  # a step, then silence
     assert first.resumed is not None
     assert first.recovery.total_s == pytest.approx(first.resumed - first.lost + first.recovery.first_step_s)
+
+
+def test_losing_a_slice_is_a_failure_also_if_no_step_is_repeated() -> None:
+    trace = "job@0 0..3@5+10 down@47-67 reinit@67-87 4@90 5@100 end@110"
+    report = make_report(ledger_of(events(trace)), now=micros(120))
+    assert (report.cumulative.productive_s, report.failures.count) == (60, 1)
+    grown = make_report(ledger_of(events(trace.replace("down", "up"))), now=micros(120))
+    assert (len(grown.disruptions), grown.failures.count) == (1, 0)
 
 
 def test_the_mean_recovery_is_that_of_both(report: Report) -> None:

@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 SHORTEST = 1.0
-"""Steps below are left out of the ideal while there are longer ones: they did no work to speak of."""
+"""Steps below this many seconds are left out of the ideal where they are the minority: they did hardly any work."""
 
 
 def compute_ideal_step_time(step_times: Sequence[float]) -> float | None:
     """Return the ideal step time, None without any step.
 
-    Steps below one second count only where all of them are so short.
+    Steps below one second count only where they are at least half of all steps.
     """
     _, normal = get_anomalous_and_normal_step_times(_long_enough(step_times))
     return _mean(normal) if normal else None
@@ -83,7 +83,8 @@ def compute_step_deviation_from_baseline(
 
 
 def _long_enough(step_times: Sequence[float]) -> Sequence[float]:
-    return [x for x in step_times if x >= SHORTEST] or step_times
+    long = [x for x in step_times if x >= SHORTEST]
+    return long if 2 * len(long) > len(step_times) else step_times
 
 
 def _outlier_limit(step_times: Sequence[float]) -> float:

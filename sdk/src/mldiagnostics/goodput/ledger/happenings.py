@@ -83,12 +83,12 @@ class Happenings:
             self._await_load(begin)
         if told.at:
             ended = min(state.known_end(repeated=index <= state.step), begin)
-            state.quiet = state.last_t + SECOND if state.pending < 0 else NEVER
+            state.quiet = NEVER if state.job_started else state.last_t + SECOND
         told.first.append(len(told.at))
         told.begin.append(begin)
         told.ended.append(ended)
         told.back.append(back)
-        state.pending = NEVER
+        state.pending, state.job_started = NEVER, False
 
     def _await_load(self, begin: int) -> None:
         """See to it that the first load from `begin` on is a span."""
@@ -113,12 +113,26 @@ class Happenings:
         if state.started < 0:
             state.started = t
             state.moments = state.moments if self.told.at else []
+        self._restarts(t)
+        if self.told.at:
+            state.job_started = True
+            state.floor = len(self.told.at)
+
+    def _reinit_starts(self, t: int, code: int, arg: int) -> None:
+        """After a step, a re-initialisation opens an attempt, unless a job start has opened it (S2)."""
+        state = self.state
+        if self.told.at and not state.job_started and not state.over:
+            self._restarts(t)
+        self._opens(t, code, arg)
+
+    def _restarts(self, t: int) -> None:
+        """Take in that an attempt begins at `t`, or begins again because it has come to no step."""
+        state = self.state
         state.moments = [*state.moments, t]
         if self.told.at:
             state.back = t if state.pending < 0 else state.back
             state.pending = t
             state.last = NONE_FITS
-            state.floor = len(self.told.at)
 
     def _job_ends(self, t: int, code: int, _: int) -> None:
         state = self.state
@@ -221,6 +235,7 @@ class Happenings:
         Code.STEP_END: _step_ends,
         Code.LOAD_START: _load_starts,
         Code.LOAD_END: _load_ends,
+        Code.REINIT_START: _reinit_starts,
         Code.SAVED: _checkpoint,
         Code.RESTORED: _checkpoint,
         Code.SLICES: _mark,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.fold import Fold
 
 _FORMAT = "mldiagnostics goodput ledger"
-_VERSION = 1
+_VERSION = 2
 _PIECE = 1 << 24
 _LINE = 1 << 28
 

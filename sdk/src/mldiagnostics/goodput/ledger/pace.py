@@ -58,14 +58,18 @@ class Pace:
         return StepTimes(steps, self._times[:])
 
     def ideal(self) -> int | None:
-        """Return the mean of the durations up to median + 3 MAD, of those of a second or more if there are any."""
+        """Return the mean of the durations up to median + 3 MAD.
+
+        Durations below a second are left out where they are fewer than half of all.
+        """
         self._refresh()
         if self._sorted is None:
             self._sorted = in_order(self._times)
         times = self._sorted
-        low = bisect_left(times, _SECOND) % len(times) if times else 0
         if not times:
             return None
+        low = bisect_left(times, _SECOND)
+        low = low if 2 * low < len(times) else 0
         size = len(times) - low
         twice = times[low + (size - 1) // 2] + times[low + size // 2]
         spread = _deviation(times, low, twice, (size - 1) // 2) + _deviation(times, low, twice, size // 2)

@@ -28,9 +28,11 @@ class State:
         """When the last step was told to end; older than `last_t` if it was not."""
         self.job_end = NEVER
         self.pending = NEVER
-        """The last job start since the last step."""
+        """When the attempt that has no step yet began: the last job start or re-initialisation since the last step."""
+        self.job_started = False
+        """Whether a job has started since the last step."""
         self.back = NEVER
-        """The first job start since the last step."""
+        """The first job start or re-initialisation since the last step."""
         self.first_init = NEVER
         """The first sign of a new attempt since the last step; older than `last_t` if there is none."""
         self.load = NEVER
@@ -80,7 +82,7 @@ class State:
         """Return what was packed. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
         state = cls()
         for name in _PLAIN:
-            setattr(state, name, bool(packed[name]) if name == "over" else int(packed[name]))
+            setattr(state, name, bool(packed[name]) if name in _FLAGS else int(packed[name]))
         state.moments = [int(each) for each in packed["moments"]]
         state.edges = {int(code): int(t) for code, t in packed["edges"]}
         state.ignored = {str(reason): int(number) for reason, number in packed["ignored"]}
@@ -89,6 +91,7 @@ class State:
         return state
 
 
+_FLAGS = ("over", "job_started")
 _COPIED = ("moments", "edges", "open", "closed", "unopened", "ignored")
 _PLAIN = tuple(name for name in vars(State()) if name not in _COPIED)
 
