@@ -18,10 +18,7 @@ from release.parts import OPERATOR, WEBHOOK
 
 BUCKET = "e2e-captures"
 VALUES = {
-    "policy.allowedStorage": {
-        "*": ["volume:///", f"gs://{BUCKET}", f"gs://{BUCKET}-missing"],
-        scene.NAMESPACE: ["/tmp"],
-    },
+    "policy.allowedStorage": {"*": ["volume:///"], scene.NAMESPACE: ["/tmp"]},
     "extraEnv": [{"name": "STORAGE_EMULATOR_HOST", "value": ENDPOINT}],
 }
 

@@ -111,7 +111,8 @@ def capture_of(pods: list[str], *, name: str, namespace: str) -> str:
     manifest = (installation.EXAMPLE / "capture.yaml").read_text()
     for pattern, line in (
         (r"^#.*\n", ""),
-        (r"^  name: .*", f"  name: {name}\n  namespace: {namespace}"),
+        (r"^  name: .*", f"  name: {name}"),
+        (r"^  namespace: .*", f"  namespace: {namespace}"),
         (r"podName: .*", f"podName: {','.join(pods)}"),
         (r"podNamespace: .*", f"podNamespace: {namespace}"),
     ):

@@ -9,6 +9,7 @@ from mldiagnostics_api.policy import Policy
 DOCUMENT = {
     "defaultStorage": "gs://profiles/runs",
     "allowedStorage": {"*": ["gs://profiles/shared"], "ml": ["gs://profiles/ml", "/tmp/profiles"], "open": ["gs://"]},
+    "strictTenancy": True,
     "allowedPorts": "9012,9999-10014",
     "crossNamespaces": ["shared"],
     "hostNetwork": True,
@@ -48,6 +49,7 @@ def test_every_fault_of_a_document_is_named() -> None:
         "maxDurationSeconds": 0,
         "capturesTotal": True,
         "hostNetwork": "yes",
+        "strictTenancy": "true",
         "crossNamespaces": "ml",
         "surprise": 1,
     }
@@ -80,6 +82,20 @@ def test_what_is_no_document_is_refused(document: str) -> None:
 def test_storage_is_allowed_by_namespace(location: str, namespace: str, allowed: bool) -> None:
     policy = Policy.parse(json.dumps(DOCUMENT))
     assert policy.may_store(Location.parse(location), namespace) is allowed
+
+
+@pytest.mark.parametrize(
+    ("location", "allowed"), [("gs://any/x", True), ("volume:///x", False), ("/tmp/profiles/x", True), ("/etc", False)]
+)
+def test_every_bucket_is_allowed_beside_the_list_unless_tenancy_is_strict(location: str, *, allowed: bool) -> None:
+    document = {"allowedStorage": {"*": [], "ml": ["/tmp/profiles", "gs://of-ml"]}}
+    policy = Policy.parse(json.dumps(document))
+    assert policy.may_store(Location.parse(location), "ml") is allowed
+    assert list(map(str, policy.prefixes("other"))) == ["gs://"]
+    strict = Policy.parse(json.dumps(document | {"strictTenancy": True}))
+    assert not strict.may_store(Location.parse("gs://any/x"), "ml")
+    assert strict.may_store(Location.parse("gs://of-ml/x"), "ml")
+    assert strict.prefixes("other") == ()
 
 
 def test_other_namespaces_are_closed_unless_listed() -> None:

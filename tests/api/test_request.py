@@ -1,21 +1,29 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from cluster.paths import REPOSITORY
 from mldiagnostics.capture.model import Delivery
-from mldiagnostics_api.names import Refusal
+from mldiagnostics_api.names import CONNECTION_KIND, Refusal
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.request import Refused, Request, check
+from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from support import builders as a
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 POLICY = Policy.parse(
     json.dumps(
         {
             "defaultStorage": "gs://profiles",
             "allowedStorage": {"*": ["volume:///"], "ml": ["gs://profiles/ml", "/tmp/profiles"]},
+            "strictTenancy": True,
             "crossNamespaces": ["shared"],
+            "maxDurationSeconds": 60,
         }
     )
 )
@@ -98,6 +106,44 @@ def test_without_default_storage_a_location_is_needed() -> None:
     assert isinstance(refused, Refused)
     assert refused.reason is Refusal.STORAGE_MISSING
     assert accepted(policy, podName="a", storageLocation="volume:///x").explicit
+
+
+@pytest.mark.parametrize(
+    ("trigger", "value"),
+    [
+        ({"podNamespace": "other"}, "add it to policy.crossNamespaces"),
+        ({"durationSeconds": 61}, "raise policy.maxDurationSeconds"),
+        ({"capturePort": 22}, "add it to policy.allowedPorts"),
+        ({"storageLocation": "/etc"}, "add it to policy.allowedStorage"),
+        ({"storageLocation": "gs://other/x"}, "add it to policy.allowedStorage, or to set policy.strictTenancy=false"),
+    ],
+    ids=str,
+)
+def test_a_refusal_names_the_value_of_the_chart_that_decides(trigger: dict[str, Any], value: str) -> None:
+    refused = ask(podName="a", **trigger)
+    assert isinstance(refused, Refused)
+    assert f"ask the administrator to {value}" in refused.message
+
+
+EXAMPLES = sorted(path for path in (REPOSITORY / "examples").rglob("*.yaml") if CONNECTION_KIND in path.read_text())
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_installation_without_values_accepts_the_examples(example: Path) -> None:
+    document = yaml.safe_load(example.read_text())
+    metadata = {"namespace": "ml", "uid": "u"} | document["metadata"]
+    request = check(MLDiagnosticsConnection.model_validate(document | {"metadata": metadata}), Policy())
+    if example.stem == "in-the-pod":
+        assert isinstance(request, Refused)
+        assert request.reason is Refusal.STORAGE_NOT_ALLOWED
+        return
+    assert isinstance(request, Request), request
+
+
+@pytest.mark.parametrize("duration_s", [2, 120, 3600])
+def test_an_installation_without_values_accepts_the_peers_bucket_and_durations(duration_s: int) -> None:
+    request = accepted(Policy(), podName="a", durationSeconds=duration_s, storageLocation="gs://anything/profiles")
+    assert (request.duration_ms, str(request.root)) == (1000 * duration_s, "gs://anything/profiles")
 
 
 def test_the_peers_six_fields_are_accepted() -> None:

@@ -144,3 +144,20 @@ def test_the_notes_warn_of_a_volume_that_does_not_last_where_profiles_go_to_it(
     values: Object, warned: bool, tmp_path: Path
 ) -> None:
     assert ("ends with the operator's pod" in notes(OPERATOR, tmp_path, values)) is warned
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "any bucket that the operator's cloud identity can write.\n"),
+        ({"policy.allowedStorage": {"ml": ["gs://of-ml"]}}, "can write, also in ml.\n"),
+        ({"policy.strictTenancy": True}, ""),
+    ],
+    ids=str,
+)
+def test_the_notes_name_the_value_for_several_tenants_where_every_bucket_is_allowed(
+    values: Object, said: str, tmp_path: Path
+) -> None:
+    text = notes(OPERATOR, tmp_path, values)
+    assert said in text
+    assert ("policy.strictTenancy=true" in text) is bool(said)

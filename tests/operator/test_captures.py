@@ -127,8 +127,8 @@ async def test_too_few_captured_targets_fail_the_capture(ml: Namespace) -> None:
         ({"target": {"selector": {"matchLabels": {"app": "none"}}}}, "NoPodMatches", "app=none"),
         ({"target": {"runRef": {"name": "run"}}}, "RunsNotAvailable", "workloadRef"),
         ({"podName": "trainer-0", "podNamespace": "kube-system"}, "NamespaceNotAllowed", "kube-system"),
-        ({"podName": "trainer-0", "durationSeconds": 3600}, "DurationTooLong", "60 s"),
-        ({"podName": "trainer-0", "storageLocation": "gs://elsewhere/x"}, "StorageNotAllowed", "volume:///"),
+        ({"podName": "trainer-0", "durationSeconds": 3601}, "DurationTooLong", "3600 s"),
+        ({"podName": "trainer-0", "storageLocation": "gs://elsewhere/x"}, "StorageNotAllowed", "policy.strictTenancy"),
     ],
 )
 async def test_what_cannot_be_is_refused_with_what_exists(

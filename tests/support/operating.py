@@ -34,6 +34,7 @@ ANY_PORT = Policy(
     default_storage=Location.parse("volume:///"),
     allowed_storage={"*": (Location.prefix("volume:///"), Location.prefix("/profiles"))},
     allowed_ports=Ranges.parse("1-65535"),
+    strict_tenancy=True,
 )
 
 

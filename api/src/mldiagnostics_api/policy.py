@@ -11,6 +11,8 @@ from mldiagnostics_api.ranges import Ranges
 
 ANY_NAMESPACE: Final = "*"
 OPERATOR_VOLUME: Final = Location(Medium.VOLUME, "")
+EVERY_BUCKET: Final = Location(Medium.BUCKET, "")
+MAX_DURATION_MS: Final = 3_600_000
 
 Prefixes = Mapping[str, tuple[Location, ...]]
 """Allowed prefixes by namespace; those of `*` hold for every namespace."""
@@ -27,12 +29,14 @@ class Policy:
     """Root for captures that name no location; None: they are refused."""
     allowed_storage: Prefixes = field(default_factory=lambda: {ANY_NAMESPACE: (OPERATOR_VOLUME,)})
     """Prefixes that a capture may name: buckets, the operator's volume, and paths in the pod."""
+    strict_tenancy: bool = False
+    """Whether a bucket must be listed in `allowed_storage`; otherwise every bucket is allowed."""
     allowed_ports: Ranges = field(default_factory=lambda: Ranges.parse(DEFAULT_ALLOWED_PORTS))
     cross_namespaces: frozenset[str] = frozenset()
     """Namespaces whose pods may be captured by objects of another namespace; `*` allows all."""
     host_network: bool = False
     """Whether pods on the host's network may be dialled."""
-    max_duration_ms: int = 60_000
+    max_duration_ms: int = MAX_DURATION_MS
     captures_per_namespace: int = 4
     captures_total: int = 16
     max_trace_bytes: int = 256 * 2**20
@@ -72,9 +76,8 @@ class Policy:
 
     def prefixes(self, namespace: str) -> tuple[Location, ...]:
         """List what the namespace may use, for checks and messages."""
-        return tuple(
-            dict.fromkeys((*self.allowed_storage.get(ANY_NAMESPACE, ()), *self.allowed_storage.get(namespace, ())))
-        )
+        listed = (*self.allowed_storage.get(ANY_NAMESPACE, ()), *self.allowed_storage.get(namespace, ()))
+        return tuple(dict.fromkeys(listed if self.strict_tenancy else (*listed, EVERY_BUCKET)))
 
     def may_capture(self, *, object_namespace: str, pod_namespace: str) -> bool:
         """Tell whether an object may capture pods of that namespace; its own always."""
@@ -125,6 +128,7 @@ def _ports(value: Any) -> Ranges:
 _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "defaultStorage": ("default_storage", _root),
     "allowedStorage": ("allowed_storage", _prefixes),
+    "strictTenancy": ("strict_tenancy", _switch),
     "allowedPorts": ("allowed_ports", _ports),
     "crossNamespaces": ("cross_namespaces", lambda value: frozenset(_texts(value))),
     "hostNetwork": ("host_network", _switch),

@@ -110,8 +110,8 @@ def _check_namespace(policy: Policy, *, object_namespace: str, pod_namespace: st
     if not policy.may_capture(object_namespace=object_namespace, pod_namespace=pod_namespace):
         raise _Refusal(
             Refusal.NAMESPACE_NOT_ALLOWED,
-            f"podNamespace {pod_namespace}: captures from namespace {object_namespace} may not reach it; create the "
-            f"object in {pod_namespace}, or ask the administrator to list {pod_namespace} in crossNamespaces",
+            f"podNamespace '{pod_namespace}': captures of namespace '{object_namespace}' may not profile its pods; "
+            f"create the object in '{pod_namespace}', or ask the administrator to add it to policy.crossNamespaces",
         )
 
 
@@ -119,7 +119,8 @@ def _check_port(policy: Policy, port: int | None) -> None:
     if port is not None and port not in policy.allowed_ports:
         raise _Refusal(
             Refusal.PORT_NOT_ALLOWED,
-            f"capturePort {port} is not among the ports that the administrator allows, {policy.allowed_ports}",
+            f"capturePort {port}: not among the allowed ports {policy.allowed_ports}; use one of them, or ask the "
+            "administrator to add it to policy.allowedPorts",
         )
 
 
@@ -131,8 +132,8 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
     if duration_ms > policy.max_duration_ms:
         raise _Refusal(
             Refusal.DURATION_TOO_LONG,
-            f"the duration of {duration_ms / 1000:g} s is over the administrator's limit of "
-            f"{policy.max_duration_ms / 1000:g} s",
+            f"duration of {duration_ms / 1000:g} s: longer than the allowed {policy.max_duration_ms / 1000:g} s; "
+            "shorten it, or ask the administrator to raise policy.maxDurationSeconds",
         )
     return duration_ms
 
@@ -152,13 +153,18 @@ def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_na
     by_pod = location.medium is Medium.POD or trigger.delivery is Delivery.WORKLOAD
     for namespace in {object_namespace, pod_namespace} if by_pod else {object_namespace}:
         if not policy.may_store(location, namespace):
-            allowed = ", ".join(map(str, policy.prefixes(namespace))) or "none"
-            raise _Refusal(
-                Refusal.STORAGE_NOT_ALLOWED,
-                f"storageLocation {location} is not below a prefix that the administrator allows for namespace "
-                f"{namespace} (allowed: {allowed})",
-            )
+            raise _Refusal(Refusal.STORAGE_NOT_ALLOWED, _not_allowed(location, policy, namespace))
     return location
+
+
+def _not_allowed(location: Location, policy: Policy, namespace: str) -> str:
+    allowed = ", ".join(map(str, policy.prefixes(namespace))) or "nothing"
+    opened = ", or to set policy.strictTenancy=false, which allows every bucket"
+    return (
+        f"storageLocation '{location}': not below a location that is allowed for namespace '{namespace}' ({allowed}); "
+        "use one of these, or ask the administrator to add it to policy.allowedStorage"
+        f"{opened if location.medium is Medium.BUCKET else ''}"
+    )
 
 
 def _delivery(trigger: TriggerCapture, location: Location, policy: Policy, pod_namespace: str) -> Delivery:

@@ -41,11 +41,15 @@
 {{- toYaml $ports }}
 {{- end }}
 
-{{/* allowedStorage for CEL: every prefix ends with "/", so that startsWith compares whole segments. */}}
+{{/*
+allowedStorage for CEL: every prefix ends with "/", so that startsWith compares whole segments. Every bucket is allowed unless
+strictTenancy is true.
+*/}}
 {{- define "mldiag.prefixes" -}}
 {{- $allowed := dict }}
+{{- if not .Values.policy.strictTenancy }}{{ $_ := set $allowed "*" (list "gs://") }}{{ end }}
 {{- range $namespace, $prefixes := .Values.policy.allowedStorage }}
-{{- $closed := list }}
+{{- $closed := get $allowed $namespace | default list }}
 {{- range $prefixes }}
 {{- $closed = append $closed (printf "%s/" (trimPrefix "pod://" . | trimSuffix "/")) }}
 {{- end }}
