@@ -23,6 +23,7 @@ from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import Settings, read_settings
 from mldiagnostics.run.surroundings import look_around
 from mldiagnostics.sinks import sink_maker
+from mldiagnostics.suggest import unknown_parameters
 from mldiagnostics.whereabouts import locate
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
     env = dict(os.environ)
     problems: dict[str, str] = {}
     if said["unknown"]:
-        problems["unknown"] = f"machinelearning_run has no parameter {', '.join(sorted(said['unknown']))}: ignored"
+        known = [name for name in said if name != "unknown"]
+        problems["unknown"] = unknown_parameters("machinelearning_run", said["unknown"], known)
     settings = read_settings(env, problems)
     arguments = read_arguments(said, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
     whereabouts = locate(look_around(env), name=arguments.name, workload_id=arguments.run_workload_id)

@@ -1,0 +1,34 @@
+"""Sentences about parameters that a function does not have, with the name that was probably meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def unknown_parameters(function: str, unknown: Iterable[str], known: Iterable[str]) -> str:
+    """Return one sentence about the parameters `unknown`, which `function` ignores: it has those in `known`.
+
+    >>> unknown_parameters("xprof", ["step"], ["run", "steps"])
+    "xprof: unknown parameter 'step' is ignored; did you mean 'steps'?"
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - loaded for mistakes only
+
+    names, known = sorted(unknown), list(known)
+    meant = {match: None for name in names for match in get_close_matches(name, known, n=1, cutoff=0.5)}
+    problem = f"parameter {names[0]!r} is" if len(names) == 1 else f"parameters {_quoted(names)} are"
+    hint = f"did you mean {_quoted(meant)}?" if meant else f"the parameters are {', '.join(known)}"
+    return f"{function}: unknown {problem} ignored; {hint}"
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's parameters, in order, without `self` and without `*args` and `**kwargs`."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [name for name in names if name not in {"self", "cls"}]
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
