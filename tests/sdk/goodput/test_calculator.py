@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from support.goodput_cases import Case, Question, cases
 from support.goodput_entries import JOB, T0, Entries, Payload, at, slices, span, step, steps, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 LEAST = 1e-6  # per cent and seconds
@@ -483,3 +484,49 @@ def test_a_job_that_ends_later_than_the_time_of_day_has_ended() -> None:
     assert simulated.report().cumulative.elapsed_s == pytest.approx(360)
     replayed = GoodputCalculator(JOB, "log", log, clock=lambda: start.timestamp() + 150)
     assert replayed.get_job_goodput()[::2] == (pytest.approx(100 * 60 / 150), 0)
+
+
+class ByTheEventsTimeWithCursor(ByTheEventsTime):
+    """The same, which returns where its answer ends as ml-goodput-measurement's readers do: `end` of the last entry."""
+
+    def __init__(self, end: Callable[[datetime], datetime] = lambda t: t) -> None:
+        super().__init__()
+        self._end = end
+
+    def read_cloud_logging_entries(  # type: ignore[override]
+        self, start: datetime | None = None, end: datetime | None = None, last: object = None
+    ) -> tuple[list[Payload], object]:
+        del last
+        found = super().read_cloud_logging_entries(start, end)
+        if not found:
+            return [], (None, None)
+        return found, (self._end(next(t for t, entry in self.entries if entry is found[-1])), "id")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [ByTheEventsTime(), ByTheEventsTimeWithCursor(), ByTheEventsTimeWithCursor(lambda _: datetime.now(UTC))],
+    ids=["without a cursor", "with a cursor", "with a cursor of the time of day"],
+)
+@pytest.mark.parametrize("shift", [-2 * 86_400, 2 * 86_400], ids=["back-dated", "ahead"])
+def test_a_calculator_that_asked_before_answers_as_a_new_one(log: ByTheEventsTime, shift: float) -> None:
+    log.entries.clear()
+    start = datetime.now(UTC) + timedelta(seconds=shift)
+    recorder = GoodputRecorder(JOB, "log", logging_enabled=True, cloud_logger=log)
+    recorder.record_job_start_time(start)
+    recorder.record_step_start_time(0, start + timedelta(minutes=1))
+    warm = GoodputCalculator(JOB, "log", log)
+    with suppress(ValueError):  # it has not begun
+        warm.get_job_goodput()
+    for index in range(1, 40):
+        recorder.record_step_start_time(index, start + timedelta(minutes=1 + index))
+        if index == 20:
+            recorder.record_custom_badput_event_start_time(start + timedelta(minutes=20.5), "EVAL")
+            recorder.record_custom_badput_event_end_time(start + timedelta(minutes=20.75), "EVAL")
+            with suppress(ValueError):
+                warm.get_job_goodput()
+    recorder.record_job_end_time(start + timedelta(minutes=50))
+    told = warm.get_job_goodput(include_badput_breakdown=True)
+    assert told[0] > 50
+    assert told == GoodputCalculator(JOB, "log", log).get_job_goodput(include_badput_breakdown=True)
+    assert warm.ignored == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,12 +39,21 @@ class Reader:
         self, start_time: datetime, end_time: datetime, last_entry_info: object = None
     ) -> tuple[list[dict[str, Any]], object]:
         self.asked.append((start_time, end_time))
-        found = [p for at, p in self.entries if start_time.timestamp() < at <= end_time.timestamp()]
-        return found, (None, last_entry_info)
+        found = [(at, p) for at, p in self.entries if start_time.timestamp() < at <= end_time.timestamp()]
+        return [p for _, p in found], self.end([at for at, _ in found]) or (None, last_entry_info)
+
+    def end(self, logged: list[float]) -> object:  # noqa: ARG002 - this one does not say
+        """Where an answer ends."""
+        return None
 
 
-def test_an_object_is_asked_for_all_and_then_for_what_is_new() -> None:
-    reader, listener = Reader(), Heard()
+class _WithCursor(Reader):
+    def end(self, logged: list[float]) -> object:
+        return (datetime.fromtimestamp(max(logged), UTC), "id") if logged else None
+
+
+def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new() -> None:
+    reader, listener = _WithCursor(), Heard()
     log = GivenLog(reader)
     reader.entries = [(T - 86400 * 300, step(0)), (T - 1, step(1))]
     log.read_new(listener, NOW)
@@ -54,6 +63,17 @@ def test_an_object_is_asked_for_all_and_then_for_what_is_new() -> None:
     assert listener.steps() == [0, 1, 2, 3]
     assert reader.asked[0][0].timestamp() == 0
     assert reader.asked[2][0] > NOW - timedelta(hours=1)
+
+
+def test_an_object_that_does_not_is_asked_for_all_again() -> None:
+    reader, listener = Reader(), Heard()
+    log = GivenLog(reader)
+    reader.entries = [(T - 86400, step(0))]
+    log.read_new(listener, NOW)
+    reader.entries.append((T - 80000, step(1)))
+    log.read_new(listener, NOW + timedelta(seconds=10))
+    assert listener.steps() == [0, 1]
+    assert [start.timestamp() for start, _ in reader.asked] == [0, 0]
 
 
 class _ByName(Reader):

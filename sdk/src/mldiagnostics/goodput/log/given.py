@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from datetime import timezone
-from typing import TYPE_CHECKING, Any, TypeAlias
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.goodput.log.lines import Told
-from mldiagnostics.goodput.log.overlap import Overlap
+from mldiagnostics.goodput.log.overlap import OVERLAP, Overlap
 from mldiagnostics.goodput.log.shapes import Repeats, take_shaped
+from mldiagnostics.goodput.payload import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from mldiagnostics.goodput.log.lines import Listener
 
@@ -31,12 +32,35 @@ _WAYS: tuple[_Way, ...] = (
 """Arguments for a window, the first that an object takes."""
 
 
+class _Answer(NamedTuple):
+    """Payloads, and where the object says that they end, None if it does not."""
+
+    payloads: list[Any]
+    end: datetime | None
+
+    def known_until(self, now: datetime) -> datetime | None:
+        """Return from when on the next answer may differ, by whichever clock; None if the object does not say.
+
+        The time in the last payload is earlier than the end where entries are dated back.
+        """
+        if self.end is None:
+            return None
+        found = parse(self.payloads[-1], rank=0, run="", logged=None)
+        last = [] if isinstance(found, str) else [datetime.fromtimestamp(event.t / 1e6, timezone.utc) for event in found]
+        return min(self.end, now, *last)
+
+
 class GivenLog:
     """Asks `read_cloud_logging_entries(start_time, end_time)`, also by name, or without arguments if it takes none.
 
-    The answer is a list of payloads, or a tuple of it and where it ends. `retention` is how far back the first question
-    goes. With `job_name`, payloads of other jobs are passed over. The first question of a `live` reader is also asked
-    without bounds, as by the peer: objects that compare with the events' own times know later ones than now.
+    The answer is a list of payloads, or a tuple of it and where it ends, `(timestamp, id)`. Nobody knows by which clock
+    an object compares: by the moment at which an entry was logged, or by the time in it. So the object is asked for
+    all each time, and what its last answer had is passed over. An object that returns where its answer ends is asked
+    from there, less `OVERLAP`. See decision 0012.
+
+    `retention` is how far back a question for all goes. With `job_name`, payloads of other jobs are passed over. A
+    `live` reader without retention also asks without bounds, as the peer does: objects that compare with the events'
+    own times know later ones than now.
     """
 
     jobs = ()
@@ -49,8 +73,9 @@ class GivenLog:
         self._retention = retention
         self._overlap = Overlap(retention)
         self._way: _Way | None = None
-        self._repeats = Repeats()
-        self._asks_for_all = live and retention is None
+        self._repeats = Repeats(), Repeats()
+        self._unbounded = live and retention is None
+        self._known_until: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -59,15 +84,16 @@ class GivenLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
-        start = self._overlap.start(now)
-        if self._asks_for_all:
-            self._take(self._ask(None, None), now, history)
-            self._asks_for_all = False
-        self._take(self._ask(start, now), now, history)
+        for repeats, window in zip(self._repeats, self._windows(now), strict=False):
+            answer = self._ask(*window)
+            others = take_shaped(repeats.new_in(answer.payloads), self._job_name, history)
+            self._overlap.take(self._told(others), now, history)
+            if answer.payloads:
+                self._known_until = answer.known_until(now)
 
     def payloads(self, now: datetime) -> Iterator[Told]:
         """See `Log.payloads`."""
-        yield from self._told(self._ask(Overlap(self._retention).start(now), now))
+        yield from self._told(self._ask(self._first(now), now).payloads)
 
     def position(self) -> dict[str, object]:
         """Return nothing: the next process asks from the beginning."""
@@ -77,20 +103,23 @@ class GivenLog:
         """Raise `ValueError`: nobody knows whether it is the same log."""
         raise ValueError(f"{self.name} has no positions, not {position!r}")
 
-    def _take(self, answer: list[Any], now: datetime, history: Listener) -> None:
-        others = take_shaped(self._repeats.new_in(answer), self._job_name, history)
-        self._overlap.take(self._told(others), now, history)
+    def _windows(self, now: datetime) -> list[tuple[datetime | None, datetime | None]]:
+        """Return the bounds of each question; one that all begin with is the same as that of a new reader."""
+        if self._known_until is not None:
+            return [(self._known_until - OVERLAP, None if self._unbounded else now)]
+        return [(None, None), (self._first(now), now)] if self._unbounded else [(self._first(now), now)]
 
-    def _ask(self, start: datetime | None, end: datetime | None) -> list[Any]:
+    def _first(self, now: datetime) -> datetime:
+        return Overlap(self._retention).start(now)
+
+    def _ask(self, start: datetime | None, end: datetime | None) -> _Answer:
         window = start and start.astimezone(timezone.utc), end and end.astimezone(timezone.utc)
         try:
             read = self._reader.read_cloud_logging_entries
             if self._way is None:
                 self._way = _way_to_ask(read)
             args, options = self._way(*window)
-            answer = read(*args, **options)
-            payloads = answer[0] if isinstance(answer, tuple) else answer
-            return payloads if isinstance(payloads, list) else list(payloads or ())
+            return _answer(read(*args, **options))
         except Exception as error:
             raise LogUnreadable(f"{self.name} gives no entries: {error!r}") from error
 
@@ -101,6 +130,16 @@ class GivenLog:
         return (
             self._job_name is None or not isinstance(payload, dict) or payload.get("job_name") in (self._job_name, None)
         )
+
+
+def _answer(told: Any) -> _Answer:
+    payloads, end = told, None
+    if isinstance(told, tuple):
+        payloads = told[0]
+        cursor = told[1] if len(told) > 1 else None
+        moment = cursor[0] if isinstance(cursor, tuple | list) and cursor else None
+        end = moment if isinstance(moment, datetime) and moment.tzinfo is not None else None
+    return _Answer(payloads if isinstance(payloads, list) else list(payloads or ()), end)
 
 
 def _way_to_ask(read: Any) -> _Way:

@@ -26,6 +26,7 @@ class Overlap:
         """When it was asked last."""
         self._retention = retention
         self._seen: set[object] = set()
+        self._faults: set[int] = set()
 
     def start(self, now: datetime) -> datetime:
         """Return from when on to ask, if it is `now`."""
@@ -40,10 +41,10 @@ class Overlap:
         for told in answer:
             found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
             if isinstance(found, str):
-                fault = (found, repr(told.payload))
-                if fault not in self._seen and fault not in seen:
+                fault = hash((found, repr(told.payload)))
+                if fault not in self._faults:
                     listener.ignored[found] += 1
-                seen.add(fault)
+                    self._faults.add(fault)
                 continue
             for event in found:
                 if event not in self._seen:
