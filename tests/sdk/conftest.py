@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 
 
+@pytest.fixture(autouse=True)
+def own_spool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a test leaves on the local disk for later processes is in a place of its own."""
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+
+
 @pytest.fixture(scope="session")
 def gcs_emulator() -> Iterator[Emulator]:
     """One emulator for all tests, which keep to buckets of their own."""
@@ -27,12 +33,8 @@ def gcs_emulator() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """The name of an empty bucket, with Google's client pointed at the emulator and asking only what it is told.
-
-    What waits for it waits in a place of its own: another day's bucket had the same name.
-    """
-    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an empty bucket, with Google's client pointed at the emulator and asking only what it is told."""
     monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.url)
     name = f"bucket-{next(_numbers)}"

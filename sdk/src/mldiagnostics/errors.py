@@ -9,6 +9,7 @@ MLDiagnosticsError
 ├── ProfilingError       one of Google's SDK: here a profile that cannot be taken is told in the log
 ├── ControlPlaneClientNotInitializedError  one of Google's SDK: here runs need no control plane
 ├── LogUnreadable        the goodput log of a job is missing or may not be read: whoever named it (also a ValueError)
+│   └── LogMissing       it is missing
 └── StoreError           a place for files did not do its part
     ├── StoreNotFound    the bucket or directory is not there: whoever named it
     ├── StoreForbidden   it is there, we may not: its administrator
@@ -63,6 +64,10 @@ class MissingExtraError(MLDiagnosticsError, ImportError):
 
 class LogUnreadable(MLDiagnosticsError, ValueError):
     """There is no goodput log where one was looked for, or it may not be read; the message says what to do."""
+
+
+class LogMissing(LogUnreadable):
+    """There is no goodput log where one was looked for."""
 
 
 class StoreError(MLDiagnosticsError):

@@ -155,6 +155,11 @@ def current() -> Recording | None:
     return _open[-1] if _open else None
 
 
+def opened() -> tuple[Recording, ...]:
+    """Return the recordings that are not closed, in the order in which they began."""
+    return tuple(_open)
+
+
 def flush_all(timeout_s: float) -> bool:
     """Wait until all that this process recorded is where it belongs, for at most `timeout_s`; false if it is not."""
     deadline = time.monotonic() + timeout_s

@@ -48,7 +48,7 @@ class Reader:
 
 
 class _WithCursor(Reader):
-    def end(self, logged: list[float]) -> object:
+    def end(self, logged: list[float]) -> object:  # type: ignore[explicit-override]
         return (datetime.fromtimestamp(max(logged), UTC), "id") if logged else None
 
 

@@ -6,7 +6,9 @@
 3. The storage of the run that the process is in, else `MLDIAG_STORAGE`, else `./mldiagnostics`, is a root for more than
    logs: `<root>/goodput/<logger>/<job>`.
 
-A log stays where it was when its recorder began it, and there a reader in the same process finds it.
+A recorder writes to the first of these places. A log stays where it was when its recorder began it, and there a reader
+in the same process finds it. A reader in another process looks at these places in turn, then where the last recorder
+of these names on this machine wrote (`goodput.log.pointers`).
 
 Both names are made names of files (see `layout.sanitize`); in `cloud-logging:` they are kept, quoted as in a URL.
 """
@@ -21,7 +23,7 @@ from mldiagnostics.layout import sanitize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLOUD_LOGGING", "VARIABLE", "CloudLog", "cloud_log", "log_url"]
+__all__ = ["CLOUD_LOGGING", "VARIABLE", "CloudLog", "Place", "cloud_log", "log_places", "log_url"]
 
 CLOUD_LOGGING = "cloud-logging:"
 VARIABLE = "MLDIAG_GOODPUT_LOG"
@@ -29,23 +31,52 @@ _CUT = ("gs:/", "file:/")
 _DEFAULT_ROOT = "mldiagnostics"
 
 
+class Place(NamedTuple):
+    """The path or URL of a log, and how it is known, in words for people."""
+
+    url: str
+    known_by: str
+
+
+def log_places(
+    *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
+) -> list[Place]:
+    """Return where a job's log may be; its recorder writes to the first place.
+
+    Args:
+        log: What the program passed as `log=`. If it is given, it is the only place.
+        logger_name: Name of the log.
+        job_name: Name of the job.
+        env: Environment variables.
+        run_storage: Root of the run that this process is in.
+
+    Raises:
+        ConfigurationError: For a URL that `pathlib` took a slash from: it would be a directory like any other.
+    """
+    roots = ((log, "log="), (None if log else env.get(VARIABLE), VARIABLE))
+    for root, known_by in roots:
+        if root and root.startswith(_CUT) and "://" not in root:
+            raise ConfigurationError(f"{root!r} lacks a slash: write it as a text, like gs://bucket/log or file:///log")
+        if root and root.startswith(CLOUD_LOGGING):
+            return [Place(_in_cloud_logging(root, logger_name, job_name), known_by)]
+    if log:
+        return [Place(log, "log=")]
+    storages = (
+        (run_storage, "the storage of this process's run"),
+        (env.get("MLDIAG_STORAGE"), "MLDIAG_STORAGE"),
+        (_DEFAULT_ROOT, "the default"),
+    )
+    known = [(env.get(VARIABLE), VARIABLE), *((root and f"{_joined(root)}goodput", by) for root, by in storages)]
+    names = "/".join((sanitize(logger_name), sanitize(job_name)))
+    return [Place(_joined(root) + names, known_by) for root, known_by in known if root]
+
+
 def log_url(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> str:
-    """Return the path or URL of a job's log. `run_storage` is the root of the run that this process is in.
-
-    Raises `ConfigurationError` for a URL that `pathlib` took a slash from: it would be a directory like any other.
-    """
-    root = log or env.get(VARIABLE)
-    if root and root.startswith(_CUT) and "://" not in root:
-        raise ConfigurationError(f"{root!r} lacks a slash: write it as a text, like gs://bucket/log or file:///log")
-    if root and root.startswith(CLOUD_LOGGING):
-        return _in_cloud_logging(root, logger_name, job_name)
-    if log:
-        return log
-    if not root:
-        root = f"{_joined(run_storage or env.get('MLDIAG_STORAGE') or _DEFAULT_ROOT)}goodput"
-    return _joined(root) + "/".join((sanitize(logger_name), sanitize(job_name)))
+    """Return the path or URL to which a job's log is written. Arguments and errors are those of `log_places`."""
+    places = log_places(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
+    return places[0].url
 
 
 class CloudLog(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.log import find_log, open_log
-from mldiagnostics.goodput.outlet import LogOutlet, entry_telling
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.goodput.log.search import search_log
+from mldiagnostics.goodput.outlet import LogOutlet, entry_telling, flush_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +64,9 @@ class NamedLog:
         since = last_entry_info[0] if last_entry_info else start_time or end - self.retention_period
         known = last_entry_info[1] if last_entry_info else None
         found: list[tuple[datetime, str, dict[str, Any]]] = []
-        for told in open_log(find_log(self.job_name, self.log_name), job_name=self.job_name).payloads(end):
+        url = search_log(self.job_name, self.log_name)
+        flush_written(url)
+        for told in open_log(url, job_name=self.job_name).payloads(end):
             when = datetime.fromtimestamp(told.logged or 0.0, timezone.utc)
             name = str(told.payload.get("event_id", ""))
             if since <= when <= end and (since < when or (known is not None and name != known)):

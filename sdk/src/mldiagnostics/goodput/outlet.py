@@ -8,9 +8,8 @@ import sys
 import threading
 from contextlib import suppress
 from datetime import datetime
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakValueDictionary
 
 from mldiagnostics.buffer import PROCESS, Buffer
 from mldiagnostics.complaints import complain
@@ -25,6 +24,9 @@ NAME = "goodput"
 """Name of the records that tell of goodput."""
 
 FLUSH_TIMEOUT_S = 10.0
+
+OWN_FLUSH_TIMEOUT_S = 5.0
+"""How long a query waits for the records of its own process."""
 
 _MAX_STEP = 2**31 - 1
 _END_OF_TIME = 7_258_118_400.0
@@ -162,10 +164,13 @@ class LogOutlet:
             self._recording, self._run = run.recording, run
         else:
             buffer = Buffer()
-            recording = writing.begin(url, job_name=self._names[0], run=self._run or run, buffer=buffer)
+            job_name, logger_name, _ = self._names
+            recording = writing.begin(
+                url, job_name=job_name, logger_name=logger_name, run=self._run or run, buffer=buffer
+            )
             self._recording, self._buffer, self._run = recording, buffer, None
         self.url = url
-        _begun[self._names[:2]] = self
+        _begun[self._names[:2]] = url
 
 
 class GivenOutlet:
@@ -226,8 +231,23 @@ def text(thing: object) -> str:
 
 def written_log(job_name: str, logger_name: str) -> str | None:
     """Return the path or URL of the log that a recorder of this process writes, None if there is no such recorder."""
-    outlet = _begun.get((job_name, logger_name))
-    return None if outlet is None else outlet.url
+    return _begun.get((job_name, logger_name))
+
+
+def flush_written(url: str) -> None:
+    """Flush what recorders of this process wrote to the log at `url`, or to a log above it, for at most 5 s.
+
+    A reader in the process of the recorder then answers with all that was recorded before. Loads nothing, and does
+    nothing in a process without a recorder.
+    """
+    recording = sys.modules.get("mldiagnostics.recording")
+    if recording is None:
+        return
+    deadline = monotonic() + OWN_FLUSH_TIMEOUT_S
+    for each in recording.opened():
+        place = each.origin.storage if each.lasting else each.origin.directory  # the log of a recorder, or of a run
+        if url == place or url.startswith(f"{place.rstrip('/')}/"):
+            each.flush(max(0.0, deadline - monotonic()))
 
 
 def current_run() -> Any:
@@ -265,8 +285,8 @@ def _renew_lock() -> None:
     _beginning = threading.RLock()
 
 
-_begun: WeakValueDictionary[tuple[str, str], LogOutlet] = WeakValueDictionary()
-"""Logs that this process writes, by the names of job and logger."""
+_begun: dict[tuple[str, str], str] = {}
+"""Paths or URLs of the logs that this process writes, by the names of job and logger."""
 
 _beginning = threading.RLock()
 if hasattr(os, "register_at_fork"):

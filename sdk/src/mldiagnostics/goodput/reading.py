@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.log import find_log, open_log
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.pictures.words import moment
 from mldiagnostics.goodput.report import make_report
@@ -50,7 +51,7 @@ def read(
         raise ConfigurationError("nothing to read: give the path or URL of a log, or --job and --logger")
     if job is not None:
         logger = f"goodput_{job}" if logger is None else logger
-        logs = [find_log(job, logger, log) for log in logs] or [find_log(job, logger)]
+        logs = [search_log(job, logger, log) for log in logs] or [search_log(job, logger)]
     return [run for log in logs for run in _runs(log, job, asked)]
 
 

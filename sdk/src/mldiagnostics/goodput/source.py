@@ -6,16 +6,19 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.errors import ConfigurationError, LogMissing
 from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.log.given import GivenLog
+from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import keep, recall, snapshot_path
+from mldiagnostics.goodput.outlet import flush_written
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+    from pathlib import Path
 
     from mldiagnostics.goodput.log import Log
     from mldiagnostics.goodput.log.lines import Told
@@ -55,10 +58,13 @@ class Source:
         self._job_name = job_name
         self._given = given
         self._live = live
-        self._url = "" if given is not None else find_log(job_name, logger_name, log)
+        self._names = job_name, logger_name, log
+        self._url = "" if given is not None else find_log(*self._names)
+        self._retention = retention
         self._log = self._opened(retention)
         self._gcs_path = gcs_path
-        self._snapshot = None if given is not None else snapshot_path(cache_dir, self._log, job_name=job_name)
+        self._cache_dir = cache_dir
+        self._snapshot: Path | None = None
         self._begun = False
         self._keep_after = 0.0
         self.history = History()
@@ -70,10 +76,13 @@ class Source:
 
     def read(self, now: float) -> History:
         """Return the history of everything logged until now (POSIX seconds). Raises `LogUnreadable`."""
-        if not self._begun:
-            self._begin()
+        self._get_ready()
         asked = time.monotonic()
-        self._log.read_new(self.history, _moment(now))
+        try:
+            self._log.read_new(self.history, _moment(now))
+        except LogMissing:
+            self._begun = False  # the next query looks at all places again
+            raise
         done = time.monotonic()
         if self._snapshot is not None and done - asked > _WORTH_KEEPING_S and done > self._keep_after:
             self._keep_after = done + _KEEP_EVERY_S
@@ -93,16 +102,26 @@ class Source:
 
         Where several processes tell of the job, the first one is believed, but for checkpoints.
         """
+        self._get_ready()
         log = self._log if start is None else self._opened(timedelta(seconds=end - start))
         told = [(each.payload, _rank(each)) for each in log.payloads(_moment(end)) if _within(each.logged, start, end)]
         first = min((rank for _, rank in told), default=0)
         return [payload for payload, rank in told if rank == first or "event_type" in payload]
 
-    def _begin(self) -> None:
-        """Go on where an earlier process ended, here or elsewhere."""
-        self._begun = True
-        if self._snapshot is None:
+    def _get_ready(self) -> None:
+        """Find the log at the first query, and have in it what this process recorded before any. Raises as `read`."""
+        if self._given is not None:
             return
+        if not self._begun:
+            self._begin()
+        flush_written(self._url)
+
+    def _begin(self) -> None:
+        """Find the log, and go on where an earlier process ended, here or elsewhere."""
+        self._url = search_log(*self._names)
+        self._log = self._opened(self._retention)
+        self._begun = True
+        self._snapshot = snapshot_path(self._cache_dir, self._log, job_name=self._job_name)
         if self._gcs_path:
             copies.fetch([self._snapshot], self._gcs_path)
         self.history = recall(self._snapshot, self._log) or self.history

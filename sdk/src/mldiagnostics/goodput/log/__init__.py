@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from mldiagnostics.goodput.location import CLOUD_LOGGING, log_url
+from mldiagnostics.goodput.location import CLOUD_LOGGING, log_places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime, timedelta
 
+    from mldiagnostics.goodput.location import Place
     from mldiagnostics.goodput.log.lines import Listener, Told
 
-__all__ = ["Log", "find_log", "open_log", "place_log"]
+__all__ = ["Log", "absolute", "find_log", "known_places", "open_log", "place_log"]
 
 
 class Log(Protocol):
@@ -36,6 +37,9 @@ class Log(Protocol):
     def payloads(self, now: datetime) -> Iterator[Told]:
         """Yield all that the log holds from its beginning to `now`, as it was logged. Raises as `read_new` does."""
 
+    def exists(self) -> bool:
+        """Tell whether there is a log. Raises `LogUnreadable` if that is unknown; a service always has one."""
+
     def position(self) -> dict[str, object]:
         """Return how far it was read, as JSON can say it."""
 
@@ -54,21 +58,29 @@ def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None
 
 
 def place_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
-    """Return the path from the root, or the URL, of a job's log: as named by `log`, else by environment and run."""
+    """Return the path from the root, or the URL, to which a job's log is written: named by `log`, else by the rule."""
+    return absolute(known_places(job_name, logger_name, log)[0].url)
+
+
+def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[Place]:
+    """Return where the rule allows a job's log to be, by `log`, environment and run; the place of a writer first."""
     from mldiagnostics.goodput.outlet import current_run  # noqa: PLC0415 - with the first log
 
     run = current_run()
-    named = None if log is None else os.fspath(log)
-    url = log_url(
-        log=named,
+    return log_places(
+        log=None if log is None else os.fspath(log),
         logger_name=logger_name,
         job_name=job_name,
         env=os.environ,
         run_storage=None if run is None else run.storage,
     )
-    if "://" in url or url.startswith(CLOUD_LOGGING):
-        return url
-    return os.path.abspath(os.path.expanduser(url))  # noqa: PTH100, PTH111 - keeps it a text
+
+
+def absolute(place: str) -> str:
+    """Return a path from the root, and a URL as it is."""
+    if "://" in place or place.startswith(CLOUD_LOGGING):
+        return place
+    return os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111 - keeps it a text
 
 
 def open_log(url: str | os.PathLike[str], *, job_name: str | None = None, retention: timedelta | None = None) -> Log:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import ConfigurationError, LogUnreadable
+from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
 from mldiagnostics.goodput.log.blocks import whole_lines
 from mldiagnostics.goodput.log.folder import SUFFIX, Folder
 from mldiagnostics.goodput.log.lines import Lines
@@ -68,6 +68,16 @@ class LocalLog:
         for lines, block in self._new_blocks({}):
             yield from lines.payloads(block)
 
+    def exists(self) -> bool:
+        """See `Log.exists`."""
+        try:
+            self._sizes({})
+        except LogMissing:
+            return False
+        except OSError as error:
+            raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
+        return True
+
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
         return {path: [file.offset, file.lines.rank, file.lines.run] for path, file in self._files.items()}
@@ -103,7 +113,7 @@ class LocalLog:
     def _sizes(self, files: dict[str, _File]) -> tuple[Folder, list[tuple[str, int]]]:
         """Return the files that may say more than `files` knows, and their sizes.
 
-        Raises `LogUnreadable` if there are none, `OSError` if that is unknown.
+        Raises `LogMissing` if there are none, `OSError` if that is unknown.
         """
         for folder in self._folders:
             try:
@@ -117,7 +127,7 @@ class LocalLog:
             if found or len(open_ones) < len(paths):
                 return folder, [(path, size) for _, path, size in found]
         below = "".join(f"; there is one at {folder}" for folder in _logs_below(self._path))
-        raise LogUnreadable(
+        raise LogMissing(
             f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{SUFFIX} and *{SUFFIX}; name it "
             f"with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job{below}"
         )

@@ -11,16 +11,14 @@ import contextlib
 import json
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log.own_files import open_own, require_own
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from mldiagnostics.goodput.log import Log
 
 __all__ = ["keep", "recall", "snapshot_path"]
@@ -42,7 +40,7 @@ def keep(path: Path, log: Log, history: History) -> bool:
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_own(path.parent.lstat(), path.parent)
+        require_own(path.parent)
         head = {"v": SCHEMA_VERSION, "log": log.name, "position": log.position()}
         with partial.open("xb") as file:
             file.write(json.dumps(head).encode() + b"\n")
@@ -59,7 +57,7 @@ def keep(path: Path, log: Log, history: History) -> bool:
 def recall(path: Path, log: Log) -> History | None:
     """Return what was read before, with the log behind it; None if there is nothing that can be believed."""
     try:
-        with _opened(path) as file:
+        with open_own(path) as file:
             head = json.loads(file.readline(_MAX_HEAD_BYTES))
             if not isinstance(head, dict) or head.get("v") != SCHEMA_VERSION or head.get("log") != log.name:
                 raise ValueError("it is of another version or of another log")  # noqa: TRY301 - one way out
@@ -71,20 +69,3 @@ def recall(path: Path, log: Log) -> History | None:
         complain("goodput-snapshot", f"{log.name} is read from its beginning, {path} is no use: {error}")
         return None
     return history
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file that nobody else can have put there."""
-    _require_own(path.parent.lstat(), path.parent)
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-    try:
-        _require_own(os.fstat(file.fileno()), path)
-    except OSError:
-        file.close()
-        raise
-    return file
-
-
-def _require_own(status: os.stat_result, path: Path) -> None:
-    if status.st_uid != os.getuid() or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o022:
-        raise PermissionError(f"{path} is not this user's alone")

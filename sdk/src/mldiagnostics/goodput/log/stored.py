@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import LogUnreadable, NotStored, StoreError
+from mldiagnostics.errors import LogMissing, LogUnreadable, NotStored, StoreError
 from mldiagnostics.goodput.log.blocks import whole_lines
 from mldiagnostics.goodput.log.lines import Lines
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
@@ -44,6 +44,16 @@ class StoredLog:
         for lines, block in self._new_blocks(set()):
             yield from lines.payloads(block)
 
+    def exists(self) -> bool:
+        """See `Log.exists`."""
+        try:
+            self._keys()
+        except LogMissing:
+            return False
+        except StoreError as error:
+            raise LogUnreadable(f"the goodput log {self._url} cannot be read: {error}") from error
+        return True
+
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
         return {"objects": sorted(self._taken)}
@@ -57,15 +67,8 @@ class StoredLog:
 
     def _new_blocks(self, taken: set[str]) -> Iterator[tuple[Lines, bytes]]:
         """Yield the whole lines of objects that are not in `taken`, the oldest objects first."""
-        root, _, last = self._url.rpartition("/")
         try:
-            store = open_store(self._url)
-            keys = [entry.key for entry in _objects(store)]
-            single = not keys and last.endswith(_SUFFIX)  # a recorder may have been given such a name, too
-            if single:
-                store, keys = open_store(root), [last]
-            if not keys:
-                raise LogUnreadable(f"there is no goodput log at {self._url}: looked for {RECORDS_DIR}/*{_SUFFIX}")
+            store, keys, single = self._keys()
             of_run = not single and _has(store, RUN_RECORD)  # all in it is of that run, whatever its name
             for key in keys:
                 if key not in taken:
@@ -76,6 +79,17 @@ class StoredLog:
                     taken.add(key)
         except StoreError as error:
             raise LogUnreadable(f"the goodput log {self._url} cannot be read: {error}") from error
+
+    def _keys(self) -> tuple[Store, list[str], bool]:
+        """Return the objects, and whether the URL is that of one object. Raises `LogMissing` and `StoreError`."""
+        root, _, last = self._url.rpartition("/")
+        store = open_store(self._url)
+        keys = [entry.key for entry in _objects(store)]
+        if not keys and last.endswith(_SUFFIX):  # a recorder may have been given such a name, too
+            return open_store(root), [last], True
+        if not keys:
+            raise LogMissing(f"there is no goodput log at {self._url}: looked for {RECORDS_DIR}/*{_SUFFIX}")
+        return store, keys, False
 
 
 def _objects(store: Store) -> list[Entry]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.location import CLOUD_LOGGING
+from mldiagnostics.goodput.log.pointers import with_pointer
 from mldiagnostics.origin import Origin
 from mldiagnostics.recording import Recording
 from mldiagnostics.run.surroundings import look_around
@@ -21,9 +22,9 @@ _LASTING = frozenset({"injected", "workload-id"})
 """Sources of run ids that outlive a restart of the job; without such a one the job's names stand for the run."""
 
 
-def begin(url: str, *, job_name: str, run: MLRun | None, buffer: Buffer) -> Recording:
+def begin(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> Recording:
     """Begin to write a log. Raises `ConfigurationError` and `MissingExtraError` if that cannot be meant."""
-    maker = _maker(url)
+    maker = with_pointer(_maker(url), job_name, logger_name, url)
     return Recording(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
 
 

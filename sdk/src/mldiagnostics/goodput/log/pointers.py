@@ -1,0 +1,103 @@
+"""Where the last recorder of a job wrote its log on this machine, for readers that know its two names only.
+
+`<root>/goodput-logs/<logger>/<job>.json`; `<root>` is `MLDIAG_SPOOL`, else `mldiagnostics-<uid>` below the system's
+directory for temporary files. Only a file of this user's is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.log.own_files import open_own, require_own
+from mldiagnostics.layout import sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.origin import Origin
+    from mldiagnostics.records import Record
+    from mldiagnostics.sinks.model import Pace, Sink, SinkMaker
+
+__all__ = ["pointed", "pointer_to", "with_pointer"]
+
+FOLDER = "goodput-logs"
+_MAX_BYTES = 65_536
+
+
+def with_pointer(maker: SinkMaker, job_name: str, logger_name: str, url: str) -> SinkMaker:
+    """Return a maker of the same sinks, which write the pointer to their log when they are opened."""
+    from mldiagnostics.sinks.model import SinkMaker  # noqa: PLC0415 - with the first event
+
+    return SinkMaker(maker.name, lambda origin: _PointingSink(maker, origin, (job_name, logger_name, url)))
+
+
+def pointed(job_name: str, logger_name: str) -> str | None:
+    """Return the path or URL to which the last recorder of these names wrote, None if no recorder left one."""
+    file = pointer_to(job_name, logger_name)
+    try:
+        with open_own(file) as opened:
+            url = json.loads(opened.read(_MAX_BYTES)).get("url")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return url if isinstance(url, str) and url else None
+
+
+def pointer_to(job_name: str, logger_name: str) -> Path:
+    """Return the file of a pointer."""
+    return _root() / FOLDER / sanitize(logger_name) / f"{sanitize(job_name)}.json"
+
+
+def _root() -> Path:
+    if chosen := os.environ.get("MLDIAG_SPOOL"):
+        return Path(chosen).absolute()
+    import tempfile  # noqa: PLC0415 - few programs that record have loaded it
+
+    return Path(tempfile.gettempdir()) / f"mldiagnostics-{os.getuid()}"
+
+
+def _write(job_name: str, logger_name: str, url: str) -> None:
+    """Write a pointer, whole or not at all. Where the disk refuses, readers need the log's place: nothing is lost."""
+    file = pointer_to(job_name, logger_name)
+    partial = file.with_name(f".{os.urandom(8).hex()}.partial")
+    with suppress(OSError, ValueError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_own(file.parent)
+        try:
+            partial.write_text(json.dumps({"job_name": job_name, "logger_name": logger_name, "url": url}))
+            partial.replace(file)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+class _PointingSink:
+    """A sink of a log, which its own thread opens: a slow disk of pointers costs the training nothing."""
+
+    def __init__(self, maker: SinkMaker, origin: Origin, pointer: tuple[str, str, str]) -> None:
+        self._sink: Sink = maker.make(origin)
+        self._pointer = pointer
+
+    @property
+    def pace(self) -> Pace:
+        return self._sink.pace
+
+    @property
+    def durable(self) -> bool:
+        return self._sink.durable
+
+    def open(self) -> None:
+        _write(*self._pointer)
+        self._sink.open()
+
+    def write(self, batch: Sequence[Record]) -> None:
+        self._sink.write(batch)
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def close(self) -> None:
+        self._sink.close()

@@ -1,0 +1,69 @@
+"""Where the log of a job is, for a reader: the places where it may be, in turn."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.goodput.location import Place
+from mldiagnostics.goodput.log import absolute, known_places, open_log
+from mldiagnostics.goodput.log.pointers import pointed
+from mldiagnostics.goodput.outlet import written_log
+from mldiagnostics.layout import RECORDS_DIR
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["places", "search_log"]
+
+_MOST_OTHERS = 5
+_BY_POINTER = "the last recorder of these names on this machine"
+
+
+def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[Place]:
+    """Return where a reader looks for a log, the likeliest place first, each place once.
+
+    Where a recorder of this process writes, or what `log` names, is the only place.
+    """
+    written = None if log else written_log(job_name, logger_name)
+    if written is not None:
+        return [Place(written, "the recorder of this process")]
+    known = [Place(absolute(place.url), place.known_by) for place in known_places(job_name, logger_name, log)]
+    left = None if log else pointed(job_name, logger_name)
+    if left is not None:
+        known.append(Place(left, _BY_POINTER))
+    unique: dict[str, Place] = {}
+    for place in known:
+        unique.setdefault(place.url, place)
+    return list(unique.values())
+
+
+def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
+    """Return the path or URL of a job's log: of several places where it may be the first that has one.
+
+    A single place is returned whether it has a log or not. Raises `LogUnreadable` if there is no log, or one that
+    cannot be read comes first: what is behind it may be an older one. The message names all places.
+    """
+    known = places(job_name, logger_name, log)
+    if len(known) == 1:
+        return known[0].url
+    for place in known:
+        if open_log(place.url, job_name=job_name).exists():
+            return place.url
+    looked = "; ".join(f"{place.url} ({place.known_by})" for place in known)
+    others = ", ".join(islice(_others(known), _MOST_OTHERS))
+    raise LogUnreadable(
+        f"job {job_name!r}, logger {logger_name!r}: there is no goodput log; looked at {looked}; name it with log=, or "
+        "set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job" + (f"; other logs there: {others}" if others else "")
+    )
+
+
+def _others(known: list[Place]) -> Iterator[str]:
+    """Yield the logs of other names below the local roots of these places."""
+    for place in known:
+        if "://" not in place.url and place.known_by != _BY_POINTER:
+            root = Path(place.url).parent.parent
+            yield from (str(folder.parent) for folder in sorted(root.glob(f"*/*/{RECORDS_DIR}")))
