@@ -69,6 +69,12 @@ begin().close()
         "record('loss', None)",
         "record('loss', 1.0, labels=3)",
         "record('loss', 1.0, timestamp='now')",
+        "record('loss', 1.0, timestamp=float('nan'))",
+        "record('loss', 1, timestamp=float('inf'))",
+        "record_metrics([{'metric_name': 'loss', 'value': 1.0, 'timestamp': float('nan')}])",
+        "record()",
+        "record('loss')",
+        "record(value=1.0)",
     ],
 )
 def test_a_wrong_call_is_told_once_and_counted_and_harms_nothing(call: str, tmp_path: Path) -> None:
@@ -85,6 +91,47 @@ print(sum(run.close().dropped.values()))
     assert len(result.stderr.splitlines()) == 1, result.stderr
     assert [record.name for record in found(tmp_path)] == ["before", "after"]
     assert sum(_number(record.value) for record in found(tmp_path, kind="drop")) == 3
+
+
+BAD = ["1", "None", "{}", "{'metric_name': 'x'}", "{'metric_name': 'x', 'value': object()}", "Hostile()"]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_item_of_several_costs_only_itself(bad: str, tmp_path: Path) -> None:
+    body = f"""
+class Hostile:
+    def __getitem__(self, key):
+        raise RuntimeError(key)
+run = begin()
+metrics.record_metrics([{{"metric_name": "a", "value": 1}}, {bad}, {{"metric_name": "b", "value": 2.0}}])
+print(sum(run.close().dropped.values()))
+"""
+    result = run_program(body, tmp_path)
+    assert (result.returncode, result.stdout) == (0, "1\n")
+    assert [record.name for record in found(tmp_path)] == ["a", "b"]
+
+
+def test_an_item_with_a_misspelt_key_says_what_was_meant(tmp_path: Path) -> None:
+    body = "run = begin()\nmetrics.record_metrics([{'metricname': 'a', 'value': 1}])\nrun.close()"
+    result = run_program(body, tmp_path)
+    assert "did you mean metric_name by metricname?" in result.stderr
+
+
+HINTS = {
+    "record('loss', 1.0, stp=3)": "metrics.record: unknown parameter 'stp' is ignored; did you mean 'step'?",
+    "record('loss', 1.0, 3, None, True, 5)": "metrics.record: too many positional arguments; the last 1 is ignored",
+    "record_metrics([{'metric_name': 'loss', 'value': 1.0}], steps=3)": (
+        "metrics.record_metrics: unknown parameter 'steps' is ignored; did you mean 'step'?"
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "hint"), HINTS.items())
+def test_an_unknown_argument_is_told_once_and_costs_nothing_else(call: str, hint: str, tmp_path: Path) -> None:
+    result = run_program(f"run = begin()\nfor _ in range(2):\n    metrics.{call}\nrun.close()", tmp_path)
+    assert (result.returncode, len(result.stderr.splitlines())) == (0, 1)
+    assert hint in result.stderr
+    assert [(record.name, record.value) for record in found(tmp_path)] == [("loss", 1.0)] * 2
 
 
 def _number(value: Any) -> float:

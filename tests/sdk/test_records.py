@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,12 +30,42 @@ def test_a_line_is_one_object_in_one_line_of_ascii(record: Record) -> None:
     assert json.loads(line)["v"] == 1
 
 
-@pytest.mark.parametrize("number", UNUSUAL)
-def test_what_is_no_ordinary_number_survives(number: float) -> None:
-    record = decode(encode(Record("metric", 1.0, "loss", (number, number))))
-    assert repr(decode(encode(Record("metric", number, "loss", 1.0))).t) == repr(number)
-    single = decode(encode(Record("metric", 1.0, "loss", number)))
-    assert repr((single.value, *record.value)) == repr((number,) * 3)  # type: ignore[misc]
+NUMBERS = st.sampled_from(UNUSUAL) | st.floats()
+
+
+@given(NUMBERS, st.lists(NUMBERS, max_size=5))
+def test_every_number_survives_a_line_that_strict_parsers_accept(number: float, series: list[float]) -> None:
+    single, several = Record("metric", 1.0, "loss", number), Record("metric", 1.0, "loss", tuple(series))
+    for record in (single, several):
+        orjson.loads(encode(record))
+        assert repr(decode(encode(record)).value) == repr(record.value)
+
+
+LINES = [
+    (math.nan, {"value": None, "nonfinite": "NaN"}),
+    (-math.inf, {"value": None, "nonfinite": "-Infinity"}),
+    ((0.5, math.inf, math.nan), {"values": [0.5, None, None], "nonfinite": "Infinity,NaN"}),
+    (0.5, {"value": 0.5}),
+    ((0.5, 1.0), {"values": [0.5, 1.0]}),
+]
+
+
+@pytest.mark.parametrize(("value", "shown"), LINES)
+def test_a_column_keeps_its_type_and_the_number_its_name(value: Any, shown: dict[str, Any]) -> None:
+    line = orjson.loads(encode(Record("metric", 1.0, "loss", value)))
+    assert {key: line[key] for key in ("value", "values", "nonfinite") if key in line} == shown
+
+
+def test_a_payload_names_what_json_cannot_say() -> None:
+    payload = {"deep": [math.nan, {"up": math.inf, "down": -math.inf}], "fine": 0.5}
+    line = orjson.loads(encode(Record("event", 1.0, "note", payload=payload)))
+    assert line["payload"] == {"deep": ["NaN", {"up": "Infinity", "down": "-Infinity"}], "fine": 0.5}
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_lines_of_before_are_still_read(number: str) -> None:
+    line = encode(Record("metric", 1.0, "loss", 0.5)).replace("0.5", number)
+    assert repr(decode(line).value) == repr(float(number))
 
 
 @given(records.records(), st.data())

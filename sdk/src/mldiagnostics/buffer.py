@@ -13,6 +13,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from datetime import datetime
+from math import isfinite
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -103,7 +104,7 @@ class Buffer:
     ) -> None:
         """Keep a record of anything; what cannot be kept is counted. Never raises and never waits."""
         try:
-            moment = time.time() if t is None else t.timestamp() if isinstance(t, datetime) else float(t)
+            moment = time.time() if t is None else _moment(t)
             kept, size = (None, 0) if value is None else keep(value)
             kept_step = step if step is None or type(step) is int else keep(step)[0]
             kept_labels, label_size = _keep_labels(labels) if labels else (None, 0)
@@ -159,6 +160,16 @@ class Buffer:
         self._given_back.clear()
         self._charged = 0
         self.drops.renew()
+
+
+def _moment(t: float | datetime) -> float:
+    try:
+        moment = t.timestamp() if isinstance(t, datetime) else float(t)
+    except (TypeError, ValueError, OverflowError, OSError) as error:
+        raise Unrecordable("bad-time", f"timestamp={shown(t)!r}") from error
+    if not isfinite(moment):
+        raise Unrecordable("bad-time", f"timestamp={moment}")
+    return moment
 
 
 def _keep_labels(labels: Mapping[Any, Any]) -> tuple[dict[str, str], int]:

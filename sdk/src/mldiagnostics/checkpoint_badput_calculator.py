@@ -189,6 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import sys  # noqa: PLC0415
 
     from mldiagnostics.errors import MLDiagnosticsError  # noqa: PLC0415
+    from mldiagnostics.terminal import printable  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(prog="python -m mldiagnostics.checkpoint_badput_calculator", description=__doc__)
     parser.add_argument("--job_name", default="checkpoint_job")
@@ -202,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         saves = calculator.calculate_save_operation_checkpoint_manager_blocking_time(asked.operation_type)
         restores = calculator.calculate_restore_operation_checkpoint_manager_blocking_time(asked.operation_type)
     except MLDiagnosticsError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - that is its purpose
+        print(printable(str(error)), file=sys.stderr)  # noqa: T201 - that is its purpose
         return 1
     print(f"Saves\n{_table(saves)}\n\nRestores\n{_table(restores)}")  # noqa: T201 - that is its purpose
     return 0

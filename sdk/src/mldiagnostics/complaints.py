@@ -12,6 +12,8 @@ import os
 import sys
 import threading
 
+from mldiagnostics.terminal import printable
+
 LOGGER = logging.getLogger("mldiagnostics")
 
 _lock = threading.RLock()  # a signal's handler may complain while its thread does
@@ -28,9 +30,9 @@ def complain(key: str, message: str, *, level: int = logging.WARNING) -> None:
         _counts[key] = seen + 1
     with contextlib.suppress(Exception):  # of the application's handlers
         if not seen:
-            LOGGER.log(level, "%s", message)
-        else:
-            LOGGER.debug("%s (time %d)", message, seen + 1)
+            LOGGER.log(level, "%s", _safe(message))
+        elif LOGGER.isEnabledFor(logging.DEBUG):
+            LOGGER.debug("%s (time %d)", _safe(message), seen + 1)
 
 
 def counts() -> dict[str, int]:
@@ -43,9 +45,18 @@ def announce(message: str) -> None:
     """Show a line that people look for: as a log entry where somebody reads those, else on standard error."""
     with contextlib.suppress(Exception):  # of the application's handlers, or of a standard error that is closed
         if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
-            LOGGER.info("%s", message)
+            LOGGER.info("%s", _safe(message))
         elif LOGGER.level <= logging.INFO and sys.stderr is not None:  # nobody asked this logger to be quiet
-            print(f"mldiagnostics: {message}", file=sys.stderr, flush=True)  # noqa: T201 - no handler would
+            print(f"mldiagnostics: {_safe(message)}", file=sys.stderr, flush=True)  # noqa: T201 - no handler would
+
+
+def _safe(message: str) -> str:
+    """Return the message without control characters and credentials, which names and URLs in it may have."""
+    if "://" in message and "@" in message:
+        from mldiagnostics.configs.redaction import redact  # noqa: PLC0415 - rarely needed
+
+        message = redact(message)
+    return printable(message)
 
 
 def _renew_lock() -> None:

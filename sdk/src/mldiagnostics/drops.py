@@ -6,14 +6,16 @@ import threading
 from typing import Literal, NamedTuple, TypeAlias
 
 Reason: TypeAlias = Literal[
-    "bad-call", "bad-name", "bad-value", "buffer-full", "deleted-array", "queue-full", "refused", "too-large",
-    "traced-value", "unwritten",
+    "bad-call", "bad-name", "bad-time", "bad-value", "buffer-full", "deleted-array", "queue-full", "refused",
+    "too-large", "traced-value", "unwritten",
 ]  # fmt: skip
 """Why a record was dropped; the first column of what `Drops` tells."""
 
 ADVICE: dict[Reason, str] = {
-    "bad-call": "pass a list of dicts with 'metric_name' and 'value'",
+    "bad-call": "pass metrics.record a name and a value, and metrics.record_metrics a list of dicts with "
+    "'metric_name' and 'value'",
     "bad-name": "a name is a text that is not empty, or a MetricType",
+    "bad-time": "a timestamp is a number of seconds since 1970 or a datetime",
     "bad-value": "a value is a number, a 0-d or 1-d array, a list of numbers, a text or a dict",
     "buffer-full": "records come faster than they can be written: record less often",
     "deleted-array": "the array was donated or deleted before it was read: record a copy, or int(state.step)",

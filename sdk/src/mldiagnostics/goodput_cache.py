@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.payload import micros
 from mldiagnostics.layout import sanitize
+from mldiagnostics.strict_json import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -47,7 +48,7 @@ class GoodputCache:
         self, entries: Iterable[Mapping[str, Any]], last_entry_info: tuple[datetime | None, str | None]
     ) -> None:
         """Add payloads, and remember the time and id of the last one."""
-        lines = "".join(f"{json.dumps(entry, default=str)}\n" for entry in entries)
+        lines = "".join(f"{json.dumps(finite(entry), default=str, allow_nan=False)}\n" for entry in entries)
         if lines:
             with self._locked() as file:
                 file.write(lines.encode())

@@ -2,16 +2,20 @@
 
 A line is one JSON object: `v` (1), `kind`, `t` (Unix seconds), `name`, `rank`, `attempt` always, and `value`, `values`,
 `step`, `labels`, `unit`, `payload` where there is something to say. A number is `value` and a series with one number
-per device is `values`, so that each column has one type for pandas and DuckDB. NaN and infinities are written `NaN`,
-`Infinity` and `-Infinity`, as both of them and Python read them.
+per device is `values`, so that each column has one type for pandas and DuckDB. A number that JSON cannot say is null
+there, and `nonfinite` names it: `"value":null,"nonfinite":"NaN"`, or in order and separated by commas for a series:
+`"values":[1.0,null,null],"nonfinite":"Infinity,NaN"`. In a payload its name stands in its place.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
+from math import isfinite, nan
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
+
+from mldiagnostics.strict_json import dumps, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +35,6 @@ Value: TypeAlias = float | tuple[float, ...] | None
 """A number, a series with one number per device, or nothing (what is said stands in `payload` then)."""
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
-_INFINITY = float("inf")
-_compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Record(NamedTuple):
@@ -64,18 +66,23 @@ def encode(record: Record) -> str:
     line = f'{{"v":{SCHEMA_VERSION},"kind":"{kind}","t":{_number(t)},"name":{_quoted(name)}'
     line += f',"rank":{rank},"attempt":{attempt}'
     if type(value) is float:
-        line += f',"value":{_number(value)}'
+        line += f',"value":{_number(value)}' if isfinite(value) else f',"value":null,"nonfinite":"{spelled(value)}"'
     elif value is not None:
-        line += f',"values":[{",".join(map(_number, cast("tuple[float, ...]", value)))}]'
+        line += _series(cast("tuple[float, ...]", value))
     if step is not None:
         line += f',"step":{step}'
     if labels:
-        line += f',"labels":{_compact(dict(labels))}'
+        line += f',"labels":{dumps(dict(labels))}'
     if unit:
         line += f',"unit":{_quoted(unit)}'
     if payload is not None:
-        line += f',"payload":{_compact(payload)}'
+        line += f',"payload":{dumps(payload)}'
     return line + "}\n"
+
+
+def encode_head(record: Record) -> str:
+    """Return the line as `encode` does, with `nonfinite` in it: DuckDB knows only the columns of the first lines."""
+    return f'{encode(record)[:-2]},"nonfinite":""}}\n'
 
 
 def decode(line: str | bytes) -> Record:
@@ -86,7 +93,7 @@ def decode(line: str | bytes) -> Record:
     found = json.loads(line)
     try:
         _require_known(found["v"], found["kind"])
-        value = _value(found.get("value"), found.get("values"))
+        value = _value(found.get("value"), found.get("values"), found.get("nonfinite") or "")
         return Record(
             kind=found["kind"],
             t=float(found["t"]),
@@ -108,16 +115,23 @@ def _require_known(version: object, kind: object) -> None:
         raise ValueError(f"version {version!r}, kind {kind!r}")
 
 
-def _value(number: float | None, series: list[float] | None) -> Value:
+def _value(number: float | None, series: list[float | None] | None, nonfinite: str) -> Value:
     if series is not None:
-        return tuple(map(float, series))
-    return None if number is None else float(number)
+        named = iter(nonfinite.split(",") if nonfinite else ())
+        return tuple([float(next(named, nan) if each is None else each) for each in series])
+    if number is None:
+        return float(nonfinite) if nonfinite else None
+    return float(number)
 
 
 def _number(value: float) -> str:
-    if -_INFINITY < value < _INFINITY:
-        return repr(value)
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"  # noqa: PLR0124 - only NaN differs
+    return repr(value) if isfinite(value) else "null"
+
+
+def _series(values: tuple[float, ...]) -> str:
+    column = f',"values":[{",".join(map(_number, values))}]'
+    named = ",".join([spelled(value) for value in values if not isfinite(value)])
+    return f'{column},"nonfinite":"{named}"' if named else column
 
 
 @lru_cache(maxsize=1024)

@@ -19,6 +19,7 @@ from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD, is_record_segment
 from mldiagnostics.records import decode
 from mldiagnostics.run_row import RankRow, RunRow, folded, rank_rows, run_row
 from mldiagnostics.store import open_store
+from mldiagnostics.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -119,9 +120,9 @@ def _main() -> None:
     arguments = parser.parse_args()
     try:
         lines = _one(arguments.storage, arguments.run) if arguments.run else map(_line, list_runs(arguments.storage))
-        print("\n".join(lines))  # noqa: T201 - that is its purpose
+        print("\n".join(map(printable, lines)))  # noqa: T201 - that is its purpose
     except MLDiagnosticsError as error:
-        parser.exit(1, f"{parser.prog}: {error}\n")
+        parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
 
 
 def _one(storage: str, run: str) -> Iterator[str]:

@@ -14,13 +14,18 @@ def unknown_parameters(function: str, unknown: Iterable[str], known: Iterable[st
     >>> unknown_parameters("xprof", ["step"], ["run", "steps"])
     "xprof: unknown parameter 'step' is ignored; did you mean 'steps'?"
     """
-    from difflib import get_close_matches  # noqa: PLC0415 - loaded for mistakes only
-
     names, known = sorted(unknown), list(known)
-    meant = {match: None for name in names for match in get_close_matches(name, known, n=1, cutoff=0.5)}
+    meant = {match: None for name in names if (match := closest(name, known))}
     problem = f"parameter {names[0]!r} is" if len(names) == 1 else f"parameters {_quoted(names)} are"
     hint = f"did you mean {_quoted(meant)}?" if meant else f"the parameters are {', '.join(known)}"
     return f"{function}: unknown {problem} ignored; {hint}"
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that was probably meant by `name`, empty if none is like it."""
+    from difflib import get_close_matches  # noqa: PLC0415 - loaded for mistakes only
+
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.5)), "")
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:

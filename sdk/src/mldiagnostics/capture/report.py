@@ -1,12 +1,12 @@
 """A finished capture as a value, and as the `capture.json` that lies beside its traces."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from mldiagnostics.capture.model import Options, Outcome, Target
+from mldiagnostics.strict_json import dumps
 
 RECORD_VERSION = 1
 
@@ -63,7 +63,7 @@ def record(
         "skewMilliseconds": skew_ms(outcomes),
         "versions": {"mldiagnostics": version},
     }
-    return json.dumps(content, indent=1).encode()
+    return dumps(content, indent=1).encode()
 
 
 def _target(target: Target, outcome: Outcome | None) -> dict[str, Any]:

@@ -1,14 +1,17 @@
-"""Anything as JSON that a person can read: never an error, never a secret, never without end."""
+"""Turn any value into JSON that a person can read: no error, no secret, a bounded size."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
 from typing import Any, TypeAlias
+
+from mldiagnostics.configs.redaction import SECRET, is_secret, redact
+from mldiagnostics.strict_json import spelled
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -19,19 +22,15 @@ _MAX_REPR = 256
 _MAX_ELEMENTS = 64
 _EXACT_INTEGER = 2**53
 
-_SECRET = re.compile(
-    r"(^|[_\W])(password|passwd|passphrase|secret|credentials?|(api|access|private|secret|auth|account)[_-]?key"
-    r"|(api|access|auth|hf|hub|wandb|bearer|refresh|session)[_-]?token)$",
-    re.IGNORECASE,
-)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def jsonable(value: object) -> Json:
-    """Return `value` made of JSON's types: what is not JSON becomes readable, secrets (by key) are blotted out.
+    """Return `value` made of JSON's types: other values become readable, secrets become `<secret>`.
 
-    NaN and infinities become texts, since JSON has none. Arrays over 64 elements become their type and shape. At most
-    20 000 values and 32 levels are looked at; where something is left out an ellipsis stands.
+    A secret is recognised by its key or by its form (see `redaction`). NaN and infinities become texts. Arrays over
+    64 elements become their type and shape. At most 20 000 values and 32 levels are looked at; an ellipsis stands for
+    the rest.
     """
     return _Reading().of(value, ())
 
@@ -57,11 +56,10 @@ class _Reading:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            text = str(value)
-            return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+            return _shortened(redact(str(value)[: 2 * MAX_TEXT]), MAX_TEXT)
         if isinstance(value, int):
             return int(value) if abs(value) < _EXACT_INTEGER else str(int(value))
-        return float(value) if math.isfinite(value) else str(float(value))
+        return float(value) if math.isfinite(value) else spelled(value)
 
     def _nested(self, value: Any, inside: tuple[int, ...]) -> Json:
         if isinstance(value, Enum):
@@ -77,7 +75,7 @@ class _Reading:
         if isinstance(value, set | frozenset):
             return [self.of(item, inside) for item in sorted(value, key=str)]
         if isinstance(value, list | tuple | range):
-            return [self.of(item, inside) for item in value[: self._left + 1]]
+            return self._sequence(value[: self._left + 1], inside)
         return _readable(value)
 
     def _mapping(self, value: Mapping[Any, Any], inside: tuple[int, ...]) -> Json:
@@ -87,7 +85,18 @@ class _Reading:
                 found["…"] = "…"
                 break
             name = str(key.value if isinstance(key, Enum) else key)
-            found[name] = "<secret>" if _SECRET.search(name) and item else self.of(item, inside)
+            found[name] = SECRET if is_secret(name, item) else self.of(item, inside)
+        named = value.get("name")
+        if isinstance(named, str) and is_secret(named, value.get("value")):  # an environment variable of a pod
+            found["value"] = SECRET
+        return found
+
+    def _sequence(self, value: Sequence[Any], inside: tuple[int, ...]) -> Json:
+        """Show a sequence, and of a command line not the value that follows an option such as `--token`."""
+        found = [self.of(item, inside) for item in value]
+        for place, option in enumerate(value[:-1]):
+            if isinstance(option, str) and option.startswith("-") and is_secret(option, value[place + 1]):
+                found[place + 1] = SECRET
         return found
 
     def _array(self, value: Any, inside: tuple[int, ...]) -> Json:
@@ -131,5 +140,8 @@ def _mapping_of(value: object) -> Mapping[Any, Any] | None:
 
 
 def _readable(value: object) -> str:
-    text = _ADDRESS.sub("", repr(value))
-    return text if len(text) <= _MAX_REPR else f"{text[: _MAX_REPR - 1]}…"
+    return _shortened(redact(_ADDRESS.sub("", repr(value))[: 2 * _MAX_REPR]), _MAX_REPR)
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

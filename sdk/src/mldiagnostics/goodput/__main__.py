@@ -20,6 +20,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.goodput import options
 from mldiagnostics.goodput.pictures.words import encodable
 from mldiagnostics.goodput.reading import Asked, read, read_exclusions
+from mldiagnostics.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,9 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             _print(shown, given.output)
     except ConfigurationError as error:
-        parser.exit(2, f"{parser.prog}: {error}\n")
+        parser.exit(2, f"{parser.prog}: {printable(str(error))}\n")
     except MLDiagnosticsError as error:
-        parser.exit(1, f"{parser.prog}: {error}\n")
+        parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
 
 
 def _asked(given: argparse.Namespace) -> Asked:
@@ -96,11 +97,13 @@ def _shown(runs: Sequence[tuple[Report, View]], output: str, *, to_file: bool) -
         return page(runs)
     from mldiagnostics.goodput.pictures.beside import beside  # noqa: PLC0415 - the one that is asked for
     from mldiagnostics.goodput.pictures.table import table  # noqa: PLC0415 - the one that is asked for
+    from mldiagnostics.goodput.report.legible import printable_report  # noqa: PLC0415 - the one that is asked for
 
     terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else 80
     colour = terminal and not os.environ.get("NO_COLOR")
-    return beside(reports, width=width) if len(reports) > 1 else table(reports[0], width=width, colour=colour)
+    shown = [printable_report(report) for report in reports]
+    return beside(shown, width=width) if len(shown) > 1 else table(shown[0], width=width, colour=colour)
 
 
 def _print(text: str, output: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import MLDiagnosticsError, NotStored
 from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.strict_json import dumps
 
 if TYPE_CHECKING:
     from mldiagnostics.store import Store
@@ -60,7 +61,7 @@ class Manifest:
         try:
             if self._store is None:
                 self._store = self._opened()
-            text = json.dumps(continued(document, self._earlier), indent=1, allow_nan=False)
+            text = dumps(continued(document, self._earlier), indent=1)
             self._store.put(self._key, f"{text}\n".encode(), replace=True)
         except (MLDiagnosticsError, OSError) as error:
             complain("run-record", f"run.json cannot be written, the run goes on without it for now: {error}")

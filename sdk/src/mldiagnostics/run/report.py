@@ -115,6 +115,7 @@ class Report:
                 from mldiagnostics.configs.software import UNKNOWN, installed_versions  # noqa: PLC0415 - as `gather`
 
                 own = installed_versions().get("mldiagnostics", UNKNOWN)
+                self._facts = {key: jsonable(value) for key, value in self._facts.items()}  # URLs may have credentials
                 self._versions = {"mldiagnostics": own, "python": sys.version.partition(" ")[0]}
             self._manifest.write(self._document())
 

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.records import encode, is_goodput
+from mldiagnostics.strict_json import spelled
 
 if TYPE_CHECKING:
     from mldiagnostics.origin import Origin
@@ -93,7 +94,7 @@ def _configs(record: Record) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return the value without numbers that JSON cannot say, and without halves of characters."""
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return spelled(value)
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

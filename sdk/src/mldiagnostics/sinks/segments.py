@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mldiagnostics import layout
-from mldiagnostics.records import Record, encode
+from mldiagnostics.records import Record, encode, encode_head
 from mldiagnostics.sinks.model import SinkUnavailable
 from mldiagnostics.turns import Turns
 
@@ -78,7 +78,7 @@ class Segments:
             except OSError as error:
                 raise _unavailable(self.path, error) from error
         if not self._bytes:  # a full disk may have taken the file and not its head
-            self._write(encode(_head(self._origin, self._number)).encode())
+            self._write(encode_head(_head(self._origin, self._number)).encode())
 
     def _open_next(self) -> None:
         """Open the file of the next free number: an earlier run of this process may have written some."""

@@ -1,0 +1,30 @@
+"""The report as it may be printed: names in it come from logs that others wrote; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.terminal import printable
+
+if TYPE_CHECKING:
+    from mldiagnostics.goodput.report.model import Report
+
+__all__ = ["printable_report"]
+
+
+def printable_report(report: Report) -> Report:
+    """Return the report with every text in it as `printable` returns it."""
+    shown: Report = _printable(report)
+    return shown
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _printable(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    return tuple(map(_printable, value)) if isinstance(value, tuple) else value
