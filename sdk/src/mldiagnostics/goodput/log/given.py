@@ -56,7 +56,7 @@ class GivenLog:
     The answer is a list of payloads, or a tuple of it and where it ends, `(timestamp, id)`. Nobody knows by which clock
     an object compares: by the moment at which an entry was logged, or by the time in it. So the object is asked for
     all each time, and what its last answer had is passed over. An object that returns where its answer ends is asked
-    from there, less `OVERLAP`. See decision 0012.
+    from there, less `OVERLAP`. See decision 0014.
 
     `retention` is how far back a question for all goes. With `job_name`, payloads of other jobs are passed over. A
     `live` reader without retention also asks without bounds, as the peer does: objects that compare with the events'
