@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from mldiagnostics.goodput_cache import GoodputCache
 from mldiagnostics.goodput_utils import GoodputInfo, StepInfo
 
@@ -115,3 +117,33 @@ def test_a_place_for_copies_that_is_not_there_is_only_told(tmp_path: Path) -> No
     cache.update_cached_entries(ENTRIES, (AT, "a"))
     cache.sync_to_gcs()
     assert cache.get_cached_entries() == ENTRIES
+
+
+@pytest.mark.parametrize("when", [AT, AT.timestamp()], ids=["datetime", "seconds"])
+def test_the_time_of_a_cursor_is_a_moment(tmp_path: Path, when: Any) -> None:
+    cache = GoodputCache("job", str(tmp_path))
+    cache.update_cached_entries(ENTRIES, (when, "id"))
+    assert cache.get_last_entry_info() == (AT, "id")
+
+
+@pytest.mark.parametrize("info", ["id", ("id", 3), (-1, "id"), (10**20, "id"), 7.5j, (1, 2, 3)], ids=str)
+def test_a_cursor_that_is_not_one_is_ignored(tmp_path: Path, info: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "mldiagnostics")
+    cache = GoodputCache("job", str(tmp_path))
+    cache.update_cached_entries(ENTRIES, info)
+    assert (cache.get_cached_entries(), cache.get_last_entry_info()) == (ENTRIES, None)
+    assert "has no moment, it is ignored; give (datetime, id)" in caplog.text
+
+
+def test_the_cursor_of_the_issue_is_remembered(tmp_path: Path) -> None:
+    cache = GoodputCache("job", str(tmp_path))
+    cache.update_cached_entries([], (3, "id"))  # type: ignore[arg-type]
+    assert cache.get_last_entry_info() == (datetime.fromtimestamp(3, UTC), "id")
+
+
+def test_an_entry_that_json_cannot_say_loses_only_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "mldiagnostics")
+    cache = GoodputCache("job", str(tmp_path))
+    cache.update_cached_entries([ENTRIES[0], {"n": 10**5000}, {(1, 2): 3}, ENTRIES[1]], (None, None))  # type: ignore[dict-item]
+    assert cache.get_cached_entries() == ENTRIES[:2]
+    assert "left out of the cache" in caplog.text

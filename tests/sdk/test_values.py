@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import enum
+import json
 from typing import Any
 
 import jax
@@ -100,6 +101,17 @@ def test_a_dict_is_copied_to_its_depth(content: dict[str, Any]) -> None:
 def test_what_json_cannot_say_is_said_as_text() -> None:
     kept, _ = keep({1: object, "set": {1}, "path": decimal.Decimal("1.5"), "surrogate": "a\ud800"})
     assert kept == {"1": "<class 'object'>", "set": [1], "path": "1.5", "surrogate": "a?"}
+
+
+def test_a_whole_number_that_not_every_reader_takes_is_said_as_text() -> None:
+    kept, _ = keep({"largest": 2**63 - 1, "larger": 2**63, "below": -(2**64), "huge": [10**5000]})
+    assert isinstance(kept, dict)
+    assert list(kept.values())[:3] == [2**63 - 1, "0x8000000000000000", "-0x10000000000000000"]
+    huge = str(kept["huge"])[2:-2]
+    assert huge.startswith("0x")
+    assert huge.endswith("… (16610 bits)")
+    assert len(huge) < 256
+    assert json.loads(json.dumps(kept)) == kept
 
 
 def test_a_deleted_or_donated_array_is_told_as_such() -> None:

@@ -14,7 +14,7 @@ from mldiagnostics.lanes import drop_record
 from mldiagnostics.metric_types import NO_UNIT, UNITS
 from mldiagnostics.records import Record
 from mldiagnostics.turns import Turns
-from mldiagnostics.values import Unrecordable, keep_text, settle
+from mldiagnostics.values import LARGEST_WHOLE, Unrecordable, keep_text, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +140,7 @@ class Drain:
         if step is None:
             return None
         try:
-            return step if type(step) is int else int(cast("float", settle(step)))
+            return _writable(step if type(step) is int else int(cast("float", settle(step))))
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
             complain("bad-step", f"{name} is recorded without a step, which is no whole number: {shown(error)}")
             return None
@@ -158,6 +158,12 @@ class Drain:
             for lane in self._lanes:
                 if lane.name != loss.sink:  # it tells its own gaps, or takes nothing anyway
                     lane.offer([drop_record(self._origin, loss)], 0)
+
+
+def _writable(number: int) -> int:
+    if abs(number) > LARGEST_WHOLE:
+        raise Unrecordable("bad-value", f"a number of {number.bit_length()} bits")
+    return number
 
 
 def _name(name: Any) -> str:

@@ -14,6 +14,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.complaints import complain
+from mldiagnostics.drops import shown
 from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.payload import micros
 from mldiagnostics.layout import sanitize
@@ -47,16 +49,16 @@ class GoodputCache:
     def update_cached_entries(
         self, entries: Iterable[Mapping[str, Any]], last_entry_info: tuple[datetime | None, str | None]
     ) -> None:
-        """Add payloads, and remember the time and id of the last one."""
-        lines = "".join(f"{json.dumps(finite(entry), default=str, allow_nan=False)}\n" for entry in entries)
+        """Add payloads, and remember the time and id of the last one; one that JSON cannot say is left out."""
+        lines = "".join([line for entry in entries if (line := _line(entry))])
         if lines:
             with self._locked() as file:
                 file.write(lines.encode())
         self.update_last_entry_info(last_entry_info)
 
     def update_last_entry_info(self, last_entry_info: tuple[datetime | None, str | None]) -> None:
-        """Remember the time and id of the last entry that was read."""
-        when, name = last_entry_info
+        """Remember the time (a datetime, or POSIX seconds) and id of the last entry that was read."""
+        when, name = _cursor(last_entry_info)
         if when is None:
             return
         self._metadata.parent.mkdir(parents=True, exist_ok=True)
@@ -140,6 +142,27 @@ class GoodputCache:
         for entry in self.get_cached_entries():
             if (t := micros(entry.get(key))) is not None:
                 yield datetime.fromtimestamp(t / 1e6, timezone.utc)
+
+
+def _cursor(info: object) -> tuple[datetime | None, str | None]:
+    """Return time and id, the time None where there is none; with a complaint where it is not a moment."""
+    when, name = info if isinstance(info, tuple | list) and len(info) == 2 else (info, None)
+    if when is not None and not isinstance(when, datetime):
+        t = micros(when)
+        if t is None:
+            said = f"last_entry_info: {shown(info)} has no moment, it is ignored; give (datetime, id)"
+            complain("goodput-cursor", said)
+        when = None if t is None else datetime.fromtimestamp(t / 1e6, timezone.utc)
+    return when, name if name is None or isinstance(name, str) else shown(name)
+
+
+def _line(entry: object) -> str:
+    """Return the line of a payload, empty with a complaint if there cannot be one."""
+    try:
+        return f"{json.dumps(finite(entry), default=str, allow_nan=False)}\n"
+    except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
+        complain("goodput-cache-entry", f"entry of {type(entry).__name__}: left out of the cache; {shown(error)}")
+        return ""
 
 
 def _payload(line: bytes) -> dict[str, Any] | None:

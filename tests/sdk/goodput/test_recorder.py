@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 import itertools
+import logging
 import pickle
 import threading
 import time
@@ -358,3 +359,55 @@ def test_an_object_that_fails_costs_only_the_event() -> None:
     recorder.record_step_start_time("no step")
     recorder.flush()
     assert complaints.counts()["goodput-writer"] == before + 2
+
+
+@pytest.mark.parametrize("count", [10**5000, -(10**5000), 2**63, 10**30], ids=["huge", "huge below 0", "2^63", "10^30"])
+def test_a_count_that_no_line_can_hold_loses_only_itself(
+    recorder: ElasticGoodputRecorder, tmp_path: Path, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "mldiagnostics")
+    recorder.record_job_start_time(AT)
+    recorder.record_elastic_slice_counts(count, 4, 4)
+    recorder.record_entry({"job_name": "job", "step_count": 7, "step_start_time": AT.timestamp() + 50, "odd": count})
+    for step in range(6):
+        recorder.record_step_start_time(step, AT + timedelta(seconds=1 + step))
+    recorder.record_job_end_time(AT + timedelta(seconds=9))
+    log = closed(recorder, tmp_path)
+    assert sorted(log.steps()) == [*range(6), 7]
+    assert [code for code, _ in log.told if code in (Code.JOB_START, Code.JOB_END, Code.SLICES)] == [
+        Code.JOB_START,
+        Code.JOB_END,
+    ]
+    [gap] = [record for record in recorded(tmp_path) if record.kind == "drop"]
+    assert (gap.name, gap.value) == ("bad-value", 1.0)
+    assert "dropped 1 records, bad-value (goodput: active_slices with" in caplog.text
+
+
+def test_a_text_is_cut_where_readers_stop(
+    recorder: ElasticGoodputRecorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "mldiagnostics")
+    long = "e" * 5_000_000
+    with recorder.event(long):
+        recorder.record_disruption(long)
+    with recorder.elastic_wait(long):
+        pass
+    log = closed(recorder, tmp_path)
+    assert [arg for code, arg in log.told if code in (Code.CUSTOM_START, Code.CUSTOM_END)] == ["E" * 200] * 2
+    assert (Code.CAUSE, "e" * 200) in log.told
+    assert not log.ignored
+    assert max(map(len, lines(tmp_path))) < 1000
+    assert "5000000 characters; only the first 200 are recorded" in caplog.text
+
+
+@pytest.mark.parametrize("names", [("j" * 1001, "logger"), ("job", "l" * 1001)], ids=["job", "logger"])
+def test_names_that_are_too_long_record_nothing_and_say_so(
+    tmp_path: Path, names: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "mldiagnostics")
+    recorder = GoodputRecorder(*names, logging_enabled=True, log=tmp_path / "log")
+    recorder.record_job_start_time()
+    recorder.record_step_start_time(1)
+    recorder.close()
+    assert not (tmp_path / "log").exists()
+    assert "has 1001 characters, nothing is recorded; give at most 1000" in caplog.text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mldiagnostics.buffer import PROCESS, Buffer
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import shown
-from mldiagnostics.values import Unrecordable, keep, settle
+from mldiagnostics.values import LARGEST_WHOLE, Unrecordable, keep, settle
 
 if TYPE_CHECKING:
     from mldiagnostics.buffer import Telling
@@ -27,6 +27,12 @@ FLUSH_TIMEOUT_S = 10.0
 
 OWN_FLUSH_TIMEOUT_S = 5.0
 """How long a query waits for the records of its own process."""
+
+MAX_TEXT = 200
+"""How many characters the type of an event or the cause of a disruption may have; `payload` reads no more."""
+
+MAX_NAME = 1000
+"""How many characters the names of job and logger may have: each event carries the name of its job."""
 
 _MAX_STEP = 2**31 - 1
 _END_OF_TIME = 7_258_118_400.0
@@ -58,13 +64,19 @@ def telling(job_name: str, key: str, *, step_key: str = "", needs_step: bool = F
         elif step is not None or needs_step:
             raise Unrecordable("bad-value", f"{key} of step {step}")
         for name, value in beside.items():
-            told[name] = value if isinstance(value, str) else int(value)
+            told[name] = value if isinstance(value, str) else _whole(name, int(value))
         told[key] = round(t, 6)
         if event_id:
             told["event_id"] = event_id
         return told
 
     return tell
+
+
+def _whole(name: str, number: int) -> int:
+    if abs(number) > LARGEST_WHOLE:
+        raise Unrecordable("bad-value", f"{name} with {number.bit_length()} bits")
+    return number
 
 
 def entry_telling(job_name: str, entry: object) -> Telling:
@@ -227,6 +239,15 @@ def posix(moment: object) -> float | None:
 def text(thing: object) -> str:
     """Return a text for what should be one; of a member of an enum its value."""
     return str.__str__(thing) if issubclass(type(thing), str) else shown(thing)
+
+
+def short_text(thing: object) -> str:
+    """Return a text for what should be one, cut after as many characters as readers take, with one complaint."""
+    whole = text(thing)
+    if len(whole) <= MAX_TEXT:
+        return whole
+    complain("goodput-text", f"{shown(whole[:40])!r}…: {len(whole)} characters; only the first {MAX_TEXT} are recorded")
+    return whole[:MAX_TEXT]
 
 
 def written_log(job_name: str, logger_name: str) -> str | None:

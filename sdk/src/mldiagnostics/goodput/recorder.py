@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldiagnostics.goodput.outlet import GivenOutlet, LogOutlet, entry_telling, telling, text
+from mldiagnostics.complaints import complain
+from mldiagnostics.goodput.outlet import MAX_NAME, GivenOutlet, LogOutlet, entry_telling, short_text, telling, text
 
 if TYPE_CHECKING:
     import os
@@ -52,6 +53,7 @@ class GoodputRecorder:
     ) -> None:
         self.job_name, self.logger_name = text(job_name), text(logger_name)
         self._outlet: Outlet | None = None
+        logging_enabled = bool(logging_enabled) and _are_short(self.job_name, self.logger_name)
         if logging_enabled and cloud_logger is not None:
             self._outlet = GivenOutlet(cloud_logger)
         elif logging_enabled:
@@ -111,14 +113,15 @@ class GoodputRecorder:
     ) -> None:
         """Record that something of a kind that the program names begins, like `EVAL`."""
         self._tell(
-            "custom_badput_event_start_time", start_time, custom_badput_event_type=text(custom_badput_event_type)
+            "custom_badput_event_start_time", start_time, custom_badput_event_type=short_text(custom_badput_event_type)
         )
 
     def record_custom_badput_event_end_time(
         self, end_time: Moment = None, custom_badput_event_type: str = "unknown"
     ) -> None:
         """Record that it is over."""
-        self._tell("custom_badput_event_end_time", end_time, custom_badput_event_type=text(custom_badput_event_type))
+        kind = short_text(custom_badput_event_type)
+        self._tell("custom_badput_event_end_time", end_time, custom_badput_event_type=kind)
 
     def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Moment) -> None:
         """Do nothing, as in ml-goodput-measurement: `record_checkpoint_save_start_time` tells of checkpoints."""
@@ -149,7 +152,7 @@ class GoodputRecorder:
 
     def record_disruption(self, cause: str, time: Moment = None) -> None:
         """Record why this attempt is about to end, like `preemption`."""
-        self._tell("disruption_time", time, disruption_cause=text(cause))
+        self._tell("disruption_time", time, disruption_cause=short_text(cause))
 
     def record_entry(self, entry: Mapping[str, Any]) -> None:
         """Record what Orbax says of a save or a restore that is over."""
@@ -224,11 +227,11 @@ class ElasticGoodputRecorder(GoodputRecorder):
 
     def record_elastic_wait_start_time(self, event_type: str, start_time: Moment = None) -> None:
         """Record that the job begins to wait; `scale_up` in the type tells of more slices, any other of fewer."""
-        self._tell("elastic_wait_start_time", start_time, elastic_wait_event_type=text(event_type))
+        self._tell("elastic_wait_start_time", start_time, elastic_wait_event_type=short_text(event_type))
 
     def record_elastic_wait_end_time(self, event_type: str, end_time: Moment = None) -> None:
         """Record that the wait is over."""
-        self._tell("elastic_wait_end_time", end_time, elastic_wait_event_type=text(event_type))
+        self._tell("elastic_wait_end_time", end_time, elastic_wait_event_type=short_text(event_type))
 
     def record_elastic_reinit_start_time(self, start_time: Moment = None) -> None:
         """Record that the job begins to initialise itself again."""
@@ -245,6 +248,18 @@ class ElasticGoodputRecorder(GoodputRecorder):
     def elastic_reinit(self) -> Span:
         """Record that the block initialises the job again."""
         return Span(self.record_elastic_reinit_start_time, self.record_elastic_reinit_end_time)
+
+
+def _are_short(job_name: str, logger_name: str) -> bool:
+    """Tell whether both names may be recorded, with a complaint if not."""
+    for parameter, name in (("job_name", job_name), ("logger_name", logger_name)):
+        if len(name) > MAX_NAME:
+            complain(
+                "goodput-name",
+                f"{parameter}: {name[:40]!r}… has {len(name)} characters, nothing is recorded; give at most {MAX_NAME}",
+            )
+            return False
+    return True
 
 
 class Span:
