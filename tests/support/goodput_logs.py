@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics.goodput.clocks import Clocks
 from mldiagnostics.goodput.events import Code, Event
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.records import decode
@@ -38,6 +39,8 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.ignored: Counter[str] = Counter()
+        self.corrected: Counter[str] = Counter()
+        self.clocks = Clocks()
         self.bulk = 0
 
     def add(self, event: Event) -> None:
@@ -47,6 +50,14 @@ class Heard:
         self.bulk += len(times)
         columns = zip(times, codes, args, strict=True)
         self.events.extend(Event(t, Code(code), arg, rank, run) for t, code, arg in columns)
+
+    def begin_again(self) -> bool:
+        changed, self.clocks.changed = self.clocks.changed, False
+        if changed:
+            self.events.clear()
+            self.ignored.clear()
+            self.corrected.clear()
+        return changed
 
     @property
     def told(self) -> list[tuple[Code, Any]]:
@@ -75,8 +86,13 @@ def recorded(log: Path) -> list[Record]:
     return [record for record in map(decode, lines(log)) if record.name != "segment"]
 
 
-def program(body: str, folder: Path, *, options: tuple[str, ...] = (), **env: str) -> subprocess.Popen[str]:
-    """Start a Python process that records: `begin()` makes a recorder, its log is below `folder`/logs."""
+def program(
+    body: str, folder: Path, *, options: tuple[str, ...] = (), before: str = "", **env: str
+) -> subprocess.Popen[str]:
+    """Start a Python process that records: `begin()` makes a recorder, its log is below `folder`/logs.
+
+    `before` runs before anything of ours is imported.
+    """
     environment = {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).parents[2] / "sdk/src"),
@@ -85,14 +101,16 @@ def program(body: str, folder: Path, *, options: tuple[str, ...] = (), **env: st
         **env,
     }
     return subprocess.Popen(
-        [sys.executable, "-u", *options, "-c", PROLOGUE + body],
+        [sys.executable, "-u", *options, "-c", before + PROLOGUE + body],
         env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def run_program(body: str, folder: Path, *, options: tuple[str, ...] = (), **env: str) -> tuple[str, str]:
+def run_program(
+    body: str, folder: Path, *, options: tuple[str, ...] = (), before: str = "", **env: str
+) -> tuple[str, str]:
     """Run such a process to its end; what it said on both streams."""
-    process = program(body, folder, options=options, **env)
+    process = program(body, folder, options=options, before=before, **env)
     try:
         out, err = process.communicate(timeout=60)
     finally:

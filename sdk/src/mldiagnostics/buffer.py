@@ -83,6 +83,8 @@ class Buffer:
         self.capacity = capacity
         """How many metrics are taken; 0 while it dozes."""
         self.drops = Drops()
+        self.clock = float("nan")
+        """By how many seconds the wall clock was ahead of a steady one at the last event of goodput; NaN before it."""
         self._whole_capacity = capacity
         self._awaken: Callable[[], None] | None = None
         self._capacity_bytes = capacity_bytes

@@ -262,7 +262,7 @@ class GoodputCalculator(GoodputExclusion):
             run=self._run or next(reversed(runs), ""),
             runs=runs,
         )
-        return replace(report, ignored=self._exact.ignored_in(view))
+        return replace(report, ignored=self._exact.ignored_in(view), corrected=dict(self._source.history.corrected))
 
     @_one_at_a_time
     def sync_to_gcs(self) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
+from mldiagnostics.goodput.clocks import Clocks
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.ledger.keeping import read_head
 
@@ -21,17 +22,20 @@ if TYPE_CHECKING:
 __all__ = ["History"]
 
 _FORMAT = "mldiagnostics goodput history"
-_VERSION = 1
+_VERSION = 2
 
 
 class History:
     """Events by the id of their run. Events without one are divided where a job starts after a recorded end.
 
-    `ignored` counts what never became an event; what a run ignores is in its own `ignored`.
+    `ignored` counts what never became an event; what a run ignores is in its own `ignored`. `corrected` counts events
+    that are by another clock than the log says, by reason.
     """
 
     def __init__(self) -> None:
         self.ignored: Counter[str] = Counter()
+        self.corrected: Counter[str] = Counter()
+        self.clocks = Clocks()
         self._old = Ledger(splits=True)
         self._ledgers: dict[str, Ledger] = {}
 
@@ -50,6 +54,20 @@ class History:
     ) -> None:
         """Take many events of one rank and run in, as `Ledger.extend` does."""
         self._ledger(run).extend(times, codes, args, rank=rank)
+
+    def begin_again(self) -> bool:
+        """Forget all events if a clock was set after some of them were recorded; tell whether that is so.
+
+        Whoever feeds the history then feeds it again from the beginning. What was got from it before is of no use.
+        """
+        if not self.clocks.changed:
+            return False
+        self.clocks.changed = False
+        self.ignored.clear()
+        self.corrected.clear()
+        self._old = Ledger(splits=True)
+        self._ledgers = {}
+        return True
 
     @property
     def last_end(self) -> int:
@@ -77,7 +95,14 @@ class History:
 
     def dump(self, file: BinaryIO) -> None:
         """Write all that is known, for `load`."""
-        head = {"format": _FORMAT, "version": _VERSION, "ignored": dict(self.ignored), "runs": list(self._ledgers)}
+        head = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "ignored": dict(self.ignored),
+            "corrected": dict(self.corrected),
+            "clocks": self.clocks.packed(),
+            "runs": list(self._ledgers),
+        }
         file.write(json.dumps(head, separators=(",", ":")).encode() + b"\n")
         for ledger in (self._old, *self._ledgers.values()):
             ledger.dump(file)
@@ -89,6 +114,8 @@ class History:
         history = cls()
         try:
             history.ignored.update({str(reason): int(number) for reason, number in head["ignored"].items()})
+            history.corrected.update({str(reason): int(number) for reason, number in head["corrected"].items()})
+            history.clocks = Clocks.unpacked(head["clocks"])
             names = [str(name) for name in head["runs"]]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"no {_FORMAT} of version {_VERSION}: {error!r}") from error

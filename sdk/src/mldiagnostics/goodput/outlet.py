@@ -12,6 +12,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mldiagnostics.buffer import PROCESS, Buffer
+from mldiagnostics.clock import STEP_S, clock_ahead, steady
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import shown
 from mldiagnostics.values import LARGEST_WHOLE, Unrecordable, keep, settle
@@ -36,6 +37,8 @@ MAX_NAME = 1000
 
 _MAX_STEP = 2**31 - 1
 _END_OF_TIME = 7_258_118_400.0
+_FIRST_S = 946_684_800.0
+"""The year 2000: numbers below are no POSIX seconds of a job, but those of a clock that begins elsewhere."""
 
 
 class Outlet(Protocol):
@@ -117,8 +120,9 @@ class LogOutlet:
             and moment is None
             and (type(step) is int or step is None)
             and len(buffer.entries) < buffer.capacity
+            and -STEP_S < (t := time()) - steady() - buffer.clock < STEP_S
         ):
-            buffer.append((time(), "event", NAME, None, step, None, telling, 0))
+            buffer.append((t, "event", NAME, None, step, None, telling, 0))
         else:
             self._tell_with_care(telling, moment, step)
 
@@ -138,8 +142,10 @@ class LogOutlet:
             recording.close(FLUSH_TIMEOUT_S)
 
     def _tell_with_care(self, telling: Telling, moment: object, step: object) -> None:
-        t = posix(moment)
         buffer = self._begun()
+        if buffer is not None:
+            self._watch_clock(buffer)
+        t = posix(moment)
         if t is None or buffer is None:
             return
         try:
@@ -149,6 +155,19 @@ class LogOutlet:
             buffer.drops.count(reason.reason, detail=f"{NAME}: {reason}")
         except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
             buffer.drops.count("bad-value", detail=f"{NAME}: {type(error).__name__}: {shown(error)}")
+
+    def _watch_clock(self, buffer: Buffer) -> None:
+        """Record by how much the clock of the host was set since the last event, if it was."""
+        if -STEP_S < time() - steady() - buffer.clock < STEP_S:
+            return
+        with _beginning:
+            ahead = clock_ahead()
+            step = ahead - buffer.clock
+            if abs(step) >= STEP_S:
+                telling_step = telling(self._names[0], "clock_step_time", clock_step_us=round(step * 1e6))
+                buffer.put((time(), "event", NAME, None, None, None, telling_step, 0))
+            if not abs(step) < STEP_S:  # nor is it a number before the first event
+                buffer.clock = ahead
 
     def _begun(self) -> Buffer | None:
         """Return the buffer of the log, which begins with its first event; None if there can be no log."""
@@ -218,7 +237,8 @@ class GivenOutlet:
 def posix(moment: object) -> float | None:
     """Return a moment in POSIX seconds, None is now; None, with a complaint, for what is no moment of our days.
 
-    Naive datetimes are local time, as for `datetime.timestamp`.
+    Naive datetimes are local time, as for `datetime.timestamp`. A number that counts from the start of the machine, as
+    that of `time.monotonic`, is replaced by now, with a complaint.
     """
     t = -1.0
     with suppress(Exception):  # a foreign object may raise anything when it is looked at
@@ -228,6 +248,13 @@ def posix(moment: object) -> float | None:
             t = float(moment.timestamp())
         elif isinstance(moment, int | float) and not isinstance(moment, bool):
             t = float(moment)
+            if 0.0 <= t < _FIRST_S:
+                complain(
+                    "goodput-monotonic",
+                    f"moment {shown(moment)}: not POSIX seconds (before the year 2000), the event is recorded as now; "
+                    "give time.time(), not time.monotonic() or time.perf_counter(), or leave it out",
+                )
+                return time()
     if 0.0 <= t < _END_OF_TIME:
         return t
     complain(

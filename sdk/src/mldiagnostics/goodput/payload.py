@@ -2,7 +2,8 @@
 
 A payload is a flat dict with `job_name` and the keys of one event. Ours are those that the peer has no words for:
 `step_end_time`, `checkpoint_save_…` and `checkpoint_restore_…` with `checkpoint_step`, `program_startup_…`,
-`disruption_cause` with `disruption_time`; and beside them `rank`, `attempt`, `event_id`, `run_id`. No key but those of
+`disruption_cause` with `disruption_time`, `clock_step_us` with `clock_step_time`, which is not an event (see `clocks`);
+and beside them `rank`, `attempt`, `event_id`, `run_id`. No key but those of
 moments has "time" in its name: the peer takes the first such key for the moment of the entry.
 
 Times are POSIX seconds. What cannot be meant is a reason, never an exception. Orbax tells what is over: a save or a

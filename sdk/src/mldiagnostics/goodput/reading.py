@@ -85,7 +85,8 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
             runs=known,
         )
         ignored = Counter(report.ignored) + history.ignored  # lines that are no events are no run's
-        yield replace(report, ignored=dict(ignored.most_common())), view
+        corrected = dict(history.corrected.most_common())
+        yield replace(report, ignored=dict(ignored.most_common()), corrected=corrected), view
 
 
 def _one(known: Sequence[str], wanted: str, name: str) -> str:

@@ -107,8 +107,10 @@ class CloudLoggingLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
-        since = "timestamp" if self._overlap.asked is None else "receiveTimestamp"
-        self._overlap.take(self._entries(since, self._overlap.start(now), now), now, history)
+        self._feed(history, now)
+        while history.begin_again():
+            self._overlap.begin_again()
+            self._feed(history, now)
 
     def payloads(self, now: datetime) -> Iterator[Told]:
         """See `Log.payloads`."""
@@ -120,17 +122,22 @@ class CloudLoggingLog:
 
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
-        return {"asked": self._overlap.asked.isoformat()} if self._overlap.asked else {}
+        moments = {"asked": self._overlap.asked, "since": self._overlap.since}
+        return {name: moment.isoformat() for name, moment in moments.items() if moment} if self._overlap.asked else {}
 
     def resume(self, position: dict[str, object]) -> None:
         """See `Log.resume`."""
         from datetime import datetime  # noqa: PLC0415 - only here
 
         if position:
-            asked = datetime.fromisoformat(str(position.get("asked")))
-            if asked.tzinfo is None:
+            asked, since = (datetime.fromisoformat(str(position.get(name))) for name in ("asked", "since"))
+            if asked.tzinfo is None or since.tzinfo is None:
                 raise ValueError(f"{position!r} has no time zone")
-            self._overlap.asked = asked
+            self._overlap.asked, self._overlap.since = asked, since
+
+    def _feed(self, history: Listener, now: datetime) -> None:
+        since = "timestamp" if self._overlap.asked is None else "receiveTimestamp"
+        self._overlap.take(self._entries(since, self._overlap.start(now), now), now, history)
 
     def _entries(self, since: str, start: datetime, end: datetime) -> Iterator[Told]:
         try:

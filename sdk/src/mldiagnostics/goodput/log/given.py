@@ -84,6 +84,13 @@ class GivenLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:
         """See `Log.read_new`."""
+        self._feed(history, now)
+        while history.begin_again():
+            self._overlap.begin_again()
+            self._repeats, self._known_until = (Repeats(), Repeats()), None
+            self._feed(history, now)
+
+    def _feed(self, history: Listener, now: datetime) -> None:
         for repeats, window in zip(self._repeats, self._windows(now), strict=False):
             answer = self._ask(*window)
             others = take_shaped(repeats.new_in(answer.payloads), self._job_name, history)

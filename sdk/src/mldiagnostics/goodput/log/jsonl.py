@@ -60,8 +60,10 @@ class LocalLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
         """See `Log.read_new`."""
-        for lines, block in self._new_blocks(self._files):
-            lines.feed(block, history)
+        self._feed(history)
+        while history.begin_again():
+            self._files = {}
+            self._feed(history)
 
     def payloads(self, now: datetime) -> Iterator[Told]:  # noqa: ARG002 - as above
         """See `Log.payloads`."""
@@ -92,6 +94,10 @@ class LocalLog:
                 case _:
                     raise ValueError(f"{found!r} is no place in {path}")
         self._files = files
+
+    def _feed(self, history: Listener) -> None:
+        for lines, block in self._new_blocks(self._files):
+            lines.feed(block, history)
 
     def _new_blocks(self, files: dict[str, _File]) -> Iterator[tuple[Lines, bytes]]:
         """Yield whole lines that were not read yet, as `files` knows, the oldest files first."""

@@ -11,16 +11,20 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from itertools import pairwise
+from contextlib import suppress
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mldiagnostics.drops import ADVICE
+from mldiagnostics.goodput.clocks import CLOCK_STEP, Moved
 from mldiagnostics.goodput.events import Code, Event
 from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros, parse
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Mapping
+
+    from mldiagnostics.goodput.clocks import Clocks
 
 __all__ = ["Lines", "Listener", "Told", "take"]
 
@@ -29,6 +33,8 @@ _STEPS = tuple(key.encode() for key in STEP_KEYS)
 _TIME_BYTES = 17
 _HEAD = "segment"
 _HEAD_MARK = b'"name":"segment"'
+_CLOCK_MARK = f'"{CLOCK_STEP}":'.encode()
+_EVENT_ID = re.compile(rb'"event_id":"([^"\\]*)"')
 _NAME, _SINK = "goodput", "jsonl"
 _UNREADABLE = "unreadable line"
 _CAUSES = {
@@ -47,11 +53,20 @@ class Listener(Protocol):
     ignored: Counter[str]
     """What could not be believed, by reason."""
 
+    corrected: Counter[str]
+    """What was moved because a clock was set, by how much."""
+
+    clocks: Clocks
+    """The clocks that were set."""
+
     def add(self, event: Event) -> None:
         """Take an event."""
 
     def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
         """Take many whose args are numbers."""
+
+    def begin_again(self) -> bool:
+        """Forget all events, to be fed again, if a clock was set after some of them; return whether it is so."""
 
 
 class Told(NamedTuple):
@@ -81,6 +96,8 @@ class Lines:
         self, *, job_name: str | None = None, rank: int = 0, run: str = "", jobs: set[str] | None = None
     ) -> None:
         self.rank, self.run = rank, run
+        self._shift = 0
+        """By how much the last event was moved."""
         self._jobs = set() if jobs is None else jobs
         self._job_name = job_name
         name = rb'[^"]*' if job_name is None else re.escape(json.dumps(job_name)[1:-1].encode())
@@ -92,6 +109,36 @@ class Lines:
 
     def feed(self, block: bytes, history: Listener) -> None:
         """Take whole lines; each that begins a file of ours says whose the next are."""
+        if _CLOCK_MARK in block:
+            self._learn(block, history.clocks)
+        if not history.clocks:
+            self._take(block, history)
+            return
+        for shift, lines in groupby(
+            block.splitlines(keepends=True), key=lambda line: self._moved(line, history.clocks)
+        ):
+            self._take(b"".join(lines), Moved(history, shift) if shift else history)
+
+    def _learn(self, block: bytes, clocks: Clocks) -> None:
+        """Learn of clocks that were set."""
+        for line in block.split(b"\n"):
+            if _CLOCK_MARK in line:
+                with suppress(ValueError, RecursionError):
+                    found = json.loads(line)
+                    payload = found.get("payload", found) if isinstance(found, dict) else None
+                    if isinstance(payload, dict):
+                        clocks.learn(payload)
+
+    def _moved(self, line: bytes, clocks: Clocks) -> int:
+        """Return by how much what a line tells is to be moved; a line without an id stands beside one that has one."""
+        found = _EVENT_ID.search(line)
+        if found is not None:
+            self._shift = clocks.shift(found[1].decode(errors="replace"))
+        elif _HEAD_MARK in line:
+            self._shift = 0
+        return self._shift
+
+    def _take(self, block: bytes, history: Listener) -> None:
         alone = self._known.fullmatch(block)  # as where a running job is watched
         if alone and _are_columns([None, *alone.groups()]):
             step, key, time = alone.groups()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
+from mldiagnostics.goodput.clocks import CLOCK_STEP, Moved
 from mldiagnostics.goodput.payload import parse
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Overlap:
     def __init__(self, retention: timedelta | None = None) -> None:
         self.asked: datetime | None = None
         """When it was asked last."""
+        self.since: datetime | None = None
+        """From when on it was asked first."""
         self._retention = retention
         self._seen: set[object] = set()
         self._faults: set[int] = set()
@@ -32,13 +35,26 @@ class Overlap:
         """Return from when on to ask, if it is `now`."""
         if self.asked is not None:
             return min(self.asked, now) - OVERLAP
-        return _EPOCH if self._retention is None else now - self._retention
+        if self.since is None:
+            self.since = _EPOCH if self._retention is None else now - self._retention
+        return self.since
+
+    def begin_again(self) -> None:
+        """Ask for everything again, from as far back as the first time."""
+        self.asked = None
+        self._seen, self._faults = set(), set()
 
     def take(self, answer: Iterable[Told], now: datetime, listener: Listener) -> None:
         """Feed what is new in the answer to the question of `now`."""
         recent = (now - 3 * OVERLAP).timestamp()  # what the next answer may repeat
         seen: set[object] = set()
         for told in answer:
+            payload = told.payload if isinstance(told.payload, dict) else {}
+            if CLOCK_STEP in payload:
+                listener.clocks.learn(payload)
+                continue
+            shift = listener.clocks.shift(payload.get("event_id")) if listener.clocks else 0
+            hears = Moved(listener, shift) if shift else listener
             found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
             if isinstance(found, str):
                 fault = hash((found, repr(told.payload)))
@@ -48,7 +64,7 @@ class Overlap:
                 continue
             for event in found:
                 if event not in self._seen:
-                    listener.add(event)
+                    hears.add(event)
                 if (event.t / 1e6 if told.logged is None else told.logged) >= recent:
                     seen.add(event)
         self._seen = seen

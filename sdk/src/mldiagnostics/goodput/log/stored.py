@@ -36,8 +36,10 @@ class StoredLog:
 
     def read_new(self, history: Listener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
         """See `Log.read_new`."""
-        for lines, block in self._new_blocks(self._taken):
-            lines.feed(block, history)
+        self._feed(history)
+        while history.begin_again():
+            self._taken = set()
+            self._feed(history)
 
     def payloads(self, now: datetime) -> Iterator[Told]:  # noqa: ARG002 - as above
         """See `Log.payloads`."""
@@ -64,6 +66,10 @@ class StoredLog:
         if not isinstance(taken, list) or not all(isinstance(key, str) for key in taken):
             raise ValueError(f"{position!r} is no list of objects")
         self._taken = set(taken)
+
+    def _feed(self, history: Listener) -> None:
+        for lines, block in self._new_blocks(self._taken):
+            lines.feed(block, history)
 
     def _new_blocks(self, taken: set[str]) -> Iterator[tuple[Lines, bytes]]:
         """Yield the whole lines of objects that are not in `taken`, the oldest objects first."""

@@ -31,10 +31,10 @@ def _blocks(report: Report, number: int, windows: Sequence[str]) -> Iterator[str
         yield _disruptions(report, number, windows)
     if report.disruptions or report.windows:
         yield _stretches(report)
-    if report.ignored:
-        rows = ([f"{count:,}", reason] for reason, count in report.ignored.items())
-        table = _table(["times", "why"], rows, numbers={0})
-        yield f'<h2>Ignored in the log</h2><div class="narrow">{table}</div>'
+    for title, counts in (("Corrected in the log", report.corrected), ("Ignored in the log", report.ignored)):
+        if counts:
+            table = _table(["times", "why"], ([f"{count:,}", reason] for reason, count in counts.items()), numbers={0})
+            yield f'<h2>{title}</h2><div class="narrow">{table}</div>'
 
 
 def comparison(reports: Sequence[Report], heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mldiagnostics.goodput.report import Phases, Report, Stretch
 
@@ -32,7 +32,8 @@ def table(report: Report, *, width: int = 80, colour: bool = False) -> str:
         _attempts(report, width),
         _disruptions(report, width),
         _reliability(report, width),
-        _ignored(report),
+        _counted("corrected in the log", report.corrected),
+        _counted("ignored in the log", report.ignored),
     ]
     lines = "\n\n".join("\n".join(_titled(block, colour)) for block in blocks if block)
     return lines + "\n"
@@ -230,10 +231,8 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _ignored(report: Report) -> list[str]:
-    if not report.ignored:
-        return []
-    return ["ignored in the log", *(f"  {count:>9,}  {reason}" for reason, count in report.ignored.items())]
+def _counted(title: str, counts: Mapping[str, int]) -> list[str]:
+    return [title, *(f"  {count:>9,}  {reason}" for reason, count in counts.items())] if counts else []
 
 
 def bar(share: float, width: int, *, rest: str = " ") -> str:

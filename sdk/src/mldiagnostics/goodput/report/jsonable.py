@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -47,7 +47,8 @@ def _typed(kind: Any, value: Any) -> Any:
         return None if value is None else _typed(kind, value)
     if is_dataclass(kind) and isinstance(kind, type):
         hints = get_type_hints(kind)
-        return kind(**{field.name: _typed(hints[field.name], value[field.name]) for field in fields(kind)})
+        present = (field for field in fields(kind) if field.name in value or field.default_factory is MISSING)
+        return kind(**{field.name: _typed(hints[field.name], value[field.name]) for field in present})
     if get_origin(kind) is tuple:
         return tuple(_typed(get_args(kind)[0], item) for item in value)
     return dict(value) if get_origin(kind) is Mapping else value

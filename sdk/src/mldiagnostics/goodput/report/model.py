@@ -7,7 +7,7 @@ cannot be known yet is None.
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - `from_json` reads the annotations
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = [
     "AttemptReport",
@@ -260,3 +260,5 @@ class Report:
     """None unless the creation of the job was told."""
     ignored: Mapping[str, int]
     """What the log said and the account does not believe: reason -> how often."""
+    corrected: Mapping[str, int] = field(default_factory=dict)
+    """Events at another moment than the log says, as the clock of their host was set: by how much -> how many."""
