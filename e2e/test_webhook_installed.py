@@ -136,7 +136,7 @@ def uids(kubectl: Kubectl) -> set[str]:
 
 
 def test_values_reach_the_pods(helm: Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
-    told = {"storage": "gs://bucket/runs", "sinks": ["jsonl", "otlp"], "viewUrl": "https://view.example.com"}
+    told = {"storage": "gs://bucket/runs", "sinks": ["jsonl:", "otlp://collector:4317"], "viewUrl": "https://view.example.com"}
     values = [f"--set-json={setting(key, value)}" for key, value in told.items()]
     installation.install(WEBHOOK, helm, [*webhook_image, *values, "--set=cluster.name=projects/p/clusters/named"])
 
@@ -147,7 +147,7 @@ def test_values_reach_the_pods(helm: Helm, kubectl: Kubectl, webhook_image: list
 
     found = eventually(variables, "a new replica answers", deadline_s=DEADLINE_S)
     assert found["MLDIAG_STORAGE"] == "gs://bucket/runs"
-    assert found["MLDIAG_SINKS"] == "jsonl,otlp"
+    assert found["MLDIAG_SINKS"] == "jsonl:,otlp://collector:4317"
     assert found["MLDIAG_VIEW_URL"] == "https://view.example.com"
     assert json.loads(found["GKE_DIAGON_IDENTIFIER"])["clustername"] == "projects/p/clusters/named"
 

@@ -177,14 +177,14 @@ def test_the_peers_self_hosted_mode_is_told_of_the_run_and_only_where_asked_for(
 
 
 def test_settings_are_told_where_there_are_some() -> None:
-    settings = Settings(cluster="c1", storage="gs://b/runs", sinks=("jsonl", "otel"), view_url="https://view")
+    settings = Settings(cluster="c1", storage="gs://b/runs", sinks=("jsonl:", "otlp://c:4317"), view_url="https://view")
     found = values(identity_of(a.job()), settings)
     assert (found["MLDIAG_STORAGE"], found["MLDIAG_SINKS"], found["MLDIAG_VIEW_URL"]) == (
         "gs://b/runs",
-        "jsonl,otel",
+        "jsonl:,otlp://c:4317",
         "https://view",
     )
-    assert values(identity_of(a.job()), settings, sinks=("null",))["MLDIAG_SINKS"] == "null"
+    assert values(identity_of(a.job()), settings, sinks=("stdout:",))["MLDIAG_SINKS"] == "stdout:"
     assert not {"MLDIAG_STORAGE", "MLDIAG_SINKS", "MLDIAG_VIEW_URL"} & values(identity_of(a.job())).keys()
 
 

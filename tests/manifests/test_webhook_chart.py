@@ -1,11 +1,15 @@
 """What the webhook's chart makes of its values."""
 
 import base64
+import json
 import re
 from pathlib import Path
 
 import pytest
 from cluster.progress import ClusterError
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from mldiagnostics.sink_urls import SCHEMES, parse_sinks
 from mldiagnostics_api.registration import rules, webhooks
 from mldiagnostics_api.service.settings import declared
 from mldiagnostics_api.variables import Settings
@@ -40,7 +44,10 @@ def excluded(entry: Object) -> set[str]:
     ("values", "words"),
     [
         ({"failurePolicy": "Fail"}, "failurePolicy"),
-        ({"sinks": "jsonl"}, "sinks"),
+        ({"sinks": "jsonl:"}, "sinks"),
+        ({"sinks": ["jsonl"]}, "sinks"),
+        ({"sinks": ["jsonl:,stdout:"]}, "sinks"),
+        ({"sinks": ["jsonl:s3://bucket"]}, "sinks"),
         ({"sinks": ["a b"]}, "sinks"),
         ({"storage": "s3://bucket"}, "storage"),
         ({"storage": "gs://bucket/../other"}, "storage"),
@@ -51,6 +58,7 @@ def excluded(entry: Object) -> set[str]:
         ({"certificates.mode": "certmanager"}, "mode"),
         ({"certificates.mode": "provided"}, "certificates.provided.secretName"),
         ({"certificates.provided.caBundle": "LS0tLS1"}, "caBundle"),
+        ({"cluster.name": "projects/p/clusters/"}, "name"),
         ({"port": 443}, "port"),
         ({"port": 8081}, "port"),
         ({"log.level": "LOUD"}, "level"),
@@ -60,6 +68,27 @@ def excluded(entry: Object) -> set[str]:
 def test_values_that_cannot_be_meant_are_refused_by_name(values: Object, words: str) -> None:
     with pytest.raises(ClusterError, match=re.escape(words)):
         rendered(WEBHOOK, values)
+
+
+SINK_OF_THE_CHART = json.loads((WEBHOOK.chart / "values.schema.json").read_text())["properties"]["sinks"]["items"][
+    "pattern"
+]
+
+
+@given(st.from_regex(re.compile(SINK_OF_THE_CHART, re.ASCII), fullmatch=True))
+def test_a_sink_that_the_chart_takes_is_one_for_the_sdk(url: str) -> None:
+    host_port = re.search(r"\]|:([0-9]{5})", url)
+    assume(host_port is None)  # the webhook refuses a malformed IPv6 address or a port above 65535 when it starts
+    assume(url.isprintable())
+    assert parse_sinks(url) == (url,)
+
+
+def test_the_chart_takes_a_url_of_every_sink() -> None:
+    named = ("otlp://collector:4317", "otlp+http://c:4318/x", "otlp+https://c", "prometheus::9464", "tensorboard:/logs")
+    urls = ("cloud-logging:", "jsonl:gs://bucket/x", "mlflow:", "stdout:", "wandb:", *named)
+    assert {url.partition(":")[0] for url in urls} == set(SCHEMES)
+    environ = environment(rendered(WEBHOOK, {"sinks": list(urls)}), WEBHOOK)
+    assert config.load({"MLDIAG_SINKS": environ["MLDIAG_SINKS"]}).sinks == urls
 
 
 @pytest.mark.parametrize("values", [SELF, CERT_MANAGER, EVERY_SWITCH[WEBHOOK.name]], ids=["self", "cm", "all"])

@@ -1,4 +1,4 @@
-"""Sinks are chosen by URL; what is none is told with what there is."""
+"""Sinks are chosen by URL; another text is refused with the URLs that there are."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def test_without_its_extra_a_sink_is_left_out_with_what_to_install(url: str, ext
     assert [record.name for record in found(tmp_path)] == ["loss"]
 
 
-@pytest.mark.parametrize("url", ["", "jsonl", "nonsense:", "nonsense://host", ":", "JSONL:"])
+@pytest.mark.parametrize("url", ["", "nonsense:", "nonsense://host", ":", "JSONL:"])
 def test_another_url_is_refused_with_what_there_is(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is no sink for records: .* jsonl:, .*stdout:"):
+    with pytest.raises(ConfigurationError, match=r": not a sink URL; begin it with one of .* jsonl:, .*stdout:"):
         sink_maker(url)
 
 
-@pytest.mark.parametrize("url", ["jsonl:s3://bucket", "jsonl:gs://", "stdout:file"])
-def test_a_malformed_address_is_refused(url: str) -> None:
-    with pytest.raises(ConfigurationError):
+@pytest.mark.parametrize("url", ["jsonl", "jsonl:s3://bucket", "jsonl:gs://", "stdout:file", "otlp://host:0"])
+def test_a_malformed_address_is_refused_with_how_to_write_one(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r": not a URL of the sink [a-z]+; write [a-z]+:"):
         sink_maker(url)

@@ -38,7 +38,7 @@ EVERY_SWITCH: dict[str, Object] = {
     WEBHOOK.name: _OF_BOTH
     | {
         "storage": "gs://bucket/runs",
-        "sinks": ["jsonl", "otel"],
+        "sinks": ["jsonl:", "otlp://collector:4317"],
         "viewUrl": "https://view.example.com/",
         "profilerPort": 9012,
         "controlPlane.url": "https://control.ml.svc:8443",

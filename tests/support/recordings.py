@@ -19,7 +19,7 @@ CLUSTER: Final = "train-cluster"
 SETTINGS: Final = Settings(
     cluster=f"projects/p/locations/l/clusters/{CLUSTER}",
     storage="gs://bucket/runs",
-    sinks=("jsonl", "otel"),
+    sinks=("jsonl:", "otlp://collector:4317"),
     control_plane_url="https://control-plane:8443",
     control_plane_ca="-----BEGIN CERTIFICATE-----",
 )

@@ -45,7 +45,7 @@ class Webhook:
     def __init__(self, server: MetadataServer, cache: Cache, telemetry: Telemetry) -> None:
         self.server = server
         self.telemetry = telemetry
-        settings = Settings(cluster="train-cluster", sinks=("jsonl",), control_plane_url="https://control:8443")
+        settings = Settings(cluster="train-cluster", sinks=("jsonl:",), control_plane_url="https://control:8443")
         self.answering = Answering(cache, settings, telemetry, lambda: NOW)
 
     async def answer(self, review: Any, seen: Seen = Seen.WORKLOAD, within_s: float = PLENTY_S) -> Answer:

@@ -38,7 +38,7 @@ def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
     config = load(
         {
             "MLDIAG_STORAGE": "gs://bucket/runs",
-            "MLDIAG_SINKS": "otel, jsonl",
+            "MLDIAG_SINKS": "otlp://collector:4317, jsonl:",
             "MLDIAG_VIEW_URL": "https://view.example.com",
             "MLDIAG_CONTROL_PLANE_URL": "https://control.ml.svc:8443",
             "MLDIAG_CONTROL_PLANE_CA": ca,
@@ -48,7 +48,7 @@ def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
     assert config.injected("train") == Settings(
         cluster="train",
         storage="gs://bucket/runs",
-        sinks=("otel", "jsonl"),
+        sinks=("otlp://collector:4317", "jsonl:"),
         view_url="https://view.example.com",
         control_plane_url="https://control.ml.svc:8443",
         control_plane_ca=ca,
@@ -61,7 +61,8 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(ConfigurationError) as told:
         load(
             {
-                "MLDIAG_SINKS": "JSONL!",
+                "MLDIAG_STORAGE": "s3://bucket",
+                "MLDIAG_SINKS": "jsonl:,otlp",
                 "MLDIAG_VIEW_URL": "view.example.com",
                 "MLDIAG_CONTROL_PLANE_CA": "-----BEGIN",
                 "MLDIAG_PORT": "70000",
@@ -70,7 +71,8 @@ def test_all_faults_are_told_at_once() -> None:
         )
     message = str(told.value)
     for part in (
-        "MLDIAG_SINKS='JSONL!' is no list of sinks",
+        "MLDIAG_STORAGE='s3://bucket' is not a place",
+        "MLDIAG_SINKS='jsonl:,otlp' has 'otlp': not a URL of the sink otlp; write otlp: or otlp://host:4317",
         "MLDIAG_VIEW_URL='view.example.com' is no URL",
         "is no certificate in PEM",
         "MLDIAG_PORT='70000' is no port",

@@ -37,6 +37,7 @@ class Settings:
     storage: str = ""
     """Root of the runs' files: `gs://bucket/prefix` or a directory."""
     sinks: tuple[str, ...] = ()
+    """URLs as `mldiagnostics.sink_urls` reads them."""
     view_url: str = ""
     control_plane_url: str = ""
     control_plane_ca: str = ""

@@ -24,7 +24,7 @@ PLAIN = Settings(cluster="projects/p/locations/l/clusters/train-cluster")
 FULL = Settings(
     cluster="train-cluster",
     storage="gs://bücket/runs",
-    sinks=("jsonl", "otel"),
+    sinks=("jsonl:", "otlp://c:4317"),
     view_url="https://view",
     control_plane_url="https://control:8443",
     control_plane_ca="-----BEGIN CERTIFICATE-----\n" + "A" * 600,

@@ -51,12 +51,12 @@ def test_containers_that_run_are_told_unless_others_are_chosen(annotation: str |
 def test_the_nearest_annotation_counts() -> None:
     found = wishes(
         pod={"inject-containers": "train"},
-        workload={"inject-containers": "log", "sinks": "jsonl"},
-        namespace={"sinks": "otel", "inject-containers": "setup"},
+        workload={"inject-containers": "log", "sinks": "jsonl:"},
+        namespace={"sinks": "stdout:", "inject-containers": "setup"},
     )
     assert chosen(found) == ["train"]
-    assert found.sinks == ("jsonl",)
-    assert wishes(namespace={"sinks": "otel, jsonl"}).sinks == ("otel", "jsonl")
+    assert found.sinks == ("jsonl:",)
+    assert wishes(namespace={"sinks": "otlp://c:4317, jsonl:"}).sinks == ("otlp://c:4317", "jsonl:")
 
 
 @pytest.mark.parametrize("who", ["pod", "workload", "namespace"])
@@ -67,7 +67,13 @@ def test_anyone_can_opt_out(who: str) -> None:
 
 @pytest.mark.parametrize(
     "annotation",
-    [{"sinks": "a b"}, {"sinks": "-"}, {"peer-control-plane": "control:8080"}, {"peer-control-plane": "http://a b"}],
+    [
+        {"sinks": "a b"},
+        {"sinks": "jsonl:,otlp"},
+        {"sinks": "otlp://c:0"},
+        {"peer-control-plane": "control:8080"},
+        {"peer-control-plane": "http://a b"},
+    ],
 )
 def test_what_cannot_be_read_is_named(annotation: dict[str, str]) -> None:
     (key,) = annotation
@@ -85,6 +91,6 @@ def test_the_first_published_port_counts(rest: str) -> None:
     assert wishes(pod={"profiler-ports": f" 10001 ,{rest}"}).port == 10001
 
 
-@pytest.mark.parametrize("ports", ["", ",9999", "x", "-1", "123456", "\u0661"])
+@pytest.mark.parametrize("ports", ["", ",9999", "x", "-1", "123456", "\u0661", "0", "65536"])
 def test_a_first_port_that_is_none_does_not_count(ports: str) -> None:
     assert wishes(pod={"profiler-ports": ports}).port is None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.run.settings import VARIABLES, listed, read_settings, reference
+from mldiagnostics.run.settings import VARIABLES, read_settings, reference
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/sdk-env.md"
@@ -36,8 +35,3 @@ def test_a_heartbeat_is_a_sensible_number_or_told(text: str) -> None:
     seconds = read_settings({"MLDIAG_HEARTBEAT_SECONDS": text}, problems).heartbeat_s
     assert 0.1 <= seconds <= 3600
     assert problems or not text or seconds == float(text)
-
-
-@pytest.mark.parametrize(("text", "items"), [("", ()), (" a, b ,,c", ("a", "b", "c")), (",", ())])
-def test_lists_are_read(text: str, items: tuple[str, ...]) -> None:
-    assert listed(text) == items

@@ -9,20 +9,27 @@ from typing import Annotated, Final
 
 from cryptography.x509 import load_pem_x509_certificates
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.sink_urls import parse_sinks
 from mldiagnostics_api.names import DEFAULT_PORT
 from mldiagnostics_api.service import settings
 from mldiagnostics_api.service.settings import Setting
 from mldiagnostics_api.variables import Settings
 
-_SINK: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_STORAGE: Final = re.compile(r"gs://[^/\s]+(/\S*)?|/\S+")
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
 
 
 def _sinks(raw: str) -> tuple[str, ...]:
-    sinks = tuple(part.strip() for part in raw.split(",") if part.strip())
-    if not all(_SINK.fullmatch(sink) for sink in sinks):
-        raise ValueError("is no list of sinks such as 'jsonl,otel'")
-    return sinks
+    try:
+        return parse_sinks(raw)
+    except ConfigurationError as fault:
+        raise ValueError(f"has {fault}") from fault
+
+
+def _storage(raw: str) -> str:
+    if not _STORAGE.fullmatch(raw):
+        raise ValueError("is not a place that pods can write; write gs://bucket/prefix or an absolute path")
+    return raw
 
 
 def _url(raw: str) -> str:
@@ -57,11 +64,19 @@ class Config:
     ] = ""
     storage: Annotated[
         str,
-        Setting("MLDIAG_STORAGE", "Root of the runs' files, told to every pod: `gs://bucket/prefix` or a directory."),
+        Setting(
+            "MLDIAG_STORAGE",
+            "Root of the runs' files in every pod: `gs://bucket/prefix` or an absolute path.",
+            _storage,
+        ),
     ] = ""
     sinks: Annotated[
         tuple[str, ...],
-        Setting("MLDIAG_SINKS", "Comma-separated sinks of the SDK, told to every pod. Empty: the SDK's own.", _sinks),
+        Setting(
+            "MLDIAG_SINKS",
+            "Where every pod's SDK writes its records: a comma list of sink URLs. Empty: the SDK's own default.",
+            _sinks,
+        ),
     ] = ()
     view_url: Annotated[str, Setting("MLDIAG_VIEW_URL", "URL of the web view, told to every pod.", _url)] = ""
     control_plane_url: Annotated[

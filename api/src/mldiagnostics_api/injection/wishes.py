@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.sink_urls import parse_sinks
+
 from mldiagnostics_api.injection.shape import ContainerShape
 from mldiagnostics_api.matching import Annotations, kept_from_pods
 from mldiagnostics_api.names import (
@@ -15,8 +18,8 @@ from mldiagnostics_api.names import (
 from mldiagnostics_api.variables import shown
 
 _USUAL: Final = "*"
+_LAST_PORT: Final = 65535
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
-_SINK: Final = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +38,14 @@ class Wishes:
     def of(cls, *, pod: Annotations, workload: Annotations, namespace: Annotations) -> Self:
         """Read them. Raises ValueError that names the annotation and its value."""
         chosen = pod.get(INJECT_CONTAINERS_ANNOTATION) or workload.get(INJECT_CONTAINERS_ANNOTATION) or ""
-        sinks = _listed(next((text for a in (pod, workload, namespace) if (text := a.get(SINKS_ANNOTATION))), ""))
+        sinks = next((text for a in (pod, workload, namespace) if (text := a.get(SINKS_ANNOTATION))), "")
         url = pod.get(PEER_URL_ANNOTATION) or workload.get(PEER_URL_ANNOTATION) or ""
-        if bad := next((sink for sink in sinks if not _SINK.fullmatch(sink)), None):
-            raise ValueError(f"annotation {SINKS_ANNOTATION} has {shown(bad)}, which is no sink such as 'jsonl'")
         if url and not _URL.fullmatch(url):
             raise ValueError(f"annotation {PEER_URL_ANNOTATION}={shown(url)} is no URL such as http://host:8080")
         return cls(
             opted_out=kept_from_pods(pod=pod, workload=workload, namespace=namespace),
             containers=frozenset(_listed(chosen)) or None,
-            sinks=tuple(sinks),
+            sinks=_sinks(sinks),
             peer_url=url,
             port=_port(pod.get(PROFILER_PORTS_ANNOTATION, "")),
         )
@@ -60,7 +61,15 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def _sinks(text: str) -> tuple[str, ...]:
+    try:
+        return parse_sinks(text)
+    except ConfigurationError as fault:
+        raise ValueError(f"annotation {SINKS_ANNOTATION}: {fault}") from fault
+
+
 def _port(ports: str) -> int | None:
-    """Read the first of the published ports; what cannot be read is the operator's to complain of."""
+    """Read the first of the published ports; the operator reports those that are not ports."""
     first = ports.partition(",")[0].strip()
-    return int(first) if first.isascii() and first.isdecimal() and len(first) <= 5 else None
+    port = int(first) if first.isascii() and first.isdecimal() and len(first) <= 5 else 0
+    return port if 1 <= port <= _LAST_PORT else None

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 def maker(url: str) -> SinkMaker:
     """Return the maker for `wandb:`. Raises `ConfigurationError` if the program has started no W&B run."""
-    if url != "wandb:":
-        raise ConfigurationError(f"{url!r}: the W&B run is that of the process and has no address, write 'wandb:'")
     wandb = sys.modules.get("wandb")
     run = getattr(wandb, "run", None)
     if run is None:

@@ -16,7 +16,7 @@ from mldiagnostics.run.kinds import (
     RlOrchestrator,
     ServingEngine,
 )
-from mldiagnostics.run.settings import listed
+from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
     from mldiagnostics.run.settings import Settings
@@ -205,10 +205,10 @@ class _Reader:
         if value is None:
             return ()
         if isinstance(value, str):
-            return listed(value)
+            return split_sinks(value)
         if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-            return tuple(value)
-        self.complain("sinks", "is no list of URLs like ['jsonl:', 'stdout:'] and is ignored")
+            return split_sinks(",".join(value))
+        self.complain("sinks", "is not a list of URLs and is ignored; write sinks=['jsonl:', 'stdout:']")
         return ()
 
     def exporters(self) -> Mapping[str, Any] | None:

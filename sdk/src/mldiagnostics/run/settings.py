@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mldiagnostics.sink_urls import split_sinks
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -26,7 +28,7 @@ class Variable:
 
 VARIABLES = (
     Variable("MLDIAG_STORAGE", "chart, user", "Root for the files of all runs: a path or `gs://…`; `storage=` wins."),
-    Variable("MLDIAG_SINKS", "chart, user", "Comma-separated URLs of sinks for records; `sinks=` wins."),
+    Variable("MLDIAG_SINKS", "chart, user", "Sinks for records: a comma list of their URLs; `sinks=` wins."),
     Variable(
         "MLDIAG_GOODPUT_LOG",
         "user",
@@ -124,16 +126,11 @@ def read_settings(env: Mapping[str, str], problems: dict[str, str]) -> Settings:
     """Read the variables; `problems` takes what is malformed, by a key for each kind."""
     return Settings(
         storage=env.get("MLDIAG_STORAGE", ""),
-        sinks=listed(env.get("MLDIAG_SINKS", "")),
+        sinks=split_sinks(env.get("MLDIAG_SINKS", "")),
         view_url=env.get("MLDIAG_VIEW_URL", "").rstrip("/"),
         heartbeat_s=_heartbeat_s(env.get("MLDIAG_HEARTBEAT_SECONDS", ""), problems),
         in_kubernetes=bool(env.get("KUBERNETES_SERVICE_HOST")),
     )
-
-
-def listed(text: str) -> tuple[str, ...]:
-    """Return the items of a comma-separated text."""
-    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 def _heartbeat_s(text: str, problems: dict[str, str]) -> float:

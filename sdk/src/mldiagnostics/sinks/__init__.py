@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.sink_urls import check_sink_url
 from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
@@ -31,13 +31,9 @@ _MODULES = {
 def sink_maker(url: str) -> SinkMaker:
     """Return what makes the sink of a URL; no file or connection is opened yet.
 
-    Raises `ConfigurationError` if there is no such sink or its URL is malformed, and `MissingExtraError` if what it
-    needs is not installed.
+    Raises `ConfigurationError` if this is not the URL of a sink (see `mldiagnostics.sink_urls`) or the sink cannot work
+    here, and `MissingExtraError` if an optional part is not installed.
     """
-    scheme, colon, _ = url.partition(":")
-    module = _MODULES.get(scheme) if colon else None
-    if module is None:
-        known = ", ".join(f"{name}:" for name in sorted(_MODULES))
-        raise ConfigurationError(f"{url!r} is no sink for records: its URL must begin with one of {known}")
-    maker = cast("Callable[[str], SinkMaker]", import_module(module).maker)
-    return maker(url)
+    check_sink_url(url)
+    module = import_module(_MODULES[url.partition(":")[0]])
+    return cast("Callable[[str], SinkMaker]", module.maker)(url)

@@ -11,10 +11,8 @@ import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import urlsplit
 
 from mldiagnostics.cloud import Cloud
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.sinks.log_entries import entry_of
 from mldiagnostics.sinks.model import Pace, SinkMaker, SinkNotReady, SinkRefused, SinkUnavailable
@@ -39,10 +37,8 @@ _REGIONLESS = "global"
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker for `cloud-logging:[endpoint]`. Raises `ConfigurationError` and `MissingExtraError`."""
+    """Return the maker for `cloud-logging:[endpoint]`. Raises `MissingExtraError`."""
     endpoint = url.removeprefix("cloud-logging:").rstrip("/")
-    if endpoint and (urlsplit(endpoint).scheme not in {"http", "https"} or not urlsplit(endpoint).hostname):
-        raise ConfigurationError(f"{url!r}: write cloud-logging: or cloud-logging:https://host for another endpoint")
     require("google.cloud.logging", extra="cloud-logging", needed_for=url)
     name = "cloud-logging" if not endpoint else url.rstrip("/")
     return spooled(SinkMaker(name, lambda origin: CloudLoggingSink(endpoint, origin)), name)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from mldiagnostics.complaints import complain
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.sinks.model import Pace, SinkMaker
 
@@ -33,14 +32,9 @@ _SUFFIXES = {"s": "_seconds", "%": "_percent"}
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker for `prometheus:[host]:port`. Raises `ConfigurationError` and `MissingExtraError`."""
+    """Return the maker for `prometheus:[host]:port`. Raises `MissingExtraError`."""
     address = urlsplit(f"//{url.removeprefix('prometheus:').removeprefix('//')}")
-    try:
-        host, port = address.hostname or "", address.port
-    except ValueError:
-        host, port = "", None
-    if port is None or address.path:
-        raise ConfigurationError(f"{url!r} names no port: write prometheus::9464 or prometheus:127.0.0.1:9464")
+    host, port = address.hostname or "", address.port or 0
     require("prometheus_client", extra="prometheus", needed_for=url)
     return SinkMaker(url, lambda origin: PrometheusSink(host, port, origin))
 

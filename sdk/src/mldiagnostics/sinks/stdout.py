@@ -7,7 +7,6 @@ import select
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.records import encode, is_goodput
 from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused
 from mldiagnostics.turns import Turns
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 _STDOUT = 1
 
 
-def maker(url: str) -> SinkMaker:
-    """Return the maker for `stdout:`. Raises `ConfigurationError` if more follows."""
-    if url not in {"stdout:", "stdout://"}:
-        raise ConfigurationError(f"{url!r}: standard output has no address, write 'stdout:'")
+def maker(_: str) -> SinkMaker:
+    """Return the maker for `stdout:`."""
     return SinkMaker("stdout", lambda _: StdoutSink())
 
 

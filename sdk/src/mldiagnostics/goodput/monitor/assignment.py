@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.arguments import retention as length_of_time
-from mldiagnostics.run.settings import listed
+from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +112,7 @@ def assigned(
         copy_interval_s=_copy_interval_s(copy_interval_s),
         flush_s=flush_s and _seconds("final_flush_timeout_seconds", flush_s),
         gcp={} if gcp is None else asdict(gcp),
-        exports=listed(told) if isinstance(told, str) else tuple(told),
+        exports=split_sinks(told) if isinstance(told, str) else tuple(told),
     )
 
 

@@ -1,0 +1,95 @@
+"""URLs of sinks: one form and one parser for the argument, the environment, the annotation and the charts; pure.
+
+A list of sinks is a text with commas between the URLs. A comma is never part of a URL: write `%2C` in a `file:///` URL
+for a directory that has one in its name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mldiagnostics.errors import ConfigurationError
+
+_ANY: Final = r"[^,\x00-\x1f\x7f]"
+_PATH: Final = rf"(?!.*://){_ANY}+"
+_PLACE: Final = rf"(?:{_PATH}|file:///{_ANY}*|gs://(?!/){_ANY}+)"
+_HOST: Final = r"(?:[A-Za-z0-9._-]+|\[(?P<ipv6>[0-9A-Fa-f:.]+)\])"
+_PORT: Final = r"(?P<port>[1-9][0-9]{0,4})"
+_SERVER: Final = rf"{_HOST}(?::{_PORT})?"
+_HTTP: Final = rf"{_SERVER}(?:/(?!.* ){_ANY}*)?"
+
+_FORMS: Final = {
+    "cloud-logging": (rf"(?:https?://{_HTTP})?", "cloud-logging: or cloud-logging:https://host"),
+    "jsonl": (rf"{_PLACE}?", "jsonl:, jsonl:/path, jsonl:file:///path or jsonl:gs://bucket/prefix"),
+    "mlflow": (rf"{_ANY}*", "mlflow: or mlflow:RUN_ID"),
+    "otlp": (rf"(?://)?(?:{_SERVER}/?)?", "otlp: or otlp://host:4317"),
+    "otlp+http": (rf"(?://)?{_HTTP}", "otlp+http://host:4318"),
+    "otlp+https": (rf"(?://)?{_HTTP}", "otlp+https://host"),
+    "prometheus": (rf"(?://)?{_HOST}?:(?:0|{_PORT})", "prometheus::9464 or prometheus:127.0.0.1:9464"),
+    "stdout": (r"(?://)?", "stdout:"),
+    "tensorboard": (_PLACE, "tensorboard:/path, tensorboard:file:///path or tensorboard:gs://bucket/logs"),
+    "wandb": ("", "wandb:"),
+}
+"""Scheme -> the addresses that it takes, and how to write one."""
+
+SCHEMES: Final = tuple(_FORMS)
+
+_ADDRESSES: Final = {scheme: re.compile(address) for scheme, (address, _) in _FORMS.items()}
+_LAST_PORT: Final = 65535
+_SHOWN: Final = 80
+"""How many characters of a URL a message shows."""
+
+
+def split_sinks(text: str) -> tuple[str, ...]:
+    """Return the items of a comma-separated list, each once; they may be malformed."""
+    return tuple(dict.fromkeys(stripped for item in text.split(",") if (stripped := item.strip())))
+
+
+def parse_sinks(text: str) -> tuple[str, ...]:
+    """Return the sink URLs of a comma-separated list.
+
+    Raises:
+        ConfigurationError: an item is not a sink URL; the message names the first one and says how to write it.
+    """
+    urls = split_sinks(text)
+    for url in urls:
+        check_sink_url(url)
+    return urls
+
+
+def check_sink_url(url: str) -> None:
+    """Check that a text is the URL of one sink.
+
+    Raises:
+        ConfigurationError: it is not; the message says how to write one.
+    """
+    scheme, colon, address = url.partition(":")
+    if scheme not in _FORMS:
+        known = ", ".join(f"{name}:" for name in SCHEMES)
+        raise ConfigurationError(f"{_shown(url)}: not a sink URL; begin it with one of {known}")
+    if not colon or not _is_address(scheme, address):
+        raise ConfigurationError(f"{_shown(url)}: not a URL of the sink {scheme}; write {_FORMS[scheme][1]}")
+
+
+def _is_address(scheme: str, address: str) -> bool:
+    found = _ADDRESSES[scheme].fullmatch(address)
+    if found is None:
+        return False
+    parts = found.groupdict()
+    port, ipv6 = parts.get("port"), parts.get("ipv6")
+    return int(port or 1) <= _LAST_PORT and (ipv6 is None or _is_ipv6(ipv6))
+
+
+def _is_ipv6(text: str) -> bool:
+    from ipaddress import AddressValueError, IPv6Address  # noqa: PLC0415 - not with the first import
+
+    try:
+        IPv6Address(text)
+    except AddressValueError:
+        return False
+    return True
+
+
+def _shown(url: str) -> str:
+    return repr(url if len(url) <= _SHOWN else f"{url[:_SHOWN]}…")
