@@ -15,6 +15,7 @@ from mldiagnostics_api.ranking import slice_of
 from mldiagnostics_api.variables import Identity, Settings, control_plane_variables, moment, told, variables, written
 from mldiagnostics_api.workloads import WORKLOADS, workload_of
 from support import builders as a
+from support.kubelet import expanded
 from support.strategies import dns_labels, dns_subdomains, instants, uids
 
 if TYPE_CHECKING:
@@ -54,15 +55,6 @@ def fields(identity: Identity, pod_labels: Mapping[str, str]) -> dict[str, str]:
     paths = {v["name"]: v["valueFrom"]["fieldRef"]["fieldPath"] for v in found if "valueFrom" in v}
     labels = {name: re.fullmatch(r"metadata\.labels\['(.+)'\]", path) for name, path in paths.items()}
     return {name: pod_labels.get(label[1], "") for name, label in labels.items() if label}
-
-
-def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """Resolve `$(NAME)` and `$$` as Kubernetes does (k8s.io/kubernetes, third_party/forked/golang/expansion)."""
-    return re.sub(
-        r"\$(\$|\(([^)]*)\))",
-        lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]),
-        text,
-    )
 
 
 def read_as_peer(metadata: str) -> tuple[dt.datetime, dict[str, str]]:

@@ -244,6 +244,7 @@ def test_the_api_server_reaches_the_port_that_is_served() -> None:
         (PROVIDED, "ml", f"{WEBHOOK.name}.ml.svc"),
         ({"rbac.create": False}, "ml", "rbac.create is false"),
         ({}, "default", "not left out"),
+        ({"controlPlane.url": "https://c:8443"}, "ml", "controlPlane.url has no effect yet"),
     ],
 )
 def test_the_notes_tell_what_these_values_ask_of_the_user(
@@ -254,4 +255,4 @@ def test_the_notes_tell_what_these_values_ask_of_the_user(
 
 def test_the_notes_of_an_installation_without_values_warn_of_nothing(tmp_path: Path) -> None:
     text = notes(WEBHOOK, tmp_path, {})
-    assert not re.search(r"rbac\.create|caBundle|certificate is|not left out", text)
+    assert not re.search(r"rbac\.create|caBundle|certificate is|not left out|controlPlane", text)

@@ -33,9 +33,10 @@ def test_a_list_is_read_item_by_item_each_once(text: str, items: tuple[str, ...]
     assert split_sinks(text) == parse_sinks(text) == items
 
 
-@given(st.lists(urls.filter(is_url), unique=True))
+@given(st.lists(urls, max_size=6))
 def test_a_list_that_was_joined_is_read_back(items: list[str]) -> None:
-    assert parse_sinks(",".join(items)) == tuple(dict.fromkeys(item.strip() for item in items))
+    kept = list(dict.fromkeys(item for item in items if is_url(item) and item == item.strip()))
+    assert parse_sinks(",".join(kept)) == tuple(kept)
 
 
 @given(urls)

@@ -8,11 +8,23 @@ import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 
+import grpc
 from cluster.tools import tool
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_pb2
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
+    LogsServiceServicer,
+    add_LogsServiceServicer_to_server,
+)
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb2
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (
+    MetricsServiceServicer,
+    add_MetricsServiceServicer_to_server,
+)
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -111,6 +123,41 @@ def http_receiver() -> Iterator[HttpReceiver]:
         yield receiver
     finally:
         receiver.stop()
+
+
+class GrpcReceiver(MetricsServiceServicer):
+    """Keeps the names of the metrics that come by gRPC."""
+
+    def __init__(self) -> None:
+        self.metrics: set[str] = set()
+        self.port = 0
+
+    @override
+    def Export(self, request: Any, context: object) -> Any:
+        self.metrics |= {m.name for r in request.resource_metrics for s in r.scope_metrics for m in s.metrics}
+        return metrics_pb2.ExportMetricsServiceResponse()
+
+
+class GrpcLogs(LogsServiceServicer):
+    """Takes all logs."""
+
+    @override
+    def Export(self, request: Any, context: object) -> Any:
+        return logs_pb2.ExportLogsServiceResponse()
+
+
+@contextlib.contextmanager
+def grpc_receiver() -> Iterator[GrpcReceiver]:
+    """A receiver of metrics and logs that listens."""
+    receiver, server = GrpcReceiver(), grpc.server(ThreadPoolExecutor(2))
+    add_MetricsServiceServicer_to_server(receiver, server)  # type: ignore[no-untyped-call]
+    add_LogsServiceServicer_to_server(GrpcLogs(), server)  # type: ignore[no-untyped-call]
+    receiver.port = server.add_insecure_port(f"{HOST}:0")
+    server.start()
+    try:
+        yield receiver
+    finally:
+        server.stop(None).wait()
 
 
 class Collector:

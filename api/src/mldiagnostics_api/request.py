@@ -102,7 +102,7 @@ def _check_shape(trigger: TriggerCapture) -> None:
     if trigger.target.run_ref is not None:
         raise _Refusal(
             Refusal.RUNS_NOT_AVAILABLE,
-            "target.runRef needs runs (MLRun), which this version does not have; use target.workloadRef",
+            "target.runRef: this version has no runs (MLRun); use target.workloadRef",
         )
 
 

@@ -140,7 +140,7 @@ class TargetSelection(_Model):
     )
 
     run_ref: NameRef | None = None
-    """A run (MLRun) whose hosts are captured."""
+    """A run (MLRun) whose hosts are captured. Not available yet: the capture fails with `RunsNotAvailable`."""
     workload_ref: WorkloadRef | None = None
     """A workload whose pods are captured."""
     selector: LabelSelector | None = None

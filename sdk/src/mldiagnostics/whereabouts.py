@@ -53,6 +53,8 @@ class Whereabouts:
     host: str
     namespace: str
     problems: Mapping[str, str]
+    node: str = ""
+    pod_uid: str = ""
 
 
 def locate(facts: Facts, *, name: str, workload_id: str | None = None) -> Whereabouts:
@@ -81,6 +83,8 @@ def locate(facts: Facts, *, name: str, workload_id: str | None = None) -> Wherea
         host=facts.env.get("MLDIAG_POD_NAME") or facts.host,
         namespace=namespace or str((identity and identity.workload.get("namespace")) or ""),
         problems=problems,
+        node=facts.env.get("MLDIAG_NODE_NAME", ""),
+        pod_uid=facts.env.get("MLDIAG_POD_UID", ""),
     )
 
 

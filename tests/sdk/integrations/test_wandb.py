@@ -81,5 +81,5 @@ def test_without_a_run_of_wandb_it_is_refused_with_what_to_do() -> None:
 
 
 def test_it_has_no_address() -> None:
-    with pytest.raises(ConfigurationError, match="write 'wandb:'"):
+    with pytest.raises(ConfigurationError, match=r"write wandb:$"):
         sink_maker("wandb:project")

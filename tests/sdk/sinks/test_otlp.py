@@ -210,7 +210,7 @@ def test_a_url_and_the_environment_mean_a_receiver(url: str, env: dict[str, str]
 
 @pytest.mark.parametrize("url", ["otlp+http:", "otlp+https://", "otlp://:4317", "otlp://host:port"])
 def test_a_url_without_a_host_is_refused(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="names no receiver"):
+    with pytest.raises(ConfigurationError, match=r"; write otlp"):
         sink_maker(url)
 
 

@@ -22,6 +22,7 @@ from mldiagnostics.run.fields import run_fields
 from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import Settings, read_settings
 from mldiagnostics.run.surroundings import look_around
+from mldiagnostics.run.without_effect import without_effect
 from mldiagnostics.sinks import sink_maker
 from mldiagnostics.suggest import unknown_parameters
 from mldiagnostics.whereabouts import locate
@@ -58,7 +59,7 @@ def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
     makers = _sink_makers(arguments.sinks, problems)
     if said["strict"] is True:
         _require_all_meant(arguments, problems)
-    for key, problem in problems.items():
+    for key, problem in (problems | without_effect(said, env)).items():
         complain(f"start-{key}", problem)
     if not arguments.storage and settings.in_kubernetes:
         complain(

@@ -88,6 +88,18 @@ def run_fields(arguments: Arguments, whereabouts: Whereabouts, origin: Origin) -
     )
 
 
+def told_process(whereabouts: Whereabouts) -> dict[str, object]:
+    """Return what run.json and the records of phases say of where this process runs; unknown parts are left out."""
+    place = whereabouts.place
+    parts: dict[str, str | int | None] = {
+        "node": whereabouts.node or None,
+        "podUid": whereabouts.pod_uid or None,
+        "slice": place.slice,
+        "hostIndex": place.host_index,
+    }
+    return {key: value for key, value in parts.items() if value is not None}
+
+
 def told_kinds(fields: RunFields) -> dict[str, str]:
     """Return what run.json says of the sort of run this is."""
     return {

@@ -1,9 +1,10 @@
 """run.json: what is known of a run, written whole by the process that speaks for it.
 
 `v`, `runId`, `name`, `runGroup`, `phase`, `reason`, `message`, `created`, `started`, `ended`, `heartbeat {t,
-intervalSeconds}`, `attempt`, `incarnation`, `attempts`, `identity {source, workload}`, `process`, `worldSize`,
-`storage`, `sinks`, `kinds`, `configs {software, hardware, user}`, `progress {step, t, stepTimeSeconds}`, `drops`,
-`complaints`, `versions`, and what parts of the SDK publish, such as `profiling`. All times are Unix seconds.
+intervalSeconds}`, `attempt`, `incarnation`, `attempts`, `identity {source, workload}`, `process {node, podUid, slice,
+hostIndex}` (of the process that writes it), `worldSize`, `storage`, `sinks`, `kinds`, `configs {software, hardware,
+user}`, `progress {step, t, stepTimeSeconds}`, `drops`, `complaints`, `versions`, and what parts of the SDK publish,
+such as `profiling`. All times are Unix seconds.
 """
 
 from __future__ import annotations

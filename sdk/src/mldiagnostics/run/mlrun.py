@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.complaints import complain
 from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.config_dict import ConfigDict
-from mldiagnostics.run.fields import RunFields, told_kinds
+from mldiagnostics.run.fields import RunFields, told_kinds, told_process
 from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge
 from mldiagnostics.run.kinds import RunPhase
 from mldiagnostics.run.report import Report
@@ -97,6 +97,7 @@ class MLRun(RunFields):
                     "source": identity.source if identity else "fresh",
                     "workload": dict(identity.workload) if identity else {},
                 },
+                "process": told_process(whereabouts),
                 "sinks": list(arguments.sinks),
                 "kinds": told_kinds(fields),
             },

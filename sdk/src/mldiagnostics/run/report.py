@@ -25,8 +25,9 @@ _SECTIONS = {"softwareConfigs": "software", "hardwareConfigs": "hardware"}
 class Report:
     """The state of a run as others see it: changed by any thread, told by a thread of its own.
 
-    `facts` are the parts of run.json that never change. `configs` returns the configurations as they are now;
-    `gather` is called on the thread with every sign of life, to complete them. Without `leads` there is no run.json.
+    `facts` are the parts of run.json that never change; their `process` is in the first record of a phase too.
+    `configs` returns the configurations as they are now; `gather` is called on the thread with every sign of life, to
+    complete them. Without `leads` there is no run.json.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class Report:
 
     def start(self) -> None:
         """Begin to tell."""
-        self._recording.append("phase", self.verdict.phase, payload={"host": self._origin.host})
+        payload = {"host": self._origin.host, **self._facts["process"]}
+        self._recording.append("phase", self.verdict.phase, payload=payload)
         self._reporter.start()
 
     def configured(self) -> None:

@@ -59,6 +59,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     `metrics_record_interval_sec` is the pause between system metrics, in seconds; 0 or less turns them off, as does
     `log_system_metrics=False`.
 
+    `base_url` and `cluster_id` have no effect yet, which one warning each says.
+
     What cannot be meant is reported once on the logger `mldiagnostics` and replaced by its default. Only with `strict`
     it raises, before anything has begun: `MLRunConfigurationError`, or `MissingExtraError` where a package is missing.
     """
