@@ -136,7 +136,11 @@ def uids(kubectl: Kubectl) -> set[str]:
 
 
 def test_values_reach_the_pods(helm: Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
-    told = {"storage": "gs://bucket/runs", "sinks": ["jsonl:", "otlp://collector:4317"], "viewUrl": "https://view.example.com"}
+    told = {
+        "storage": "gs://bucket/runs",
+        "sinks": ["jsonl:", "otlp://collector:4317"],
+        "viewUrl": "https://view.example.com",
+    }
     values = [f"--set-json={setting(key, value)}" for key, value in told.items()]
     installation.install(WEBHOOK, helm, [*webhook_image, *values, "--set=cluster.name=projects/p/clusters/named"])
 
