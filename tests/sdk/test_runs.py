@@ -118,3 +118,32 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1), ended.stderr
     assert "nobody" in ended.stderr
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mldiagnostics.runs", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    ended = command(str(tmp_path / "nope"))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "nope: no such directory; give the root of the runs" in ended.stderr
+
+
+def test_a_root_without_runs_says_so(tmp_path: Path) -> None:
+    ended = command(str(tmp_path))
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert f"{tmp_path}: no runs yet" in ended.stderr
+
+
+def test_the_directory_of_a_run_is_not_a_root(tmp_path: Path) -> None:
+    put_run(open_store(str(tmp_path)), "abc")
+    ended = command(str(tmp_path / "abc"))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"this is the directory of one run; write python -m mldiagnostics.runs {tmp_path} abc" in ended.stderr

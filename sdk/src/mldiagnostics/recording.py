@@ -86,21 +86,23 @@ class Recording:
         """Wait until all that was recorded is where it belongs; false if that took too long or a sink failed."""
         return self._mark(timeout_s, closing=False) if self._closed is None else self._closed.complete
 
-    def close(self, timeout_s: float = EXIT_TIMEOUT_S) -> Closed:
+    def close(self, timeout_s: float = EXIT_TIMEOUT_S, *, quiet: bool = False) -> Closed:
         """Write what is left, within `timeout_s`, and stop. What is recorded after that waits for the next recording.
 
-        Closing again returns what the first time did.
+        Closing again returns what the first time did. With `quiet` no warning says what was not written in time: the
+        caller has said that it need not be.
         """
         if self._closed is None and self._closing:  # a signal's handler, while the thread it interrupts does this
             return Closed({}, self.drops, complete=False)
         if self._closed is None:
             self._closing = True
-            complete = self._mark(timeout_s, closing=True)
+            complete = self._mark(timeout_s, closing=True, quiet=quiet)
             for lane in self._lanes:
                 if lane.waiting:
                     self._buffer.drops.count("unwritten", lane.waiting, sink=lane.name, detail=f"{timeout_s:g} s")
             for loss in self._buffer.drops.take_news():
-                complain(f"dropped {loss.sink} {loss.reason}", loss.sentence())
+                if not quiet:
+                    complain(f"dropped {loss.sink} {loss.reason}", loss.sentence())
             if self in _open:
                 _open.remove(self)
             self._buffer.rouse()
@@ -118,7 +120,7 @@ class Recording:
         if process is not None and process.parent_process() is not None:  # its children end without the usual handlers
             sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
 
-    def _mark(self, timeout_s: float, *, closing: bool) -> bool:
+    def _mark(self, timeout_s: float, *, closing: bool, quiet: bool = False) -> bool:
         if self._drain is None:  # a forked child that has recorded nothing
             return True
         marker = Marker(deadline=time.monotonic() + timeout_s, closing=closing)
@@ -126,7 +128,7 @@ class Recording:
         self._drain.wake()
         answers = marker.answers(len(self._lanes))
         marker.abandoned = True
-        if closing and len(answers) < len(self._lanes):
+        if closing and not quiet and len(answers) < len(self._lanes):
             complain("close-late", f"not every sink could say within {timeout_s:g} s that its records are in place")
         if closing:
             self._drain.stop()

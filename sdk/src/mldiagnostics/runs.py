@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError, NotStor
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD, is_record_segment
 from mldiagnostics.records import decode
 from mldiagnostics.run_row import RankRow, RunRow, folded, rank_rows, run_row
+from mldiagnostics.sinks.jsonl import local_path
 from mldiagnostics.store import open_store
 from mldiagnostics.terminal import printable
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["RankRow", "RunRow", "find_run", "folded", "list_runs", "rank_rows", "ranks_of", "read_records", "run_row"]
 
 PARALLEL_READS = 32
+_PROGRAM = "python -m mldiagnostics.runs"
 
 
 def list_runs(storage: str, *, now: float | None = None) -> list[RunRow]:
@@ -114,20 +117,41 @@ def _record(line: bytes) -> Record | None:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m mldiagnostics.runs", description="Show runs.")
+    parser = argparse.ArgumentParser(prog=_PROGRAM, description="Show runs.")
     parser.add_argument("storage", help="root of the runs: a directory or gs://bucket/prefix")
     parser.add_argument("run", nargs="?", help="id of one run, or its beginning")
     arguments = parser.parse_args()
     try:
-        lines = _one(arguments.storage, arguments.run) if arguments.run else map(_line, list_runs(arguments.storage))
+        lines = list(_one(arguments.storage, arguments.run) if arguments.run else _all(arguments.storage))
+        if not lines:
+            status, reason = _empty(arguments.storage)
+            parser.exit(status, f"{parser.prog}: {printable(reason)}\n")
         print("\n".join(map(printable, lines)))  # noqa: T201 - that is its purpose
     except MLDiagnosticsError as error:
         parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
 
 
+def _all(storage: str) -> Iterator[str]:
+    yield from map(line_of, list_runs(storage))
+
+
+def _empty(storage: str) -> tuple[int, str]:
+    """Return the exit status and why there is nothing to show below a root: one without runs is not a mistake."""
+    store = open_store(storage)
+    path = local_path(storage)
+    if path is not None and not path.is_dir():
+        return 1, f"{storage}: no such directory; give the root of the runs, such as the storage= of a run"
+    try:
+        store.open(RUN_RECORD).close()
+    except MLDiagnosticsError:
+        return 0, f"{storage}: no runs yet; give the root of the runs, such as the storage= of a run"
+    parent, _, run = store.url().rstrip("/").rpartition("/")
+    return 1, f"{storage}: this is the directory of one run; write {_PROGRAM} {shlex.quote(parent)} {shlex.quote(run)}"
+
+
 def _one(storage: str, run: str) -> Iterator[str]:
     row = find_run(storage, run)
-    yield _line(row)
+    yield line_of(row)
     yield f"  files: {row.directory}"
     if row.message:
         yield f"  {row.message}"
@@ -135,10 +159,12 @@ def _one(storage: str, run: str) -> Iterator[str]:
         yield f"  rank {rank.rank} on {rank.host}: {rank.phase} {rank.reason} step {rank.step}"
 
 
-def _line(row: RunRow) -> str:
+def line_of(row: RunRow, *, with_id: bool = True) -> str:
+    """Return the run as one line of a table."""
     began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.created)) if row.created else "?"
     phase = f"{row.phase} ({row.reason})" if row.reason else row.phase
-    return f"{row.run_id[:16]}  {began}  {phase:24}  step {row.step if row.step is not None else '-'}  {row.name}"
+    run_id = f"{row.run_id[:16]}  " if with_id else ""
+    return f"{run_id}{began}  {phase:24}  step {row.step if row.step is not None else '-'}  {row.name}"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -81,6 +82,32 @@ def test_a_duration_that_cannot_be_meant_claims_no_session(tmp_path: Path) -> No
     with pytest.raises(ConfigurationError, match="0 ms"):
         capture(["127.0.0.1:1"], storage=str(tmp_path), duration_ms=0, session="mine")
     assert not list(tmp_path.iterdir())
+
+
+WRONG = {
+    "addresses": ({"addresses": 5}, "addresses=5: not a list of texts"),
+    "bytes": ({"addresses": b"localhost:9999"}, "not a list of texts"),
+    "several in one": ({"addresses": "a:1,b:2"}, "this is one text with several addresses; give a list"),
+    "duration": ({"duration_ms": "5"}, r"duration_ms='5': not a whole number of milliseconds; write duration_ms=5"),
+    "part": ({"duration_ms": 0.5}, "duration_ms=0.5: not a whole number of milliseconds"),
+    "flag": ({"duration_ms": True}, "duration_ms=True: not a whole number"),
+    "lead": ({"start_lead_ms": None, "deadline_s": "60"}, "deadline_s='60': not a number of seconds above 0"),
+    "bytes of a trace": ({"max_trace_bytes": "1G"}, "max_trace_bytes='1G': not a whole number of bytes"),
+    "storage": ({"storage": 5}, "storage=5: not a path or URL"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
+def test_a_wrong_argument_is_named_with_what_to_write(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"addresses": ["127.0.0.1:1"], "storage": str(tmp_path), **wrong}
+    with pytest.raises(ConfigurationError, match=message):
+        capture(arguments.pop("addresses"), **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_one_address_may_stand_alone(two: list[FakeProfiler], tmp_path: Path) -> None:
+    report = await asyncio.to_thread(capture, addresses(two)[0], storage=tmp_path, duration_ms=50.0)  # type: ignore[arg-type]
+    assert [(outcome.target.host, outcome.reason) for outcome in report.outcomes] == [("127.0.0.1", Reason.CAPTURED)]
 
 
 def test_a_slow_store_does_not_use_up_the_lead(tmp_path: Path) -> None:

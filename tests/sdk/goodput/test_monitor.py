@@ -6,13 +6,18 @@ import inspect
 import logging
 import os
 import signal
+import sys
+import threading
 import urllib.request
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.complaints import counts
 from mldiagnostics.goodput.calculator import GoodputCalculator
+from mldiagnostics.goodput.exports.choosing import open_exports
+from mldiagnostics.goodput.monitor.assignment import Assignment
 from mldiagnostics.goodput.monitor.uploading import MAX_RESTARTS
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.goodput.report import from_json
@@ -283,6 +288,37 @@ def test_a_stop_that_skips_the_last_upload_uploads_nothing(
     other.start_goodput_uploader()
     other.stop_goodput_uploader(skip_final_flush=True)
     assert not last(tmp_path / "tb")
+
+
+@pytest.mark.usefixtures("recorder")
+def test_a_stop_that_skips_the_last_upload_warns_of_nothing(
+    monitored: Callable[..., GoodputMonitor], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        monitor = monitored(NEVER_S, skip_final_flush=True)
+        monitor.start_goodput_uploader()
+        monitor.stop_goodput_uploader()
+    listeners = [thread for thread in threading.enumerate() if thread.name == "mldiagnostics-monitor"]
+    for thread in listeners:
+        thread.join(60)
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+GIVEN = {"given": (asdict(GCPOptions()), logging.WARNING), "not given": ({}, logging.INFO)}
+
+
+@pytest.mark.parametrize(("gcp", "level"), GIVEN.values(), ids=GIVEN)
+def test_a_program_that_asks_for_cloud_monitoring_is_warned_of_a_missing_extra(
+    gcp: dict[str, object], level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "google.cloud.monitoring_v3", None)
+    monkeypatch.setattr("mldiagnostics.complaints._counts", {})
+    with caplog.at_level(logging.INFO, logger="mldiagnostics"):
+        exports = open_exports(Assignment(job="job", logger="logger", log="/nowhere", gcp=gcp))
+    exports.close(0.0)
+    (said,) = caplog.records
+    assert said.levelno == level
+    assert "cloud-monitoring" in said.message
 
 
 @pytest.mark.usefixtures("recorder")

@@ -215,6 +215,22 @@ def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
     assert options <= set(re.findall(r"`(--[a-z][a-z-]+)", page))
 
 
+def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:
+    for number in range(25):
+        document = {"v": 1, "runId": f"run-{number}", "name": "a\x1bb", "phase": "Completed", "created": float(number)}
+        place = tmp_path / f"run-{number}" / "run.json"
+        place.parent.mkdir()
+        place.write_text(json.dumps(document))
+    process = program(str(tmp_path))
+    out, err = process.communicate(timeout=60)
+    lines = err.decode().splitlines()
+    assert (process.returncode, out, len(lines)) == (1, b"", 23)
+    assert lines[1] == f"{tmp_path}: the storage of 25 runs; give the directory of one of them:"
+    assert f"{tmp_path}/run-24  " in lines[2]
+    assert lines[2].endswith(r"a\x1bb")
+    assert lines[-1] == "  … and 5 more"
+
+
 def program(
     *arguments: str, encoding: str = "utf-8", stdout: int | IO[bytes] = subprocess.PIPE
 ) -> subprocess.Popen[bytes]:

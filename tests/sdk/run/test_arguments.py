@@ -102,13 +102,20 @@ def test_a_region_may_be_a_zone_or_nothing(said: str | None, region: str | None)
     assert meant(region=said).region == region
 
 
+@pytest.mark.parametrize(("said", "used"), [(5, "5"), (2.5, "2.5"), (Path("a/b"), "a/b"), (Theirs.MAXTEXT, "theirs")])
+def test_a_name_that_is_not_a_text_is_made_one(said: Any, used: str) -> None:
+    arguments, problems = read({"name": said})
+    assert arguments.name == used
+    assert f"is not a text; '{used}' is used" in problems["name"]
+
+
 def test_what_is_no_region_is_no_reason_to_fail() -> None:
     arguments, problems = read({"name": "job", "region": "the moon"})
     assert arguments.region is None
     assert "looked up" in problems["region"]
 
 
-@pytest.mark.parametrize("name", [None, "", "  ", 7, b"job"])
+@pytest.mark.parametrize("name", [None, "", "  ", True, b"job"])
 def test_a_run_without_a_name_is_told_and_has_one(name: Any) -> None:
     arguments, problems = read({"name": name})
     assert arguments.name == "run"

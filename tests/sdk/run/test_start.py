@@ -158,6 +158,18 @@ def test_wrong_calls_in_any_order_are_harmless(programs: Programs) -> None:
     assert recorded(programs.storage, programs.the_run().run_id) == [("early", 1.0)]
 
 
+def test_configurations_that_come_too_late_are_told(programs: Programs) -> None:
+    ended = programs.run(f"""{BEGIN}
+run = machinelearning_run("job")
+run.on_close(lambda: run.configs.update({{"last": 1}}))
+run.close()
+for number in range(3):
+    run.configs.update({{"late": number}})
+""")
+    assert programs.the_run().configs["user"] == {"last": 1}
+    assert ended.err.count("changed after run.close() and not recorded") == 1, ended.err
+
+
 BROKEN = """
 import threading, _thread
 from mldiagnostics import machinelearning_run, metrics

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import secrets
 import time
 import uuid
@@ -15,12 +16,14 @@ from typing import Any, TypeVar
 
 from mldiagnostics import __version__
 from mldiagnostics.capture.addresses import targets_of
+from mldiagnostics.capture.arguments import address_list, place, seconds, whole
 from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.model import MAX_TRACE_BYTES, Options, Outcome, Target, Tracers, TraceSink
 from mldiagnostics.capture.report import CaptureReport, record, skew_ms
 from mldiagnostics.errors import AlreadyStored, ConfigurationError, StoreError
 from mldiagnostics.layout import capture_record_key, sanitize, trace_key
 from mldiagnostics.store import Store, open_store
+from mldiagnostics.terminal import printable
 
 _LEAD_MS = 2000
 _SERIALISATION_S = 60.0
@@ -31,9 +34,9 @@ _log = logging.getLogger(__name__)
 
 
 def capture(
-    addresses: Sequence[str],
+    addresses: Sequence[str] | str,
     *,
-    storage: str,
+    storage: str | os.PathLike[str],
     duration_ms: int = 2000,
     session: str | None = None,
     tracers: Tracers | None = None,
@@ -44,6 +47,8 @@ def capture(
 ) -> CaptureReport:
     """Profile every process at `addresses` ("host:port", the port of `jax.profiler.start_server`) at the same time.
 
+    A single text is one address.
+
     The traces come back over the network and go into one XProf session below `storage`, a local path or `gs://…`.
     All hosts start together, `start_lead_ms` from now (2000 ms with several of them, else at once), and everything is
     over after `deadline_s` seconds (lead, twice the duration, and a minute). Works inside a running event loop too,
@@ -52,15 +57,20 @@ def capture(
     Whatever happens to a host is its outcome in the report. Raises `ConfigurationError` for arguments that cannot be
     meant or a session that exists, and `StoreError` if nothing can be stored; both before any host is disturbed.
     """
-    targets = targets_of(addresses, workload_root=storage)
-    lead_ms = start_lead_ms if start_lead_ms is not None else _LEAD_MS * (len(targets) > 1)
+    storage, duration_ms = place("storage", storage), whole("duration_ms", duration_ms, "milliseconds")
+    targets = targets_of(address_list(addresses), workload_root=storage)
+    lead_ms = _LEAD_MS * (len(targets) > 1)
+    if start_lead_ms is not None:
+        lead_ms = whole("start_lead_ms", start_lead_ms, "milliseconds")
     options = Options(
-        session=sanitize(session) if session else _new_session(),
+        session=sanitize(str(session)) if session else _new_session(),
         duration_ms=duration_ms,
-        deadline_s=deadline_s if deadline_s is not None else (lead_ms + 2 * duration_ms) / 1000 + _SERIALISATION_S,
+        deadline_s=(lead_ms + 2 * duration_ms) / 1000 + _SERIALISATION_S
+        if deadline_s is None
+        else seconds("deadline_s", deadline_s),
         tracers=tracers or Tracers(),
         allow_old_server=allow_old_server,
-        max_trace_bytes=max_trace_bytes,
+        max_trace_bytes=whole("max_trace_bytes", max_trace_bytes, "bytes"),
     )
     store = open_store(storage, timeout_s=_STORE_TIMEOUT_S)
     write = partial(record, uid=str(uuid.uuid4()), targets=targets, version=__version__)
@@ -73,7 +83,7 @@ def capture(
         complete = write(options=options, started_ns=started_ns, outcomes=outcomes)
         store.put(capture_record_key(options.session), complete, replace=True)
     except StoreError as error:
-        _log.warning("the traces are stored, the record beside them is not complete: %s", error)
+        _log.warning("the traces are stored, the record beside them is not complete: %s", printable(str(error)))
     return CaptureReport(options.session, store.url(), outcomes, skew_ms(outcomes))
 
 

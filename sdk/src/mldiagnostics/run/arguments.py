@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.configs.jsonable import jsonable
@@ -124,7 +125,11 @@ class _Reader:
         name = self._said.get("name")
         if isinstance(name, str) and name.strip():
             return name
-        self.complain("name", "is no name: give the run a text that is not empty; 'run' is used")
+        if isinstance(name, int | float | Enum | PurePath) and not isinstance(name, bool):
+            text = str(name.value if isinstance(name, Enum) else name)
+            self.complain("name", f"is not a text; {text!r} is used")
+            return text
+        self.complain("name", "is not a name; give the run a text that is not empty; 'run' is used")
         return "run"
 
     def text(self, parameter: str, default: str | None = None) -> str | None:

@@ -79,6 +79,8 @@ class MLRun(RunFields):
         self._closing = threading.RLock()
         self._closed: Closed | None = None
         self._ending = False
+        self._told = False
+        """Whether the last word of the run was said: what changes later is not recorded."""
         self._at_step: list[Callable[[int], object]] = []
         self._at_close: list[Callable[[], object]] = []
         self._configs = ConfigDict(
@@ -238,6 +240,7 @@ class MLRun(RunFields):
             self.recorder.record_job_end_time(now)
         self._accounts = False
         self._settle(verdict, last=True)
+        self._told = True
         self._closed = self.recording.close(timeout_s)
         self._report.finish(max(deadline - time.monotonic(), _LAST_WORD_TIMEOUT_S))
         ownership.release(self.run_id, os.environ)
@@ -250,9 +253,16 @@ class MLRun(RunFields):
         self._report.settle(verdict, last=last)
 
     def _reconfigured(self) -> None:
+        if self._told:
+            complain(
+                "configs-closed",
+                f"configs of run {self.display_name!r}: changed after run.close() and not recorded; change them before",
+            )
         self._report.configured()
 
     def _gather(self) -> None:
+        if self._told:
+            return
         from mldiagnostics.configs import gather  # noqa: PLC0415 - on a thread of the run's, not with the first import
 
         if news := gather(self.framework.value, self._configs):

@@ -101,14 +101,18 @@ def _tensorboard(origin: Origin, assignment: Assignment) -> Export | None:
 
 
 def _cloud_monitoring(origin: Origin, assignment: Assignment, urls: list[str]) -> Export | None:
-    """Tell Cloud Monitoring also where nobody asks for it; then it is nobody's problem if that cannot be."""
+    """Tell Cloud Monitoring also where nobody asks for it, and warn only a program that does.
+
+    A program that passes `gcp_options` is warned of a missing extra, but not of a machine outside Google Cloud.
+    """
     options = GCPOptions(**assignment.gcp)
     goodput, deviations = options.enable_gcp_goodput_metrics, options.enable_gcp_step_deviation_metrics
     level = logging.WARNING if urls or options.project_id else logging.INFO
+    missing = logging.WARNING if assignment.gcp else level
     if not urls and (goodput or deviations):
         urls = [cloud_monitoring.SCHEME]
     words = partial(workload.series, goodput=goodput, deviations=deviations)
-    makers = _made(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=level)
+    makers = _made(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=missing)
     return _export(origin, words, makers)
 
 

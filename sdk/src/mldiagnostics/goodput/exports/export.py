@@ -56,5 +56,5 @@ class Export:
         return self._recording.flush(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Tell what is left and stop."""
-        self._recording.close(timeout_s)
+        """Tell what is left and stop; with 0 seconds nobody wants the rest, so nothing is said of it."""
+        self._recording.close(timeout_s, quiet=not timeout_s)
