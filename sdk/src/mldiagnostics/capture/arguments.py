@@ -1,7 +1,6 @@
 """Check the arguments of `capture` before anything is contacted; pure."""
 
 import operator
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,7 +42,8 @@ def seconds(name: str, value: Any) -> float:
 
 def place(name: str, value: Any) -> str:
     """Return a path or URL as text. Raises `ConfigurationError`."""
-    if isinstance(value, str | os.PathLike) and isinstance(text := os.fspath(value), str) and text:
+    text = value.__fspath__() if hasattr(value, "__fspath__") else value
+    if isinstance(text, str) and text:
         return text
     raise ConfigurationError(f"{name}={value!r}: not a path or URL; give a directory or gs://bucket/prefix")
 
