@@ -17,7 +17,7 @@ def unknown_parameters(function: str, unknown: Iterable[str], known: Iterable[st
     names, known = sorted(unknown), list(known)
     meant = {match: None for name in names if (match := closest(name, known))}
     problem = f"parameter {names[0]!r} is" if len(names) == 1 else f"parameters {_quoted(names)} are"
-    hint = f"did you mean {_quoted(meant)}?" if meant else f"the parameters are {', '.join(known)}"
+    hint = f"did you mean {_quoted(meant)}?" if meant else f"the parameters are {', '.join(known) or 'none'}"
     return f"{function}: unknown {problem} ignored; {hint}"
 
 

@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mldiagnostics.profiling.claim import claim
+from mldiagnostics.profiling.claim import claim, queue
 from mldiagnostics.profiling.recorder import Busy
 
 
@@ -32,31 +32,72 @@ def test_releasing_twice_does_not_take_it_from_the_next_one() -> None:
     second.release()
 
 
-def test_patience_ends_when_the_holder_is_done() -> None:
+def test_nobody_waits_for_a_recording() -> None:
+    held = claim("a profile")
+    with pytest.raises(Busy, match="already profiling: a profile is recording this process"):
+        queue("another profile")
+    held.release()
+
+
+def test_whoever_comes_while_a_trace_is_collected_is_next() -> None:
     held = claim("first")
+    held.collect()
+    with pytest.raises(Busy, match="still being collected"):
+        claim("one that cannot wait")
+    second = queue("second")
+    assert not second.wait(0)
+    with pytest.raises(Busy, match="second"):
+        queue("third")
     with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(claim, "second", patience_s=60)
+        coming = thread.submit(second.wait, None)
         held.release()
-        coming.result(60).release()
+        assert coming.result(60)
+    with pytest.raises(Busy, match="second"):
+        claim("third")
+    second.release()
+    claim("third").release()
+
+
+def test_the_next_one_may_give_up_and_leaves_its_turn_to_others() -> None:
+    held = claim("first")
+    held.collect()
+    second = queue("second")
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(second.wait, None)
+        second.withdraw()
+        assert not coming.result(60)
+    third = queue("third")
+    held.release()
+    assert third.wait(0)
+    third.withdraw()
+    assert third.wait(0), "it was its turn already"
+    third.release()
 
 
 def test_many_at_once_have_it_one_after_the_other() -> None:
-    together, inside, most = threading.Barrier(8), 0, 0
+    together, inside, most, recorded = threading.Barrier(8), 0, 0, 0
 
     def take() -> None:
-        nonlocal inside, most
+        nonlocal inside, most, recorded
         together.wait(60)
-        for _ in range(50):
-            held = claim("one of many", patience_s=60)
-            inside += 1
-            most = max(most, inside)
-            inside -= 1
+        for _ in range(200):
+            try:
+                held = queue("one of many")
+            except Busy:
+                continue
+            if held.wait(60):
+                inside += 1
+                most = max(most, inside)
+                inside -= 1
+                recorded += 1
+                held.collect()
             held.release()
 
     with ThreadPoolExecutor(8) as threads:
         for done in [threads.submit(take) for _ in range(8)]:
             done.result(60)
     assert most == 1
+    assert recorded
 
 
 FORK = """

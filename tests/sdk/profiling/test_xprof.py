@@ -129,7 +129,8 @@ def test_whatever_the_order_of_calls_training_goes_on_and_is_told_once(tmp_path:
         xprof().start()                      # before a run
         xprof(steps=(1, 2))
         run = begin()
-        profile = xprof(process_index_list="none", steps=(5, 2))
+        profile = xprof(steps=(5, 2))
+        xprof(process_index_list="none").start()
         profile.stop()                       # without start
         profile.start(); profile.start()     # twice
         step("first")
@@ -147,12 +148,12 @@ def test_whatever_the_order_of_calls_training_goes_on_and_is_told_once(tmp_path:
         "profile-without-run": 3,
         "profile-ranks": 1,
         "profile-steps": 1,
-        "profile-not-running": 3,
+        "profile-not-running": 2,
         "profile-started-twice": 1,
     }
-    assert "first" in stored(ended, "a0-n1")
+    assert "first" in stored(ended, "a0-n2")
     stored(ended, "12")
-    assert set(traces(tmp_path)) == {"a0-n1", "12"}
+    assert set(traces(tmp_path)) == {"a0-n2", "12"}
 
 
 def test_an_exception_passes_through_a_block_and_its_trace_is_kept(tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ class Obedient:
 def until_a_capture_holds(program: Obedient) -> None:
     """Return once the program cannot start a profile, since it is being captured."""
     until = time.monotonic() + 60
-    while "profile-not-started" not in program.do("start"):
+    while "profile-busy" not in program.do("start"):
         program.do("stop")
         assert time.monotonic() < until, "nobody captures the program"
 
@@ -299,7 +300,7 @@ def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Pat
         assert coming.result().outcomes[0].state is State.CAPTURED
         ended = end_of(process, tmp_path / "runs")
     assert ended.returncode == 0, ended.log
-    assert "is recording this process" in ended.log or "has the process" in ended.log
+    assert "has the process; profiles of one process cannot overlap" in ended.log
     last = max(traces(tmp_path / "runs"), key=lambda session: int(session.removeprefix("a0-n")))
     assert "in start" in stored(ended, last)
 
@@ -348,33 +349,291 @@ def test_a_store_that_refuses_costs_the_profile_and_nothing_else(tmp_path: Path)
     )
     assert ended.told == {"trained": True}
     assert ended.returncode == 0, ended.log
-    assert "the profile a0-n1 is lost" in ended.log
+    assert "profile a0-n1: lost, " in ended.log
     assert str(in_the_way) in ended.log
 
 
-def test_a_store_that_hangs_holds_neither_training_nor_memory(gcs_faults: FaultyProxy, gcs_bucket: str) -> None:
+@pytest.mark.parametrize(("limit", "refused"), [("", 0), ("session._backlog = Backlog(5000)", 4)])
+def test_a_store_that_hangs_holds_neither_training_nor_more_memory_than_allowed(
+    gcs_faults: FaultyProxy, gcs_bucket: str, limit: str, refused: int
+) -> None:
     gcs_faults.otherwise = "hang"
     with start_program(
-        """
+        f"""
+        from mldiagnostics.profiling.backlog import Backlog
+        {limit}
         run = begin()
         profile = xprof()
         for number in range(5):
             profile.start(); step(); profile.stop()
+            while not session._backlog.waiting_bytes:
+                time.sleep(0.001)
         print("END", json.dumps(complaints.counts()), file=sys.stderr, flush=True)
         """,
         f"gs://{gcs_bucket}/runs",
     ) as process:
         assert process.stderr
-        line = next(line for line in process.stderr if line.startswith("END"))
+        log = []
+        for line in process.stderr:
+            log.append(line)
+            if line.startswith("END"):
+                break
         process.kill()
-    assert json.loads(line.removeprefix("END"))["profile-not-started"] == 3
+    problems = json.loads(log[-1].removeprefix("END"))
+    assert problems.get("profile-not-started", 0) == refused
+    assert ("of earlier profiles wait to be stored in gs://" in "".join(log)) == bool(refused)
+    assert "profile-not-running" not in problems
 
 
-def test_xprof_gives_the_class_that_it_documents() -> None:
-    assert isinstance(xprof(), Xprof)
+SLOWEST_START = """
+from mldiagnostics.profiling.xprof import Xprof
+slowest = 0.0
+real = Xprof._start
+
+def timed(*args, **more):
+    global slowest
+    before = time.perf_counter()
+    try:
+        return real(*args, **more)
+    finally:
+        slowest = max(slowest, time.perf_counter() - before)
+
+Xprof._start = timed
+"""
+"""Measures how long the training thread is in xprof when a profile starts."""
+
+OVERLAPS = {
+    "decorated": """
+        @xprof()
+        def inner():
+            step("in inner")
+        @xprof()
+        def outer():
+            inner(); step("in outer")
+        outer()
+        """,
+    "steps": """
+        xprof(steps=(9, 13))
+        xprof(every_n_steps=10)
+        for number in range(14):
+            run.step(number); step("in outer")
+        """,
+    "blocks": """
+        with xprof():
+            p = xprof(); p.start(); step("in inner"); p.stop()
+            step("in outer")
+        """,
+    "blocks of one object": """
+        with (x := xprof()):
+            with xprof(session_id="mine"):
+                step("in outer")
+        """,
+}
+
+
+@pytest.mark.parametrize("how", OVERLAPS)
+def test_a_profile_inside_another_is_refused_at_once_and_the_outer_one_kept(tmp_path: Path, how: str) -> None:
+    text = f"{SLOWEST_START}\nrun = begin()\nstep()\n{textwrap.dedent(OVERLAPS[how])}"
+    ended = run_program(f"{text}\nrun.close()\ntell(slowest=slowest, problems=complaints.counts())", tmp_path)
+    assert ended.told["problems"] == {"profile-busy": 1}, ended.log
+    assert "already profiling: profile a0-" in ended.log
+    assert ended.told["slowest"] < 5  # it was 10 s
+    (session,) = traces(tmp_path)
+    assert session in {"a0-n1", "a0-s9"}
+    assert "in outer" in stored(ended, session)
+
+
+def test_profiles_one_after_another_are_all_kept(tmp_path: Path) -> None:
+    ended = run_program(
+        """
+        run = begin()
+        profile = xprof()
+        for number in range(10):
+            profile.start(); step(f"in object {number}."); profile.stop()
+            with xprof():
+                step(f"in block {number}.")
+        @xprof()
+        def train(number):
+            step(f"in call {number}.")
+        for number in range(10):
+            train(number)
+        run.close()
+        tell(problems=complaints.counts())
+        """,
+        tmp_path,
+    )
+    assert ended.told == {"problems": {}}, ended.log
+    found = [{name for name in stored(ended, session) if name.startswith("in ")} for session in traces(tmp_path)]
+    expected = {f"in {how} {number}." for how in ("object", "block", "call") for number in range(10)}
+    assert len(found) == 30
+    assert set().union(*found) == expected
+
+
+COLLECTS_FOR_LONG = """
+run = begin()
+profile = xprof()
+profile.start()
+for _ in range(500_000):  # collected in about a second
+    with jax.profiler.TraceAnnotation("x"):
+        pass
+profile.stop()
+"""
+
+
+def test_a_profile_begins_by_itself_when_the_trace_before_it_is_collected(tmp_path: Path) -> None:
+    ended = run_program(
+        f"""
+        {textwrap.indent(SLOWEST_START + COLLECTS_FOR_LONG, " " * 8).strip()}
+        profile.start()
+        late = profile._active._recording is None
+        slowest_start = slowest
+        nested = xprof(); nested.start(); nested.stop()
+        while profile._active._recording is None:
+            step("not recorded")
+        step("recorded")
+        profile.stop()
+        run.close()
+        tell(late=late, slowest=slowest_start, problems=complaints.counts())
+        """,
+        tmp_path,
+    )
+    assert ended.told["late"], "the collection was too fast for this test"
+    assert ended.told["problems"] == {"profile-busy": 1}, ended.log
+    assert ended.told["slowest"] < 0.5
+    assert "recorded" in stored(ended, "a0-n2")
+    assert set(traces(tmp_path)) == {"a0-n1", "a0-n2"}
+
+
+def test_a_profile_that_is_over_before_it_could_begin_says_so_and_is_in_nobodys_way(tmp_path: Path) -> None:
+    ended = run_program(
+        f"""
+        {textwrap.indent(COLLECTS_FOR_LONG, " " * 8).strip()}
+        with xprof():
+            step("too early")
+        with xprof():
+            while len(session._unstored) > 1:
+                step("in time")
+            while session._unstored and next(iter(session._unstored))._recording is None:
+                step("in time")
+            step("in time")
+        run.close()
+        tell(problems=complaints.counts())
+        """,
+        tmp_path,
+    )
+    assert ended.told["problems"] == {"profile-lost": 1}, ended.log
+    assert "profile a0-n2: lost, it was stopped while the trace of the profile before it" in ended.log
+    assert ended.states("a0-n2") == ["failed"]
+    assert "in time" in stored(ended, "a0-n3")
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_profile(tmp_path: Path) -> None:
+    ended = run_program(
+        """
+        import os
+        run = begin()
+        profile = xprof()
+        profile.start(); step("in parent")
+        child = os.fork()
+        if child == 0:
+            before = time.perf_counter()
+            profile.stop()
+            os._exit(0 if time.perf_counter() - before < 0.5 and not session._unstored else 1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        profile.stop()
+        run.close()
+        tell(status=status)
+        """,
+        tmp_path,
+    )
+    assert ended.told == {"status": 0}, ended.log
+    assert "in parent" in stored(ended, "a0-n1")
+
+
+ON_RANK_0_ONLY = """
+run = begin()
+profile = xprof(process_index_list=[0])
+profile.start(); step(); profile.stop()
+with xprof(process_index_list=[0]):
+    step()
+settle()
+
+@xprof(process_index_list=[0])
+def train(depth):
+    step()
+    return depth and train(depth - 1)
+
+train(2)
+settle()
+with xprof(session_id=None):
+    step()
+profile.stop()
+run.close()
+tell(problems=complaints.counts())
+"""
+
+
+@pytest.mark.parametrize(("rank", "sessions"), [("0", {"a0-n1", "a0-n2", "a0-n3", "a0-n4"}), ("1", {"a0-n4"})])
+def test_a_rank_that_is_not_listed_says_nothing_and_counts_alike(tmp_path: Path, rank: str, sessions: set[str]) -> None:
+    ended = run_program(ON_RANK_0_ONLY, tmp_path, RANK=rank, WORLD_SIZE="2")
+    assert ended.told == {"problems": {"profile-not-running": 1}}, ended.log
+    assert set(traces(tmp_path)) == sessions
+
+
+@pytest.mark.parametrize("ranks", ["0", "'0'", "[0.5]", "['0']", "[None]", "object()"])
+def test_what_is_not_a_list_of_ranks_profiles_nobody_and_is_said_once(tmp_path: Path, ranks: str) -> None:
+    ended = run_program(
+        f"""
+        run = begin()
+        profile = xprof(process_index_list={ranks})
+        profile.start(); step(); profile.stop()
+        with profile:
+            step()
+        run.close()
+        tell(problems=complaints.counts())
+        """,
+        tmp_path,
+    )
+    assert ended.told == {"problems": {"profile-ranks": 1}}, ended.log
+    assert "no profile is taken, pass a list like [0], or None for all ranks" in ended.log
+    assert traces(tmp_path) == {}
+
+
+def test_unknown_parameters_are_ignored_with_a_hint_and_the_profile_is_taken(tmp_path: Path) -> None:
+    ended = run_program(
+        """
+        run = begin()
+        profile = xprof(None, None, "mine", session="mine", duration=3)
+        profile.start("own", 2, step=5); step("recorded"); profile.stop(1, now=True)
+        run.close()
+        tell(problems=complaints.counts())
+        """,
+        tmp_path,
+    )
+    assert "recorded" in stored(ended, "own")
+    names = ("xprof", "xprof.start", "xprof.stop")
+    assert ended.told["problems"] == {f"{name}-{kind}": 1 for name in names for kind in ("parameters", "arguments")}
+    assert "xprof: unknown parameters 'duration', 'session' are ignored; did you mean 'session_id'?" in ended.log
+    assert "xprof: too many arguments; mine is ignored" in ended.log
+
+
+def test_xprof_is_a_class_like_that_of_googles_sdk() -> None:
+    class Mine(xprof):
+        def __init__(self, color: str, *, size: int) -> None:
+            super().__init__(process_index_list=[0], session_id=f"{color}-{size}")
+
+    assert xprof is Xprof
+    mine = Mine("blue", size=3)
+    assert isinstance(mine, xprof)
+    assert isinstance(mine, Mine)
+    assert isinstance(xprof(), xprof)
 
 
 def test_without_parentheses_it_decorates_whatever_can_be_called_and_takes_nothing_else_for_a_run(caplog: Any) -> None:
-    assert xprof(partial(pow, 2))(3) == 8
+    class Mine(xprof):
+        pass
+
+    assert cast("Any", xprof(partial(pow, 2)))(3) == 8
+    assert cast("Any", Mine(partial(pow, 2)))(3) == 8
     with xprof(run=cast("Any", 3)):
-        assert "run=3 is no run" in caplog.text
+        assert "run=3 is not a run" in caplog.text

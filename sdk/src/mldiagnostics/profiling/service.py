@@ -22,6 +22,7 @@ from mldiagnostics.profiling.requests import Request, read_profile_request, read
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
+    from mldiagnostics.profiling.claim import Claim
     from mldiagnostics.profiling.recorder import Recorder
 
 try:
@@ -77,7 +78,7 @@ class ProfilerService:
         except Busy:
             _abort(context, "INTERNAL", _BUSY)
         try:
-            trace = self._record(request, context)
+            trace = self._record(request, held, context)
         except Busy:
             _abort(context, "INTERNAL", _BUSY)
         except CannotRecord as error:
@@ -86,7 +87,7 @@ class ProfilerService:
             held.release()
         return self._deliver(request, trace, context)
 
-    def _record(self, request: Request, context: Any) -> bytes:
+    def _record(self, request: Request, held: Claim, context: Any) -> bytes:
         """Record from the wished start until the duration is over, somebody ends the session, or the caller leaves."""
         ended = self._sessions.begin(request.session)
         try:
@@ -97,6 +98,7 @@ class ProfilerService:
             ended.wait(request.duration_ms / 1000)
         finally:
             self._sessions.over()
+        held.collect()
         return recording.stop()
 
     def _deliver(self, request: Request, trace: bytes, context: Any) -> bytes:

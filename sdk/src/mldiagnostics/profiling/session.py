@@ -1,8 +1,14 @@
-"""One programmatic profile of this process: claimed, recorded, collected off the caller's thread, stored."""
+"""One programmatic profile of this process: claimed, recorded, collected off the caller's thread, stored.
+
+The caller's thread never waits for another profile. While one records, a second is refused at once. While the trace of
+the last one is collected, which takes less than a millisecond for a small trace and minutes for a large one, the next
+recording begins by itself as soon as the profiler is free, and the caller goes on.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -11,113 +17,173 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.profiling.claim import Claim, claim
+from mldiagnostics.profiling.backlog import Backlog
+from mldiagnostics.profiling.claim import Claim, queue
 from mldiagnostics.profiling.frameworks import recorder
 from mldiagnostics.profiling.naming import host_stem
-from mldiagnostics.profiling.recorder import CannotRecord
+from mldiagnostics.profiling.recorder import Busy, CannotRecord
 from mldiagnostics.profiling.storing import store_trace
 
 if TYPE_CHECKING:
-    from mldiagnostics.profiling.recorder import Recording
+    from mldiagnostics.profiling.recorder import Recorder, Recording
     from mldiagnostics.run import MLRun
 
 _BEGINS_TO_STOP_S = 1.0
-_COLLECTING_S = 10.0
-"""How long a new profile waits for the previous one to leave the profiler."""
+
+_HANDOVER_S = 0.02
+"""How long a start gives the last profile to leave the profiler, so that profiles of single steps lose none of theirs:
+a small trace is collected in under a millisecond, but its thread must get its turn from the interpreter first."""
 
 _AT_EXIT_S = 20.0
 """How long the end of a run waits for traces that are not stored yet: Kubernetes gives 30 s in all."""
 
-_MAX_UNSTORED = 2
-"""Traces in memory at a time: with a slow store more would only use up the job's memory."""
+_MAX_WAITING_BYTES = 512 * 1024 * 1024
+"""What traces that wait for a slow store may take of the job's memory before no new profile begins."""
 
 _unstored: set[ProfileSession] = set()
+_backlog = Backlog(_MAX_WAITING_BYTES)
 _watched: weakref.ref[MLRun] | None = None
 
 
 class ProfileSession:
-    """A recording under way and what becomes of it."""
+    """A recording under way, or next in turn, and what becomes of it."""
 
-    def __init__(self, run: MLRun, name: str, recording: Recording, held: Claim, *, step: int | None) -> None:
+    def __init__(self, run: MLRun, name: str, recorder: Recorder, held: Claim, *, step: int | None) -> None:
         self.name = name
-        self._run, self._recording, self._held, self._step = run, recording, held, step
-        self._start_ns = time.time_ns()
+        self._run, self._recorder, self._held, self._step = run, recorder, held, step
+        self._recording: Recording | None = None
+        self._start_ns = self._stop_ns = time.time_ns()
         # Unlike events, queues may be used by a signal's handler while its thread does so.
         self._wanted: SimpleQueue[None] = SimpleQueue()
         self._begun: SimpleQueue[None] = SimpleQueue()
+        self._over: SimpleQueue[None] = SimpleQueue()
         self._ended = False
-        self._thread = threading.Thread(target=self._finish, name="mldiagnostics-profile", daemon=True)
-        self._thread.start()  # now: while the interpreter shuts down it starts no thread any more
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._work, name="mldiagnostics-profile", daemon=True)
+
+    def begin(self) -> None:
+        """Begin to record, here, or as soon as the last profile has left the profiler, in a thread of its own."""
+        if self._held.wait(_HANDOVER_S):
+            self._record()
+        try:
+            self._thread.start()  # now: while the interpreter shuts down it starts no thread any more
+        except RuntimeError:
+            if self._recording is not None:
+                self._recording.stop()
+            raise
 
     def end(self) -> None:
         """Stop recording and return; the trace is collected and stored by a thread of its own."""
-        if self._ended:
+        if self._ended or os.getpid() != self._pid:  # a forked child has the object, and not the recording
             return
         self._ended = True
         self._wanted.put(None)
-        with contextlib.suppress(Empty):
-            self._begun.get(timeout=_BEGINS_TO_STOP_S)  # so that what the caller does next is not in the trace
+        if self._recording is None:
+            self._held.withdraw()
+        else:
+            with contextlib.suppress(Empty):
+                self._begun.get(timeout=_BEGINS_TO_STOP_S)  # so that what the caller does next is not in the trace
+
+    def abandon(self) -> None:
+        """Give up a session that did not begin."""
+        _unstored.discard(self)
+        self._held.release()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the trace is stored or given up; false if that takes longer."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        with contextlib.suppress(Empty):
+            self._over.get(timeout=timeout_s)
+            self._over.put(None)
+            return True
+        return False
 
-    def _finish(self) -> None:
-        self._wanted.get()
+    def _record(self) -> None:
+        self._recording = self._recorder.start()
+        self._start_ns = time.time_ns()
+        self._note("recording")
+
+    def _work(self) -> None:
+        """Record if that has not begun yet, wait for the end, collect the trace, and leave it to the backlog."""
         try:
             trace = self._collect()
-            url = store_trace(self._run.directory, self.name, host_stem(self._run.origin), trace)
-        except (CannotRecord, MLDiagnosticsError) as error:
-            self._failed(str(error))
+        except CannotRecord as error:
+            self._fail(str(error))
         except Exception as error:  # noqa: BLE001 - a framework's own, in a thread that nobody watches
-            self._failed(f"{type(error).__name__}: {error}")
+            self._fail(f"{type(error).__name__}: {error}")
         else:
-            self._note("stored", file=url, bytes=len(trace))
-        finally:
-            _unstored.discard(self)
+            _backlog.add(len(trace), lambda: self._store(trace))
 
     def _collect(self) -> bytes:
-        self._begun.put(None)
         try:
+            if self._recording is None:
+                self._record_in_turn()
+            assert self._recording is not None  # noqa: S101 - for mypy: `_record` sets it or raises
+            self._wanted.get()
+            self._stop_ns = time.time_ns()
+            self._held.collect()
+            self._begun.put(None)
             return self._recording.stop()
         finally:
             self._held.release()
 
-    def _failed(self, reason: str) -> None:
-        complain("profile-lost", f"the profile {self.name} is lost: {reason}")
-        self._note("failed", reason=reason)
+    def _record_in_turn(self) -> None:
+        if not self._held.wait(None) or self._ended:
+            raise CannotRecord(
+                "it was stopped while the trace of the profile before it was still being collected; leave more time "
+                "between two profiles"
+            )
+        self._record()
+
+    def _store(self, trace: bytes) -> None:
+        try:
+            url = store_trace(self._run.directory, self.name, host_stem(self._run.origin), trace)
+        except MLDiagnosticsError as error:
+            self._fail(str(error))
+        except Exception as error:  # noqa: BLE001 - a store's own, in a thread that nobody watches
+            self._fail(f"{type(error).__name__}: {error}")
+        else:
+            self._close("stored", file=url, bytes=len(trace))
+
+    def _fail(self, reason: str) -> None:
+        complain("profile-lost", f"profile {self.name}: lost, {reason}")
+        self._close("failed", reason=reason)
+
+    def _close(self, state: str, **more: object) -> None:
+        self._note(state, start_ns=self._start_ns, stop_ns=self._stop_ns, **more)
+        _unstored.discard(self)
+        self._over.put(None)
 
     def _note(self, state: str, **more: object) -> None:
-        payload = {"state": state, "start_ns": self._start_ns, "stop_ns": time.time_ns(), **more}
-        self._run.recording.append("session", self.name, step=self._step, payload=payload)
+        self._run.recording.append("session", self.name, step=self._step, payload={"state": state, **more})
 
 
 def begin(run: MLRun, name: str, *, step: int | None) -> ProfileSession | None:
     """Begin to record, or complain and return None: whatever is in the way, training goes on without a profile."""
     try:
-        session = _begin(run, name, step=step)
+        return _begin(run, name, step=step)
+    except Busy as error:
+        complain("profile-busy", f"profile {name}: not taken, {error}; profiles of one process cannot overlap")
     except (CannotRecord, MLDiagnosticsError) as error:
-        complain("profile-not-started", f"the profile {name} was not taken: {error}")
+        complain("profile-not-started", f"profile {name}: not taken, {error}")
     except Exception as error:  # noqa: BLE001 - whatever a framework raises must not reach the training
-        complain("profile-not-started", f"the profile {name} was not taken: {type(error).__name__}: {error}")
-    else:
-        run.recording.append("session", name, step=step, payload={"state": "recording"})
-        return session
+        complain("profile-not-started", f"profile {name}: not taken, {type(error).__name__}: {error}")
     return None
 
 
 def _begin(run: MLRun, name: str, *, step: int | None) -> ProfileSession:
-    if len(_unstored) >= _MAX_UNSTORED:
-        raise CannotRecord(f"{len(_unstored)} earlier ones are not stored yet: is {run.directory} slow?")
+    if _backlog.is_full:
+        raise CannotRecord(
+            f"{_backlog.waiting_bytes >> 20} MiB of earlier profiles wait to be stored in {run.directory}; "
+            "check that storage, or profile less often"
+        )
     adapter = recorder(run.framework.value)
-    held = claim(f"profile {name}", patience_s=_COLLECTING_S if _unstored else 0)
-    try:
-        session = ProfileSession(run, name, adapter.start(), held, step=step)
-    except BaseException:
-        held.release()
-        raise
+    session = ProfileSession(run, name, adapter, queue(f"profile {name}"), step=step)
     _unstored.add(session)
+    try:
+        session.begin()
+    except BaseException:
+        session.abandon()
+        raise
     _finish_with(run)
     return session
 
@@ -137,4 +203,14 @@ def finish_all() -> None:
         session.end()
     for session in tuple(_unstored):
         if not session.wait(max(deadline - time.monotonic(), 0)):
-            complain("profile-late", f"the profile {session.name} was not stored within {_AT_EXIT_S:.0f} s and is lost")
+            complain("profile-late", f"profile {session.name}: lost, it was not stored within {_AT_EXIT_S:.0f} s")
+
+
+def _forget() -> None:
+    """Begin anew in a forked child: the sessions, and the threads that work for them, stayed with the parent."""
+    global _unstored, _backlog, _watched
+    _unstored, _backlog, _watched = set(), Backlog(_MAX_WAITING_BYTES), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import operator
 import threading
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.complaints import complain
+from mldiagnostics.drops import shown
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.profiling.naming import called_session, named_session, stepped_session, window
 from mldiagnostics.profiling.session import begin
 from mldiagnostics.profiling.wrapping import Function, wrap
 from mldiagnostics.run import current
+from mldiagnostics.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from typing_extensions import Self
 
@@ -34,40 +37,69 @@ class Xprof:
         xprof(steps=(10, 13))         # records from run.step(10) until run.step(13)
         xprof(every_n_steps=1000)     # one step of a thousand
 
-    `run` is the current one by default, looked up when it is needed. `process_index_list` are the ranks that record
-    (None: all). Without `session_id` a session is named after the attempt and the step, or the number of the call,
-    which all hosts agree on. Nothing here raises: what is in the way is said once in the log, and training goes on.
+    `xprof` is another name of this class. As a decorator it also works without parentheses.
+
+    Nothing here raises or waits: a problem is one warning in the log, and training goes on. A process records one
+    profile at a time: one that starts while another records is not taken.
+
+    Args:
+        run: the run to profile; by default the current one, looked up when it is needed.
+        process_index_list: the ranks that record, like `[0]`; None: all.
+        session_id: the name of the session. Without it a session is named after the attempt and the step, or the
+            number of the call, which all hosts agree on.
+        steps: the first step to record and the one to stop at.
+        every_n_steps: the steps between the beginnings of two profiles.
     """
+
+    def __new__(  # the parameters are those of `__init__`: for a class, `inspect` and editors show these
+        cls,
+        run: MLRun | Callable[..., Any] | None = None,
+        process_index_list: Iterable[int] | None = None,  # noqa: ARG004
+        *extra: object,  # noqa: ARG004
+        session_id: str | None = None,  # noqa: ARG004
+        steps: tuple[int, int] | None = None,  # noqa: ARG004
+        every_n_steps: int | None = None,  # noqa: ARG004
+        **unknown: object,  # noqa: ARG004
+    ) -> Any:
+        """Return an object, or the decorated function for `@xprof` without parentheses."""
+        if callable(run) and cls.__init__ is Xprof.__init__:  # also what jax.jit and functools.partial return
+            return cls()(run)
+        return super().__new__(cls)
 
     def __init__(
         self,
-        run: MLRun | None = None,
+        run: MLRun | Callable[..., Any] | None = None,
         process_index_list: Iterable[int] | None = None,
-        *,
+        *extra: object,
         session_id: str | None = None,
         steps: tuple[int, int] | None = None,
         every_n_steps: int | None = None,
+        **unknown: object,
     ) -> None:
-        if run is not None and not hasattr(run, "origin"):
-            complain("profile-run", f"xprof: run={run!r} is no run; the one of this process is profiled")
-            run = None
-        self._given_run = run
+        _ignore("xprof", Xprof.__init__, extra, unknown)
+        self._given_run = _run(run)
         self._ranks = None if process_index_list is None else _ranks(process_index_list)
         self._session_id = session_id
         self._active: ProfileSession | None = None
+        self._skips = False
+        """Whether a profile was started that this rank does not record."""
+        self._refused = False
+        """Whether the last start was refused, which the log has said."""
         self._lock = threading.RLock()  # a signal's handler may end what its thread is about to start
         self._inside = False
         self._follow(steps, every_n_steps)
 
-    def start(self, session_id: str | None = None) -> None:
+    def start(self, session_id: str | None = None, *extra: object, **unknown: object) -> None:
         """Begin a profile; all hosts that give the same `session_id`, or none, end in one session."""
+        _ignore("xprof.start", Xprof.start, extra, unknown)
         if self._active is not None:
             complain("profile-started-twice", "xprof.start: this object records already; call stop() before")
             return
         self._start(session_id)
 
-    def stop(self) -> None:
+    def stop(self, *extra: object, **unknown: object) -> None:
         """End the profile; its trace is stored in the background, and by the end of the run at the latest."""
+        _ignore("xprof.stop", Xprof.stop, extra, unknown)
         if not self._stop():
             complain("profile-not-running", "xprof.stop: nothing was recording; call start() before")
 
@@ -95,24 +127,29 @@ class Xprof:
                 self._stop()
 
     def _start(self, session_id: str | None, *, step: int | None = None) -> bool:
+        """Start a profile, on every rank alike; false inside one of this object, where nothing is to be stopped."""
         with self._lock:
-            if self._active is not None:
+            if self._active is not None or self._skips:
                 return False
             run = self._run()
             if run is None:
-                complain("profile-without-run", "xprof: there is no run to keep a profile: call machinelearning_run")
-                return False
-            name = self._name(run, session_id, step)
-            if self._records(run):
-                self._active = begin(run, name, step=step)
-            return self._active is not None
+                complain("profile-without-run", "xprof: there is no run to keep a profile; call machinelearning_run")
+            else:
+                name = self._name(run, session_id, step)
+                self._skips = not self._records(run)
+                self._active = None if self._skips else begin(run, name, step=step)
+            self._refused = self._active is None and not self._skips
+            return not self._refused
 
     def _stop(self) -> bool:
+        """Stop what was started; false if nothing was and the log does not say why."""
         with self._lock:
             active, self._active = self._active, None
+            started = active is not None or self._skips or self._refused
+            self._skips = self._refused = False
         if active is not None:
             active.end()
-        return active is not None
+        return started
 
     def _name(self, run: MLRun, session_id: str | None, step: int | None) -> str:
         """Name a session; the calls are counted in any case, for hosts that skip this one."""
@@ -153,31 +190,33 @@ class Xprof:
         self._inside = inside
 
 
-@overload
-def xprof(run: Function) -> Function: ...
+xprof = Xprof
 
 
-@overload
-def xprof(
-    run: MLRun | None = ...,
-    process_index_list: Iterable[int] | None = ...,
-    *,
-    session_id: str | None = ...,
-    steps: tuple[int, int] | None = ...,
-    every_n_steps: int | None = ...,
-) -> Xprof: ...
+def _run(run: object) -> Any:
+    """Return `run` if it is one, else None: the current run is profiled."""
+    if run is None or hasattr(run, "origin"):
+        return run
+    complain("profile-run", f"xprof: run={shown(run)} is not a run; the current run is profiled instead")
+    return None
 
 
-def xprof(run: Any = None, process_index_list: Iterable[int] | None = None, **options: Any) -> Any:
-    """Return an `Xprof`, which documents the arguments; `@xprof` without parentheses decorates too."""
-    if callable(run):  # also what jax.jit and functools.partial return
-        return Xprof()(run)
-    return Xprof(run, process_index_list, **options)
-
-
-def _ranks(listed: Iterable[int]) -> frozenset[int] | None:
+def _ranks(listed: Iterable[int]) -> frozenset[int]:
+    """Return the ranks that record; none of them if `listed` cannot be read: a profile of all hosts is expensive."""
     try:
-        return frozenset(map(int, listed))
-    except (TypeError, ValueError):
-        complain("profile-ranks", f"xprof: process_index_list={listed!r} is no list of ranks; all ranks record")
-        return None
+        return frozenset(map(operator.index, listed))
+    except Exception as error:  # noqa: BLE001 - of whatever was passed
+        complain(
+            "profile-ranks",
+            f"xprof: process_index_list={shown(listed)} is not a list of ranks ({error}); no profile is taken, pass a "
+            "list like [0], or None for all ranks",
+        )
+        return frozenset()
+
+
+def _ignore(function: str, source: Callable[..., Any], extra: tuple[object, ...], unknown: dict[str, object]) -> None:
+    """Say which arguments of a call are ignored."""
+    if unknown:
+        complain(f"{function}-parameters", unknown_parameters(function, unknown, parameters(source)))
+    if extra:
+        complain(f"{function}-arguments", f"{function}: too many arguments; {', '.join(map(shown, extra))} is ignored")
