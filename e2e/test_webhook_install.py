@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from cluster.tools import tool
 from demo.kubectl import Kubectl
+from mldiagnostics_api.names import OPT_IN_LABEL
 from release.manifests import KUSTOMIZE
 from release.package import chart
 from release.parts import NAMESPACE, OPERATOR, WEBHOOK, Part
@@ -79,7 +81,7 @@ def deleted_by_helm(server: ApiServer) -> list[str]:
     return [thing["resource"] for thing in named if thing["name"].startswith(WEBHOOK.name)]
 
 
-def test_helm_upgrades_without_touching_certificates_and_takes_the_configuration_away_first(
+def test_helm_upgrades_without_touching_certificates_and_takes_the_service_away_first(
     server: ApiServer, requests: Requests, release: Release, tmp_path: Path
 ) -> None:
     release.helm("install", "--create-namespace")
@@ -96,13 +98,46 @@ def test_helm_upgrades_without_touching_certificates_and_takes_the_configuration
     before = len(deleted_by_helm(server))
     release.uninstall()
     assert release.installed(requests) == set()
-    first, second, *rest = deleted_by_helm(server)[before:]
-    assert {first, second} == {"mutatingwebhookconfigurations"}, "the real one, and that of the hook"
-    assert "deployments" in rest
+    deleted = deleted_by_helm(server)[before:]
+    assert deleted.count("mutatingwebhookconfigurations") == 1
+    assert deleted.index("services") < deleted.index("deployments"), "the API server would dial what is gone"
 
     release.helm("install")
     assert release.installed(requests) == wanted(rendered(WEBHOOK))
     assert published(requests) == {None}
+
+
+def failed_open_s(server: ApiServer, pod: str) -> list[float]:
+    """How long the API server took for each creation of the pod in which it could not call the webhook."""
+    assert server.audit_log
+    events = (json.loads(line) for line in server.audit_log.read_text().splitlines() if line.endswith("}"))
+    creations = (event for event in events if event["verb"] == "create" and event["objectRef"].get("name") == pod)
+    failed = (each for each in creations if any(key.startswith("failed-open.") for key in each.get("annotations", {})))
+    return [moment(each["stageTimestamp"]) - moment(each["requestReceivedTimestamp"]) for each in failed]
+
+
+def moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def test_a_pod_does_not_wait_for_a_webhook_whose_service_is_gone(
+    server: ApiServer, requests: Requests, release: Release
+) -> None:
+    """Helm deletes Services first and the configuration last; in between a call fails at once."""
+    release.helm("install", "--create-namespace")
+    timeouts = [entry["timeoutSeconds"] for entry in requests("GET", CONFIGURATION_PATH).body["webhooks"]]
+    assert requests("DELETE", f"/api/v1/namespaces/{NAMESPACE}/services/{WEBHOOK.name}").status == 200
+    pod = {
+        "metadata": {"name": "created-meanwhile", "labels": {OPT_IN_LABEL: "true"}},
+        "spec": {"containers": [{"name": "main", "image": "main"}]},
+    }
+
+    def without_waiting() -> bool:
+        assert requests("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod).status == 201
+        took = failed_open_s(server, "created-meanwhile")
+        return bool(took) and took[-1] < min(timeouts) / 2
+
+    until(without_waiting, "the API server knows that the Service is gone")
 
 
 @pytest.mark.parametrize("options", [(), ("--no-hooks",)], ids=["in two steps", "in two steps without hooks"])

@@ -13,7 +13,9 @@ Everything is named after the release, which is named after the chart unless the
 {{- if regexMatch "^[0-9]" $name }}{{ $name = printf "r%s" $name }}{{ end }}
 {{- if not (contains (include "mldiag.name" .) .Release.Name) }}{{ $name = printf "%s-%s" $name (include "mldiag.name" .) }}{{ end }}
 {{- end }}
-{{- $name | trunc 50 | trimSuffix "-" }}
+{{- /* What is cut off still counts: two long names that begin alike stay different. */}}
+{{- if gt (len $name) 50 }}{{ $name = printf "%s-%s" (trunc 41 $name | trimSuffix "-") (sha256sum $name | trunc 8) }}{{ end }}
+{{- $name }}
 {{- end }}
 
 {{- define "mldiag.selector" -}}

@@ -14,7 +14,9 @@ Everything is named after the release, which is named after the chart unless the
 {{- if regexMatch "^[0-9]" $name }}{{ $name = printf "r%s" $name }}{{ end }}
 {{- if not (contains (include "mldiag-injection.name" .) .Release.Name) }}{{ $name = printf "%s-%s" $name (include "mldiag-injection.name" .) }}{{ end }}
 {{- end }}
-{{- $name | trunc 50 | trimSuffix "-" }}
+{{- /* What is cut off still counts: two long names that begin alike stay different. */}}
+{{- if gt (len $name) 50 }}{{ $name = printf "%s-%s" (trunc 41 $name | trimSuffix "-") (sha256sum $name | trunc 8) }}{{ end }}
+{{- $name }}
 {{- end }}
 
 {{/* Known to whoever knows the release: deleting it by hand is the first step of a removal in two. */}}

@@ -1,0 +1,68 @@
+"""No two rendered objects share kind, namespace and name: tools such as Argo CD keep only one of them."""
+
+import itertools
+import json
+from collections import Counter
+from typing import Any
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from release.parts import NAMESPACE, OPERATOR, PARTS, WEBHOOK, Part
+from release.render import Object, rendered
+from support.charts import CERTIFICATE, EVERY_SWITCH
+
+LISTS = ([], ["ml"], [NAMESPACE, "ml"])
+# What no switch of the schema makes by itself: lists of namespaces, and what a mode needs.
+OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
+    OPERATOR.name: {"watch.namespaces": LISTS, "networkPolicy.profilerPorts.namespaces": LISTS},
+    WEBHOOK.name: {"certificates.provided.caBundle": ("", CERTIFICATE)},
+}
+ALWAYS: dict[str, Object] = {OPERATOR.name: {}, WEBHOOK.name: {"certificates.provided.secretName": "mine"}}
+RELEASES = ("a", "1.2-rc", "mldiagnostics-connection-operator", "x" * 53)
+
+
+def switches(schema: Object, prefix: str = "") -> dict[str, tuple[Any, ...]]:
+    """Every value with few possibilities, by its path: booleans and enumerations."""
+    if schema.get("type") == "boolean":
+        return {prefix: (False, True)}
+    if "enum" in schema:
+        return {prefix: tuple(schema["enum"])}
+    found = ((f"{prefix}.{key}".lstrip("."), part) for key, part in schema.get("properties", {}).items())
+    return {path: values for key, part in found for path, values in switches(part, key).items()}
+
+
+def values_of(part: Part) -> st.SearchStrategy[Object]:
+    choices = switches(json.loads((part.chart / "values.schema.json").read_text())) | OTHERS[part.name]
+    chosen = st.fixed_dictionaries({}, optional={path: st.sampled_from(values) for path, values in choices.items()})
+    return chosen.map(lambda values: ALWAYS[part.name] | values)
+
+
+def shared(objects: list[Object]) -> list[tuple[str, str, str]]:
+    """Identities that more than one object has; hooks are objects as well."""
+    metadata = ((found["kind"], found["metadata"]) for found in objects)
+    identities = Counter((kind, each.get("namespace", ""), each["name"]) for kind, each in metadata)
+    return [identity for identity, times in identities.items() if times > 1]
+
+
+# Not shrunk: each example runs helm twice.
+@settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(operator=values_of(OPERATOR), webhook=values_of(WEBHOOK), release=st.sampled_from(RELEASES))
+def test_property_no_two_objects_of_both_charts_share_an_identity(
+    operator: Object, webhook: Object, release: str
+) -> None:
+    """One release may hold both charts, in an umbrella chart: the same name, the same namespace."""
+    pairs = ((OPERATOR, operator), (WEBHOOK, webhook))
+    assert shared([found for part, values in pairs for found in rendered(part, values, release=release)]) == []
+
+
+def test_every_switch_turned_makes_nothing_twice() -> None:
+    modes = itertools.product(PARTS, ({}, {"certificates.mode": "self"}, {"certificates.mode": "cert-manager"}))
+    for part, mode in modes:
+        assert shared(rendered(part, EVERY_SWITCH[part.name] | (mode if part is WEBHOOK else {}))) == [], (part, mode)
+
+
+def test_long_names_of_releases_that_begin_alike_give_different_names() -> None:
+    names = ("x" * 52 + "a", "x" * 52 + "b")
+    objects = [found for part in PARTS for name in names for found in rendered(part, release=name)]
+    definitions = [found for found in objects if found["kind"] == "CustomResourceDefinition"]
+    assert shared([found for found in objects if found not in definitions]) == []
