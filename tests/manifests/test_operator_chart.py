@@ -11,6 +11,7 @@ from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.service.settings import declared
 from mldiagnostics_api.v1alpha1 import read_connection
@@ -115,12 +116,36 @@ def test_other_ports_of_training_pods_stay_open_and_profiler_ports_are_the_opera
     assert profiler_ports == {port for port in range(1, 65536) if port in Policy.parse(document).allowed_ports}
     assert spans(everybody["ports"], "TCP") == set(range(1, 65536)) - profiler_ports
     assert "from" not in everybody
+    assert all("endPort" not in port for port in operator["ports"]) == (len(profiler_ports) < 33)
     assert operator["from"] == [
         {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gke-mldiagnostics"}},
             "podSelector": one(rendered(OPERATOR), "Deployment", OPERATOR.name)["spec"]["selector"],
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "selector"),
+    [
+        ({}, {"matchExpressions": [{"key": RUN_LABEL, "operator": "Exists"}]}),
+        ({"matchLabels": {"app": "trainer"}}, {"matchLabels": {"app": "trainer"}}),
+        ({"matchExpressions": []}, {"matchExpressions": []}),
+    ],
+    ids=str,
+)
+def test_the_pods_whose_ports_are_closed_are_those_of_runs_unless_others_are_selected(
+    chosen: Object, selector: Object
+) -> None:
+    values = {"networkPolicy.profilerPorts": {"namespaces": ["ml"], "podSelector": chosen}}
+    policy = one(rendered(OPERATOR, values), "NetworkPolicy", f"{OPERATOR.name}-profiler-ports")
+    assert policy["spec"]["podSelector"] == selector
+
+
+def test_the_notes_name_the_limits_of_closed_ports(tmp_path: Path) -> None:
+    text = notes(OPERATOR, tmp_path, {"networkPolicy.profilerPorts.namespaces": ["ml", "research"]})
+    assert f"label {RUN_LABEL} in ml, research" in text
+    assert "endPort" in text
 
 
 def test_the_capture_in_the_notes_works_as_it_is_pasted(tmp_path: Path) -> None:

@@ -21,7 +21,24 @@
 {{- toJson $spans }}
 {{- end }}
 
-{{/* Every port that is no profiler port, as NetworkPolicyPorts. */}}
+{{/* The profiler ports, as NetworkPolicyPorts; short ranges port by port, for networks that do not support endPort. */}}
+{{- define "mldiag.profilerPorts" -}}
+{{- $ports := list }}
+{{- range include "mldiag.spans" . | fromJsonArray }}
+{{- $low := int (first .) }}
+{{- $high := int (last .) }}
+{{- if gt (sub $high $low) 31 }}
+{{- $ports = append $ports (dict "protocol" "TCP" "port" $low "endPort" $high) }}
+{{- else }}
+{{- range untilStep $low (int (add1 $high)) 1 }}
+{{- $ports = append $ports (dict "protocol" "TCP" "port" .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml (uniq $ports) }}
+{{- end }}
+
+{{/* Every port that is not a profiler port, as NetworkPolicyPorts. */}}
 {{- define "mldiag.otherPorts" -}}
 {{- $next := 1 }}
 {{- $ports := list }}

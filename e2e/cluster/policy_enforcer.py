@@ -1,0 +1,128 @@
+"""NetworkPolicies of one namespace as iptables rules, for the bare cluster, whose network does not enforce any.
+
+A snapshot, not a controller: `enforced` reads policies, pods and namespaces once. Covers what the charts render
+(ingress, label selectors, ports and ranges by number); anything else is refused rather than ignored.
+"""
+
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cluster.progress import ClusterError
+
+Object = Mapping[str, Any]
+
+# Removed with all other chains of Kubernetes when the cluster goes (netfilter.OURS).
+CHAIN = "KUBE-MLDIAG-POLICIES"
+ANYBODY = "0.0.0.0/0"
+
+
+def rules(policies: Sequence[Object], pods: Sequence[Object], namespaces: Sequence[Object]) -> list[str]:
+    """Rules of the chain: what each selected pod accepts, then a refusal of the rest.
+
+    Raises:
+        ClusterError: a policy uses what this module does not cover.
+    """
+    labels = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
+    accepted: dict[str, list[str]] = {}
+    for policy in policies:
+        spec, namespace = policy["spec"], policy["metadata"]["namespace"]
+        if "Ingress" not in spec.get("policyTypes", ["Ingress"]) or "Egress" in spec.get("policyTypes", ()):
+            raise ClusterError(f"NetworkPolicy {policy['metadata']['name']}: only ingress is enforced here")
+        for pod in pods:
+            if pod["metadata"]["namespace"] == namespace and matches(spec["podSelector"], _labels(pod)):
+                openings = accepted.setdefault(_address(pod), [])
+                for rule in spec.get("ingress", ()):
+                    openings += _openings(rule, pods, labels, namespace)
+    lines = [f"-A {CHAIN} -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"]
+    for address, openings in accepted.items():
+        lines += [f"-A {CHAIN} -d {address} {opening} -j RETURN" for opening in openings]
+        lines.append(f"-A {CHAIN} -d {address} -j REJECT")
+    return lines
+
+
+def matches(selector: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector selects an object with these labels; an empty one selects all."""
+    expressions = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()
+    ]
+    return all(_holds(each, labels) for each in [*expressions, *(selector.get("matchExpressions") or ())])
+
+
+@contextmanager
+def enforced(policies: Sequence[Object], pods: Sequence[Object], namespaces: Sequence[Object]) -> Iterator[None]:
+    """Put the rules in front of all forwarded traffic for the duration of the block (root, Linux).
+
+    Raises:
+        ClusterError: iptables refused them.
+    """
+    chain = [f":{CHAIN} - [0:0]", *rules(policies, pods, namespaces), f"-I FORWARD 1 -j {CHAIN}"]
+    _restore(chain)
+    try:
+        yield
+    finally:
+        _restore([f":{CHAIN} - [0:0]", f"-D FORWARD -j {CHAIN}", f"-X {CHAIN}"])
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression["key"])
+    match expression["operator"]:
+        case "In":
+            return value in expression["values"]
+        case "NotIn":
+            return value not in expression["values"]
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case other:
+            raise ClusterError(f"{other} is not an operator of label selectors")
+
+
+def _openings(
+    rule: Object, pods: Sequence[Object], namespaces: Mapping[str, Mapping[str, str]], namespace: str
+) -> list[str]:
+    ports = [_port(each) for each in rule.get("ports", ())] or [""]
+    return [f"-s {source}{port}" for source in _sources(rule, pods, namespaces, namespace) for port in ports]
+
+
+def _sources(
+    rule: Object, pods: Sequence[Object], namespaces: Mapping[str, Mapping[str, str]], namespace: str
+) -> list[str]:
+    if not rule.get("from"):
+        return [ANYBODY]
+    found = []
+    for peer in rule["from"]:
+        if "ipBlock" in peer:
+            raise ClusterError("ipBlock is not enforced here")
+        chosen = peer.get("namespaceSelector")
+        for pod in pods:
+            home = pod["metadata"]["namespace"]
+            near = matches(chosen, namespaces[home]) if chosen is not None else home == namespace
+            if near and matches(peer.get("podSelector", {}), _labels(pod)):
+                found.append(_address(pod))
+    return found
+
+
+def _port(port: Object) -> str:
+    number = port.get("port")
+    if not isinstance(number, int):
+        raise ClusterError(f"port {number!r}: only numbers are enforced here")
+    return f" -p {port.get('protocol', 'TCP').lower()} --dport {number}:{port.get('endPort', number)}"
+
+
+def _labels(pod: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = pod["metadata"].get("labels", {})
+    return labels
+
+
+def _address(pod: Object) -> str:
+    return f"{pod['status']['podIP']}/32"
+
+
+def _restore(lines: Sequence[str]) -> None:
+    text = "\n".join(["*filter", *lines, "COMMIT", ""])
+    done = subprocess.run(["iptables-restore", "--noflush"], input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"`iptables-restore --noflush` ended with {done.returncode}: {done.stderr.strip()}")

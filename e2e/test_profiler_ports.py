@@ -1,0 +1,142 @@
+"""Closed profiler ports on a whole cluster: only the operator's pods reach those of a run, and other ports stay open.
+
+Where the network does not enforce NetworkPolicies, as on the bare cluster, `cluster.policy_enforcer` makes the rules.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+from cluster import policy_enforcer
+from cluster.progress import ClusterError
+from cluster.provider import Provider
+from demo.injecting import OPT_IN
+from demo.installation import NAMESPACE, Helm, install
+from demo.kubectl import Kubectl, eventually
+from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL
+from release.parts import OPERATOR
+from release.render import setting
+
+pytestmark = pytest.mark.cluster
+
+HERE = "e2e-profiler-ports"
+STRANGER = ("stranger", f"--namespace={HERE}")
+OTHER_PORT = 8000
+DEADLINE_S = 60
+# A network has applied a policy after this time, or does not enforce any.
+ENFORCED_WITHIN_S = 15
+SERVER = f"""
+import http.server, threading
+for port in ({DEFAULT_PORT}, {OTHER_PORT}):
+    server = http.server.ThreadingHTTPServer(("", port), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever).start()
+"""
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=3).close()
+except OSError as refusal:
+    print(refusal)
+else:
+    print("connected")
+"""
+
+
+def pod(name: str, program: str, **labels: str) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": f"localhost/mldiagnostics/{OPERATOR.name}:0.1.0",
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", "-c", program],
+    }
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": HERE, "labels": labels}} | {
+        "spec": spec
+    }
+
+
+@pytest.fixture(scope="module")
+def network(
+    running_cluster: Provider,
+    kubectl: Kubectl,
+    helm: Helm,
+    operator_image: list[str],
+    webhook: None,  # noqa: ARG001
+) -> Iterator[None]:
+    """A run's pod, one of no run and a stranger; the operator's chart closes the profiler ports of their namespace."""
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
+    for name, program, labels in (
+        ("trainer", SERVER, {OPT_IN: "true"}),
+        ("server", SERVER, {}),
+        ("stranger", "import time; time.sleep(3600)", {}),
+    ):
+        kubectl.apply(pod(name, program, **labels))
+    kubectl("wait", "--for=condition=Ready", "pod", "--all", f"--namespace={HERE}", timeout_s=DEADLINE_S)
+    for name in ("trainer", "server"):
+        eventually(partial(reached, kubectl, name, OTHER_PORT), f"{name} serves", deadline_s=DEADLINE_S)
+    closed = setting("networkPolicy.profilerPorts.namespaces", [HERE])
+    install(OPERATOR, helm, [*operator_image, "--set-json", closed])
+    try:
+        if enforces(kubectl):
+            yield
+        elif running_cluster.name == "bare":
+            with rules_of(kubectl):
+                yield
+        else:
+            pytest.skip(f"the network of {running_cluster.name} does not enforce NetworkPolicies")
+    finally:
+        kubectl("delete", "namespace", HERE, "--wait=false")
+        install(OPERATOR, helm, operator_image)
+
+
+def enforces(kubectl: Kubectl) -> bool:
+    """Whether the cluster's network enforces a policy that closes a pod altogether."""
+    selector = {"matchLabels": {"app": "closed"}}
+    kubectl("label", "pod", "server", "app=closed", f"--namespace={HERE}")
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    kubectl.apply(policy | {"metadata": {"name": "closed", "namespace": HERE}, "spec": {"podSelector": selector}})
+    try:
+        return eventually(
+            lambda: not reached(kubectl, "server", OTHER_PORT), "it is closed", deadline_s=ENFORCED_WITHIN_S
+        )
+    except ClusterError:
+        return False
+    finally:
+        kubectl("delete", "networkpolicy", "closed", f"--namespace={HERE}")
+        eventually(lambda: reached(kubectl, "server", OTHER_PORT), "it is open again", deadline_s=DEADLINE_S)
+
+
+@contextmanager
+def rules_of(kubectl: Kubectl) -> Iterator[None]:
+    """The namespace's policies as rules of this machine."""
+    policies = kubectl.items("networkpolicies", f"--namespace={HERE}")
+    pods = [each for each in kubectl.items("pods", "--all-namespaces") if each["status"].get("podIP")]
+    with policy_enforcer.enforced(policies, pods, kubectl.items("namespaces")):
+        yield
+
+
+def reached(kubectl: Kubectl, name: str, port: int, *, by: tuple[str, ...] = STRANGER) -> bool:
+    """Whether a connection to a pod's port opens, from inside another pod."""
+    address = kubectl.get("pod", name, f"--namespace={HERE}")["status"]["podIP"]
+    return "connected" in kubectl("exec", *by, "--", "python", "-c", CONNECT, address, str(port))
+
+
+@pytest.mark.usefixtures("network")
+def test_a_stranger_reaches_no_profiler_port_of_a_run_and_the_operator_does(kubectl: Kubectl) -> None:
+    operator = (f"deployment/{OPERATOR.name}", f"--namespace={NAMESPACE}")
+    eventually(lambda: not reached(kubectl, "trainer", DEFAULT_PORT), "the port is closed", deadline_s=DEADLINE_S)
+    assert reached(kubectl, "trainer", DEFAULT_PORT, by=operator)
+    assert reached(kubectl, "trainer", OTHER_PORT), "other ports stay open to everybody"
+    assert reached(kubectl, "server", DEFAULT_PORT), "a pod of no run is left alone"
+
+
+@pytest.mark.usefixtures("network")
+def test_the_policy_selects_the_pods_of_runs_and_no_others(kubectl: Kubectl) -> None:
+    policy = kubectl.get("networkpolicy", f"{OPERATOR.name}-profiler-ports", f"--namespace={HERE}")
+    (expression,) = policy["spec"]["podSelector"]["matchExpressions"]
+    assert expression == {"key": RUN_LABEL, "operator": "Exists"}, json.dumps(policy["spec"]["podSelector"])
+    selected = kubectl.items("pods", f"--namespace={HERE}", f"--selector={RUN_LABEL}")
+    assert [each["metadata"]["name"] for each in selected] == ["trainer"]
