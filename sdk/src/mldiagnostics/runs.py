@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from mldiagnostics.records import Kind, Record
     from mldiagnostics.store import Store
 
-__all__ = ["RankRow", "RunRow", "find_run", "folded", "list_runs", "rank_rows", "ranks_of", "read_records", "run_row"]
+__all__ = [
+    "RankRow",
+    "RunRow",
+    "find_run",
+    "folded",
+    "list_runs",
+    "rank_rows",
+    "ranks_of",
+    "read_records",
+    "run_at",
+    "run_row",
+]
 
 PARALLEL_READS = 32
 _PROGRAM = "python -m mldiagnostics.runs"
@@ -62,6 +73,17 @@ def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
     if row is None:
         raise ConfigurationError(f"{store.url()} has no run {run!r}")
     return folded(row, ranks_of(storage, row.run_id, now=moment))
+
+
+def run_at(directory: str, *, now: float | None = None) -> RunRow | None:
+    """Return the run whose files are in a directory, a path or URL, as of `now`; None if it has no run.json.
+
+    Raises `ConfigurationError` if the directory is not a place that can be read.
+    """
+    root, _, folder = directory.rstrip("/").rpartition("/")
+    if not folder or root.endswith(("/", ":")):  # a root, or a bucket
+        return None
+    return _row(open_store(root or "/"), folder, time.time() if now is None else now)
 
 
 def read_records(storage: str, run_id: str, *, kinds: Collection[Kind] | None = None) -> Iterator[Record]:

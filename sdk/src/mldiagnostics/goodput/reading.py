@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.log import open_log
+from mldiagnostics.goodput.location import CLOUD_LOGGING
+from mldiagnostics.goodput.log import absolute, open_log
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.pictures.words import moment
 from mldiagnostics.goodput.report import make_report
+from mldiagnostics.runs import run_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mldiagnostics.goodput.history import Run
     from mldiagnostics.goodput.report import Report
     from mldiagnostics.goodput.report.view import View
 
@@ -72,9 +75,10 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
     wanted = known if asked.all_runs else [_one(known, asked.run, log.name) if asked.run else known[-1]]
     for run in wanted:
         view = history.of(asked.now, run)
+        until, stopped = _until(view, url, asked.now) if run == known[-1] else (asked.now, "")
         report = make_report(
             view,
-            now=asked.now,
+            now=until,
             windows_s=asked.windows_s,
             exclude=asked.exclude,
             devices=asked.devices,
@@ -86,7 +90,22 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
         )
         ignored = Counter(report.ignored) + history.ignored  # lines that are no events are no run's
         corrected = dict(history.corrected.most_common())
-        yield replace(report, ignored=dict(ignored.most_common()), corrected=corrected), view
+        yield replace(report, ignored=dict(ignored.most_common()), corrected=corrected, stopped=stopped), view
+
+
+def _until(run: Run, log: str, now: int) -> tuple[int, str]:
+    """Return until when the account of a run goes, and why no further: it failed, or fell silent, without a job end.
+
+    The run's own record knows that, in a log that is the directory of a run. An event after the last heartbeat counts.
+    """
+    if log.startswith(CLOUD_LOGGING) or run.ended(now) is not None:
+        return now, ""
+    row = run_at(absolute(log), now=now / 1e6)
+    if row is None or row.phase == "Active" or row.ended is None:
+        return now, ""
+    last = max(round(row.ended * 1e6), (run.last_event(now) or 0) + 1)  # the account takes what was before its end
+    reason = ": ".join(part for part in (row.reason or row.phase, row.message) if part)
+    return (last, reason) if last < now else (now, "")
 
 
 def _one(known: Sequence[str], wanted: str, name: str) -> str:

@@ -108,6 +108,10 @@ class Ledger:
         """When the first event of all was."""
         return self.log.t[0] if self.log.t else None
 
+    def last_event(self, now: int) -> int | None:
+        """Return when the last event up to `now` was."""
+        return self.log.last(now)
+
     def dump(self, file: BinaryIO) -> None:
         """Write all that is known, for `load`."""
         keeping.dump(self, file)

@@ -126,6 +126,11 @@ class Columns:
         place = bisect_left(edges, t)
         return place < len(edges) and edges[place] == t
 
+    def last(self, now: int) -> int | None:
+        """Return when the last event up to `now` was."""
+        place = bisect_right(self.t, now)
+        return self.t[place - 1] if place else None
+
     def final_end(self, since: int, now: int) -> int | None:
         """Return the job end within a stretch of time that no job start follows."""
         starts, ends = self.job_edges()

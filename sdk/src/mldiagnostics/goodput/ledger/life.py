@@ -126,6 +126,10 @@ class Life:
         """When the first event was."""
         return self.log.t[self.fold.since] if self.fold.since < len(self.log.t) else None
 
+    def last_event(self, now: int) -> int | None:
+        """Return when the last event up to `now` was."""
+        return self.log.last(min(now, self.before - 1))
+
     @property
     def ignored(self) -> Mapping[str, int]:
         """How many of all events that are known count for nothing, by reason."""

@@ -79,6 +79,8 @@ def _lines(reports: Sequence[Report], heads: Sequence[str], column: int) -> Iter
 def _state(report: Report) -> str:
     if report.ended is not None:
         return "ended"
+    if report.stopped:
+        return "STOPPED"
     if report.hang.suspected:
         return "HANG?"
     if report.disruptions and report.disruptions[-1].resumed is None:

@@ -56,7 +56,9 @@ def comparison(reports: Sequence[Report], heads: Sequence[str], rows: Iterable[t
 def _head(report: Report) -> str:
     whole = report.cumulative
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
-    if report.ended is None:
+    if report.stopped:
+        life = f"{moment(whole.start)} to {moment(whole.end)} UTC, no end recorded"
+    elif report.ended is None:
         life = f"since {moment(whole.start)} UTC, as of {moment(report.now)}"
     start = "" if report.start_told else f"<br>{NO_START}"
     others = [other for other in report.runs if other != report.run]

@@ -49,7 +49,9 @@ def _head(report: Report, width: int, colour: bool, *, bars: bool) -> list[str]:
     whole = report.cumulative
     step = ", no step" if whole.last_step is None else f", step {whole.last_step}"
     life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
-    if report.ended is None:
+    if report.stopped:
+        life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, no end recorded"
+    elif report.ended is None:
         life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
     share = f"goodput {share_of(whole.goodput, 1)}  "
     others = [short(run) for run in report.runs if run != report.run]
@@ -67,6 +69,8 @@ def run_of(report: Report) -> str:
 
 def alarm(report: Report) -> str:
     """Return what somebody should look at now, nothing if all is well."""
+    if report.stopped:
+        return f"NOT RUNNING: {report.stopped}"
     if (hang := report.hang).suspected:
         return (
             f"HANG SUSPECTED: step {hang.step} for {duration(hang.age_s)}, expected at most {duration(hang.allowed_s)}"
@@ -122,6 +126,7 @@ def _windows(report: Report, width: int) -> list[str]:
 def _attempts(report: Report, width: int) -> list[str]:
     if len(report.attempts) < 2:
         return []
+    last = "end" if report.ended is not None else "not running" if report.stopped else "running"
     lines = [f"{'attempts':10}{'steps':>18}{'elapsed':>14}{'goodput':>9}  ended by"]
     for attempt in report.attempts[-MOST_ROWS:]:
         steps = "none" if attempt.first_step is None else f"{attempt.first_step}-{attempt.last_step}"
@@ -129,7 +134,7 @@ def _attempts(report: Report, width: int) -> list[str]:
         lines.append(
             _cut(
                 f"{f'  {attempt.number}':10}{steps:>18}{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
-                f"  {attempt.ended_by or ('end' if report.ended is not None else 'running')}",
+                f"  {attempt.ended_by or last}",
                 width,
             )
         )

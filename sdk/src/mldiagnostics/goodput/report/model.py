@@ -262,3 +262,5 @@ class Report:
     """What the log said and the account does not believe: reason -> how often."""
     corrected: Mapping[str, int] = field(default_factory=dict)
     """Events at another moment than the log says, as the clock of their host was set: by how much -> how many."""
+    stopped: str = ""
+    """Why the account ends at `now` without a recorded end: the reason in the run's own record, such as `Lost`."""
