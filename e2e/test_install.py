@@ -8,7 +8,7 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from cluster.tools import tool
 from demo.kubectl import Kubectl
-from release.manifests import KUSTOMIZE
+from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER
 from release.package import chart
 from release.parts import NAMESPACE, OPERATOR
 from release.render import as_yaml, everything, rendered
@@ -98,6 +98,7 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
     assert release.installed(requests) == wanted(rendered(OPERATOR))
     capture_applies(requests)
+    assert kubectl("diff", f"--kustomize={NAMESPACE_FOLDER}") == ""
     assert kubectl("diff", f"--kustomize={KUSTOMIZE / OPERATOR.folder}") == ""
 
     release.helm("install", "--take-ownership")
@@ -105,3 +106,30 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     release.uninstall()
     kubectl("delete", f"--filename={manifest}", f"--namespace={NAMESPACE}", "--ignore-not-found", "--wait=false")
     until(lambda: not release.installed(requests), "nothing is left")
+
+
+@pytest.mark.parametrize("way", ["yaml", "kustomize"])
+def test_without_helm_the_operator_is_removed_and_captures_stay(
+    server: ApiServer, release: Release, kubectl: Kubectl, way: str, tmp_path: Path
+) -> None:
+    """As the documentation says: definitions and namespace are spared by a selector."""
+    requests = Requests(server.kubeconfig)
+    manifest = tmp_path / "operator.yaml"
+    manifest.write_text(as_yaml(everything(OPERATOR)))
+    source = f"--filename={manifest}" if way == "yaml" else f"--kustomize={KUSTOMIZE / OPERATOR.folder}"
+    if way == "kustomize":
+        kubectl("apply", f"--kustomize={NAMESPACE_FOLDER}")
+    kubectl("apply", source, f"--namespace={NAMESPACE}")
+    capture_applies(requests)
+    assert requests("POST", CAPTURES, capture("kept")).status == 201
+
+    spared = f"app.kubernetes.io/instance={OPERATOR.name},app.kubernetes.io/component!=crds"
+    kubectl("delete", source, f"--namespace={NAMESPACE}", f"--selector={spared}")
+    definition = ("CustomResourceDefinition", "mldiagnosticsconnections.diagon.gke.io")
+    until(lambda: release.installed(requests) == {definition}, "only the definition is left")
+    assert requests("GET", f"{CAPTURES}/kept").status == 200
+    assert requests("GET", f"/api/v1/namespaces/{NAMESPACE}").body["status"]["phase"] == "Active"
+
+    kubectl("apply", source, f"--namespace={NAMESPACE}")
+    assert release.installed(requests) == wanted(rendered(OPERATOR))
+    assert requests("DELETE", f"{CAPTURES}/kept").status == 200

@@ -1,29 +1,36 @@
-"""The folders of `kustomize/`: each part's installations for `kubectl apply -k`, generated, so they cannot drift."""
+"""The folders of `kustomize/`: each part's installations for `kubectl apply -k`, generated, so they cannot drift.
+
+The namespace has a folder of its own: an overlay with several parts would refuse a second one.
+"""
 
 from pathlib import Path
 
 from cluster.paths import REPOSITORY
 
 from release.parts import PARTS, Part
-from release.render import Object, as_yaml, everything
+from release.render import Object, as_yaml, namespace_object, ordered
 
 KUSTOMIZE = REPOSITORY / "kustomize"
+NAMESPACE_FOLDER = KUSTOMIZE / "namespace"
 HEADER = "# Generated from charts/ by `make manifests`; do not edit: patch it from an overlay of your own.\n"
 
 
 def files() -> dict[Path, str]:
     """Path -> content of every generated file."""
-    folders = (_folder(part, variant) for part in PARTS for variant in part.variants)
+    folders = [_folder(NAMESPACE_FOLDER, {"namespace.yaml": [namespace_object()]})]
+    folders += [_folder(KUSTOMIZE / part.title(name), _files(part, name)) for part in PARTS for name in part.variants]
     return {path: HEADER + text for folder in folders for path, text in folder.items()}
 
 
-def _folder(part: Part, variant: str) -> dict[Path, str]:
-    folder = KUSTOMIZE / part.title(variant)
-    objects = everything(part, part.variants[variant])
+def _files(part: Part, variant: str) -> dict[str, list[Object]]:
+    objects = ordered(part, part.variants[variant])
     definitions = [found for found in objects if is_definition(found)]
     rest = [found for found in objects if not is_definition(found)]
-    parts = {"crds.yaml": definitions, f"{part.folder}.yaml": rest}
-    texts = {folder / name: as_yaml(found) for name, found in parts.items() if found}
+    return {"crds.yaml": definitions, f"{part.folder}.yaml": rest}
+
+
+def _folder(folder: Path, files: dict[str, list[Object]]) -> dict[Path, str]:
+    texts = {folder / name: as_yaml(found) for name, found in files.items() if found}
     listed = "".join(f"  - {path.name}\n" for path in texts)
     kustomization = f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
     return {folder / "kustomization.yaml": kustomization, **texts}

@@ -82,11 +82,16 @@ def namespace_object() -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
-def everything(part: Part, values: Mapping[str, Any] | None = None, *, chart: Path | None = None) -> list[Object]:
-    """What `kubectl apply` gets: the namespace, then what others need, then the rest."""
+def ordered(part: Part, values: Mapping[str, Any] | None = None, *, chart: Path | None = None) -> list[Object]:
+    """The objects of a part for people without helm: what others need, then the rest."""
     objects = portable(rendered(part, values, chart=chart))
     ranks = {kind: rank - len(FIRST) for rank, kind in enumerate(FIRST)} | dict.fromkeys(LAST, 1)
-    return [namespace_object(), *sorted(objects, key=lambda found: ranks.get(found["kind"], 0))]
+    return sorted(objects, key=lambda found: ranks.get(found["kind"], 0))
+
+
+def everything(part: Part, values: Mapping[str, Any] | None = None, *, chart: Path | None = None) -> list[Object]:
+    """One file for `kubectl apply`: the namespace and all objects of a part."""
+    return [namespace_object(), *ordered(part, values, chart=chart)]
 
 
 def as_yaml(objects: Sequence[Object]) -> str:

@@ -2,15 +2,17 @@
 
 import itertools
 import json
+import os
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from cluster.paths import REPOSITORY
 from cluster.tools import KUBERNETES, tool
-from release.manifests import KUSTOMIZE, stale
+from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER, stale
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import HOOK, Object, as_yaml, everything, helm, namespace_object, portable, rendered
 from release.schemas import kubeconform
@@ -79,13 +81,35 @@ def test_kustomize_is_generated_from_the_charts_as_they_are() -> None:
 @each_variant
 def test_helm_kustomize_and_plain_yaml_render_the_same_objects(part: Part, variant: str) -> None:
     values = part.variants[variant]
-    by_helm = {identity(found): found for found in [namespace_object(), *portable(rendered(part, values))]}
-    command = [str(tool("kubectl")), "kustomize", str(KUSTOMIZE / part.title(variant))]
-    built = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    by_kustomize = {identity(found): found for found in yaml.safe_load_all(built)}
-    by_yaml = {identity(found): found for found in yaml.safe_load_all(as_yaml(everything(part, values)))}
+    by_helm = {identity(found): found for found in portable(rendered(part, values))}
+    by_kustomize = {identity(found): found for found in kustomized(KUSTOMIZE / part.title(variant))}
+    namespace, *by_yaml = yaml.safe_load_all(as_yaml(everything(part, values)))
     assert by_kustomize == by_helm
-    assert by_yaml == by_helm
+    assert {identity(found): found for found in by_yaml} == by_helm
+    assert [namespace] == kustomized(NAMESPACE_FOLDER) == [namespace_object()]
+
+
+def kustomized(folder: Path) -> list[Object]:
+    command = [str(tool("kubectl")), "kustomize", str(folder)]
+    built = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return list(yaml.safe_load_all(built))
+
+
+@pytest.mark.parametrize("variant", WEBHOOK.variants)
+def test_an_overlay_takes_both_parts_and_the_namespace(variant: str, tmp_path: Path) -> None:
+    """As the documentation shows it: with the images from a registry of one's own."""
+    parts = (NAMESPACE_FOLDER, KUSTOMIZE / OPERATOR.title(""), KUSTOMIZE / WEBHOOK.title(variant))
+    registry, default = "registry.example.com/ml", "localhost/mldiagnostics"
+    overlay = {
+        "resources": [os.path.relpath(part, tmp_path) for part in parts],
+        "images": [{"name": f"{default}/{part.name}", "newName": f"{registry}/{part.name}"} for part in PARTS],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    built = kustomized(tmp_path)
+    alone = [identity(found) for part in parts for found in kustomized(part)]
+    assert sorted(map(identity, built)) == sorted(alone)
+    images = {pod_template(built, part)["spec"]["containers"][0]["image"] for part in PARTS}
+    assert images == {f"{registry}/{part.name}:0.1.0" for part in PARTS}
 
 
 @each_part
