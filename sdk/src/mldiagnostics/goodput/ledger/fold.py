@@ -22,7 +22,8 @@ _KEPT = 64
 class Fold(Happenings):
     """The events of one run from place `since` of the log on.
 
-    `kept` are states of before, the closer the later they are: going back by k events costs O(k).
+    `kept` are states of before, the closer the later they are: going back by k events costs O(k), also right after
+    very many were folded at once.
     """
 
     def __init__(self, log: Columns, since: int) -> None:
@@ -38,7 +39,8 @@ class Fold(Happenings):
         if stop < self.state.place:
             self.back_to(stop)
         while self.state.place < stop:
-            self._fold(self.state.place, min(stop, self.state.place + _CHUNK))
+            left = stop - self.state.place
+            self._fold(self.state.place, self.state.place + min(left, _CHUNK, max(_APART, left // 2)))
             if self.state.place - (self.kept[-1][0].place if self.kept else self.since) >= _APART:
                 self.kept.append((self.state.copy(), self.told.lengths()))
                 if len(self.kept) > _KEPT:

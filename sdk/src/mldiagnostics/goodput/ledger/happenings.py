@@ -112,7 +112,8 @@ class Happenings:
         state.edges[code] = t
         if state.started < 0:
             state.started = t
-            state.moments = state.moments if self.told.at else []
+            if not self.told.at:
+                state.moments.clear()
         self._restarts(t)
         if self.told.at:
             state.job_started = True
@@ -128,7 +129,7 @@ class Happenings:
     def _restarts(self, t: int) -> None:
         """Take in that an attempt begins at `t`, or begins again because it has come to no step."""
         state = self.state
-        state.moments = [*state.moments, t]
+        state.moments.append(t)
         if self.told.at:
             state.back = t if state.pending < 0 else state.back
             state.pending = t

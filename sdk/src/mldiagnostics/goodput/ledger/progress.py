@@ -65,6 +65,9 @@ class Progress:
         self.begin = 0
         self.until = 0
         self._bounds: list[int] = []
+        """The lowest index with which a later attempt begins, for each attempt of which something is left by then."""
+        self._alive: list[int] = []
+        """The attempts of which something is left, each beginning at a higher index than the one before."""
         self._totals: list[tuple[int, ...]] = []
 
     def refresh(self, begin: int, until: int, since: int) -> int:
@@ -76,7 +79,7 @@ class Progress:
         self.begin, self.until = begin, until
         valid = min(told.stable - 1, len(self.courses) - 1, bisect_right(told.begin, since) - 1, len(told.first) - 1)
         if told.stable < len(self._bounds):
-            self._bounds = []
+            self._bounds, self._alive = [], []
         told.stable = FAR
         valid = max(0, min(valid, self._bind()))
         del self.courses[valid:], self._totals[valid + 1 :]
@@ -129,19 +132,23 @@ class Progress:
         return times
 
     def _bind(self) -> int:
-        """Note for each attempt which steps later ones do again; return how many attempts that did not change."""
-        told, bounds = self.fold.told, self._bounds
+        """Note for each attempt which steps later ones do again; return how many attempts that did not change.
+
+        An attempt takes the rest of those that begin at its first step or above, and cuts the one before these.
+        """
+        told, bounds, alive = self.fold.told, self._bounds, self._alive
         same = FAR
         for attempt in range(len(bounds), len(told.first)):
             first = told.index[told.first[attempt]]
-            earlier = attempt - 1
-            while earlier >= 0 and bounds[earlier] > first:
-                if bounds[earlier] > told.index[told.first[earlier]]:
-                    same = min(same, earlier)
-                bounds[earlier] = first
-                earlier -= 1
+            while alive and bounds[alive[-1]] > first:
+                same = min(same, alive[-1])
+                bounds[alive[-1]] = first
+                if told.index[told.first[alive[-1]]] < first:
+                    break
+                alive.pop()
             same = min(same, attempt)
             bounds.append(_UNBOUND)
+            alive.append(attempt)
         return same
 
     def _total(self, attempt: int) -> tuple[int, ...]:

@@ -1,0 +1,92 @@
+"""What a question costs grows with the log, not with its square: counted in lines of Python, not in time."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.report import make_report
+from support.goodput_notation import micros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SMALL = 150
+
+
+def lines_run(action: Callable[[], object]) -> int:
+    """How many lines of Python an action runs."""
+    count = 0
+
+    def trace(*_: Any) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def restarts(number: int, steps: Callable[[int], Sequence[int]], *, ends: bool = False) -> list[Event]:
+    """A job that starts so many times, each time with these steps; without or with recorded ends."""
+    found, t = [], micros(0)
+    for attempt in range(number):
+        found.append(Event(t, Code.JOB_START))
+        for index in steps(attempt):
+            t += 10_000_000
+            found.append(Event(t, Code.STEP_START, index))
+        t += 5_000_000
+        if ends:
+            found.append(Event(t, Code.JOB_END))
+        t += 30_000_000
+    return found
+
+
+def on(attempt: int) -> Sequence[int]:
+    return range(4 * attempt, 4 * attempt + 4)
+
+
+JOBS = {
+    "goes on after a recorded end": lambda number: restarts(number, on, ends=True),
+    "goes on": lambda number: restarts(number, on),
+    "begins from nothing after a recorded end": lambda number: restarts(number, lambda _: range(4), ends=True),
+    "begins from nothing": lambda number: restarts(number, lambda _: range(4)),
+    "begins ever deeper": lambda number: restarts(
+        number, lambda attempt: range(number) if not attempt else [number - attempt]
+    ),
+    "begins ever deeper, with more steps than were lost": lambda number: restarts(
+        number, lambda attempt: range(number - attempt, number + 2 - attempt)
+    ),
+    "never comes to a step": lambda number: restarts(number, lambda _: ()),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_cold_question_costs_in_proportion_to_the_restarts(job: str) -> None:
+    def cost(number: int) -> int:
+        history, events = History(), JOBS[job](number)
+        for event in events:
+            history.add(event)
+        return lines_run(lambda: make_report(history.of(events[-1].t), now=events[-1].t))
+
+    small, large = cost(SMALL), cost(4 * SMALL)
+    assert large < 5 * small  # sixteen times as much would be the square
+
+
+def test_a_late_event_costs_little_right_after_a_long_log() -> None:
+    history, events = History(), restarts(1, lambda _: range(4000))
+    late = events.pop(-2)
+    now = events[-1].t
+    for event in events:
+        history.add(event)
+    cold = lines_run(lambda: history.of(now).account(now))
+    history.add(late)
+    assert lines_run(lambda: history.of(now).account(now)) < cold / 20
