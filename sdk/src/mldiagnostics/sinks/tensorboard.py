@@ -9,13 +9,13 @@ File format: TFRecord of `tensorboard.compat.proto.event_pb2.Event`, version 2, 
 from __future__ import annotations
 
 import time
-from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.layout import sanitize
+from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
 from mldiagnostics.sinks.jsonl import local_path
 from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkUnavailable
 from mldiagnostics.turns import Turns
@@ -63,7 +63,7 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
 class LocalEvents:
     """Appends events to one file on the local disk; they are there for TensorBoard with each batch."""
 
-    pace = Pace()
+    pace = Pace(records=1024)
     durable = True
 
     def __init__(self, folder: Path, origin: Origin) -> None:
@@ -88,7 +88,7 @@ class LocalEvents:
 class StoredEvents:
     """Collects events in files on the local disk and puts each, once it is closed, into a store as one object."""
 
-    pace = Pace(flush_s=FLUSH_S)
+    pace = Pace(records=1024, flush_s=FLUSH_S)
     durable = True
 
     def __init__(self, root: str, folder: str, origin: Origin) -> None:
@@ -134,8 +134,6 @@ class EventFile:
 
     def open(self) -> None:
         """Begin a file unless one is open. Raises `SinkUnavailable` if the disk does not take it."""
-        from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415 - loaded by the sink's own thread
-
         if self._file is not None:
             return
         try:
@@ -143,7 +141,7 @@ class EventFile:
             self._file = self._path().open("xb", buffering=0)
         except OSError as error:
             raise SinkUnavailable(f"{self._folder}: {error.strerror}: choose another place for event files") from error
-        self._write(_framed([Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString()]))
+        self._write(frames([version_event(time.time())]))
 
     def append(self, batch: Sequence[Record]) -> None:
         """Append the batch's metrics. Raises `SinkUnavailable` if the disk does not take them, now."""
@@ -154,7 +152,7 @@ class EventFile:
             if record.kind == "metric" and record.value is not None:
                 events.append(self._event(record))
                 turns()
-        self._write(_framed(events))
+        self._write(frames(events))
 
     def close(self) -> None:
         """Close the file; the next batch begins another."""
@@ -163,12 +161,8 @@ class EventFile:
             self._file = None
 
     def _event(self, record: Record) -> bytes:
-        from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415 - loaded by the sink's own thread
-        from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415 - the same
-
-        scalars = [Summary.Value(tag=tag, simple_value=number) for tag, number in tagged(record)]
         step = self._counted(tag_of(record)) if record.step is None else max(-_MAX_INT64, min(record.step, _MAX_INT64))
-        return bytes(Event(wall_time=record.t, step=step, summary=Summary(value=scalars)).SerializeToString())
+        return scalar_event(record.t, step, tagged(record))
 
     def _counted(self, tag: str) -> int:
         if tag not in self._steps and len(self._steps) >= MAX_COUNTERS:
@@ -210,15 +204,3 @@ def tagged(record: Record) -> list[tuple[str, float]]:
 
 def _folder(origin: Origin) -> str:
     return f"{sanitize(origin.name, max_bytes=100)}-{sanitize(origin.run_id)[:10]}/rank{origin.rank}"
-
-
-def _framed(messages: Sequence[bytes]) -> bytes:
-    """Return messages as a piece of a TFRecord file."""
-    from tensorboard.summary.writer.record_writer import RecordWriter  # noqa: PLC0415 - loaded by the sink's own thread
-
-    buffer, turns = BytesIO(), Turns()
-    writer = RecordWriter(buffer)
-    for message in messages:
-        writer.write(message)
-        turns()
-    return buffer.getvalue()
