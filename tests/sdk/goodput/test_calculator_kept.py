@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput import GoodputCalculator, source
+from mldiagnostics.goodput import GoodputCalculator, kept
 from support.goodput_entries import JOB, T0, Entries, Payload, at, span, step, steps
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def always_worth_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_WORTH_KEEPING_S", -1.0)
+    monkeypatch.setattr(kept, "_WORTH_KEEPING_S", -1.0)
 
 
 def write(file: Path, payloads: list[Payload]) -> None:

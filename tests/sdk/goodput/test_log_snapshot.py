@@ -94,7 +94,7 @@ DAMAGES: dict[str, Callable[[Path, Path], object]] = {
     "pickle": lambda _, path: path.write_bytes(b"\x80\x04\x95\x00\n"),
     "no object": lambda _, path: path.write_bytes(b"[]\n" + path.read_bytes().partition(b"\n")[2]),
     "no position": lambda _, path: path.write_bytes(path.read_bytes().replace(b'"position"', b'"p"', 1)),
-    "another version": lambda _, path: path.write_bytes(path.read_bytes().replace(b'{"v": 1', b'{"v": 2', 1)),
+    "another version": lambda _, path: path.write_bytes(path.read_bytes().replace(b'{"v": 2', b'{"v": 3', 1)),
     "another log": lambda folder, path: path.write_bytes(
         path.read_bytes().replace(str(folder).encode(), str(folder)[:-1].encode(), 1)
     ),

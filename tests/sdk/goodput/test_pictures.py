@@ -345,3 +345,10 @@ def test_any_log_can_be_shown(data: st.DataObject) -> None:
     assert all(len(line) <= width for line in table(report, width=width).splitlines())
     Page(page([(report, ledger)]))
     assert all(len(line) <= 80 for line in beside([report, report]).splitlines())
+
+
+def test_no_column_of_the_page_is_wider_than_a_narrow_screen(short: tuple[Report, Ledger]) -> None:
+    text = page([short])
+    columns = re.findall(r"minmax\((.*?), 1fr\)", text)
+    assert columns == ["min(430px, 100%)"]  # a bare width cuts what is right of it on a narrower screen
+    assert ".columns > div { min-width: 0; }" in text  # nor does what is in it

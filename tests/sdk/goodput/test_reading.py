@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import pytest
+from mldiagnostics.goodput import kept
 from mldiagnostics.goodput.__main__ import main
 from mldiagnostics.goodput.payload import payload_of
 from mldiagnostics.goodput.reading import read_exclusions
@@ -195,10 +197,83 @@ def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
     assert f"{empty} tells of no event, and 1 lines" in complaint(capsys, str(empty), status=1)
 
 
-def test_a_log_of_other_jobs_is_not_the_log_of_the_one_that_is_named(
-    capsys: pytest.CaptureFixture[str], log: Path
+def test_of_a_log_of_other_jobs_the_jobs_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", finished().events)
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"job_name": "other\x1b[2J", "job_start_time": BEGIN / S}) + "\n")
+    said = complaint(capsys, str(log), "--job", "nobody", status=1)
+    assert f"--job nobody: {log} tells of no event of this job; its jobs are: other\\x1b[2J, trainer" in said
+
+
+def test_the_logs_of_other_names_are_listed_where_a_job_has_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "is it the log of nobody?" in complaint(capsys, str(log), "--job", "nobody", status=1)
+    monkeypatch.chdir(tmp_path)
+    recorder = GoodputRecorder("trainer", "goodput_trainer", logging_enabled=True)
+    recorder.record_job_start_time()
+    recorder.close()
+    said = complaint(capsys, "--job", "nobody", status=1)
+    root = f"{tmp_path}/mldiagnostics/goodput"
+    assert f"looked at {root}/goodput_nobody/nobody (the default)" in said
+    assert f"other logs there: {root}/goodput_trainer/trainer" in said
+
+
+def test_the_runs_and_logs_below_a_root_are_listed_with_their_commands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for number, name in enumerate(("old", "new\x1b[2J")):
+        (tmp_path / f"run {number}/records").mkdir(parents=True)
+        document = {"v": 1, "run_id": f"run {number}", "name": name, "created": BEGIN / S + number}
+        (tmp_path / f"run {number}/run.json").write_text(json.dumps(document))
+    recorder = GoodputRecorder("trainer", "logger", logging_enabled=True, log=tmp_path / "goodput/logger/trainer")
+    recorder.record_job_start_time()
+    recorder.close()
+    with pytest.raises(SystemExit) as ended:
+        main([str(tmp_path)])
+    assert ended.value.code == 1
+    first, *listed = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"{tmp_path}: not a goodput log; 3 logs are below it:")
+    command = "  python -m mldiagnostics.goodput "
+    places = [shlex.quote(str(tmp_path / place)) for place in ("run 1", "run 0", "goodput/logger/trainer")]
+    assert [line.partition("   # ")[0] for line in listed] == [command + place for place in places]
+    assert [line.rpartition("  ")[2] for line in listed[:2]] == ["new\\x1b[2J", "old"]
+
+
+def test_what_was_read_is_kept_for_the_next_call(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_WORTH_KEEPING_S", -1.0)
+    monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", str(tmp_path / "cache"))
+    log = write_log(tmp_path / "log.jsonl", finished().events)
+    now = ("--now", str(finished().clock / 1e6))
+    (first,) = reports(capsys, str(log), *now)
+    log.write_bytes(b"#" * (log.stat().st_size - 1) + b"\n")
+    assert reports(capsys, str(log), *now) == [first]
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S}) + "\n")
+    assert "several jobs, give --job: other, trainer" in complaint(capsys, str(log), *now, status=2)
+
+
+def test_what_is_excluded_is_said(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    begin = BEGIN // S
+    some = ("--exclude-interval", str(begin), str(begin + 120), "--now", now)
+    for output in ("table", "html"):
+        main([str(log), *some, "-o", output])
+        assert "2 min excluded, shares are those of the other" in capsys.readouterr().out
+    other = write_log(tmp_path / "short.jsonl", finished().events)
+    main([str(log), str(other), *some])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "excluded" in line]
+    assert line.split() == ["excluded", "from", "it", "2", "min", "2", "min"]
+    main([str(log), str(other), "--now", now])
+    assert "excluded" not in capsys.readouterr().out
+
+
+def test_a_page_is_titled_by_its_job(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
+    main([str(log), "--now", now, "-o", "html"])
+    text = capsys.readouterr().out
+    assert "<title>Goodput: trainer</title>" in text
+    assert '<h1>trainer <span class="soft">run 1</span></h1>' in text
+    assert f'<span class="place">{log}</span>' in text
 
 
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
@@ -224,10 +299,10 @@ def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:
     process = program(str(tmp_path))
     out, err = process.communicate(timeout=60)
     lines = err.decode().splitlines()
-    assert (process.returncode, out, len(lines)) == (1, b"", 23)
-    assert lines[1] == f"{tmp_path}: the storage of 25 runs; give the directory of one of them:"
-    assert f"{tmp_path}/run-24  " in lines[2]
-    assert lines[2].endswith(r"a\x1bb")
+    assert (process.returncode, out, len(lines)) == (1, b"", 22)
+    assert lines[0].endswith(f"{tmp_path}: not a goodput log; 25 logs are below it:")
+    assert lines[1].startswith(f"  python -m mldiagnostics.goodput {tmp_path}/run-24   # ")
+    assert lines[1].endswith(r"a\x1bb")
     assert lines[-1] == "  … and 5 more"
 
 

@@ -13,7 +13,6 @@ import os
 import shutil
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report import Report
     from mldiagnostics.goodput.report.view import View
 
-
-_MOST_RUNS = 20
-"""Of a storage that was given in place of a log; the newest are listed."""
+_NEWLINE = "\n"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,27 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _write(shown, given.out)
         else:
             _print(shown, given.output)
-    except LogMissing as error:
-        parser.exit(1, f"{parser.prog}: {printable(str(error))}\n{_runs_below(given.log)}")
     except ConfigurationError as error:
         parser.exit(2, f"{parser.prog}: {printable(str(error))}\n")
+    except LogMissing as error:  # it may list what is there, a line each
+        parser.exit(1, f"{parser.prog}: {printable(str(error), keep=_NEWLINE)}\n")
     except MLDiagnosticsError as error:
         parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
-
-
-def _runs_below(places: Sequence[str]) -> str:
-    """Return a list of the runs below what was taken for a log, as the storage of runs may be; empty if none."""
-    from mldiagnostics.runs import line_of, list_runs  # noqa: PLC0415 - only after a mistake
-
-    for place in places:
-        with suppress(MLDiagnosticsError):
-            rows = list_runs(place)
-            lines = [f"  {row.directory}  {line_of(row, with_id=False)}" for row in rows[:_MOST_RUNS]]
-            if lines:
-                more = f"  … and {len(rows) - _MOST_RUNS} more" if len(rows) > _MOST_RUNS else ""
-                head = f"{place}: the storage of {len(rows)} runs; give the directory of one of them:"
-                return "".join(f"{printable(line)}\n" for line in [head, *lines, more] if line)
-    return ""
 
 
 def _asked(given: argparse.Namespace) -> Asked:

@@ -259,6 +259,7 @@ class GoodputCalculator(GoodputExclusion):
             exclude=[(micros(start), micros(end)) for start, end in normalize_intervals(exclude)],
             devices=devices,
             name=self._source.name,
+            job=self._source.job_name,
             run=self._run or next(reversed(runs), ""),
             runs=runs,
         )

@@ -23,10 +23,13 @@ from mldiagnostics.layout import sanitize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLOUD_LOGGING", "VARIABLE", "CloudLog", "Place", "cloud_log", "log_places", "log_url"]
+__all__ = ["CACHE_DIR", "CLOUD_LOGGING", "VARIABLE", "CloudLog", "Place", "cloud_log", "log_places", "log_url"]
 
 CLOUD_LOGGING = "cloud-logging:"
 VARIABLE = "MLDIAG_GOODPUT_LOG"
+CACHE_DIR = "ML_GOODPUT_CACHE_DIR"
+"""Environment variable for the directory of snapshots, as ml-goodput-measurement names it."""
+
 _CUT = ("gs:/", "file:/")
 _DEFAULT_ROOT = "mldiagnostics"
 

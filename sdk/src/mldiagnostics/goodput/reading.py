@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import ConfigurationError, LogUnreadable
+from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
 from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.location import CLOUD_LOGGING
+from mldiagnostics.goodput.kept import KeptHistory
+from mldiagnostics.goodput.location import CACHE_DIR, CLOUD_LOGGING
 from mldiagnostics.goodput.log import absolute, open_log
+from mldiagnostics.goodput.log.below import below
 from mldiagnostics.goodput.log.search import search_log
+from mldiagnostics.goodput.log.snapshot import snapshot_path
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.pictures.words import moment
 from mldiagnostics.goodput.report import make_report
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mldiagnostics.goodput.history import Run
+    from mldiagnostics.goodput.log import Log
     from mldiagnostics.goodput.report import Report
     from mldiagnostics.goodput.report.view import View
 
@@ -59,16 +64,17 @@ def read(
 
 
 def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, View]]:
-    history, log = History(), open_log(url, job_name=job)
-    log.read_new(history, datetime.fromtimestamp(asked.now / 1e6, tz=timezone.utc))
+    log = open_log(url, job_name=job)
+    try:
+        history = KeptHistory(log, snapshot_path(_cache_dir(), log, job_name=job or "")).read(asked.now / 1e6)
+    except LogMissing as error:
+        raise LogMissing(below(url) or str(error)) from error
     if len(log.jobs) > 1:
         raise ConfigurationError(f"{log.name} tells of several jobs, give --job: {', '.join(sorted(log.jobs))}")
     known = history.runs(asked.now)
     first = history.of(asked.now).first_event
     if first is None:
-        told = f", and {sum(history.ignored.values())} lines cannot be meant" if history.ignored else ""
-        what = "the log of a job" if job is None else f"the log of {job}"
-        raise LogUnreadable(f"{log.name} tells of no event{told}: is it {what}?")
+        raise LogUnreadable(_no_event(log, url, job, sum(history.ignored.values())))
     if first > asked.now:
         begin, now = (f"{moment(each / 1e6)} UTC" for each in (first, asked.now))
         raise LogUnreadable(f"{log.name} begins at {begin}, after {now}: ask for a later --now, or compare the clocks")
@@ -85,6 +91,7 @@ def _runs(url: str, job: str | None, asked: Asked) -> Iterator[tuple[Report, Vie
             created=asked.created,
             ideal_step_time_s=asked.ideal_step_time_s,
             name=log.name,
+            job=job or next(iter(log.jobs), ""),
             run=run,
             runs=known,
         )
@@ -106,6 +113,22 @@ def _until(run: Run, log: str, now: int) -> tuple[int, str]:
     last = max(round(row.ended * 1e6), (run.last_event(now) or 0) + 1)  # the account takes what was before its end
     reason = ": ".join(part for part in (row.reason or row.phase, row.message) if part)
     return (last, reason) if last < now else (now, "")
+
+
+def _cache_dir() -> str:
+    """Return where snapshots are kept: as the environment says, else where calculators keep theirs."""
+    return os.environ.get(CACHE_DIR) or "/tmp"  # noqa: S108 - the peer's default
+
+
+def _no_event(log: Log, url: str, job: str | None, ignored: int) -> str:
+    """Return what to say of a log that has nothing to tell."""
+    garbage = f", and {ignored} lines cannot be meant" if ignored else ""
+    if job is None:
+        return f"{log.name} tells of no event{garbage}: is it the log of a job?"
+    every = open_log(url)
+    every.read_new(History(), datetime.now(timezone.utc))
+    jobs = f"its jobs are: {', '.join(sorted(every.jobs))}" if every.jobs else "it may be the log of another job"
+    return f"--job {job}: {log.name} tells of no event of this job{garbage}; {jobs}"
 
 
 def _one(known: Sequence[str], wanted: str, name: str) -> str:

@@ -40,7 +40,9 @@ VARIABLES = (
         "Comma-separated URLs of sinks, or `cloud-monitoring:`, that a `GoodputMonitor` tells too; `exports=` wins.",
     ),
     Variable(
-        "ML_GOODPUT_CACHE_DIR", "user", "Where a `GoodputMonitor` keeps what it has read; wins over `cache_dir=`."
+        "ML_GOODPUT_CACHE_DIR",
+        "user",
+        "Where a `GoodputMonitor` (wins over `cache_dir=`) and the goodput command line keep what they have read.",
     ),
     Variable(
         "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS",

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import LogUnreadable
+from mldiagnostics.errors import LogMissing
 from mldiagnostics.goodput.location import Place
 from mldiagnostics.goodput.log import absolute, known_places, open_log
 from mldiagnostics.goodput.log.pointers import pointed
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["places", "search_log"]
 
 _MOST_OTHERS = 5
+_WRITTEN = "the recorder of this process"
 _BY_POINTER = "the last recorder of these names on this machine"
 
 
@@ -30,7 +31,7 @@ def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None =
     """
     written = None if log else written_log(job_name, logger_name)
     if written is not None:
-        return [Place(written, "the recorder of this process")]
+        return [Place(written, _WRITTEN)]
     known = [Place(absolute(place.url), place.known_by) for place in known_places(job_name, logger_name, log)]
     left = None if log else pointed(job_name, logger_name)
     if left is not None:
@@ -44,18 +45,19 @@ def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None =
 def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
     """Return the path or URL of a job's log: of several places where it may be the first that has one.
 
-    A single place is returned whether it has a log or not. Raises `LogUnreadable` if there is no log, or one that
-    cannot be read comes first: what is behind it may be an older one. The message names all places.
+    A place that the caller named, or that this process writes, is returned whether it has a log or not. Raises
+    `LogUnreadable` if there is no log, or one that cannot be read comes first: what is behind it may be an older one.
+    The message names all places.
     """
     known = places(job_name, logger_name, log)
-    if len(known) == 1:
+    if log or known[0].known_by == _WRITTEN:
         return known[0].url
     for place in known:
         if open_log(place.url, job_name=job_name).exists():
             return place.url
     looked = "; ".join(f"{place.url} ({place.known_by})" for place in known)
     others = ", ".join(islice(_others(known), _MOST_OTHERS))
-    raise LogUnreadable(
+    raise LogMissing(
         f"job {job_name!r}, logger {logger_name!r}: there is no goodput log; looked at {looked}; name it with log=, or "
         "set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job" + (f"; other logs there: {others}" if others else "")
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["keep", "recall", "snapshot_path"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _MAX_HEAD_BYTES = 64 * 1024 * 1024
 
 
@@ -41,7 +41,7 @@ def keep(path: Path, log: Log, history: History) -> bool:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         require_own(path.parent)
-        head = {"v": SCHEMA_VERSION, "log": log.name, "position": log.position()}
+        head = {"v": SCHEMA_VERSION, "log": log.name, "position": log.position(), "jobs": sorted(log.jobs)}
         with partial.open("xb") as file:
             file.write(json.dumps(head).encode() + b"\n")
             history.dump(file)
@@ -63,6 +63,8 @@ def recall(path: Path, log: Log) -> History | None:
                 raise ValueError("it is of another version or of another log")  # noqa: TRY301 - one way out
             history = History.load(file)
             log.resume(head["position"])
+            if isinstance(log.jobs, set):
+                log.jobs.update(map(str, head["jobs"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

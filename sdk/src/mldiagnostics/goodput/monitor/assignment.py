@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.arguments import retention as length_of_time
+from mldiagnostics.goodput.location import CACHE_DIR
 from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["CACHE_DIR", "COPY_INTERVAL", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assigned", "line"]
 
 EXPORTS = "MLDIAG_GOODPUT_EXPORTS"
-CACHE_DIR = "ML_GOODPUT_CACHE_DIR"
 COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"
 
 GOODPUT = "goodput"

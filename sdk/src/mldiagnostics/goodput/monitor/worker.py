@@ -128,6 +128,7 @@ class Worker:
             windows_s=self._windows,
             ideal_step_time_s=self._assignment.ideal_step_time_s,
             name=self._assignment.job,
+            job=self._assignment.job,
         )
         told = as_json(made)
         return {**told, **{key: told[key][-MAX_LISTED:] for key in ("attempts", "disruptions")}}

@@ -27,6 +27,8 @@ def rows(reports: Sequence[Report]) -> Iterator[tuple[str, list[str]]]:
     yield "state", each(_state)
     yield "started (UTC)", each(lambda report: moment(report.started)[5:16])
     yield "elapsed", each(lambda report: duration(report.cumulative.elapsed_s))
+    if any(report.cumulative.excluded_s for report in reports):
+        yield "  excluded from it", each(lambda report: duration(report.cumulative.excluded_s))
     yield "goodput %", each(lambda report: percent(report.cumulative.goodput))
     yield "  since resume %", each(lambda report: percent(report.since_resume.goodput))
     windows = [{window.window_s: percent(window.goodput) for window in report.windows} for report in reports]

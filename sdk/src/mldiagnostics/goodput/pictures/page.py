@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.pictures.beside import names, rows
 from mldiagnostics.goodput.pictures.drawing import drawing
-from mldiagnostics.goodput.pictures.sections import comparison, section
+from mldiagnostics.goodput.pictures.sections import comparison, section, title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +31,11 @@ def page(runs: Sequence[tuple[Report, View]]) -> str:
     if len(reports) > 1:
         sections.insert(0, comparison(reports, names(reports), rows(reports)))
     data = json.dumps(drawings, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    title = escape(", ".join(names(reports)))
+    heading = escape(title(reports[0]) if len(reports) == 1 else ", ".join(names(reports)))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Goodput: {title}</title><style>{_part('page.css')}</style></head><body>{''.join(sections)}"
+        f"<title>Goodput: {heading}</title><style>{_part('page.css')}</style></head><body>{''.join(sections)}"
         f'<script type="application/json" id="runs">{data}</script><script>{_part("page.js")}</script></body></html>\n'
     )
 

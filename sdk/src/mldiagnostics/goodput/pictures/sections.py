@@ -5,9 +5,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from mldiagnostics.goodput.pictures.beside import names
 from mldiagnostics.goodput.pictures.drawing import CLOSE_UPS
 from mldiagnostics.goodput.pictures.palette import PRODUCTIVE, paint
-from mldiagnostics.goodput.pictures.table import NO_START, alarm, phases, run_of, told
+from mldiagnostics.goodput.pictures.table import NO_START, alarm, excluded, phases, run_of, told
 from mldiagnostics.goodput.pictures.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import Report, Stretch
 
-__all__ = ["comparison", "section"]
+__all__ = ["comparison", "section", "title"]
 
 
 def section(report: Report, number: int, windows: Sequence[str]) -> str:
@@ -70,15 +71,22 @@ def _head(report: Report) -> str:
         ("-" if whole.max_step is None else f"{whole.max_step:,}", "highest step done"),
         (duration(report.steps.ideal_s), "ideal step"),
     ]
+    left_out = f"<br>{excluded(report)}" if report.cumulative.excluded_s else ""
     warning = f'<p class="alarm">{escape(alarm(report))}</p>' if alarm(report) else ""
     return (
-        f'<h1>{escape(report.name) or "goodput"} <span class="soft">{escape(run_of(report))}</span></h1>'
-        f'<div class="soft">{life}{start}{known}</div>{warning}'
+        f'<h1>{escape(title(report))} <span class="soft">{escape(run_of(report))}</span></h1>'
+        f'<div class="soft"><span class="place">{escape(report.name)}</span><br>{life}{left_out}{start}{known}</div>'
+        f"{warning}"
         '<div class="hero">'
         + "".join(f"<div><b>{text}</b>{name}</div>" for text, name in cards)
         + "</div>"
         + _divided(whole)
     )
+
+
+def title(report: Report) -> str:
+    """Return the name of the job, else the last part of the log's place."""
+    return report.job or names([report])[0] or "goodput"
 
 
 def _divided(stretch: Stretch) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import Phases, Report, Stretch
 
-__all__ = ["NARROWEST", "NO_START", "alarm", "phases", "run_of", "table", "told"]
+__all__ = ["NARROWEST", "NO_START", "alarm", "excluded", "phases", "run_of", "table", "told"]
 
 NARROWEST = 80
 NO_START = "the log has no job start: the account begins with its first event"
@@ -56,6 +56,7 @@ def _head(report: Report, width: int, colour: bool, *, bars: bool) -> list[str]:
     share = f"goodput {share_of(whole.goodput, 1)}  "
     others = [short(run) for run in report.runs if run != report.run]
     notes = [] if report.start_told else [NO_START]
+    notes += [_cut(said, width)] if (said := excluded(report)) else []
     notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
     notes += [_painted(_cut(warning, width), _RED, colour)] if (warning := alarm(report)) else []
     drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour) if bars else ""
@@ -65,6 +66,14 @@ def _head(report: Report, width: int, colour: bool, *, bars: bool) -> list[str]:
 def run_of(report: Report) -> str:
     """Return which run it is, nothing if the name of the log ends with it."""
     return "" if report.name.endswith(report.run) else f"run {short(report.run)}"
+
+
+def excluded(report: Report) -> str:
+    """Return how much the account leaves out, nothing if it is of the whole life."""
+    left_out_s = report.cumulative.excluded_s
+    if not left_out_s:
+        return ""
+    return f"{duration(left_out_s)} excluded, shares are those of the other {duration(report.cumulative.elapsed_s)}"
 
 
 def alarm(report: Report) -> str:

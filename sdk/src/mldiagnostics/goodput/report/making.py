@@ -31,6 +31,7 @@ def make_report(
     created: int | None = None,
     ideal_step_time_s: float | None = None,
     name: str = "",
+    job: str = "",
     run: str = "",
     runs: Sequence[str] = (),
 ) -> Report:
@@ -54,6 +55,7 @@ def make_report(
     times = view.step_times(now)
     return Report(
         name=name,
+        job=job,
         run=run,
         runs=tuple(runs),
         now=now / 1e6,

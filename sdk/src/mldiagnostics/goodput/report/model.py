@@ -216,6 +216,8 @@ class Report:
 
     name: str
     """What was read."""
+    job: str
+    """Name of the job, empty if it is not known."""
     run: str
     """Which of the runs known it tells of."""
     runs: tuple[str, ...]

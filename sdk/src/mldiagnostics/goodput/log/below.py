@@ -1,0 +1,66 @@
+"""What is below a place that is not a log: a root for runs and for logs, of which one is to be read."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mldiagnostics.errors import ConfigurationError, StoreError
+from mldiagnostics.goodput.location import CLOUD_LOGGING
+from mldiagnostics.layout import RECORDS_DIR
+from mldiagnostics.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["below"]
+
+COMMAND = "python -m mldiagnostics.goodput"
+MOST = 20
+_FOLDERS = ("goodput/*/*", "*/*", "*")
+"""Where logs are below the root of a storage, of goodput logs, and of the logs of one logger."""
+
+
+class _Log(NamedTuple):
+    """The path or URL of a log, and what is known of it."""
+
+    place: str
+    what: str
+
+
+def below(url: str) -> str:
+    """Return what is below a place, with the command that reads each run or log; empty if there is nothing."""
+    runs = list(_runs(url))
+    known = {log.place for log in runs}
+    logs = [*runs, *(log for log in _logs(url) if log.place not in known)]
+    if not logs:
+        return ""
+    found = "one log is" if len(logs) == 1 else f"{len(logs)} logs are"
+    more = [f"… and {len(logs) - MOST} more"] if len(logs) > MOST else []
+    return "\n  ".join([f"{printable(url)}: not a goodput log; {found} below it:", *map(_line, logs[:MOST]), *more])
+
+
+def _line(log: _Log) -> str:
+    return printable(f"{COMMAND} {shlex.quote(log.place)}") + (f"   # {printable(log.what)}" if log.what else "")
+
+
+def _runs(url: str) -> Iterator[_Log]:
+    """Yield the runs below a root, the newest first."""
+    from mldiagnostics.runs import line_of, list_runs  # noqa: PLC0415 - only where no log is
+
+    if url.startswith(CLOUD_LOGGING):
+        return
+    try:
+        rows = list_runs(url)
+    except (ConfigurationError, StoreError):
+        return
+    yield from (_Log(row.directory, line_of(row, with_id=False)) for row in rows)
+
+
+def _logs(url: str) -> Iterator[_Log]:
+    """Yield the logs of recorders below a local root."""
+    if "://" in url or url.startswith(CLOUD_LOGGING):
+        return
+    folders = (folder for depth in _FOLDERS for folder in sorted(Path(url).glob(f"{depth}/{RECORDS_DIR}")))
+    yield from (_Log(str(folder.parent), "") for folder in folders)
