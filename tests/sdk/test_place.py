@@ -44,6 +44,11 @@ LAUNCHERS = {
         {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"},
         (3, 4, 1),
     ),
+    "by hand, some processes on each host": ({"LOCAL_RANK": "3"}, (0, 1, 3)),
+    "TPU, some processes on each host": (
+        {"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b", "LOCAL_RANK": "2"},
+        (1, 2, 2),
+    ),
     "by hand": ({"RANK": "1", "WORLD_SIZE": "2"}, (1, 2, 0)),
     "TPU": ({"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b,c,d"}, (1, 4, 0)),
     "TPU slices": (

@@ -84,13 +84,13 @@ def free_port() -> int:
 
 
 def start_program(
-    text: str, storage: Path | str, *, python: Path | str = sys.executable, **environment: str
+    text: str, storage: Path | str, *, python: Path | str = sys.executable, prelude: str = PRELUDE, **environment: str
 ) -> subprocess.Popen[str]:
     """Start the prelude and then `text`, with `storage` as its argument."""
     own = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(_SDK)}
     env = {**os.environ, **own, **environment}
     return subprocess.Popen(
-        [python, "-c", PRELUDE + textwrap.dedent(text), str(storage)],
+        [python, "-c", prelude + textwrap.dedent(text), str(storage)],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -112,6 +112,8 @@ def end_of(process: subprocess.Popen[str], storage: Path | str) -> Ended:
     return Ended(str(storage), process.returncode, told, err)
 
 
-def run_program(text: str, storage: Path | str, *, python: Path | str = sys.executable, **environment: str) -> Ended:
+def run_program(
+    text: str, storage: Path | str, *, python: Path | str = sys.executable, prelude: str = PRELUDE, **environment: str
+) -> Ended:
     """Run a program to its end, whatever that is."""
-    return end_of(start_program(text, storage, python=python, **environment), storage)
+    return end_of(start_program(text, storage, python=python, prelude=prelude, **environment), storage)

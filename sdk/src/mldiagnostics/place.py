@@ -87,7 +87,7 @@ def find_place(facts: Facts, problems: dict[str, str]) -> Place:
     """Tell which process this is; `problems` takes what is malformed, by a key for each kind."""
     read = _Reader(facts.env, problems)
     told = (numbers for launcher in _LAUNCHERS if (numbers := launcher(facts, read)) is not None)
-    numbers = next(told, _Numbers(0))
+    numbers = next(told, None) or _Numbers(0, local_rank=read.first("LOCAL_RANK") or 0)
     world_size = numbers.world_size
     if world_size is not None and numbers.rank >= world_size:
         problems["rank"] = (
@@ -145,7 +145,8 @@ def _tpu_host(facts: Facts, read: _Reader) -> _Numbers | None:
         return None
     hosts = facts.env.get("TPU_WORKER_HOSTNAMES", "").count(",") + 1
     slices = read.first("MEGASCALE_NUM_SLICES") or 1
-    return _Numbers((read.first("MEGASCALE_SLICE_ID") or 0) * hosts + worker, hosts * slices)
+    rank = (read.first("MEGASCALE_SLICE_ID") or 0) * hosts + worker
+    return _Numbers(rank, hosts * slices, read.first("LOCAL_RANK") or 0)
 
 
 _Launcher: TypeAlias = "Callable[[Facts, _Reader], _Numbers | None]"

@@ -69,3 +69,22 @@ def test_captures_from_outside_find_a_server_that_never_freezes_its_process(
             assert (outcome.stop_ns or 0) - (outcome.start_ns or 0) >= 300_000_000
             assert "train_step" in names_in(outcome.file or "")
         host.wait_for_step(host.steps() + 50)
+
+
+XPROFS_CLIENT = """
+import sys
+from xprof.convert import _pywrap_profiler_plugin
+_pywrap_profiler_plugin.trace(sys.argv[1], sys.argv[2], "", True, 200, 3, {})
+"""
+
+
+@pytest.mark.parametrize(("environment", "framework", "name"), FRAMEWORKS)
+def test_xprofs_own_client_finds_the_same_file_name_whoever_serves(
+    environment: str, framework: str, name: str, tmp_path: Path
+) -> None:
+    with training(interpreter(environment), PROGRAM.name, tmp_path, framework) as host:
+        command = [sys.executable, "-c", XPROFS_CLIENT, host.address, str(tmp_path / "traces")]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+    (trace,) = (tmp_path / "traces").rglob("plugins/profile/*/*.xplane.pb")
+    assert trace.name == f"127.0.0.1_{host.port}.xplane.pb", name
+    assert "train_step" in names_in(str(trace))

@@ -51,6 +51,7 @@ def test_a_pods_file_has_its_name_as_in_captures_from_outside() -> None:
     assert host_stem(origin("trainer-0", rank=3, world_size=8, namespace="ml")) == "trainer-0"
     assert host_stem(origin("trainer-0", rank=3, world_size=8, local_rank=1, namespace="ml")) == "trainer-0_1"
     assert host_stem(origin("laptop")) == "laptop"
+    assert host_stem(origin("laptop", local_rank=1)) == "laptop_1"
 
 
 @given(first=NUMBERS, length=st.integers(1, 1000), step=NUMBERS)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.capture import State, capture
@@ -12,14 +15,19 @@ from support import environments
 from support.jax_programs import end_of, free_port, run_program, start_program
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from mldiagnostics.capture import CaptureReport
 
 pytestmark = pytest.mark.peers
 
 
+def manifest(storage: Path) -> dict[str, Any]:
+    (file,) = storage.rglob("run.json")
+    document: dict[str, Any] = json.loads(file.read_text())
+    return document
+
+
 def published(storage: Path) -> dict[str, object]:
-    (manifest,) = storage.rglob("run.json")
-    section: dict[str, object] = json.loads(manifest.read_text())["profiler"]
+    section: dict[str, object] = manifest(storage)["profiler"]
     return section
 
 
@@ -97,7 +105,7 @@ def test_what_is_no_port_is_refused_and_training_goes_on(tmp_path: Path) -> None
         tmp_path,
     )
     assert ended.told == {"ports": [None] * 7, "problems": {"on-demand-off": 7}}
-    assert "on-demand captures of this process are off: 0 is no port" in ended.log
+    assert "on-demand captures of this process are off: port 0 is not between 1 and 65535" in ended.log
 
 
 def test_a_variable_that_is_no_number_is_replaced_by_the_default(tmp_path: Path) -> None:
@@ -105,7 +113,140 @@ def test_a_variable_that_is_no_number_is_replaced_by_the_default(tmp_path: Path)
         "begin(on_demand_xprof=True); step(); tell(trained=True)", tmp_path, MLDIAG_PROFILER_PORT="many"
     )
     assert ended.told == {"trained": True}
-    assert "MLDIAG_PROFILER_PORT='many' is no number; 9999 is used" in ended.log
+    assert "MLDIAG_PROFILER_PORT='many' is not a number; 9999 is used" in ended.log
+
+
+def test_a_local_rank_alone_gives_each_process_of_a_host_a_port(tmp_path: Path) -> None:
+    port = free_port()
+    ended = run_program(
+        "begin(on_demand_xprof=True); step(); tell(trained=True)",
+        tmp_path,
+        MLDIAG_PROFILER_PORT=str(port - 1),
+        LOCAL_RANK="1",
+    )
+    assert ended.told == {"trained": True}, ended.log
+    assert published(tmp_path)["port"] == port
+
+
+BARE = """
+import json, sys, threading
+from mldiagnostics import complaints
+from mldiagnostics.run import machinelearning_run
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+
+def begin(**more):
+    return machinelearning_run("demo", run_workload_id="demo", storage=sys.argv[1], **more)
+
+"""
+"""Begins a run in a program that has not imported any framework."""
+
+IMPORTS_LATER = {
+    "jax": """
+        import jax, jax.numpy as jnp
+        multiply = jax.jit(lambda x: jnp.tanh(x @ x) / 2)
+        def step():
+            with jax.profiler.TraceAnnotation("train_step"):
+                multiply(jnp.ones((64, 64))).block_until_ready()
+        """,
+    "torch": """
+        import torch
+        model = torch.nn.Linear(64, 64)
+        def step():
+            with torch.profiler.record_function("train_step"):
+                model(torch.ones(64, 64)).square().mean().backward()
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "framework", "name", "server"),
+    [("", "jax", "JAX", "jax"), ("torch", "torch", "PYTORCH", "mldiagnostics")],
+    ids=["jax", "torch"],
+)
+def test_captures_begin_with_the_framework_that_the_program_imports_later(
+    tmp_path: Path, environment: str, framework: str, name: str, server: str
+) -> None:
+    try:
+        python = environments.interpreter(environment) if environment else Path(sys.executable)
+    except environments.Unavailable as error:
+        pytest.skip(f"no environment {environment}: {error}")
+    port = free_port()
+    text = f"""
+        run = begin(on_demand_xprof=True)
+        tell(imported=[name for name in ("jax", "torch", "tensorflow") if name in sys.modules], at=run.framework.name)
+        sys.stdin.readline()
+        {IMPORTS_LATER[framework].strip()}
+        step()
+        tell(framework=run.framework.name)
+        ended = threading.Thread(target=sys.stdin.read)
+        ended.start()
+        while ended.is_alive():
+            step()
+        from mldiagnostics import xprof
+        with xprof():
+            step()
+        run.close()
+        tell(problems=complaints.counts())
+        """
+    with start_program(
+        text, tmp_path / "runs", python=python, prelude=BARE, MLDIAG_PROFILER_PORT=str(port), CUDA_VISIBLE_DEVICES=""
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert json.loads(process.stdout.readline()) == {"imported": [], "at": "DETECT"}
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline()) == {"framework": name}
+        (outcome,) = _captured(port, tmp_path / "captures").outcomes
+        ended = end_of(process, tmp_path / "runs")
+    assert outcome.state is State.CAPTURED, outcome.message
+    assert ended.told == {"problems": {}}, ended.log
+    assert (published(tmp_path / "runs")["port"], published(tmp_path / "runs")["server"]) == (port, server)
+    assert ended.states("a0-n1") == ["recording", "stored"]
+    document = manifest(tmp_path / "runs")
+    assert document["kinds"]["framework"] == document["configs"]["software"]["framework"] == name
+    assert document["configs"]["software"]["framework_version"] != "n/a"
+
+
+def _captured(port: int, storage: Path) -> CaptureReport:
+    """Capture as soon as something listens."""
+    until = time.monotonic() + 60
+    while True:
+        report = capture([f"127.0.0.1:{port}"], duration_ms=200, storage=str(storage), session=f"s{time.monotonic()}")
+        if report.outcomes[0].state is State.CAPTURED or time.monotonic() > until:
+            return report
+
+
+def test_a_run_without_any_framework_listens_nowhere_and_says_so_in_the_end(tmp_path: Path) -> None:
+    ended = run_program(
+        """
+        run = begin(on_demand_xprof=True)
+        tell(early=complaints.counts())
+        run.close()
+        tell(late=complaints.counts(), threads=[thread.name for thread in threading.enumerate() if thread.is_alive()])
+        """,
+        tmp_path,
+        prelude=BARE,
+        MLDIAG_PROFILER_PORT=str(free_port()),
+    )
+    assert ended.told["early"] == {}
+    assert ended.told["late"] == {"on-demand-off": 1}
+    assert "on-demand captures of this process never began: no framework was imported" in ended.log
+
+
+def test_unknown_parameters_are_ignored_with_a_hint(tmp_path: Path) -> None:
+    port = free_port()
+    ended = run_program(
+        f"""
+        from mldiagnostics.profiling.on_demand import start_on_demand_xprof
+        tell(port=start_on_demand_xprof(prt=3, port={port}), problems=complaints.counts())
+        """,
+        tmp_path,
+    )
+    assert ended.told == {"port": port, "problems": {"on-demand-parameters": 1}}
+    assert "start_on_demand_xprof: unknown parameter 'prt' is ignored; did you mean 'port'?" in ended.log
 
 
 WITHOUT_GRPC = "import sys; sys.modules['grpc'] = None; "

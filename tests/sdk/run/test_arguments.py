@@ -76,7 +76,7 @@ def test_what_is_not_said_has_googles_defaults() -> None:
     arguments = meant()
     assert (arguments.environment, arguments.framework, arguments.metrics_record_interval_s) == (
         "prod",
-        Framework.JAX,
+        Framework.DETECT,  # there it is JAX, also for programs that use another one
         10.0,
     )
     assert (arguments.on_demand_xprof, arguments.metric_only_run, arguments.storage) == (False, False, "")

@@ -10,10 +10,17 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 UNKNOWN = "n/a"
 
 _FRAMEWORKS = {"JAX": ("jax",), "PYTORCH": ("torch",), "VLLM": ("vllm",), "TENSORFLOW": ("tensorflow",)}
+_UNDETECTED = "UNKNOWN"
+"""The framework of a run whose program has imported none."""
+
 _PACKAGES = (
     *("jax", "jaxlib", "flax", "optax", "torch", "torch_xla", "tensorflow", "transformers", "lightning", "vllm"),
     "numpy",
@@ -23,8 +30,14 @@ _INSTALLED = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)\.dist-info")
 _REVISION = re.compile(r"[0-9a-f]{40,64}")
 
 
+def is_current(known: Mapping[str, object], framework: str) -> bool:
+    """Tell whether a description of the software is there, for this `framework` or with a name of the program's own."""
+    named = known.get("framework")
+    return bool(known) and (named == framework or named not in {*_FRAMEWORKS, _UNDETECTED})
+
+
 def software(framework: str) -> dict[str, str]:
-    """Return what is known of the software; `framework` is the one that the run said."""
+    """Return what is known of the software; `framework` is that of the run."""
     installed = installed_versions()
     found = {
         "framework": framework,

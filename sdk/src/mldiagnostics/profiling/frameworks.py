@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mldiagnostics.profiling.recorder import CannotRecord
+from mldiagnostics.run.detection import FRAMEWORKS, imported, is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,39 +19,54 @@ _ADAPTERS = {
     "torch": "TorchRecorder",
     "tensorflow": "TensorFlowRecorder",
 }
-"""By import name, in the order of asking: JAX programs import the others for their input, torch_xla imports torch."""
+"""By import name."""
 
-_OWN = {"JAX": ("jax",), "PYTORCH": ("torch_xla", "torch")}
+_OWN = {"JAX": ("jax",), "PYTORCH": ("torch_xla", "torch"), "UNKNOWN": ()}
 """What the words of a run's `framework` stand for."""
 
 
 def choose(framework: str, imported: Container[str]) -> str:
     """Return the import name of the framework to profile, for a run that says `framework`. Raises `CannotRecord`."""
     own = _own(framework)
-    for name in (*own, *_ADAPTERS):
+    for name in (*own, *FRAMEWORKS):
         if name in _ADAPTERS and name in imported:
             return name
     known = "JAX, PyTorch, PyTorch/XLA or TensorFlow"
-    if not any(name in _ADAPTERS for name in own):
+    if own and not any(name in _ADAPTERS for name in own):
         raise CannotRecord(f"{framework} cannot be profiled, and none of {known} is imported")
     raise CannotRecord(f"there is nothing to profile: none of {known} is imported yet; import it before profiling")
 
 
-def recorder(framework: str, *, load: bool = False) -> Recorder:
-    """Return the recorder for this process; `load` imports the run's framework if need be. Raises `CannotRecord`."""
-    try:
-        name = choose(framework, sys.modules)
-    except CannotRecord:
-        installed = [own for own in _own(framework) if load and own in _ADAPTERS and find_spec(own) is not None]
-        if not installed:
-            raise
-        name = installed[0]
+def is_awaited(framework: str, imported: Container[str], installed: Container[str]) -> bool:
+    """Tell whether the framework to profile may still be imported: the run's own, or any if the run names none.
+
+    Raises `CannotRecord` if nothing is imported, and nothing that could be is installed.
+    """
+    own = [name for name in _own(framework) if name in installed]
+    if own:
+        return not any(name in imported for name in own)
+    if any(name in imported for name in FRAMEWORKS):
+        return False
+    if not any(name in installed for name in FRAMEWORKS):
+        choose(framework, imported)
+    return True
+
+
+def recorder(framework: str) -> Recorder:
+    """Return the recorder for this process. Raises `CannotRecord`."""
+    name = choose(framework, imported())
     try:
         adapter = import_module(f"mldiagnostics.profiling.adapters.{name}")
         made: Recorder = getattr(adapter, _ADAPTERS[name])()
     except (ImportError, AttributeError) as error:  # e.g. a module of that name that is not the framework
         raise CannotRecord(f"{name} is imported and has no profiler that can be used: {error}") from error
     return made
+
+
+def recorder_once_imported(framework: str) -> Recorder | None:
+    """Return the recorder for this process, None while its framework may still be imported. Raises `CannotRecord`."""
+    installed = {name for name in FRAMEWORKS if is_installed(name)}
+    return None if is_awaited(framework, imported(), installed) else recorder(framework)
 
 
 def _own(framework: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def host_stem(origin: Origin) -> str:
     """
     if origin.namespace:
         return file_stem(origin.host, origin.local_rank or None)
-    return file_stem(origin.host, origin.rank if origin.world_size > 1 else None)
+    return file_stem(origin.host, origin.rank if origin.world_size > 1 else origin.local_rank or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import complain
-from mldiagnostics.profiling.frameworks import recorder
+from mldiagnostics.profiling.frameworks import recorder_once_imported
+from mldiagnostics.profiling.imports import ImportWatch
 from mldiagnostics.profiling.ports import is_free, listener
 from mldiagnostics.profiling.recorder import CannotRecord
 from mldiagnostics.run import current
+from mldiagnostics.run.detection import detect
+from mldiagnostics.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import Server
@@ -19,64 +23,115 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 9999
 MAX_PORT = 65535
 
+
+@dataclass(slots=True)
+class _OnDemand:
+    """What listens at `port`, or waits for a framework to be imported."""
+
+    port: int
+    run: MLRun | None
+    server: Server | None = None
+    """Kept here, since some servers live only as long as something refers to them."""
+    watch: ImportWatch | None = None
+
+
 _lock = threading.RLock()  # a signal's handler may end what its thread is about to start
-_running: tuple[int, Server] | None = None
-"""Kept here, since some servers live only as long as somebody refers to them."""
+_running: _OnDemand | None = None
 
 
-def start_on_demand_xprof(port: int | None = None) -> int | None:
+def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | None:
     """Let others capture profiles of this process, and return the port: `port` and the local rank together.
 
-    Without `port` it is that of MLDIAG_PROFILER_PORT, else 9999. Never raises: what is in the way is said once in the
-    log, and None is returned. JAX's backends are not initialised. Where a run is current it publishes the port.
+    Without `port` it is that of MLDIAG_PROFILER_PORT, else 9999. No framework is imported and JAX's backends are not
+    initialised: the server begins as soon as the program has imported its framework. Never raises: a problem is one
+    warning in the log, and None is returned. Where a run is current it publishes the port.
     """
     global _running  # noqa: PLW0603 - a process has one profiler server
+    if unknown:
+        known = parameters(start_on_demand_xprof)
+        complain("on-demand-parameters", unknown_parameters("start_on_demand_xprof", unknown, known))
     run = current()
     with _lock:
         if _running is not None:
-            complain("on-demand-twice", f"on-demand captures are on already, at port {_running[0]}")
-            return _running[0]
+            complain("on-demand-twice", f"on-demand captures are on already, at port {_running.port}")
+            return _running.port
+        on_demand = None
         try:
-            chosen = (_configured() if port is None else int(port)) + _local_rank(run)
-            server = _serve(chosen, "JAX" if run is None else run.framework.value)
-        except CannotRecord as error:
-            complain("on-demand-off", f"on-demand captures of this process are off: {error}")
-            return None
+            on_demand = _OnDemand(_free_port((_configured() if port is None else int(port)) + _local_rank(run)), run)
+            _running = on_demand
+            if not _serve(on_demand):
+                on_demand.watch = ImportWatch(lambda: _serve_later(on_demand))
         except Exception as error:  # noqa: BLE001 - whatever a framework raises must not reach the training
-            complain("on-demand-off", f"on-demand captures of this process are off: {type(error).__name__}: {error}")
+            _give_up(error)
             return None
-        _running = chosen, server
-    if run is not None:
-        report = {"port": chosen, "server": server.kind, "version": server.version}
-        run.publish("profiler", report)
-        run.recording.append("session", "on-demand", payload={"state": "listening", **report})
-        run.on_close(stop_on_demand_xprof)
-    return chosen
+        if run is not None:
+            run.on_close(stop_on_demand_xprof)
+    return on_demand.port
 
 
 def stop_on_demand_xprof() -> None:
     """End the profiler server, if there is one and its framework lets it end."""
     global _running  # noqa: PLW0603 - as above
     with _lock:
-        stop = None if _running is None else _running[1].stop
-        if stop is None:
+        if _running is None:
+            return
+        server, watch = _running.server, _running.watch
+        if server is not None and server.stop is None:
             return
         _running = None
-    try:
-        stop()
-    except Exception as error:  # noqa: BLE001
-        complain("on-demand-stop", f"the profiler server did not end cleanly: {type(error).__name__}: {error}")
+    if server is not None and server.stop is not None:
+        try:
+            server.stop()
+        except Exception as error:  # noqa: BLE001
+            complain("on-demand-stop", f"the profiler server did not end cleanly: {type(error).__name__}: {error}")
+    elif watch is not None:
+        watch.stop()
+        complain("on-demand-off", "on-demand captures of this process never began: no framework was imported")
 
 
-def _serve(port: int, framework: str) -> Server:
+def _serve(on_demand: _OnDemand) -> bool:
+    """Start the server; false while the framework is not imported. Raises `CannotRecord` or the framework's error."""
+    run = on_demand.run
+    recorder = recorder_once_imported((detect() if run is None else run.framework).value)
+    if recorder is None:
+        return False
+    on_demand.server = server = recorder.serve(_free_port(on_demand.port))
+    if run is not None:
+        report = {"port": on_demand.port, "server": server.kind, "version": server.version}
+        run.publish("profiler", report)
+        run.recording.append("session", "on-demand", payload={"state": "listening", **report})
+    return True
+
+
+def _serve_later(on_demand: _OnDemand) -> bool:
+    """Start the server from the thread that waits for imports; true once there is nothing more to wait for."""
+    with _lock:
+        if _running is not on_demand:
+            return True
+        try:
+            if not _serve(on_demand):
+                return False
+        except Exception as error:  # noqa: BLE001 - as above
+            _give_up(error)
+        return True
+
+
+def _give_up(error: Exception) -> None:
+    global _running  # noqa: PLW0603 - as above
+    _running = None
+    reason = str(error) if isinstance(error, CannotRecord) else f"{type(error).__name__}: {error}"
+    complain("on-demand-off", f"on-demand captures of this process are off: {reason}")
+
+
+def _free_port(port: int) -> int:
     if not 1 <= port <= MAX_PORT:
-        raise CannotRecord(f"{port!r} is no port: give one between 1 and {MAX_PORT}")
+        raise CannotRecord(f"port {port!r} is not between 1 and {MAX_PORT}")
     if not is_free(port):
         raise CannotRecord(
-            f"port {port} is taken by {listener(port)}: give another one (MLDIAG_PROFILER_PORT), "
-            "and tell the processes of a host apart by LOCAL_RANK"
+            f"port {port} is taken by {listener(port)}; set another one with MLDIAG_PROFILER_PORT, or give each "
+            "process of a host its own LOCAL_RANK"
         )
-    return recorder(framework, load=True).serve(port)
+    return port
 
 
 def _configured() -> int:
@@ -90,5 +145,17 @@ def _local_rank(run: MLRun | None) -> int:
 def _number(variable: str, default: int) -> int:
     text = os.environ.get(variable, "")
     if text and not text.isdecimal():
-        complain("bad-variable", f"{variable}={text!r} is no number; {default} is used")
+        complain("bad-variable", f"{variable}={text!r} is not a number; {default} is used")
     return int(text) if text.isdecimal() else default
+
+
+def _forget() -> None:
+    """Begin anew in a forked child: the thread that waits, or held the lock, stayed with the parent."""
+    global _lock, _running  # noqa: PLW0603 - as above
+    _lock = threading.RLock()
+    if _running is not None and _running.server is None:
+        _running = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -109,7 +109,7 @@ class ProfilerService:
         if not found or rest or not log_directory:
             _abort(context, "INTERNAL", f"no trace can be written: {request.root!r} does not end in {PROFILE_DIR}")
         try:
-            open_store(log_directory.rstrip("/")).put(trace_key(request.session, request.host), trace)
+            open_store(log_directory.rstrip("/")).put(trace_key(request.session, _file_stem(request.host)), trace)
         except MLDiagnosticsError as error:
             _abort(context, "INTERNAL", f"the trace could not be written: {error}")
         return b""
@@ -155,6 +155,11 @@ class _Sessions:
         """Forget the session that ran."""
         with self._lock:
             self._running = None
+
+
+def _file_stem(host: str) -> str:
+    """Return the name of a host's file as JAX's server makes it: an address `10.0.0.7:9999` becomes `10.0.0.7_9999`."""
+    return host.replace(":", "_")
 
 
 def _abort(context: Any, code: str, details: str) -> NoReturn:

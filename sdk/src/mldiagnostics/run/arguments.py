@@ -92,7 +92,7 @@ def read_arguments(
         on_demand_xprof=read.flag("on_demand_xprof", default=False),
         log_system_metrics=read.flag("log_system_metrics", default=True),
         environment=str(said.get("environment")) if said.get("environment") in ENVIRONMENTS else "prod",
-        framework=read.member("framework", Framework.JAX),
+        framework=read.member("framework", Framework.DETECT),
         serving_engine=read.member("serving_engine", ServingEngine.NONE),
         run_workload_id=read.text("run_workload_id"),
         metric_only_run=read.flag("metric_only_run", default=False),

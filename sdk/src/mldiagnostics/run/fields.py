@@ -44,7 +44,7 @@ class RunFields:
     metrics_record_interval_sec: float = 10.0
     metric_only_run: bool = False
     environment: str = "prod"
-    framework: Framework = Framework.JAX
+    framework: Framework = Framework.DETECT
     serving_engine: ServingEngine = ServingEngine.NONE
     metrics_exporter_config: Mapping[str, Any] | None = None
     accelerator_orchestrator: AcceleratorOrchestrator = AcceleratorOrchestrator.NONE

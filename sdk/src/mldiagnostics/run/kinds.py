@@ -19,6 +19,9 @@ class Framework(Enum):
 
     JAX = "JAX"
     PYTORCH = "PYTORCH"
+    TENSORFLOW = "TENSORFLOW"
+    DETECT = "UNKNOWN"
+    """As an argument: whatever the program imports, also later. A run has it only until then."""
 
 
 class ServingEngine(Enum):

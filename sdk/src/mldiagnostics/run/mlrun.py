@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.complaints import complain
 from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.config_dict import ConfigDict
+from mldiagnostics.run.detection import detect
 from mldiagnostics.run.fields import RunFields, told_kinds, told_process
 from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge
-from mldiagnostics.run.kinds import RunPhase
+from mldiagnostics.run.kinds import Framework, RunPhase
 from mldiagnostics.run.report import Report
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ class MLRun(RunFields):
                 },
                 "process": told_process(whereabouts),
                 "sinks": list(arguments.sinks),
-                "kinds": told_kinds(fields),
             },
+            kinds=lambda: told_kinds(self),
             configs=lambda: self._configs,
             gather=self._gather,
         )
@@ -111,6 +112,16 @@ class MLRun(RunFields):
     def run_id(self) -> str:
         """The id that all processes of the run have in common."""
         return self.origin.run_id
+
+    @property  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
+    def framework(self) -> Framework:
+        """What the program said that it uses, else what it has imported by now."""
+        said: Framework = vars(self)["framework"]
+        return detect() if said is Framework.DETECT else said
+
+    @framework.setter
+    def framework(self, framework: Framework) -> None:
+        vars(self)["framework"] = framework
 
     @property
     def configs(self) -> ConfigDict:

@@ -26,8 +26,8 @@ class Report:
     """The state of a run as others see it: changed by any thread, told by a thread of its own.
 
     `facts` are the parts of run.json that never change; their `process` is in the first record of a phase too.
-    `configs` returns the configurations as they are now; `gather` is called on the thread with every sign of life, to
-    complete them. Without `leads` there is no run.json.
+    `kinds` returns the sort of run and `configs` the configurations as they are now; `gather` is called on the thread
+    with every sign of life, to complete them. Without `leads` there is no run.json.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Report:
         leads: bool,
         heartbeat_s: float,
         facts: Mapping[str, Any],
+        kinds: Callable[[], Mapping[str, str]],
         configs: Callable[[], Mapping[str, Any]],
         gather: Callable[[], None],
     ) -> None:
@@ -48,6 +49,7 @@ class Report:
         self._recording = recording
         self._heartbeat_s = heartbeat_s
         self._facts = dict(facts)
+        self._kinds = kinds
         self._configs = configs
         self._told_configs: Mapping[str, Any] = {}
         self._published: dict[str, object] = {}
@@ -157,6 +159,7 @@ class Report:
             "namespace": origin.namespace,
             "storage": origin.storage,
             **self._facts,
+            "kinds": self._kinds(),
             "progress": self._progress,
             "configs": self._told_configs,
             "drops": self._recording.drops,

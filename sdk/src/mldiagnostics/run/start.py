@@ -35,7 +35,7 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     on_demand_xprof: bool = False,
     log_system_metrics: bool = True,
     environment: str = "prod",
-    framework: Framework | str = Framework.JAX,
+    framework: Framework | str = Framework.DETECT,
     serving_engine: ServingEngine | str = ServingEngine.NONE,
     run_workload_id: str | None = None,
     metric_only_run: bool = False,
@@ -54,6 +54,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     All processes of a job call it, and find one id by what they share (see `mldiagnostics.whereabouts`). Nothing waits
     for a network or a disk here, and no framework is imported.
 
+    `framework` is the one that the program has imported or imports later (JAX before PyTorch before TensorFlow, but
+    one whose devices are initialised before all others); name it if that is not the one to profile.
     `storage` (else `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics) is the root below which each run has a
     directory. `sinks` are URLs of places for records, by default `jsonl:` in that directory. `region` may be a zone.
     `metrics_record_interval_sec` is the pause between system metrics, in seconds; 0 or less turns them off, as does
