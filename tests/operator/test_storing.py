@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.errors import AlreadyStored, StoreError
+from mldiagnostics.store.gcs import GcsStore
 from mldiagnostics_api.location import Location
-from mldiagnostics_operator.storing import Storage
+from mldiagnostics_operator.storing import OPEN_STORES, Storage
+from support.emulator import running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +40,22 @@ async def test_a_link_on_the_volume_does_not_lead_out_of_it(storage: Storage, tm
     (tmp_path / "a").symlink_to("/etc")
     with pytest.raises(StoreError):
         await storage.directory(Location.parse("volume:///a")).put("x", b"")
+
+
+async def test_buckets_that_users_name_do_not_pile_up(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened() -> int:
+        gc.collect()
+        return sum(isinstance(thing, GcsStore) for thing in gc.get_objects())
+
+    before = opened()
+    with running_emulator() as emulator:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", emulator.url)
+        for number in range(OPEN_STORES + 8):
+            with pytest.raises(StoreError):
+                await storage.directory(Location.parse(f"gs://bucket-{number}/x")).list("")
+            if number == 0:
+                assert opened() == before + 1
+        assert opened() == before + OPEN_STORES
 
 
 def test_a_path_in_the_pod_is_not_the_operators_to_write(storage: Storage) -> None:

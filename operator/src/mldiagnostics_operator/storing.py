@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 PARALLEL: Final = 16
 REQUEST_TIMEOUT_S: Final = 30.0
+# Users choose buckets, and each store keeps connections: only the last used ones stay open.
+OPEN_STORES: Final = 32
 
 
 async def insist(call: Callable[[], Awaitable[T]], *, on: type[StoreError], until: float) -> T:
@@ -104,11 +106,13 @@ class Storage:
         return Directory(location, lambda: self._open(root), self._pools[location.medium])
 
     def _open(self, root: str) -> Store:
-        """Open the store at most once, in a thread of the pool: loading a client takes a second."""
+        """Open the store, in a thread of the pool: loading a client takes a second, so the last ones are kept."""
         with self._opening:
-            if root not in self._stores:
-                self._stores[root] = open_store(root, timeout_s=REQUEST_TIMEOUT_S)
-            return self._stores[root]
+            store = self._stores.pop(root, None) or open_store(root, timeout_s=REQUEST_TIMEOUT_S)
+            self._stores[root] = store
+            if len(self._stores) > OPEN_STORES:
+                del self._stores[next(iter(self._stores))]
+            return store
 
     def close(self) -> None:
         """Let the threads go; what they are writing they write to its end."""
