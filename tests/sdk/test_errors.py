@@ -37,4 +37,4 @@ def test_a_missing_extra_says_what_to_install() -> None:
     error = errors.MissingExtraError(extra="gcs", needed_for="gs://bucket")
     assert error.extra == "gcs"
     assert "gs://bucket" in str(error)
-    assert "pip install 'mldiagnostics[gcs]'" in str(error)
+    assert "pip install './sdk[gcs]'" in str(error)

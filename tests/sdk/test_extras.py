@@ -9,7 +9,7 @@ from mldiagnostics.errors import MissingExtraError
 
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.inner", "json.no_such_module"])
 def test_a_missing_package_names_its_extra(module: str) -> None:
-    with pytest.raises(MissingExtraError, match=r"^otlp: needs .*pip install 'mldiagnostics\[otlp\]'"):
+    with pytest.raises(MissingExtraError, match=r"^otlp: needs .*pip install '\./sdk\[otlp\]'"):
         extras.require(module, extra="otlp", needed_for="otlp:")
 
 

@@ -69,7 +69,7 @@ def test_without_its_extra_a_sink_is_left_out_with_what_to_install(url: str, ext
         without_packages,
     )
     assert ended.returncode == 0, ended.stderr
-    assert f"pip install 'mldiagnostics[{extra}]'" in ended.stderr
+    assert f"pip install './sdk[{extra}]'" in ended.stderr
     assert [record.name for record in found(tmp_path)] == ["loss"]
 
 

@@ -58,7 +58,9 @@ class MissingExtraError(MLDiagnosticsError, ImportError):
     """An optional part of the package is not installed; `extra` is the one to install."""
 
     def __init__(self, *, extra: str, needed_for: str) -> None:
-        super().__init__(f"{needed_for} needs an optional part: pip install 'mldiagnostics[{extra}]'")
+        from mldiagnostics.install import install_hint  # noqa: PLC0415 - only where something is missing
+
+        super().__init__(f"{needed_for} needs the extra {extra!r}: {install_hint('sdk', extra=extra)}")
         self.extra = extra
 
 

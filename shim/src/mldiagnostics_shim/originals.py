@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from mldiagnostics.complaints import complain
+from mldiagnostics.install import install_hint
 
 ORIGINALS = {
     "google_cloud_mldiagnostics": "google-cloud-mldiagnostics",
@@ -24,7 +25,8 @@ def original(import_name: str) -> str | None:
 
 def advice(import_name: str) -> str:
     """Return the commands that leave this distribution alone with an import name."""
-    return f"pip uninstall {ORIGINALS[import_name]}, then pip install --force-reinstall --no-deps mldiagnostics-shim"
+    install = install_hint("shim", options="--force-reinstall --no-deps")
+    return f"pip uninstall {ORIGINALS[import_name]}, then {install}"
 
 
 def warn_of_original(import_name: str) -> None:

@@ -141,4 +141,4 @@ def test_without_grpc_the_missing_extra_is_named() -> None:
     code = "import sys; sys.modules['grpc'] = None; from mldiagnostics.capture import capture"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "MissingExtraError" in done.stderr
-    assert "pip install 'mldiagnostics[capture]'" in done.stderr
+    assert "pip install './sdk[capture]'" in done.stderr

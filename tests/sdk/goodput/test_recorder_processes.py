@@ -249,5 +249,8 @@ for log in ("cloud-logging://project/logger/job", "gs://bucket/log"):
 """
     out, err = run_program(body, tmp_path, options=("-S",))
     assert out == "cloud-logging\ngcs\n"
-    assert "no goodput of job is recorded: cloud-logging://project/goodput_job/job needs an optional part: " in err
-    assert err.count("pip install 'mldiagnostics[cloud-logging]'") == 1
+    assert (
+        "no goodput of job is recorded: cloud-logging://project/goodput_job/job needs the extra 'cloud-logging': "
+        in err
+    )
+    assert err.count("pip install './sdk[cloud-logging]'") == 1

@@ -268,6 +268,6 @@ def test_an_old_jax_is_served_by_us_or_not_at_all(tmp_path: Path, prepare: str, 
     assert ended.told == {"trained": True}, ended.log
     if server is None:
         assert "would freeze this process for good" in ended.log
-        assert "mldiagnostics[capture]" in ended.log
+        assert "./sdk[capture]" in ended.log
     else:
         assert (published(tmp_path)["server"], published(tmp_path)["version"]) == (server, "0.8.2")
