@@ -1,0 +1,86 @@
+"""README's Python blocks, as they stand there: each runs, and leaves what the text says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.runs import read_records
+from support.jax_programs import free_port
+from support.programs import Programs
+from support.xprof_reader import names_in
+
+if TYPE_CHECKING:
+    from support.programs import Child
+
+pytestmark = pytest.mark.peers
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+TRAIN_STEP = """
+import jax, jax.numpy as jnp
+matrix = jnp.ones((64, 64))
+train_step = jax.jit(lambda: jnp.tanh(matrix @ matrix).mean())
+"""
+GO_ON = """
+print("serving", flush=True)
+while True:
+    train_step().block_until_ready()
+"""
+
+
+def block_with(text: str) -> str:
+    [block] = [block for block in BLOCKS if text in block]
+    return str(block)
+
+
+def test_every_block_has_a_test() -> None:
+    known = ("start_server(9999)", "with machinelearning_run(", "mldiagnostics.capture")
+    assert sorted(BLOCKS) == sorted(map(block_with, known))
+
+
+def test_the_training_loop_records_and_profiles(tmp_path: Path) -> None:
+    programs = Programs(tmp_path)
+    source = TRAIN_STEP + block_with("with machinelearning_run(")
+    ended = programs.run(source, env={"JAX_PLATFORMS": "cpu", "MLDIAG_PROFILER_PORT": str(free_port())})
+    assert ended.code == 0, ended.err
+    assert ended.err.count("\n") == 1, ended.err  # the line that says where the run is
+    row = programs.the_run()
+    assert (row.name, row.phase, row.step, row.configs["user"]) == ("trainer", "Completed", 999, {"lr": 3e-4})
+    losses = [r for r in read_records(programs.storage, row.run_id, kinds={"metric"}) if r.name == "loss"]
+    assert [record.step for record in losses] == list(range(1000))
+    [trace] = Path(row.directory, "plugins/profile").glob("*/*.xplane.pb")
+    assert any("lambda" in name for name in names_in(str(trace)))
+    commands = re.findall(r"^python -m (mldiagnostics\.\S+) mldiagnostics(/<run id>)? ", README, re.MULTILINE)
+    assert len(commands) == 2
+    for module, inner in commands:
+        place = programs.storage + inner.replace("<run id>", row.run_id)
+        call = f"sys.argv = ['', {place!r}]\nrunpy.run_module({module!r}, run_name='__main__')"
+        shown = programs.run(f"import runpy, sys\n{call}")
+        assert (shown.code, bool(shown.out)) == (0, True), shown.err
+
+
+def test_servers_are_captured_in_words_that_people_read(tmp_path: Path) -> None:
+    programs, ports = Programs(tmp_path, env={"JAX_PLATFORMS": "cpu"}), [free_port(), free_port()]
+    servers = [TRAIN_STEP + block_with("start_server(9999)").replace("9999", str(port)) + GO_ON for port in ports]
+    with programs.started(servers[0]) as one, programs.started(servers[1]) as other:
+        _serving(one, other)
+        source = block_with("mldiagnostics.capture")
+        for address, port in zip(("10.0.0.7:9999", "10.0.0.8:9999"), ports, strict=True):
+            source = source.replace(address, f"127.0.0.1:{port}")
+        ended = programs.run(source)
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    assert [line.startswith("127.0.0.1: Captured") for line in lines] == [True, True, False], ended.out
+    assert "<" not in ended.out
+    assert "State." not in ended.out
+    folder = lines[-1].partition("xprof --logdir ")[2]
+    traces = list(Path(tmp_path, folder).glob("plugins/profile/*/*.xplane.pb"))
+    assert len(traces) == 2
+
+
+def _serving(*programs: Child) -> None:
+    for program in programs:
+        program.says("serving")
