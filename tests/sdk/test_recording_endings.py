@@ -158,6 +158,84 @@ if __name__ == "__main__":
         assert [each.step for each in found(tmp_path) if each.name == f"worker-{number}"] == list(range(500))
 
 
+TERMINATED = """
+import multiprocessing
+def work(ready, number):
+    metrics.record("before", 1.0, step=number)
+    for step in range(1000):
+        metrics.record("loss", float(step), step=step)
+    ready.put(number)
+    {act}
+context = multiprocessing.get_context("fork")
+ready = context.Queue()
+run = begin()
+children = [context.Process(target=work, args=(ready, number)) for number in range(3)]
+for child in children:
+    child.start()
+for child in children:
+    ready.get()
+for child in children:
+    child.terminate()
+for child in children:
+    child.join()
+print([child.exitcode for child in children])
+run.close()
+"""
+BUSY = {
+    "sleeping": "time.sleep(60)",
+    "in Python": "while True: pass",
+    "in native code": "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)",
+}
+
+
+@pytest.mark.parametrize("act", BUSY.values(), ids=BUSY)
+def test_forked_workers_that_are_terminated_lose_nothing(act: str, tmp_path: Path) -> None:
+    ended = run_program(TERMINATED.format(act=act), tmp_path)
+    assert (ended.stdout, ended.stderr) == ("[-15, -15, -15]\n", "")
+    assert len(found(tmp_path)) == 3 * 1001
+
+
+OWN = {
+    "a handler of its own": "signal.signal(signal.SIGTERM, lambda *_: os._exit(7)); {act}",
+    "put in later": "{act}; signal.signal(signal.SIGTERM, lambda *_: os._exit(7))",
+}
+
+
+@pytest.mark.parametrize("order", OWN.values(), ids=OWN)
+def test_a_childs_own_handler_of_sigterm_stays(order: str, tmp_path: Path) -> None:
+    body = f"""
+run = begin()
+if not (child := os.fork()):
+    {order.format(act="metrics.record('loss', 1.0)")}
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+run.close()
+"""
+    assert run_program(body, tmp_path).stdout == "7\n"
+
+
+def test_a_grandchild_that_is_terminated_does_not_end_its_parent(tmp_path: Path) -> None:
+    body = """
+run = begin()
+if not (child := os.fork()):
+    metrics.record("child", 1.0)
+    if not (grandchild := os.fork()):
+        time.sleep(60)
+        os._exit(9)
+    os.kill(grandchild, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]) == -signal.SIGTERM
+    metrics.record("after", 1.0)
+    recording.flush_all(60)
+    sys.exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+run.close()
+"""
+    ended = run_program(body, tmp_path)
+    assert (ended.stdout, ended.stderr) == ("0\n", "")
+    assert {record.name for record in found(tmp_path)} == {"child", "after"}
+
+
 def test_a_fork_amid_records_of_many_threads_stops_nobody(tmp_path: Path) -> None:
     body = """
 run = begin()

@@ -27,6 +27,9 @@ _LAST_STEPS_S = 5.0  # a thread that has answered only has to return
 
 _LAST_WORD_S = 0.5  # all that is left for a recording whose sinks may be well, where those before used up the time
 
+_SIGNAL_TIMEOUT_S = 2.0
+"""How long a forked child that gets SIGTERM may take for what it has recorded."""
+
 EXIT_TIMEOUT_S = 10.0
 """How long the end of the process waits for the sinks of all recordings together that nobody closed before."""
 
@@ -145,6 +148,9 @@ class Recording:
         def awaken() -> None:
             self._buffer.rouse()
             self._start()
+            from mldiagnostics import forked_exit  # noqa: PLC0415 - only in children that record
+
+            forked_exit.guard(_close_quickly)
 
         self._buffer.doze(awaken)
 
@@ -176,6 +182,12 @@ def close_all() -> None:
 
 def _close_most() -> None:
     _close([recording for recording in reversed(_open) if not recording.lasting])
+
+
+def _close_quickly() -> None:
+    deadline = time.monotonic() + _SIGNAL_TIMEOUT_S
+    for recording in _open[::-1]:
+        recording.close(max(_LAST_WORD_S, deadline - time.monotonic()))
 
 
 def _close(recordings: Sequence[Recording]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from mldiagnostics.run.judgement import FINAL, Phase, Verdict
+from mldiagnostics.run.judgement import FINAL, TERMINATING, Phase, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,8 +70,10 @@ def phase_at(verdict: Verdict, *, heartbeat: float | None, interval_s: float | N
     silent_s = now - heartbeat
     if silent_s <= HEARTBEATS_MISSED * interval_s:
         return verdict
-    message = f"no sign of life for {silent_s:.0f} s, one is due every {interval_s:g} s: killed, or the host is gone"
-    return Verdict("Failed", "Lost", message)
+    silence = f"no sign of life for {silent_s:.0f} s, one is due every {interval_s:g} s"
+    if verdict.reason == TERMINATING:
+        return Verdict("Failed", "Terminated", f"{verdict.message}; {silence} since then: killed before it had ended")
+    return Verdict("Failed", "Lost", f"{silence}: killed, or the host is gone")
 
 
 def run_row(document: Mapping[str, Any], *, directory: str, now: float) -> RunRow:

@@ -131,21 +131,57 @@ from mldiagnostics import machinelearning_run, metrics
 def save(number, frame):
     metrics.record("saved", 1.0)
     os.write(1, b"saved\\n")  # the signal may interrupt a print
-    sys.exit(0)
+    exec(sys.argv[1])
 signal.signal(signal.SIGTERM, save)
 run = machinelearning_run("job", log_system_metrics=False)
 """
+LOOP = """
+print("ready", flush=True)
+while time.sleep is not print:
+    time.sleep(0.01)
+"""
 
 
-def test_sigterm_reaches_the_programs_own_handler_and_what_it_records_is_kept(programs: Programs) -> None:
-    with programs.started(HANDLER + WAIT) as child:
+HANDLED = {
+    "exit 0": ("sys.exit(0)", 0, "Completed", "", ""),
+    "exit 1": ("sys.exit(143)", 143, "Failed", "Terminated", "the program ended by sys.exit(143) after SIGTERM"),
+    "raises": ("raise KeyError('x')", 1, "Failed", "UncaughtException", "KeyError: 'x'"),
+    "closes": ("run.close(); os._exit(0)", 0, "Completed", "", ""),
+    "stops": ("global time; time = type('', (), {'sleep': print})", 0, "Completed", "", ""),
+}
+
+
+@pytest.mark.parametrize("how", HANDLED)
+def test_after_the_programs_own_handler_of_sigterm_its_exit_decides(programs: Programs, how: str) -> None:
+    act, code, *verdict = HANDLED[how]
+    with programs.started(HANDLER + LOOP, act) as child:
         child.says("ready")
         child.process.send_signal(signal.SIGTERM)
         ended = child.end()
     row = programs.the_run()
-    assert (ended.code, ended.out) == (0, "saved\n")
-    assert (row.phase, row.reason) == ("Failed", "Terminated")
+    assert (ended.code, ended.out.splitlines()[0]) == (code, "saved"), ended.err
+    assert [row.phase, row.reason, row.message] == verdict
+    assert row.ended is not None
+    [rank] = ranks_of(programs.storage, row.run_id)
+    assert [rank.phase, rank.reason, rank.message] == verdict
     assert [r.name for r in read_records(programs.storage, row.run_id, kinds={"metric"})] == ["saved"]
+
+
+def test_a_program_that_is_killed_while_it_deals_with_sigterm_was_terminated(programs: Programs) -> None:
+    with programs.started(HANDLER + LOOP, "signal.pause()") as child:
+        child.says("ready")
+        child.process.send_signal(signal.SIGTERM)
+        child.says("saved")
+        row = programs.the_run()
+        assert (row.phase, row.reason, row.ended) == ("Active", "Terminating", None)
+        child.process.kill()
+        child.end()
+    beaten = programs.the_run().heartbeat
+    assert beaten is not None
+    row = programs.the_run(now=beaten + 31)
+    assert (row.phase, row.reason) == ("Failed", "Terminated")
+    [rank] = ranks_of(programs.storage, row.run_id, now=beaten + 60)
+    assert (rank.phase, rank.reason) == ("Failed", "Terminated")
 
 
 IGNORED = """
@@ -205,7 +241,7 @@ def test_the_phase_is_the_parents_and_a_forked_child_only_records(programs: Prog
     ended = programs.run(BEGIN + FORK.format(child=child, status=status))
     row = programs.the_run()
     assert (ended.code, row.phase, row.reason) == (0, "Completed", ""), ended.err
-    if "_exit" not in child and "SIGTERM" not in child:
+    if "_exit" not in child:
         names = {record.name for record in read_records(programs.storage, row.run_id, kinds={"metric"})}
         assert names == {"loss", "in the child"}
 

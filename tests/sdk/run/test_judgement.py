@@ -16,6 +16,7 @@ SEEN = st.builds(
     uncaught=st.sampled_from(["", "ValueError: x"]),
     thread=st.sampled_from(["", "loader: ValueError"]),
     signal=st.sampled_from(["", "SIGTERM"]),
+    handled=st.sampled_from(["", "SIGTERM"]),
     preempted=st.booleans(),
     exits=st.sampled_from([(), (None,), (0,), (1,), ("no data",)]),
     returned=st.sampled_from([None, False, True]),

@@ -85,6 +85,19 @@ def test_the_next_attempt_shows_why_the_last_one_broke_off(programs: Programs, e
     assert (account.max_step, account.productive + sum(account.unproductive.values())) == (3, account.elapsed)
 
 
+@pytest.mark.parametrize("act", ["sys.exit(1)", "os._exit(0)"])
+def test_a_handler_of_sigterm_does_not_hide_the_cause(programs: Programs, act: str) -> None:
+    handler = f"import os, signal, sys; signal.signal(signal.SIGTERM, lambda *_: {act})"
+    end = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
+    programs.run(f"{handler}\n{BEGIN}\nfor step in range(3): run.step(step)\ntime.sleep(1.2)\n{end}")
+    programs.run(f"{BEGIN}\nfor step in range(1, 4): run.step(step)")
+    history, now = History(), datetime.now(UTC)
+    open_log(f"{programs.storage}/job").read_new(history, now)
+    moment = round(now.timestamp() * 1e6)
+    [disruption] = history.of(moment).disruptions(moment)
+    assert disruption.cause == "signal"
+
+
 def test_the_same_step_once_more_is_no_other(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nfor step in (3, 3, 4, 3): run.step(step)\nrun.close()\nrun.step(9)")
     assert "belong to no run" not in ended.err

@@ -35,7 +35,7 @@ class Endings:
         self._pid = os.getpid()
         self._main = _main_frame()
         self._before: Any = None
-        self._uncaught = self._thread = self._signal = ""
+        self._uncaught = self._thread = self._signal = self._handled = ""
         self._exits: tuple[object, ...] = ()
         self._ended = False
         self._postponed = False
@@ -47,6 +47,7 @@ class Endings:
             uncaught=self._uncaught,
             thread=self._thread,
             signal=self._signal,
+            handled=self._handled,
             preempted=preempted,
             exits=self._exits,
             returned=_has_returned(self._main) if self._ended else None,
@@ -54,7 +55,7 @@ class Endings:
 
     def forget(self) -> None:
         """Begin anew, for another run of the same process."""
-        self._uncaught = self._thread = self._signal = ""
+        self._uncaught = self._thread = self._signal = self._handled = ""
         self._exits = ()
 
     def watch(self) -> None:
@@ -78,6 +79,8 @@ class Endings:
         """Put in the handler of SIGTERM, or leave it: what ignores it, or is not Python's (JAX's), has its reasons."""
         if threading.current_thread() is not threading.main_thread() or not self.is_ours():
             return False
+        if (forked_exit := sys.modules.get("mldiagnostics.forked_exit")) is not None:
+            forked_exit.release()  # of a child that has recorded before it begins a run of its own
         before = signal.getsignal(signal.SIGTERM)
         if before == self._on_sigterm:
             return True
@@ -166,9 +169,13 @@ class Endings:
         if not self.is_ours():
             _pass_on(before, number, frame)
             return
-        self._signal = signal.Signals(number).name
+        name, dying = signal.Signals(number).name, before == signal.SIG_DFL
+        if dying:
+            self._signal = name
+        else:
+            self._handled = name
         run = registry.current()
-        if run is None or run.at_signal(dying=before == signal.SIG_DFL):
+        if run is None or run.at_signal(name, dying=dying):
             _pass_on(before, number, frame)
         else:
             self._postponed = True

@@ -9,6 +9,9 @@ Phase: TypeAlias = Literal["Pending", "Active", "Completed", "Failed"]
 
 FINAL: frozenset[str] = frozenset({"Completed", "Failed"})
 
+TERMINATING = "Terminating"
+"""Reason of an active run whose program deals with a signal."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -23,6 +26,9 @@ class Verdict:
 class Evidence:
     """What was seen. The texts are empty where nothing was.
 
+    `signal` is the one that ends the process. `handled` is the one that a handler of the program has taken: how the
+    program ends after it says what that was.
+
     `exits` has the argument of the last `sys.exit`, if one was called. `returned` says whether the main program ran
     to its end, so that somebody caught that; None: it still runs, or that cannot be told.
     """
@@ -31,6 +37,7 @@ class Evidence:
     uncaught: str = ""
     thread: str = ""
     signal: str = ""
+    handled: str = ""
     preempted: bool = False
     exits: tuple[object, ...] = ()
     returned: bool | None = None
@@ -47,12 +54,20 @@ def judge(seen: Evidence) -> Verdict:
     if seen.signal:
         return Verdict("Failed", "Terminated", f"the process got {seen.signal}")
     if not seen.returned and seen.exits and not is_success(seen.exits[-1]):
-        return Verdict("Failed", "ExitCode", f"the program ended by sys.exit({shorten(repr(seen.exits[-1]))})")
+        ended = f"the program ended by sys.exit({shorten(repr(seen.exits[-1]))})"
+        if seen.handled:
+            return Verdict("Failed", "Terminated", f"{ended} after {seen.handled}")
+        return Verdict("Failed", "ExitCode", ended)
     if seen.thread:
         return Verdict("Failed", "UncaughtExceptionInThread", seen.thread)
     if seen.returned is False and not seen.exits:
         return Verdict("Completed", "ExitCodeUnknown", "SystemExit was raised without sys.exit, its status is not seen")
     return Verdict("Completed")
+
+
+def terminating(signal: str) -> Verdict:
+    """Return the phase while a handler of the program deals with a signal: it may save, end, or go on."""
+    return Verdict("Active", TERMINATING, f"the process got {signal}, which a handler of the program has taken")
 
 
 def is_success(exit_code: object) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import MLDiagnosticsError, NotStored
 from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.run.judgement import TERMINATING
 from mldiagnostics.strict_json import dumps
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
         past = {key: earlier.get(key) for key in _OF_AN_ATTEMPT}
         if past["phase"] not in ["Completed", "Failed"]:
             beaten = heartbeat.get("t") if isinstance(heartbeat, Mapping) else None
-            past |= {"phase": "Failed", "reason": "Lost", "ended": beaten}
+            reason = "Terminated" if past["reason"] == TERMINATING else "Lost"
+            past |= {"phase": "Failed", "reason": reason, "ended": beaten}
         history.append(past)
     created = earlier.get("created")
     created = created if isinstance(created, int | float) else document["created"]

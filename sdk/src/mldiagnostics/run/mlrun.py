@@ -13,7 +13,7 @@ from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.config_dict import ConfigDict
 from mldiagnostics.run.detection import detect
 from mldiagnostics.run.fields import RunFields, told_kinds, told_process
-from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge
+from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge, terminating
 from mldiagnostics.run.kinds import Framework, RunPhase
 from mldiagnostics.run.report import Report
 
@@ -222,8 +222,8 @@ class MLRun(RunFields):
         """End with the process."""
         self.close()
 
-    def at_signal(self, *, dying: bool) -> bool:
-        """Tell of SIGTERM: to the end if the process dies of it, else go on, as the program's own handler does.
+    def at_signal(self, name: str, *, dying: bool) -> bool:
+        """Report a signal: as the end if the process dies of it, else as one that the program's own handler takes.
 
         False if the signal came while its thread was closing the run, which must be done first.
         """
@@ -232,7 +232,7 @@ class MLRun(RunFields):
         if dying:
             self.close(timeout_s=SIGNAL_TIMEOUT_S)
             return True
-        self._settle(judge(self._endings.evidence()), last=False)
+        self._settle(terminating(name), last=False)
         self.recording.flush(SIGNAL_TIMEOUT_S / 2)
         self._report.sync(SIGNAL_TIMEOUT_S / 2)
         return True

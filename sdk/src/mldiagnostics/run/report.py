@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.complaints import counts
 from mldiagnostics.configs.jsonable import jsonable
 from mldiagnostics.run import preemption
-from mldiagnostics.run.judgement import Verdict
+from mldiagnostics.run.judgement import FINAL, Verdict
 from mldiagnostics.run.manifest import SCHEMA_VERSION, Manifest
 from mldiagnostics.run.reporter import Reporter
 
@@ -64,7 +64,8 @@ class Report:
 
     def start(self) -> None:
         """Begin to tell."""
-        payload = {"host": self._origin.host, **self._facts["process"]}
+        beat = {"intervalSeconds": self._heartbeat_s}  # the process may be killed before it has shown a sign of life
+        payload = {"host": self._origin.host, **beat, **self._facts["process"]}
         self._recording.append("phase", self.verdict.phase, payload=payload)
         self._reporter.start()
 
@@ -84,7 +85,9 @@ class Report:
             self._tell_configs()
             self._recorded = True
         if verdict != self.verdict:
-            self.verdict, self._ended = verdict, time.time()
+            self.verdict = verdict
+            if verdict.phase in FINAL:
+                self._ended = time.time()
             payload = {"host": self._origin.host, "reason": verdict.reason, "message": verdict.message}
             self._recording.append("phase", verdict.phase, step=self.step, payload=payload)
 

@@ -40,11 +40,12 @@ _UNREADABLE = "unreadable line"
 _CAUSES = {
     "Preempted": "preemption",
     "Terminated": "signal",
+    "Terminating": "signal",
     "UncaughtException": "exception",
     "UncaughtExceptionInThread": "exception",
     "ExitCode": "exit code",
 }
-"""Reasons of a run's failure that say why an attempt ended."""
+"""Reasons of phases that say why an attempt ended: a process may be killed while it deals with a signal."""
 
 
 class Listener(Protocol):
@@ -213,7 +214,7 @@ class Lines:
             return Event(t, Code.ALIVE, 0, self.rank, self.run)
         if not isinstance(payload, dict):
             return ""
-        if kind == "phase" and t is not None and record.get("name") == "Failed":
+        if kind == "phase" and t is not None:
             cause = _CAUSES.get(str(payload.get("reason")))
             return Event(t, Code.CAUSE, cause, self.rank, self.run) if cause else ""
         return self._of_job(payload, record.get("t")) if kind == "event" else ""
