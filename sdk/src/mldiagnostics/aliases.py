@@ -23,8 +23,10 @@ ALIASES = MappingProxyType(
         GOOGLE_SDK: MappingProxyType(
             {
                 "": "mldiagnostics",
+                "_version": "mldiagnostics._version",
                 "api.metrics": "mldiagnostics.metrics",
                 "api.mlrun": "mldiagnostics.run",
+                "commands.collect_profile": "mldiagnostics.collect_profile",
                 "commands.run_vllm": "mldiagnostics.run_vllm",
                 "core.global_manager": "mldiagnostics.run.global_manager",
                 "core.metrics": "mldiagnostics.metrics",

@@ -41,6 +41,12 @@ def counts() -> dict[str, int]:
         return dict(_counts)
 
 
+def detail(message: str) -> None:
+    """Say `message` to people who look for details: with the logger at DEBUG."""
+    with contextlib.suppress(Exception):  # of the application's handlers
+        LOGGER.debug("%s", _safe(message))
+
+
 def announce(message: str) -> None:
     """Show a line that people look for: as a log entry where somebody reads those, else on standard error."""
     with contextlib.suppress(Exception):  # of the application's handlers, or of a standard error that is closed

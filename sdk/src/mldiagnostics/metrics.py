@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.metric_types import MetricType
 
-__all__ = ["record", "record_metrics"]
+__all__ = ["metrics_recorder", "record", "record_metrics"]
 
 _entries = PROCESS.entries
 _append = PROCESS.append
@@ -124,3 +124,13 @@ def _warn_unknown(
         complain(f"arguments-{name}", unknown_parameters(name, unknown, parameters(called)))
     if surplus:
         complain(f"positions-{name}", f"{name}: too many positional arguments; the last {len(surplus)} is ignored")
+
+
+class _Recorder:
+    """The functions of this module as methods, for programs that import `metrics_recorder` of Google's SDK."""
+
+    record = staticmethod(record)
+    record_metrics = staticmethod(record_metrics)
+
+
+metrics_recorder = _Recorder()

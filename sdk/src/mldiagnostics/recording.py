@@ -67,6 +67,11 @@ class Recording:
         _open.append(self)
 
     @property
+    def sink_names(self) -> list[str]:
+        """The sinks that records go to, as warnings name them."""
+        return [maker.name for maker in self._makers]
+
+    @property
     def drops(self) -> dict[str, int]:
         """How many records were dropped so far, by reason (`<sink>: <reason>` where only one sink lost them)."""
         return self._buffer.drops.totals() if self._closed is None else dict(self._closed.dropped)

@@ -9,6 +9,7 @@ import pytest
 from mldiagnostics import MLRun, machinelearning_run
 from mldiagnostics.metric_types import MetricType
 from mldiagnostics.runs import read_records
+from mldiagnostics.sinks.log_entries import entry_of
 from mldiagnostics.system.sampler import Sampler, available_sources
 from mldiagnostics.system.source import Reading
 
@@ -48,6 +49,12 @@ def test_sources_that_fail_now_and_then_go_on(tmp_path: Path, caplog: pytest.Log
     assert {(record.name, record.value, record.step, record.unit) for record in records} == {
         ("gpu_utilization", (1.0, 2.0), None, "%")
     }
+    host = run.origin.host
+    labels = {"accelerator_type": "gpu", "hostname": host, "process_index": "0"}
+    assert all(record.labels == labels for record in records)
+    entry = entry_of(records[0], run.origin, project="p", region="r")
+    assert entry is not None
+    assert entry["jsonPayload"]["accelerator_labels"] == [f"{host}-gpu0", f"{host}-gpu1"]
     assert [entry.message for entry in caplog.records if "turns" in entry.message] == [
         "system metrics of the turns are missing for now: OSError('the driver is gone')"
     ]

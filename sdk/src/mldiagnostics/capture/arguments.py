@@ -1,11 +1,13 @@
 """Check the arguments of `capture` before anything is contacted; pure."""
 
 import operator
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from mldiagnostics.errors import ConfigurationError
 
+_STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 _ADDRESSES = "give a list of addresses such as ['10.0.0.7:9999'], or one address as text"
 
 
@@ -18,6 +20,17 @@ def address_list(addresses: Any) -> list[str]:
     found = list(addresses) if isinstance(addresses, Iterable) and not isinstance(addresses, bytes) else None
     if found is None or not all(isinstance(address, str) for address in found):
         raise ConfigurationError(f"addresses={addresses!r}: not a list of texts; {_ADDRESSES}")
+    return found
+
+
+def stem_list(stems: Any, count: int) -> list[str]:
+    """Return the names of the trace files, one for each of `count` addresses. Raises `ConfigurationError`."""
+    found = list(stems) if isinstance(stems, list | tuple) else []
+    given = f"stems={stems!r}"
+    if not all(isinstance(stem, str) and _STEM.fullmatch(stem) for stem in found):
+        raise ConfigurationError(f"{given}: a name may have letters, digits, '.', '_' and '-'; such as host-0")
+    if len(found) != count or len(set(found)) != count:
+        raise ConfigurationError(f"{given}: not {count} different names; give one for each address, in their order")
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from mldiagnostics import __version__
 from mldiagnostics.capture.addresses import targets_of
-from mldiagnostics.capture.arguments import address_list, place, seconds, whole
+from mldiagnostics.capture.arguments import address_list, place, seconds, stem_list, whole
 from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.model import MAX_TRACE_BYTES, Options, Outcome, Target, Tracers, TraceSink
 from mldiagnostics.capture.report import CaptureReport, record, skew_ms
@@ -44,10 +44,12 @@ def capture(
     deadline_s: float | None = None,
     allow_old_server: bool = False,
     max_trace_bytes: int = MAX_TRACE_BYTES,
+    stems: Sequence[str] | None = None,
 ) -> CaptureReport:
     """Profile every process at `addresses` ("host:port", the port of `jax.profiler.start_server`) at the same time.
 
-    A single text is one address.
+    A single text is one address. `stems` are the names of the trace files, which XProf shows as hosts, one for each
+    address; without them a file is named after host and port.
 
     The traces come back over the network and go into one XProf session below `storage`, a local path or `gs://…`.
     All hosts start together, `start_lead_ms` from now (2000 ms with several of them, else at once), and everything is
@@ -59,6 +61,9 @@ def capture(
     """
     storage, duration_ms = place("storage", storage), whole("duration_ms", duration_ms, "milliseconds")
     targets = targets_of(address_list(addresses), workload_root=storage)
+    if stems is not None:
+        names = stem_list(stems, len(targets))
+        targets = [replace(target, stem=name) for target, name in zip(targets, names, strict=True)]
     lead_ms = _LEAD_MS * (len(targets) > 1)
     if start_lead_ms is not None:
         lead_ms = whole("start_lead_ms", start_lead_ms, "milliseconds")

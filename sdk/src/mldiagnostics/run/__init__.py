@@ -18,6 +18,7 @@ from mldiagnostics.run.kinds import (
 from mldiagnostics.run.registry import current
 
 if TYPE_CHECKING:
+    from mldiagnostics.run.arguments import normalize_gcs_path
     from mldiagnostics.run.mlrun import MLRun
     from mldiagnostics.run.start import machinelearning_run
 
@@ -33,9 +34,14 @@ __all__ = [
     "ServingEngine",
     "current",
     "machinelearning_run",
+    "normalize_gcs_path",
 ]
 
-_HOMES = {"MLRun": "mldiagnostics.run.mlrun", "machinelearning_run": "mldiagnostics.run.start"}
+_HOMES = {
+    "MLRun": "mldiagnostics.run.mlrun",
+    "machinelearning_run": "mldiagnostics.run.start",
+    "normalize_gcs_path": "mldiagnostics.run.arguments",
+}
 """What loads when it is first used: the rest of this package asks for `current` alone."""
 
 

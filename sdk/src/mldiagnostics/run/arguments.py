@@ -111,6 +111,10 @@ def normalized_location(location: str) -> str:
     return f"{scheme}{separator}{cut if cut == '/' else cut.rstrip('/')}"
 
 
+normalize_gcs_path = normalized_location
+"""The name in Google's SDK."""
+
+
 class _Reader:
     """Values of parameters by type; what is of another type counts as not said, and as a problem."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.cloud import Cloud
-from mldiagnostics.complaints import announce, complain
+from mldiagnostics.complaints import LOGGER, announce, complain, detail
 from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
 from mldiagnostics.goodput.recorder import ElasticGoodputRecorder
 from mldiagnostics.goodput.sources.compilation import Compilations
@@ -100,6 +101,19 @@ def _join(
     if leads:
         source = whereabouts.identity.source if whereabouts.identity else "fresh"
         announce(announcement(origin, source=source, view_url=settings.view_url))
+    if LOGGER.isEnabledFor(logging.DEBUG):
+        from mldiagnostics.run.details import details  # noqa: PLC0415 - for people who look for them
+
+        for line in details(
+            origin,
+            arguments=arguments,
+            whereabouts=whereabouts,
+            sinks=recording.sink_names,
+            env=env,
+            leads=leads,
+            heartbeat_s=settings.heartbeat_s,
+        ):
+            detail(line)
     _begin_parts(run)
     return run
 

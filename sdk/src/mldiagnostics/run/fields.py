@@ -35,7 +35,7 @@ class RunFields:
     location: str | None = None
     project: str | None = None
     run_phase: RunPhase = RunPhase.PHASE_ACTIVE
-    created_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    created_at: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
     workload_details: Mapping[str, Any] = field(default_factory=dict)
     workload_targets: list[Mapping[str, str]] = field(default_factory=list)
     orchestrator: Orchestrator = Orchestrator.NONE

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     import logging
 
 __all__ = [
+    "GlobalRunManager",
     "get_current_run",
     "get_current_run_id",
+    "get_global_run_manager",
     "get_last_updated_run",
     "get_logging_client",
     "initialize_with_mlrun",
@@ -32,3 +34,22 @@ def get_current_run_id() -> str | None:
 def get_logging_client() -> logging.Logger:
     """Return the logger of this package; records go to the run's sinks."""
     return LOGGER
+
+
+class GlobalRunManager:
+    """What this module offers, as methods of the one object that `get_global_run_manager` returns."""
+
+    get_current_run = staticmethod(get_current_run)
+    get_current_run_id = staticmethod(get_current_run_id)
+    get_last_updated_run = staticmethod(get_last_updated_run)
+    get_logging_client = staticmethod(get_logging_client)
+    initialize_with_mlrun = staticmethod(initialize_with_mlrun)
+    register_run = staticmethod(register_run)
+
+
+_manager = GlobalRunManager()
+
+
+def get_global_run_manager() -> GlobalRunManager:
+    """Return the manager of this process, always the same object."""
+    return _manager

@@ -52,6 +52,9 @@ class Sampler:
         self._recording = recording
         self._interval_s = interval_s
         self._find = find
+        origin = recording.origin
+        self._process = {"hostname": origin.host, "process_index": str(origin.rank)}
+        """Labels of every series, as Google's SDK has them."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mldiagnostics-system", daemon=True)
 
@@ -76,6 +79,6 @@ class Sampler:
     def _sample(self, source: Source) -> None:
         try:
             for metric, value, labels in source.read():
-                self._recording.append("metric", metric, value=value, labels=labels)
+                self._recording.append("metric", metric, value=value, labels={**labels, **self._process})
         except Exception as error:  # noqa: BLE001 - the training goes on whatever a driver does
             complain(f"system-{source.name}", f"system metrics of the {source.name} are missing for now: {error!r}")

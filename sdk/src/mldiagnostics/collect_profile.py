@@ -1,0 +1,97 @@
+"""`python -m mldiagnostics.collect_profile`: take one profile of several hosts, with the options of Google's SDK.
+
+The exit status says what happened: 0 if every host was captured, 1 if one was not, 2 for a wrong argument.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.capture import Outcome
+
+__all__ = ["main"]
+
+_PROGRAM = "python -m mldiagnostics.collect_profile"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Capture, print an outcome for each host, and return the exit status."""
+    asked = _parser().parse_args(arguments)
+    try:
+        from mldiagnostics.capture import State, Tracers, capture  # noqa: PLC0415 - a missing extra is said below
+
+        hosts = _listed(asked.hosts)
+        report = capture(
+            [_address(host, asked.port) for host in hosts],
+            storage=asked.log_dir,
+            duration_ms=asked.duration_in_ms,
+            session=asked.session_name or None,
+            tracers=Tracers(asked.host_tracer_level, asked.device_tracer_level, asked.python_tracer_level),
+            stems=_stems(asked, hosts),
+        )
+    except MLDiagnosticsError as error:
+        _say(f"{_PROGRAM}: {error}")
+        return 2 if isinstance(error, ConfigurationError) else 1
+    for outcome in report.outcomes:
+        _say(_line(outcome))
+    captured = sum(outcome.state is State.CAPTURED for outcome in report.outcomes)
+    _say(f"session {report.session} in {report.directory}: captured {captured} of {len(report.outcomes)} hosts")
+    return 0 if captured == len(report.outcomes) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=_PROGRAM, description="Take one profile of several hosts at the same time.")
+    parser.add_argument("--hosts", required=True, help="comma-separated names or addresses of hosts, without port")
+    parser.add_argument("--port", required=True, type=int, help="port of the profiler server on all of them")
+    parser.add_argument("--duration_in_ms", required=True, type=int, help="length of the capture in milliseconds")
+    parser.add_argument("--log_dir", required=True, help="directory or gs://… that XProf shows")
+    parser.add_argument("--session_name", default="", help="name of the session (default: the time)")
+    parser.add_argument("--host_tracer_level", type=int, default=2, help="0 to 3 (default: 2)")
+    parser.add_argument("--device_tracer_level", type=int, default=1, help="0 or 1 (default: 1)")
+    parser.add_argument("--python_tracer_level", type=int, default=1, help="0 or 1 (default: 1)")
+    names = parser.add_mutually_exclusive_group()
+    names.add_argument("--override_hostnames", default="", help="comma-separated names for the files, one per host")
+    names.add_argument("--use_system_hostname", action="store_true", help="name the file after this machine")
+    return parser
+
+
+def _listed(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",")]
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
+def _stems(asked: argparse.Namespace, hosts: Sequence[str]) -> list[str] | None:
+    if asked.override_hostnames:
+        return _listed(asked.override_hostnames)
+    if not asked.use_system_hostname:
+        return None
+    if len(hosts) > 1:
+        raise ConfigurationError(
+            f"--use_system_hostname: names one file, and --hosts has {len(hosts)}; use --override_hostnames"
+        )
+    return [socket.gethostname()]
+
+
+def _line(outcome: Outcome) -> str:
+    story = outcome.file if outcome.file and not outcome.message else outcome.message
+    return f"{outcome.target.address}: {outcome.state.value} {outcome.reason.value}  {story or ''}".rstrip()
+
+
+def _say(line: str) -> None:
+    print(printable(line))  # noqa: T201 - that is its purpose
+
+
+if __name__ == "__main__":
+    sys.exit(main())
