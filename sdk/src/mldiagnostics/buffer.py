@@ -23,6 +23,7 @@ from mldiagnostics.values import MAX_VALUE_BYTES, Unrecordable, keep, keep_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mldiagnostics.backpressure import Backpressure
     from mldiagnostics.records import Kind
 
 CAPACITY = 131_072
@@ -30,6 +31,9 @@ CAPACITY = 131_072
 
 RESERVE = 4096
 """How many more there may be of what is not a metric: how a run ends is worth more than its last loss."""
+
+WAIT_CAPACITY = 16_384
+"""The same where threads wait for room: few, so that the end of the run can write them in its time."""
 
 CAPACITY_BYTES = 32 * 1024 * 1024
 """How much the values that are more than a number may hold together."""
@@ -71,7 +75,7 @@ class Marker:
 
 
 class Buffer:
-    """Takes entries from any thread; what does not fit is dropped, the newest first, and counted.
+    """Takes entries from any thread; what does not fit is dropped, the newest first, and counted, or waited for.
 
     The fast way in is `append`, allowed for an entry without charge as long as `len(entries) < capacity`. Threads
     that do so at one and the same time may pass the bound by one entry each.
@@ -87,6 +91,7 @@ class Buffer:
         """By how many seconds the wall clock was ahead of a steady one at the last event of goodput; NaN before it."""
         self._whole_capacity = capacity
         self._awaken: Callable[[], None] | None = None
+        self._backpressure: Backpressure | None = None
         self._capacity_bytes = capacity_bytes
         self._charged = 0
         self._given_back: deque[int] = deque()
@@ -121,19 +126,27 @@ class Buffer:
             self.drops.count("bad-value", detail=f"{shown(name)}: {type(error).__name__}: {shown(error)}")
 
     def put(self, entry: Entry) -> None:
-        """Take an entry as it is, or drop and count it."""
+        """Take an entry as it is, after waiting for room where that is wanted, or drop and count it."""
+        if self._take(entry):
+            return
+        backpressure = self._backpressure
+        if backpressure is None or not backpressure.wait(lambda: self._take(entry)):
+            self.drops.count("buffer-full", detail=shown(entry[2]))
+
+    def _take(self, entry: Entry) -> bool:
         charge = entry[-1]
         with self._lock:
             if self._awaken is not None:
                 self._awaken()
-            while self._given_back:
-                self._charged -= self._given_back.popleft()
+            with suppress(IndexError):  # a signal's handler may take the last one between look and grasp
+                while self._given_back:
+                    self._charged -= self._given_back.popleft()
             capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
             if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
-                self.drops.count("buffer-full", detail=shown(entry[2]))
-                return
+                return False
             self._charged += charge
             self.append(entry)
+            return True
 
     def give_back(self, charge: int) -> None:
         """Say that an entry of this charge has left.
@@ -146,6 +159,17 @@ class Buffer:
     def doze(self, awaken: Callable[[], None]) -> None:
         """Have `awaken` called with the next record, to `rouse` it, as in a forked child that may never have one."""
         self.capacity, self._awaken = 0, awaken
+
+    def wait_by(self, backpressure: Backpressure) -> None:
+        """Have threads wait for room from now on."""
+        self._backpressure = backpressure
+        self.capacity = min(self._whole_capacity, WAIT_CAPACITY)
+
+    def wait_no_more(self) -> None:
+        """Drop what does not fit from now on, as at first."""
+        if self._backpressure is not None:
+            self._backpressure.end()
+            self._backpressure, self.capacity = None, self._whole_capacity
 
     def rouse(self) -> None:
         """Take records again without asking anybody."""
@@ -161,6 +185,7 @@ class Buffer:
         self.entries.clear()
         self._given_back.clear()
         self._charged = 0
+        self._backpressure, self.capacity = None, self._whole_capacity
         self.drops.renew()
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
+from mldiagnostics.backpressure import Backpressure, LanePatience
 from mldiagnostics.buffer import Marker
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import shown
@@ -36,7 +37,7 @@ class Drain:
     What comes behind that marker stays in the buffer, for whoever drains it next.
     """
 
-    def __init__(self, buffer: Buffer, origin: Origin, lanes: Sequence[Lane]) -> None:
+    def __init__(self, buffer: Buffer, origin: Origin, lanes: Sequence[Lane], *, waits: bool = False) -> None:
         self._buffer = buffer
         self._origin = origin
         self._lanes = lanes
@@ -44,11 +45,15 @@ class Drain:
         self._closed = False
         self._told = 0
         self._turns = Turns()
+        self._backpressure = Backpressure(self.wake) if waits else None
+        self._patience = LanePatience()
         self.thread = threading.Thread(target=self._serve, name="mldiagnostics-drain", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self.thread.start()
+        if self._backpressure is not None:
+            self._buffer.wait_by(self._backpressure)
 
     def wake(self) -> None:
         """Empty the buffer now, and not only when the period is over."""
@@ -57,6 +62,8 @@ class Drain:
     def stop(self) -> None:
         """Take nothing more than what is in hand: somebody else empties the buffer from now on."""
         self._closed = True
+        if self._backpressure is not None:
+            self._buffer.wait_no_more()
 
     def _serve(self) -> None:
         while not self._closed:
@@ -73,6 +80,8 @@ class Drain:
         left = len(self._buffer.entries)
         while left > 0 and not self._closed:
             left -= self._take_slice(min(left, _SLICE))
+            if self._backpressure is not None:
+                self._backpressure.note_progress()
         self._tell_drops()
 
     def _take_slice(self, count: int) -> int:
@@ -98,6 +107,8 @@ class Drain:
     def _hand_over(self, records: list[Record], size: int) -> None:
         if records:
             for lane in self._lanes:
+                if self._backpressure is not None:
+                    self._patience.wait(lane, lambda: self._closed)
                 lane.offer(records, size)
 
     def _pass_on(self, marker: Marker) -> None:

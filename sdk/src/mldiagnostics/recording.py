@@ -46,18 +46,26 @@ class Closed:
 class Recording:
     """Takes records from any thread and writes them to every sink, until it is closed or the process ends.
 
+    With `waits` threads wait for room in a full buffer (see `backpressure`), otherwise what does not fit is dropped.
     What was put into `buffer` before it exists is its too. Nothing here raises or waits, but `flush` and `close`,
     which wait for at most the time they are given. In a forked child it goes on by itself with its first record, as a
     process of its own: new threads, new sinks, and an origin with another incarnation.
     """
 
     def __init__(
-        self, origin: Origin, sinks: Sequence[SinkMaker], *, buffer: Buffer = PROCESS, lasting: bool = False
+        self,
+        origin: Origin,
+        sinks: Sequence[SinkMaker],
+        *,
+        buffer: Buffer = PROCESS,
+        lasting: bool = False,
+        waits: bool = False,
     ) -> None:
         self.origin = origin
         self.lasting = lasting
         """Whether the end of the process leaves it to `close_all`."""
         self._makers = tuple(sinks)
+        self._waits = waits
         self._buffer = buffer
         self._lanes: list[Lane] = []
         self._drain: Drain | None = None
@@ -120,7 +128,7 @@ class Recording:
 
     def _start(self) -> None:
         self._lanes = [Lane(maker, self.origin, self._buffer.drops) for maker in self._makers]
-        self._drain = Drain(self._buffer, self.origin, self._lanes)
+        self._drain = Drain(self._buffer, self.origin, self._lanes, waits=self._waits)
         for lane in self._lanes:
             lane.start()
         self._drain.start()

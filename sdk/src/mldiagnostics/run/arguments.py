@@ -17,10 +17,11 @@ from mldiagnostics.run.kinds import (
     RlOrchestrator,
     ServingEngine,
 )
+from mldiagnostics.run.settings import ON_FULL
 from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
-    from mldiagnostics.run.settings import Settings
+    from mldiagnostics.run.settings import OnFull, Settings
 
 DEFAULT_STORAGE = "mldiagnostics"
 DEFAULT_SINKS = ("jsonl:",)
@@ -61,6 +62,7 @@ class Arguments:
     application_framework: ApplicationFramework
     rl_orchestrator: RlOrchestrator
     sinks: tuple[str, ...]
+    on_full: OnFull
 
 
 def read_arguments(
@@ -101,6 +103,7 @@ def read_arguments(
         application_framework=read.member("application_framework", ApplicationFramework.NONE),
         rl_orchestrator=read.member("rl_orchestrator", RlOrchestrator.NONE),
         sinks=read.sinks() or _exporter_sinks(read.exporters(), problems) or settings.sinks or DEFAULT_SINKS,
+        on_full=read.on_full() or settings.on_full,
     )
 
 
@@ -219,6 +222,12 @@ class _Reader:
             return split_sinks(",".join(value))
         self.complain("sinks", "is not a list of URLs and is ignored; write sinks=['jsonl:', 'stdout:']")
         return ()
+
+    def on_full(self) -> OnFull | None:
+        value = self._said.get("on_full")
+        if value is not None and value not in ON_FULL:
+            self.complain("on_full", "is neither 'drop' nor 'wait' and is ignored")
+        return ON_FULL.get(str(value))
 
     def exporters(self) -> Mapping[str, Any] | None:
         value = self._said.get("metrics_exporter_config")

@@ -72,7 +72,9 @@ def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
         before.close()
         asked = time.time()  # until now that one lasted
     origin = _origin(arguments, whereabouts, storage=_rooted(arguments.storage or DEFAULT_STORAGE))
-    return _join(arguments, whereabouts, Recording(origin, makers), settings, env, asked=asked)
+    return _join(
+        arguments, whereabouts, Recording(origin, makers, waits=arguments.on_full == "wait"), settings, env, asked=asked
+    )
 
 
 def _join(
@@ -181,8 +183,10 @@ def _sink_maker(url: str, problems: dict[str, str]) -> SinkMaker | None:
 def _require_all_meant(arguments: Arguments, problems: Mapping[str, str]) -> None:
     if problems:
         raise MLRunConfigurationError("; ".join(problems.values()))
-    if arguments.storage.startswith("gs://") and not _is_installed("google.cloud.storage"):
-        raise MissingExtraError(extra="gcs", needed_for=arguments.storage)
+    places = [arguments.storage, *(url.partition(":")[2] for url in arguments.sinks)]
+    bucket = next((place for place in places if place.startswith("gs://")), None)
+    if bucket and not _is_installed("google.cloud.storage"):
+        raise MissingExtraError(extra="gcs", needed_for=bucket)
 
 
 def _is_installed(module: str) -> bool:

@@ -6,13 +6,17 @@ python -m mldiagnostics.run.settings    print docs/reference/sdk-env.md
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+OnFull: TypeAlias = Literal["drop", "wait"]
+"""What happens to a record when the buffer is full."""
+
+ON_FULL: Mapping[str, OnFull] = {"drop": "drop", "wait": "wait"}
 DEFAULT_HEARTBEAT_S = 10.0
 _SHORTEST_HEARTBEAT_S, _LONGEST_HEARTBEAT_S = 0.1, 3600.0
 
@@ -49,7 +53,16 @@ VARIABLES = (
         "user",
         "How often a `GoodputMonitor` copies that to its TensorBoard bucket; wins over `gcs_sync_interval_seconds=`.",
     ),
-    Variable("MLDIAG_SPOOL", "user", "Local directory where records wait for a remote sink that is not reachable."),
+    Variable(
+        "MLDIAG_SPOOL",
+        "user",
+        "Local directory where files wait for a storage or sink that does not take them; else XDG state, else TMPDIR.",
+    ),
+    Variable(
+        "MLDIAG_ON_FULL",
+        "user",
+        "`drop` (if absent) or `wait`: what happens to a record when the buffer is full; `on_full=` wins.",
+    ),
     Variable("MLDIAG_VIEW_URL", "chart", "Address of the web view, printed at start with the run id behind it."),
     Variable("MLDIAG_HEARTBEAT_SECONDS", "user", "Pause between signs of life, 0.1 to 3600; 10 if absent."),
     Variable("MLDIAG_PROFILER_PORT", "webhook, user", "Port of the profiler server, for local rank 0; 9999 if absent."),
@@ -124,6 +137,7 @@ class Settings:
 
     storage: str
     sinks: tuple[str, ...]
+    on_full: OnFull
     view_url: str
     heartbeat_s: float
     in_kubernetes: bool
@@ -134,10 +148,17 @@ def read_settings(env: Mapping[str, str], problems: dict[str, str]) -> Settings:
     return Settings(
         storage=env.get("MLDIAG_STORAGE", ""),
         sinks=split_sinks(env.get("MLDIAG_SINKS", "")),
+        on_full=_on_full(env.get("MLDIAG_ON_FULL", ""), problems),
         view_url=env.get("MLDIAG_VIEW_URL", "").rstrip("/"),
         heartbeat_s=_heartbeat_s(env.get("MLDIAG_HEARTBEAT_SECONDS", ""), problems),
         in_kubernetes=bool(env.get("KUBERNETES_SERVICE_HOST")),
     )
+
+
+def _on_full(text: str, problems: dict[str, str]) -> OnFull:
+    if text and text not in ON_FULL:
+        problems["env-MLDIAG_ON_FULL"] = f"MLDIAG_ON_FULL={text!r} is not 'drop' or 'wait'; 'drop' is used"
+    return ON_FULL.get(text, "drop")
 
 
 def _heartbeat_s(text: str, problems: dict[str, str]) -> float:

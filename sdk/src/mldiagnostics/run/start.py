@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import MLDiagnosticsError
@@ -46,6 +46,7 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     *,
     storage: str | os.PathLike[str] | None = None,
     sinks: Sequence[str] | str | None = None,
+    on_full: Literal["drop", "wait"] | None = None,
     strict: bool = False,
     **unknown: object,
 ) -> MLRun:
@@ -58,6 +59,8 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     one whose devices are initialised before all others); name it if that is not the one to profile.
     `storage` (else `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics) is the root below which each run has a
     directory. `sinks` are URLs of places for records, by default `jsonl:` in that directory. `region` may be a zone.
+    `on_full` (else MLDIAG_ON_FULL, else "drop") says what happens to a record when the buffer is full: it is dropped
+    and counted, or with "wait" its thread waits for room, for scripts that record faster than a disk writes.
     `metrics_record_interval_sec` is the pause between system metrics, in seconds; 0 or less turns them off, as does
     `log_system_metrics=False`.
 
