@@ -56,7 +56,6 @@ def test_what_a_sink_needs_is_loaded_by_its_own_thread(tmp_path: Path) -> None:
         ("otlp+http://host", "otlp"),
         ("prometheus::9464", "prometheus"),
         ("tensorboard:/logs", "tensorboard"),
-        ("jsonl:gs://bucket", "gcs"),
     ],
 )
 def test_without_its_extra_a_sink_is_left_out_with_what_to_install(url: str, extra: str, tmp_path: Path) -> None:

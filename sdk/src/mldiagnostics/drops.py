@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Reason: TypeAlias = Literal[
     "bad-call", "bad-name", "bad-time", "bad-value", "buffer-full", "deleted-array", "queue-full", "refused",
+    "spool-full",
     "too-large", "traced-value", "unwritten",
 ]  # fmt: skip
 """Why a record was dropped; the first column of what `Drops` tells."""
@@ -17,10 +18,11 @@ ADVICE: dict[Reason, str] = {
     "bad-name": "a name is a text that is not empty, or a MetricType",
     "bad-time": "a timestamp is a number of seconds since 1970 or a datetime",
     "bad-value": "a value is a number, a 0-d or 1-d array, a list of numbers, a text or a dict",
-    "buffer-full": "records come faster than they can be written: record less often",
+    "buffer-full": "records come faster than they can be written: record less often, or start with on_full='wait'",
     "deleted-array": "the array was donated or deleted before it was read: record a copy, or int(state.step)",
     "queue-full": "the sink is slower than the records or does not answer: see what it says, or choose another",
     "refused": "the sink will never take them: see what it says",
+    "spool-full": "mend the storage, or upload what waits: python -m mldiagnostics.upload",
     "too-large": "a value may have 4 KiB with its labels: store larger things as files",
     "traced-value": "inside jit there is no value yet: return it, or record it in jax.debug.callback",
     "unwritten": "the time for closing was over before the sink had taken them",

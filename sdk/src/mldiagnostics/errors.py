@@ -13,6 +13,7 @@ MLDiagnosticsError
 └── StoreError           a place for files did not do its part
     ├── StoreNotFound    the bucket or directory is not there: whoever named it
     ├── StoreForbidden   it is there, we may not: its administrator
+    │   └── NoCredentials  we have nothing to show: whoever runs the process
     ├── StoreUnreachable no usable answer in time: nobody yet, try again later
     ├── StoreFull        no room: whoever pays for it
     ├── AlreadyStored    the key holds other content, which stays as it is: whoever chose the key
@@ -82,6 +83,10 @@ class StoreNotFound(StoreError):
 
 class StoreForbidden(StoreError):
     """The store refused us: no permission, no credentials, or read-only."""
+
+
+class NoCredentials(StoreForbidden):
+    """The process has no credentials for the store, so that no request can succeed."""
 
 
 class StoreUnreachable(StoreError):

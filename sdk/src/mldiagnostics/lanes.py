@@ -14,7 +14,7 @@ from mldiagnostics.buffer import CAPACITY, CAPACITY_BYTES, Marker
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import Loss
 from mldiagnostics.records import Record
-from mldiagnostics.sinks.model import SinkNotReady, SinkUnavailable
+from mldiagnostics.sinks.model import SinkNotReady, SinkUnavailable, SpooledForNow, SpoolFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -50,6 +50,8 @@ class Lane:
         self._held: deque[Record] = deque()
         self._held_since = 0.0
         self._opened = False
+        self._hopeless = False
+        self._refusal: Reason = "refused"
         self._pace = self._sink.pace
         self._unflushed_since = math.inf
         self._writing, self._flushing = _Retry(), _Retry()
@@ -136,7 +138,7 @@ class Lane:
                 outcome = self._flush()
             pause_s = max(self._writing.pause_s, self._flushing.pause_s)
             left_s = marker.deadline - time.monotonic()
-            if outcome != "later" or left_s <= 0 or (marker.closing and self._end_in_vain(pause_s)):
+            if outcome != "later" or left_s <= 0 or self._hopeless or (marker.closing and self._end_in_vain(pause_s)):
                 return outcome == "done"
             time.sleep(min(left_s, pause_s))
 
@@ -157,7 +159,7 @@ class Lane:
                 self._held.popleft()
             self._settled += len(batch)
             if outcome == "never":
-                self._drop("refused", batch)
+                self._drop(self._refusal, batch)
             else:
                 self.written += len(batch)
                 self._unflushed_since = min(self._unflushed_since, time.monotonic())
@@ -194,6 +196,10 @@ class Lane:
         """Have the sink do something, and say what its errors mean for the records."""
         try:
             action()
+        except SpooledForNow:
+            retry.put_off()
+            self._hopeless = True
+            return "later"
         except SinkUnavailable as error:
             retry.put_off()
             kind = "sink-not-ready" if isinstance(error, SinkNotReady) else "sink-unavailable"
@@ -201,9 +207,11 @@ class Lane:
             return "later"
         except Exception as error:  # noqa: BLE001 - a sink's fault must not end its thread
             complain(f"sink-refused {self.name}", f"the sink {self.name} takes nothing of what it got: {error!r}")
+            self._refusal = "spool-full" if isinstance(error, SpoolFull) else "refused"
             retry.reset()
             return "never"
         retry.reset()
+        self._hopeless = False
         return "done"
 
 

@@ -19,7 +19,7 @@ from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError, NotStor
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD, is_record_segment
 from mldiagnostics.records import decode
 from mldiagnostics.run_row import RankRow, RunRow, folded, rank_rows, run_row
-from mldiagnostics.sinks.jsonl import local_path
+from mldiagnostics.sinks.local_first import local_path
 from mldiagnostics.store import open_store
 from mldiagnostics.terminal import printable
 

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 from mldiagnostics.errors import StoreNotFound
-from mldiagnostics.profiling.storing import store_trace
+from mldiagnostics.profiling import storing
 from mldiagnostics.store import open_store
+
+
+def store_trace(directory: str, session: str, stem: str, trace: bytes) -> str:
+    return storing.store_trace(open_store(directory), "", session, stem, trace)
 
 
 def test_the_file_is_where_xprof_looks(tmp_path: Path) -> None:

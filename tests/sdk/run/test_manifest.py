@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import complaints
-from mldiagnostics.run.manifest import MAX_ATTEMPTS, Manifest, continued
+from mldiagnostics.run.history import MAX_ATTEMPTS, continued, merged
+from mldiagnostics.run.manifest import Manifest
+from mldiagnostics.spool.directory import abandoned
+from mldiagnostics.spool.storage import RunStorage
+from support.records import origin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from random import Random
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -68,15 +74,56 @@ def test_another_runs_file_is_not_continued() -> None:
 def test_a_file_that_is_broken_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r/run.json").write_text("{")
-    assert Manifest(str(tmp_path), "r").write(document(0))
+    storage = RunStorage(origin(tmp_path))
+    assert Manifest(lambda: storage, "r").write(document(0))
     assert json.loads((tmp_path / "r/run.json").read_text())["attempts"] == []
 
 
-def test_a_place_that_cannot_be_written_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_told_once_and_tried_again(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.write_text("in the way")
-    manifest, before = Manifest(str(place), "r"), complaints.counts().get("run-record", 0)
+    storage = RunStorage(origin(place))
+    manifest, key = Manifest(lambda: storage, "r"), f"spool {place}"
     assert not manifest.write(document(0))
-    assert complaints.counts()["run-record"] == before + 1
+    assert complaints.counts()[key] == 1
     place.unlink()
-    assert manifest.write(document(0))
+    assert manifest.write(document(0, phase="Completed"))
+    storage.close()
+    assert list(abandoned(str(place))) == []  # what is stored is newer than what waited
+
+
+def test_an_attempt_that_could_not_be_stored_is_part_of_the_next_ones_history(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.write_text("in the way")
+    for attempt in range(2):
+        storage = RunStorage(origin(place, incarnation=f"{attempt:08}"))
+        assert not Manifest(lambda storage=storage: storage, "r").write(document(attempt))  # type: ignore[misc]
+        storage.close()
+    place.unlink()
+    storage = RunStorage(origin(place, incarnation="00000002"))
+    manifest = Manifest(lambda: storage, "r")
+    for _ in range(2):  # as each heartbeat does
+        assert manifest.write(document(2))
+    written = json.loads((place / "r/run.json").read_text())
+    assert [past["attempt"] for past in written["attempts"]] == [0, 1]
+    assert written["created"] == 100.0
+
+
+@given(st.lists(st.sampled_from(["Active", "Completed", "Failed"]), min_size=1, max_size=6), st.randoms())
+def test_attempts_merge_into_the_same_history_in_any_order(phases: list[str], random: Random) -> None:
+    documents = [continued(document(attempt, phase=phase), None) for attempt, phase in enumerate(phases)]
+    one: Mapping[str, Any] | None = None
+    other: Mapping[str, Any] | None = None
+    for each in documents:
+        one = merged(one, each)
+    for each in random.sample(documents * 2, len(documents) * 2):
+        other = merged(other, each)
+    assert one == other
+    assert one is not None
+    assert [past["attempt"] for past in one["attempts"]] == list(range(len(phases) - 1))
+
+
+@given(st.dictionaries(st.sampled_from(["runId", "attempts", "heartbeat", "created", "started", "incarnation"]), JSON))
+def test_whatever_waits_can_be_merged(found: dict[str, Any]) -> None:
+    assert merged(document(0), {**found, "runId": "r"})["runId"] == "r"
+    assert merged({**found, "runId": "r"}, document(0))["runId"] == "r"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.records import Record, decode
-from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable, shelter, sink_maker
+from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable, sink_maker
 from mldiagnostics.sinks.objects import StoredLines
+from mldiagnostics.spool.directory import abandoned
 from mldiagnostics.store import open_store
-from support.records import RUN, origin, run_program
+from support.records import RUN, eventually, origin, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +93,7 @@ def test_what_a_killed_process_left_is_brought_by_the_next(gcs_bucket: str, spoo
     other.write(numbers(7))
     living.write(numbers(3))
     living.flush()
+    eventually(lambda: len(list(stored(root))) == 2, "the upload in the background")
     assert [(key[-22:], values) for key, values in stored(root)] == [
         ("r0-00000001-00001.jsonl"[-22:], [0, 1, 2]),
         ("r0-00000002-00001.jsonl"[-22:], [3, 4, 5]),
@@ -108,7 +110,8 @@ sink.write([Record("metric", 1.0, "loss", 0.0)])
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert run_program(body, tmp_path).returncode == -9
-    opened(sink_maker(f"jsonl:gs://{gcs_bucket}")).flush()
+    opened(sink_maker(f"jsonl:gs://{gcs_bucket}"), incarnation="00000002").flush()
+    eventually(lambda: bool(list(stored(f"gs://{gcs_bucket}"))), "the upload in the background")
     assert [values for _, values in stored(f"gs://{gcs_bucket}")] == [[0.0]]
 
 
@@ -132,12 +135,14 @@ print("google.cloud.storage" in sys.modules)
     result = run_program(body, tmp_path)
     assert result.stdout.split() == ["jsonl:gs://bucket", "ConfigurationError", "ConfigurationError", "False"]
     bare = run_program(body, tmp_path, "-S")
-    assert bare.stdout.split()[0] == "MissingExtraError"
+    assert bare.stdout.split()[0] == "jsonl:gs://bucket"  # its records wait in the spool
 
 
 def test_a_disk_without_room_for_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "file/spool"))
+    for variable in ("MLDIAG_SPOOL", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "file/spool"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
     with pytest.raises(SinkUnavailable, match="MLDIAG_SPOOL"):
         opened(sink_maker("jsonl:gs://bucket"))
-    assert list(shelter.abandoned("gs://bucket")) == []
+    assert list(abandoned("gs://bucket")) == []

@@ -14,7 +14,7 @@ from mldiagnostics.records import Record
 from mldiagnostics.sinks import SinkUnavailable, sink_maker
 from mldiagnostics.sinks.tensorboard import tagged
 from mldiagnostics.store import open_store
-from support.records import DEADLINE_S, RUN, origin, records
+from support.records import DEADLINE_S, RUN, eventually, origin, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 if TYPE_CHECKING:
@@ -89,10 +89,17 @@ def test_a_run_that_goes_on_in_another_process_is_one_curve(tmp_path: Path) -> N
     assert [value for *_, value in read(tmp_path / FOLDER)["loss"]] == [0.0, 1.0, 2.0]
 
 
-def test_a_directory_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SinkUnavailable, match="choose another place"):
-        made_sink(f"tensorboard:{tmp_path / 'file'}")
+def test_a_directory_that_cannot_be_written_gets_its_events_when_it_can(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("in the way")
+    sink = made_sink(f"tensorboard:{tmp_path / 'logs'}")
+    for step in range(3):
+        sink.write([Record("metric", 5.0, "loss", step / 8, step=step)])
+    with pytest.raises(SinkUnavailable):
+        sink.flush()
+    (tmp_path / "logs").unlink()
+    sink.flush()
+    sink.close()
+    assert len(list((tmp_path / "logs").rglob("events.out.tfevents.*"))) == 1
 
 
 def test_a_bucket_gets_what_tensorboard_reads(gcs_bucket: str, tmp_path: Path) -> None:
@@ -131,6 +138,7 @@ def test_a_bucket_that_fails_gets_it_later_from_another_process(
     living.write([Record("metric", 5.0, "loss", 2.0, step=2)])
     living.flush()
     living.close()
+    eventually(lambda: len(list(open_store(url).list())) == 2, "the upload in the background")
     found = read(download(url, tmp_path / "copy") / FOLDER)["loss"]
     assert sorted(found) == [(5.0, 1, 1.0), (5.0, 2, 2.0)]
 

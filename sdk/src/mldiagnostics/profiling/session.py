@@ -20,9 +20,8 @@ from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.profiling.backlog import Backlog
 from mldiagnostics.profiling.claim import Claim, queue
 from mldiagnostics.profiling.frameworks import recorder
-from mldiagnostics.profiling.naming import host_stem
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
-from mldiagnostics.profiling.storing import store_trace
+from mldiagnostics.profiling.storing import keep_trace, spool_trace
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import Recorder, Recording
@@ -52,6 +51,7 @@ class ProfileSession:
         self.name = name
         self._run, self._recorder, self._held, self._step = run, recorder, held, step
         self._recording: Recording | None = None
+        self._trace: bytes | None = None
         self._start_ns = self._stop_ns = time.time_ns()
         # Unlike events, queues may be used by a signal's handler while its thread does so.
         self._wanted: SimpleQueue[None] = SimpleQueue()
@@ -97,6 +97,15 @@ class ProfileSession:
             return True
         return False
 
+    def spool(self, problem: str) -> None:
+        """Keep the trace, which its storage has not taken in time, on the local disk, or complain that it is lost."""
+        try:
+            if self._trace is None:
+                raise CannotRecord("its trace is still being collected")  # noqa: TRY301 - one way out
+            spool_trace(self._run, self.name, self._trace, problem)
+        except (CannotRecord, MLDiagnosticsError) as error:
+            complain("profile-late", f"profile {self.name}: lost, {problem}; {error}")
+
     def _record(self) -> None:
         self._recording = self._recorder.start()
         self._start_ns = time.time_ns()
@@ -111,6 +120,7 @@ class ProfileSession:
         except Exception as error:  # noqa: BLE001 - a framework's own, in a thread that nobody watches
             self._fail(f"{type(error).__name__}: {error}")
         else:
+            self._trace = trace
             _backlog.add(len(trace), lambda: self._store(trace))
 
     def _collect(self) -> bytes:
@@ -136,19 +146,20 @@ class ProfileSession:
 
     def _store(self, trace: bytes) -> None:
         try:
-            url = store_trace(self._run.directory, self.name, host_stem(self._run.origin), trace)
+            kept = keep_trace(self._run, self.name, trace)
         except MLDiagnosticsError as error:
             self._fail(str(error))
         except Exception as error:  # noqa: BLE001 - a store's own, in a thread that nobody watches
             self._fail(f"{type(error).__name__}: {error}")
         else:
-            self._close("stored", file=url, bytes=len(trace))
+            self._close("spooled" if kept.spooled else "stored", file=kept.url, bytes=len(trace))
 
     def _fail(self, reason: str) -> None:
         complain("profile-lost", f"profile {self.name}: lost, {reason}")
         self._close("failed", reason=reason)
 
     def _close(self, state: str, **more: object) -> None:
+        self._trace = None
         self._note(state, start_ns=self._start_ns, stop_ns=self._stop_ns, **more)
         _unstored.discard(self)
         self._over.put(None)
@@ -203,7 +214,7 @@ def finish_all() -> None:
         session.end()
     for session in tuple(_unstored):
         if not session.wait(max(deadline - time.monotonic(), 0)):
-            complain("profile-late", f"profile {session.name}: lost, it was not stored within {_AT_EXIT_S:.0f} s")
+            session.spool(f"it was not stored within {_AT_EXIT_S:.0f} s")
 
 
 def _forget() -> None:

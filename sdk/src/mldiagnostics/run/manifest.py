@@ -16,65 +16,52 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.complaints import complain
 from mldiagnostics.errors import MLDiagnosticsError, NotStored
 from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.run.judgement import TERMINATING
+from mldiagnostics.run.history import continued
 from mldiagnostics.strict_json import dumps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mldiagnostics.spool.storage import RunStorage
     from mldiagnostics.store import Store
 
 SCHEMA_VERSION = 1
-MAX_ATTEMPTS = 100
-"""How many earlier attempts are remembered."""
-
-_OF_AN_ATTEMPT = ("attempt", "incarnation", "started", "ended", "phase", "reason", "message")
-
-
-def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `document` with the history in the run.json that `earlier` attempts left; pure.
-
-    The run was created when its first attempt was. An attempt that was not ended by itself was lost.
-    """
-    if not earlier or earlier.get("runId") != document["runId"]:
-        return {**document, "attempts": []}
-    attempts, heartbeat = earlier.get("attempts"), earlier.get("heartbeat")
-    history = [item for item in attempts if isinstance(item, Mapping)] if isinstance(attempts, list) else []
-    if earlier.get("incarnation") != document["incarnation"]:
-        past = {key: earlier.get(key) for key in _OF_AN_ATTEMPT}
-        if past["phase"] not in ["Completed", "Failed"]:
-            beaten = heartbeat.get("t") if isinstance(heartbeat, Mapping) else None
-            reason = "Terminated" if past["reason"] == TERMINATING else "Lost"
-            past |= {"phase": "Failed", "reason": reason, "ended": beaten}
-        history.append(past)
-    created = earlier.get("created")
-    created = created if isinstance(created, int | float) else document["created"]
-    return {**document, "created": min(created, document["created"]), "attempts": history[-MAX_ATTEMPTS:]}
 
 
 class Manifest:
-    """Keeps the run.json of `run_id` below `storage`; used by one thread."""
+    """Keeps the run.json of `run_id` in a run's storage, which `storage` returns; used by one thread."""
 
-    def __init__(self, storage: str, run_id: str) -> None:
+    def __init__(self, storage: Callable[[], RunStorage], run_id: str) -> None:
         self._storage = storage
         self._key = f"{run_id}/{RUN_RECORD}"
-        self._store: Store | None = None
+        self._has_read = False
         self._earlier: Mapping[str, Any] | None = None
 
     def write(self, document: Mapping[str, Any]) -> bool:
-        """Write the document with the history of earlier attempts; false, with a complaint, if that failed."""
+        """Write the document with the history of earlier attempts; false if the storage does not take it.
+
+        It is in the spool then, or, with a complaint, nowhere.
+        """
         try:
-            if self._store is None:
-                self._store = self._opened()
-            text = dumps(continued(document, self._earlier), indent=1)
-            self._store.put(self._key, f"{text}\n".encode(), replace=True)
+            return (
+                not self._storage()
+                .keep(self._key, lambda: self._text(document), lambda store: self._put(store, document))
+                .spooled
+            )
         except (MLDiagnosticsError, OSError) as error:
             complain("run-record", f"run.json cannot be written, the run goes on without it for now: {error}")
             return False
-        return True
 
-    def _opened(self) -> Store:
-        from mldiagnostics.store import open_store  # noqa: PLC0415 - not loaded before it is used
+    def _put(self, store: Store, document: Mapping[str, Any]) -> str:
+        if not self._has_read:
+            self._storage().upload_waiting(self._key)
+            self._read(store)
+        return store.put(self._key, self._text(document), replace=True).url
 
-        store = open_store(self._storage)
+    def _text(self, document: Mapping[str, Any]) -> bytes:
+        return f"{dumps(continued(document, self._earlier), indent=1)}\n".encode()
+
+    def _read(self, store: Store) -> None:
         try:
             with store.open(self._key) as file:
                 found = json.load(file)
@@ -83,4 +70,4 @@ class Manifest:
             pass
         except ValueError as error:  # what is broken is replaced; what cannot be reached is tried again
             complain("run-record-earlier", f"the run.json of an earlier attempt is broken and is replaced: {error}")
-        return store
+        self._has_read = True

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mldiagnostics.recording import Closed, Recording
     from mldiagnostics.run.arguments import Arguments
     from mldiagnostics.run.endings import Endings
+    from mldiagnostics.spool.storage import RunStorage
     from mldiagnostics.whereabouts import Whereabouts
 
 CLOSE_TIMEOUT_S = 10.0
@@ -74,6 +75,7 @@ class MLRun(RunFields):
         self.storage, self.directory = self.origin.storage, self.origin.directory
         self.sinks = arguments.sinks
         self.recorder = recorder
+        self._storages: dict[int, RunStorage] = {}  # by process: a forked child has files of its own
         self._endings = endings
         self._pid = os.getpid()
         self._accounts = whereabouts.place.leads
@@ -106,6 +108,7 @@ class MLRun(RunFields):
             kinds=lambda: told_kinds(self),
             configs=lambda: self._configs,
             gather=self._gather,
+            storage=lambda: self.files,
         )
 
     @property
@@ -122,6 +125,18 @@ class MLRun(RunFields):
     @framework.setter
     def framework(self, framework: Framework) -> None:
         vars(self)["framework"] = framework
+
+    @property
+    def files(self) -> RunStorage:
+        """The storage for this process's profiles and run.json, and the spool for what it does not take."""
+        found = self._storages.get(os.getpid())
+        if found is None:
+            from mldiagnostics.spool.storage import RunStorage  # noqa: PLC0415 - loaded by the threads that store
+
+            found = self._storages.setdefault(
+                os.getpid(), RunStorage(self.recording.origin)
+            )  # of two threads, one wins
+        return found
 
     @property
     def configs(self) -> ConfigDict:
@@ -254,6 +269,8 @@ class MLRun(RunFields):
         self._told = True
         self._closed = self.recording.close(timeout_s)
         self._report.finish(max(deadline - time.monotonic(), _LAST_WORD_TIMEOUT_S))
+        if (files := self._storages.get(os.getpid())) is not None:
+            files.close()
         ownership.release(self.run_id, os.environ)
         registry.leave(self)
         self._ending = False

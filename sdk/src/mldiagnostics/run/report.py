@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.origin import Origin
     from mldiagnostics.recording import Recording
+    from mldiagnostics.spool.storage import RunStorage
 
 _SECTIONS = {"softwareConfigs": "software", "hardwareConfigs": "hardware"}
 
@@ -27,7 +28,8 @@ class Report:
 
     `facts` are the parts of run.json that never change; their `process` is in the first record of a phase too.
     `kinds` returns the sort of run and `configs` the configurations as they are now; `gather` is called on the thread
-    with every sign of life, to complete them. Without `leads` there is no run.json.
+    with every sign of life, to complete them. Without `leads` there is no run.json; with it, it is kept in what
+    `storage` returns.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Report:
         kinds: Callable[[], Mapping[str, str]],
         configs: Callable[[], Mapping[str, Any]],
         gather: Callable[[], None],
+        storage: Callable[[], RunStorage],
     ) -> None:
         self.verdict = Verdict("Active")
         self.preempted = False
@@ -58,7 +61,7 @@ class Report:
         self._ended: float | None = None
         self._progress: dict[str, float] = {}
         self._recorded = False
-        self._manifest = Manifest(origin.storage, origin.run_id) if leads else None
+        self._manifest = Manifest(storage, origin.run_id) if leads else None
         self._gather = gather
         self._reporter = Reporter(interval_s=heartbeat_s, beat=self._beat, write=self._write)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from mldiagnostics.layout import sanitize
+from mldiagnostics.sinks.local_first import LocalFirst, local_path
 from mldiagnostics.sinks.model import Pace, Sink, SinkMaker
 from mldiagnostics.sinks.segments import Segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Record
+    from mldiagnostics.sinks.objects import StoredLines
 
 LOCAL_SEGMENT_BYTES = 64 * 1024 * 1024
 
@@ -53,6 +54,11 @@ class LocalLines:
         """Append the batch."""
         self._segments.append(batch)
 
+    @property
+    def number(self) -> int:
+        """The number of its last file."""
+        return self._segments.number
+
     def flush(self) -> None:
         """Do nothing: nothing is held back."""
 
@@ -63,23 +69,19 @@ class LocalLines:
 
 def _check(place: str) -> None:
     if local_path(place) is None:
-        from mldiagnostics.sinks.outbox import check_place  # noqa: PLC0415 - stores load only where one is used
+        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - stores load only where one is used
 
         check_place(place)
 
 
 def _sink(place: str, folder: str, origin: Origin) -> Sink:
+    def stored(root: str, number: int = 0) -> StoredLines:
+        from mldiagnostics.sinks.objects import StoredLines  # noqa: PLC0415 - stores load only where one is used
+
+        return StoredLines(root, folder, origin, number=number)
+
     local = local_path(place)
-    if local is not None:
-        return LocalLines(local / folder, origin)
-    from mldiagnostics.sinks.objects import StoredLines  # noqa: PLC0415 - stores load only where one is used
-
-    return StoredLines(place, folder, origin)
-
-
-def local_path(place: str) -> Path | None:
-    """Return the directory that a path or file URL means, None if the place is no local one."""
-    scheme, separator, rest = place.partition("://")
-    if not separator:
-        return Path(place).absolute()
-    return Path(unquote(urlsplit(place).path)) if scheme == "file" and rest.startswith("/") else None
+    if local is None:
+        return stored(place)
+    lines = LocalLines(local / folder, origin)
+    return LocalFirst(str(local), lines, lambda: stored(str(local), lines.number))

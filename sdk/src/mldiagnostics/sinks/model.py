@@ -27,6 +27,14 @@ class SinkRefused(MLDiagnosticsError):
     """The batch will never be taken: it is dropped and counted. The message is for the user."""
 
 
+class SpooledForNow(SinkUnavailable):
+    """What was taken is safe on the local disk, and people know: to try again within seconds would be in vain."""
+
+
+class SpoolFull(SinkRefused):
+    """The batch is dropped since too much waits on the local disk already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How a sink wants its records.

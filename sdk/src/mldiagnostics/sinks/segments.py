@@ -30,11 +30,11 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 class Segments:
     """The files of one process below a run's directory; a batch is in the file, whole, or it is not at all."""
 
-    def __init__(self, directory: Path, origin: Origin, *, max_bytes: int) -> None:
+    def __init__(self, directory: Path, origin: Origin, *, max_bytes: int, number: int = 0) -> None:
         self._directory = directory
         self._origin = origin
         self._max_bytes = max_bytes
-        self._number = 0
+        self._number = number
         self._file = -1
         self._identity = (0, 0)
         self._bytes = 0
@@ -60,6 +60,11 @@ class Segments:
         file, self._file = self._file, -1
         if self._links(file) is not None:
             os.close(file)
+
+    @property
+    def number(self) -> int:
+        """The number of the last file; another directory's files go on from there."""
+        return self._number
 
     @property
     def path(self) -> Path:

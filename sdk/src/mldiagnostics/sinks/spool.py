@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.complaints import complain
 from mldiagnostics.records import decode, encode
-from mldiagnostics.sinks import shelter
-from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
+from mldiagnostics.spool.directory import abandoned, claim
 from mldiagnostics.turns import Turns
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Record
-    from mldiagnostics.sinks.shelter import Shelter
+    from mldiagnostics.spool.directory import SpoolDirectory
 
 MAX_SPOOL_BYTES = 64 * 1024 * 1024
 """How much waits for a destination at most; what comes then is dropped and counted."""
@@ -69,7 +69,7 @@ class SpooledSink:
                 self._sink.write(batch)
             except SinkUnavailable as error:
                 complain(f"spooling {self._maker.name}", f"records for {self._destination} wait on disk: {error}")
-                self._spool = Spool(shelter.claim(self._destination, self._origin), max_bytes=self._max_bytes)
+                self._spool = Spool(claim(self._destination, self._origin, form="records"), max_bytes=self._max_bytes)
             else:
                 return
         self._spool.append(batch)
@@ -81,7 +81,7 @@ class SpooledSink:
             self._spool.drain_into(self._sink)
             self._spool.remove()
             self._spool = None
-        for left in shelter.abandoned(self._destination):
+        for left in abandoned(self._destination, form="records"):
             self._adopt(left)
         self._sink.flush()
 
@@ -97,7 +97,7 @@ class SpooledSink:
             self._sink.open()
             self._open = True
 
-    def _adopt(self, left: Shelter) -> None:
+    def _adopt(self, left: SpoolDirectory) -> None:
         """Deliver what a dead process left, in its name."""
         spool, sink = Spool(left, max_bytes=self._max_bytes), self._maker.make(left.origin)
         try:
@@ -112,16 +112,16 @@ class SpooledSink:
 
 
 class Spool:
-    """A file of lines in a shelter: appended to at its end, taken from its start."""
+    """A file of lines in a directory of the spool: appended to at its end, taken from its start."""
 
-    def __init__(self, place: Shelter, *, max_bytes: int) -> None:
+    def __init__(self, place: SpoolDirectory, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._shelter = place
+        self._directory = place
         self._path: Path = place.files / "records.jsonl"
         self._taken = 0
 
     def append(self, batch: Sequence[Record]) -> None:
-        """Have a batch wait. Raises `SinkRefused` if the spool is full and `SinkUnavailable` if the disk is."""
+        """Have a batch wait. Raises `SpoolFull` if the spool is full and `SinkUnavailable` if the disk is."""
         turns = Turns()
         lines = []
         for record in batch:
@@ -131,7 +131,7 @@ class Spool:
             with self._path.open("ab") as file:
                 start = file.tell()
                 if start > self._max_bytes:
-                    raise SinkRefused(f"{self._max_bytes >> 20} MiB wait in {self._path} already")
+                    raise SpoolFull(f"{self._max_bytes >> 20} MiB wait in {self._path} already")
                 try:
                     file.write("".join(lines).encode())
                     file.flush()
@@ -152,11 +152,11 @@ class Spool:
 
     def remove(self) -> None:
         """Delete the file: all is delivered."""
-        self._shelter.remove()
+        self._directory.remove()
 
     def leave(self) -> None:
         """Leave what waits to the next process."""
-        self._shelter.leave()
+        self._directory.leave()
 
     def _batches(self, size: int) -> Iterator[tuple[list[Record], int]]:
         """Yield batches from where the last delivery ended, each with the place of its end in the file."""

@@ -16,7 +16,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.layout import sanitize
 from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
-from mldiagnostics.sinks.jsonl import local_path
+from mldiagnostics.sinks.local_first import LocalFirst, local_path
 from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkUnavailable
 from mldiagnostics.turns import Turns
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.origin import Origin
     from mldiagnostics.records import Record
-    from mldiagnostics.sinks.outbox import Outbox
+    from mldiagnostics.spool.queue import UploadQueue
 
 FLUSH_S = 60.0
 """How old the oldest record in an object that is still open may be."""
@@ -49,13 +49,16 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
     require("tensorboard", extra="tensorboard", needed_for=url)
     local = local_path(root)
     if local is None:
-        from mldiagnostics.sinks.outbox import check_place  # noqa: PLC0415 - stores load only where one is used
+        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - stores load only where one is used
 
         check_place(root)
 
     def make(origin: Origin) -> Sink:
         inner = _folder(origin) if folder is None else folder
-        return StoredEvents(root, inner, origin) if local is None else LocalEvents(local / inner, origin)
+        if local is None:
+            return StoredEvents(root, inner, origin)
+        events = LocalEvents(local / inner, origin)
+        return LocalFirst(str(local), events, lambda: StoredEvents(str(local), inner, origin))
 
     return SinkMaker(url, make)
 
@@ -92,34 +95,39 @@ class StoredEvents:
     durable = True
 
     def __init__(self, root: str, folder: str, origin: Origin) -> None:
-        from mldiagnostics.sinks.outbox import Outbox  # noqa: PLC0415 - stores load only where one is used
+        from mldiagnostics.spool.queue import UploadQueue  # noqa: PLC0415 - stores load only where one is used
 
-        self._outbox: Outbox = Outbox(root, origin, kind="tensorboard")
+        self._queue: UploadQueue = UploadQueue(root, origin, part="tensorboard")
         self._folder, self._origin = folder, origin
         self._file: EventFile | None = None
+
+    @property
+    def spool(self) -> Path:
+        """The directory where its files wait. Raises `SinkUnavailable` if there is none."""
+        return self._queue.place
 
     def open(self) -> None:
         """Find room on the local disk."""
         if self._file is None:
-            self._file = EventFile(self._outbox.files / self._folder, self._origin)
+            self._file = EventFile(self._queue.files / self._folder, self._origin)
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch's metrics to a local file. Raises `SinkRefused` when too much waits for the store."""
-        self._outbox.require_room()
+        """Append the batch's metrics to a local file. Raises `SpoolFull` when too much waits for the store."""
+        self._queue.require_room()
         if self._file is not None:
             self._file.append(batch)
 
     def flush(self) -> None:
-        """Close the file and put all that waits into the store, also what dead processes left."""
+        """Close the file and put all that waits into the store."""
         if self._file is not None:
             self._file.close()
-        self._outbox.deliver()
+        self._queue.deliver()
 
     def close(self) -> None:
         """Leave what could not be delivered to the next process."""
         if self._file is not None:
             self._file.close()
-        self._outbox.close()
+        self._queue.close()
 
 
 class EventFile:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mldiagnostics.errors import ConfigurationError, MissingExtraError
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.extras import require
 from mldiagnostics.store.local import LocalStore
 from mldiagnostics.store.model import Data, Entry, Store, Stored
 
@@ -38,8 +39,7 @@ def _open_gcs(location: str, *, timeout_s: float) -> Store:
     bucket, _, prefix = location.partition("/")
     if not bucket:
         raise ConfigurationError(f"'gs://{location}' names no bucket: write gs://bucket or gs://bucket/prefix")
-    try:
-        from mldiagnostics.store.gcs import GcsStore  # noqa: PLC0415 - Google's client loads only for gs://
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(extra="gcs", needed_for=f"gs://{location}") from error
+    require("google.cloud.storage", extra="gcs", needed_for=f"gs://{location}")  # two threads may find that at once
+    from mldiagnostics.store.gcs import GcsStore  # noqa: PLC0415 - Google's client loads only for gs://
+
     return GcsStore(bucket, prefix.strip("/"), timeout_s=timeout_s)

@@ -18,6 +18,7 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 from mldiagnostics.errors import (
     AlreadyStored,
     ConfigurationError,
+    NoCredentials,
     NotStored,
     StoreError,
     StoreForbidden,
@@ -217,7 +218,7 @@ def _meaning(error: Exception) -> tuple[type[StoreError], str]:
     if isinstance(error, api.Forbidden | api.Unauthorized):
         return StoreForbidden, "give this identity a role on the bucket, such as roles/storage.objectUser"
     if isinstance(error, auth.DefaultCredentialsError):
-        return StoreForbidden, "no Google credentials; on GKE set up Workload Identity, elsewhere application defaults"
+        return NoCredentials, "no Google credentials; on GKE set up Workload Identity, elsewhere application defaults"
     if isinstance(error, auth.RefreshError) and not error.retryable:
         return StoreForbidden, "the Google credentials were not accepted"
     if code == _INSUFFICIENT_STORAGE:

@@ -1,0 +1,128 @@
+"""What waits is brought into its store whole, once, and without touching what is there."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics import complaints
+from mldiagnostics.errors import StoreNotFound
+from mldiagnostics.layout import trace_key
+from mldiagnostics.spool.directory import SpoolDirectory, abandoned, claim
+from mldiagnostics.spool.uploading import Stopped, upload_all
+from mldiagnostics.store import open_store
+from support.records import origin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRACE = "r/" + trace_key("s", "host")
+
+
+@pytest.fixture(autouse=True)
+def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
+
+
+def waiting(files: dict[str, bytes], *, incarnation: str = "0123abcd") -> SpoolDirectory:
+    directory = claim("gs://anywhere", origin(incarnation=incarnation))
+    for key, content in files.items():
+        path = directory.files / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return directory
+
+
+def content(store: Path) -> dict[str, bytes]:
+    return {path.relative_to(store).as_posix(): path.read_bytes() for path in store.rglob("*") if path.is_file()}
+
+
+def document(attempt: int, *, phase: str = "Completed", attempts: list[Any] | None = None) -> dict[str, Any]:
+    return {
+        "runId": "r", "attempt": attempt, "incarnation": f"i{attempt}", "phase": phase, "reason": "", "message": "",
+        "created": 100.0 + attempt, "started": 100.0 + attempt, "ended": None, "heartbeat": {"t": 150.0 + attempt},
+        "attempts": attempts or [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["local", "bucket"])
+def test_all_is_brought_and_nothing_stays_here(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    root = str(tmp_path / "store") if kind == "local" else f"gs://{request.getfixturevalue('gcs_bucket')}/runs"
+    files = {"r/records/a0-r0-x-00001.jsonl": b"line\n", "r/run.json": b'{"runId": "r"}', TRACE: b"trace"}
+    directory, store = waiting(files), open_store(root)
+    assert upload_all(directory, store).files == 3
+    assert directory.keys() == []
+    assert {entry.key for entry in store.list()} == set(files)
+
+
+def test_repeating_what_a_lost_answer_left_in_doubt_changes_nothing(tmp_path: Path) -> None:
+    files, store = {"r/records/a": b"line\n", TRACE: b"trace", "r/run.json": json.dumps(document(0)).encode()}, tmp_path
+    place = store / "store"
+    upload_all(waiting(files), open_store(str(place)))
+    before = content(place)
+    upload_all(waiting(files, incarnation="00000002"), open_store(str(place)))
+    assert content(place) == before
+
+
+def test_other_content_is_not_touched_and_stops_nothing_else(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    store.put("r/records/a", b"other\n")
+    store.put(TRACE, b"other")
+    directory, before = waiting({"r/records/a": b"ours\n", "r/records/b": b"b\n", TRACE: b"ours"}), complaints.counts()
+    result = upload_all(directory, store)
+    assert (result.files, result.conflicts, directory.keys()) == (2, ("r/records/a",), ["r/records/a"])
+    assert content(tmp_path / "store") == {
+        "r/records/a": b"other\n", "r/records/b": b"b\n", TRACE: b"other", "r/" + trace_key("s-2", "host"): b"ours",
+    }  # fmt: skip
+    assert complaints.counts()["spool-conflict"] == before.get("spool-conflict", 0) + 1
+
+
+@pytest.mark.parametrize("late", ["spooled", "stored"])
+def test_a_run_record_becomes_part_of_the_history_whichever_attempt_was_stored_first(late: str, tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    stored, spooled = (document(0), document(1)) if late == "spooled" else (document(1), document(0, phase="Active"))
+    store.put("r/run.json", json.dumps(stored).encode())
+    upload_all(waiting({"r/run.json": json.dumps(spooled).encode()}), store)
+    result = json.loads(content(tmp_path / "store")["r/run.json"])
+    assert (result["attempt"], result["created"]) == (1, 100.0)
+    [past] = result["attempts"]
+    assert (past["attempt"], past["phase"]) == (0, "Completed" if late == "spooled" else "Failed")
+
+
+def test_a_store_that_fails_keeps_the_rest_waiting(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    directory = waiting({"r/records/a": b"a\n", "r/records/b": b"b\n"})
+    with pytest.raises(StoreNotFound):
+        upload_all(directory, open_store(str(tmp_path / "file/store")))
+    assert len(directory.keys()) == 2
+
+
+def test_the_end_of_the_process_leaves_the_file_under_way(tmp_path: Path) -> None:
+    directory = waiting({TRACE: b"x" * 3_000_000})
+    pieces = iter([False, True])
+    with pytest.raises(Stopped):
+        upload_all(directory, open_store(str(tmp_path / "store")), stopped=lambda: next(pieces))
+    assert directory.keys() == [TRACE]
+    assert content(tmp_path / "store") == {}
+
+
+def test_many_that_race_bring_everything_once(tmp_path: Path) -> None:
+    for number in range(8):
+        waiting({f"r/records/{number}": b"line\n"}, incarnation=f"{number:08}").leave()
+    store, brought, start = open_store(str(tmp_path / "store")), [], threading.Barrier(4)
+
+    def work() -> None:
+        start.wait()
+        for directory in abandoned("gs://anywhere"):
+            brought.append(upload_all(directory, store).files)
+            directory.remove_or_leave()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(brought) == 8
+    assert content(tmp_path / "store") == {f"r/records/{number}": b"line\n" for number in range(8)}
