@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -94,6 +95,17 @@ def everything(part: Part, values: Mapping[str, Any] | None = None, *, chart: Pa
     return [namespace_object(), *ordered(part, values, chart=chart)]
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes strings that Go's YAML reads as numbers and PyYAML does not: `1e5`, `0o17`."""
+
+
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(0o[0-7]+|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$"),
+    list("-+.0123456789"),
+)
+
+
 def as_yaml(objects: Sequence[Object]) -> str:
     """Several objects as one YAML stream."""
-    return yaml.safe_dump_all(objects, sort_keys=False, width=120, allow_unicode=True, explicit_start=True)
+    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True, explicit_start=True)

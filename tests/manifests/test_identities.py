@@ -17,7 +17,10 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     OPERATOR.name: {"watch.namespaces": LISTS, "networkPolicy.profilerPorts.namespaces": LISTS},
     WEBHOOK.name: {"certificates.provided.caBundle": ("", CERTIFICATE)},
 }
-ALWAYS: dict[str, Object] = {OPERATOR.name: {}, WEBHOOK.name: {"certificates.provided.secretName": "mine"}}
+ALWAYS: dict[str, Object] = {
+    OPERATOR.name: {},
+    WEBHOOK.name: {"certificates.provided.secretName": "mine", "port": 8443},
+}
 RELEASES = ("a", "1.2-rc", "mldiagnostics-connection-operator", "x" * 53)
 
 

@@ -45,6 +45,11 @@ def test_every_example_of_ours_obeys_the_crd(sample: Path) -> None:
         ({"policy.allowedPorts": 65536}, "allowedPorts"),
         ({"log.level": "LOUD"}, "level"),
         ({"replicas": "two"}, "replicas"),
+        ({"volume.claim.size": "100 Gi"}, "size"),
+        ({"volume.temporarySize": "20GiB"}, "temporarySize"),
+        ({"volume.claim.accessModes": ["ReadWriteOnce", "ReadWriteOnce"]}, "accessModes"),
+        ({"policy.crossNamespaces": ["ml", "ml"]}, "crossNamespaces"),
+        ({"networkPolicy.profilerPorts.namespaces": ["ml", "ml"]}, "namespaces"),
     ],
     ids=str,
 )
@@ -99,6 +104,44 @@ def test_definitions_stay_when_the_chart_goes_unless_told_otherwise() -> None:
     assert policies({}) == ["keep"]
     assert policies({"crds.keep": False}) == [None]
     assert policies({"crds.enabled": False}) == []
+
+
+@pytest.mark.parametrize("size", ["1", "100Gi", "1.5Ti", "500M", "1e12", "128k"])
+def test_sizes_are_quantities(size: str) -> None:
+    values = {"volume.claim.enabled": True, "volume.claim.size": size}
+    claim = one(rendered(OPERATOR, values), "PersistentVolumeClaim", OPERATOR.name)
+    assert claim["spec"]["resources"]["requests"]["storage"] == size
+
+
+@pytest.mark.parametrize("name", ["42", "true", "fast"])
+def test_a_storage_class_may_be_called_anything(name: str) -> None:
+    values = {"volume.claim.enabled": True, "volume.claim.storageClassName": name}
+    claim = one(rendered(OPERATOR, values), "PersistentVolumeClaim", OPERATOR.name)
+    assert claim["spec"]["storageClassName"] == name
+
+
+ONE_NODE = {"volume.claim.enabled": True, "volume.claim.accessModes": ["ReadWriteOnce"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "strategy"),
+    [
+        ({}, None),
+        ({"volume.claim.enabled": True}, None),
+        (ONE_NODE, {"type": "Recreate"}),
+        (ONE_NODE | {"volume.claim.accessModes": ["ReadWriteOncePod"], "replicas": 1}, {"type": "Recreate"}),
+        (ONE_NODE | {"volume.claim.accessModes": ["ReadWriteOnce", "ReadWriteMany"]}, None),
+        (ONE_NODE | {"volume.claim.enabled": False}, None),
+        (ONE_NODE | {"strategy": {"type": "RollingUpdate"}}, {"type": "RollingUpdate"}),
+        ({"volume.existingClaim": "mine", "replicas": 1}, {"type": "Recreate"}),
+        (ONE_NODE | {"volume.existingClaim": "mine"}, None),
+    ],
+    ids=str,
+)
+def test_old_pods_stop_first_where_one_node_mounts_the_claim(values: Object, strategy: Object | None) -> None:
+    """Or the new pod waits for the volume, and the old pod for the new one."""
+    deployment = one(rendered(OPERATOR, values), "Deployment", OPERATOR.name)
+    assert deployment["spec"].get("strategy") == strategy
 
 
 def spans(ports: list[Object], protocol: str) -> set[int]:

@@ -17,7 +17,8 @@ from mldiagnostics_webhook import config
 from mldiagnostics_webhook.replica import LINGER_S
 from mldiagnostics_webhook.server import FINISH_S
 from release.parts import WEBHOOK
-from release.render import HOOK, Object, portable, rendered
+from release.render import HOOK, Object, as_yaml, portable, rendered
+from release.schemas import kubeconform
 from support.charts import CERTIFICATE, EVERY_SWITCH, environment, notes, one, pod_template
 
 CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
@@ -60,7 +61,14 @@ def excluded(entry: Object) -> set[str]:
         ({"certificates.provided.caBundle": "LS0tLS1"}, "caBundle"),
         ({"cluster.name": "projects/p/clusters/"}, "name"),
         ({"port": 443}, "port"),
-        ({"port": 8081}, "port"),
+        ({"port": 8081}, "port: 8081 is httpPort as well"),
+        ({"port": 9443, "httpPort": 9443}, "port: 9443 is httpPort as well"),
+        ({"hostNetwork": True}, "port: 10250 is the kubelet's"),
+        ({"hostNetwork": True, "port": 8443, "httpPort": 10250}, "httpPort: 10250 is the kubelet's"),
+        ({"dnsPolicy": "None"}, "dnsPolicy"),
+        ({"configuration.annotations": {"a": True}}, "annotations"),
+        ({"configuration.namespaceSelector.matchExpressions": [{"key": "a", "operator": "is"}]}, "operator"),
+        ({"configuration.objectSelector.matchLabels": {"a": "b c"}}, "objectSelector"),
         ({"log.level": "LOUD"}, "level"),
     ],
     ids=str,
@@ -180,6 +188,78 @@ def test_the_entries_are_the_generated_ones_with_the_service_and_the_own_namespa
 def test_the_namespace_default_is_never_left_out() -> None:
     for entry in configuration(rendered(WEBHOOK, namespace="default"))["webhooks"]:
         assert "default" not in excluded(entry)
+
+
+MORE: Object = {
+    "configuration.namespaceSelector": {
+        "matchLabels": {"tenant": "ml"},
+        "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["ml", "research"]}],
+    },
+    "configuration.objectSelector.matchExpressions": [{"key": "queue", "operator": "Exists"}],
+}
+
+
+def test_what_the_user_selects_is_selected_besides_what_the_chart_selects() -> None:
+    entries, plain = (configuration(rendered(WEBHOOK, values))["webhooks"] for values in (MORE, {}))
+    for entry, without in zip(entries, plain, strict=True):
+        assert entry["namespaceSelector"] == {
+            "matchLabels": {"tenant": "ml"},
+            "matchExpressions": [
+                *without["namespaceSelector"]["matchExpressions"],
+                *MORE["configuration.namespaceSelector"]["matchExpressions"],
+            ],
+        }
+        assert entry["objectSelector"]["matchExpressions"] == [
+            *without["objectSelector"]["matchExpressions"],
+            *MORE["configuration.objectSelector.matchExpressions"],
+        ]
+        assert {key for key in entry if entry[key] != without[key]} == {"namespaceSelector", "objectSelector"}
+
+
+def test_annotations_of_the_user_are_on_the_configuration_with_those_of_the_mode() -> None:
+    aks = {"admissions.enforcer/disabled": "true"}
+    values = {"configuration.annotations": aks | {"cert-manager.io/inject-ca-from": "else/where"}}
+    by_cert_manager = configuration(rendered(WEBHOOK, CERT_MANAGER | values))["metadata"]["annotations"]
+    assert by_cert_manager == aks | {"cert-manager.io/inject-ca-from": f"gke-mldiagnostics/{WEBHOOK.name}"}
+    own = configuration(rendered(WEBHOOK, PROVIDED | values))["metadata"]["annotations"]
+    assert own == values["configuration.annotations"]
+
+
+@pytest.mark.parametrize(
+    ("values", "policy"),
+    [
+        ({}, None),
+        ({"dnsPolicy": "Default"}, "Default"),
+        ({"hostNetwork": True, "port": 8443}, "ClusterFirstWithHostNet"),
+        ({"hostNetwork": True, "port": 8443, "dnsPolicy": "Default"}, "Default"),
+    ],
+    ids=str,
+)
+def test_names_of_the_cluster_are_resolved_on_the_host_network_too(values: Object, policy: str | None) -> None:
+    objects = rendered(WEBHOOK, values)
+    pod = pod_template(objects, WEBHOOK)["spec"]
+    assert pod.get("dnsPolicy") == policy
+    assert pod.get("hostNetwork", False) is values.get("hostNetwork", False)
+    assert kubeconform(as_yaml(objects)) == ""
+
+
+def test_replicas_on_the_host_network_are_replaced_although_no_two_fit_on_a_node() -> None:
+    deployment = one(rendered(WEBHOOK, {"hostNetwork": True, "port": 8443}), "Deployment", WEBHOOK.name)
+    assert deployment["spec"]["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0},
+    }
+
+
+def test_probes_and_metrics_reach_the_port_that_serves_them() -> None:
+    objects = rendered(WEBHOOK, {"httpPort": 9081})
+    assert environment(objects, WEBHOOK)["MLDIAG_HTTP_PORT"] == "9081"
+    (container,) = pod_template(objects, WEBHOOK)["spec"]["containers"]
+    assert {"name": "http", "containerPort": 9081} in container["ports"]
+    probes = [container[f"{kind}Probe"]["httpGet"]["port"] for kind in ("startup", "liveness", "readiness")]
+    assert probes == ["http"] * 3
+    (port,) = one(objects, "Service", f"{WEBHOOK.name}-metrics")["spec"]["ports"]
+    assert port["targetPort"] == "http"
 
 
 @each_mode

@@ -21,6 +21,11 @@ _OF_BOTH: Object = {
     "extraEnv": [{"name": "STORAGE_EMULATOR_HOST", "value": "http://gcs:4443"}],
     "cluster.name": "projects/p/locations/l/clusters/c",
     "log.level": "DEBUG",
+    "commonLabels": {"team": "ml"},
+    "podSecurityContext.runAsUser": 1000650000,
+    "extraVolumes": [{"name": "more", "emptyDir": {}}],
+    "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+    "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more"}, "data": {"a": "{{ b }}"}}],
 }
 EVERY_SWITCH: dict[str, Object] = {
     OPERATOR.name: _OF_BOTH
@@ -32,8 +37,7 @@ EVERY_SWITCH: dict[str, Object] = {
         "policy.allowedStorage": {"*": [], "ml": ["gs://", "volume:///ml/", "/tmp/profiles", "pod:///data"]},
         "policy.ttlSecondsAfterFinished": 3600,
         "policy.crossNamespaces": ["*"],
-        "extraVolumes": [{"name": "more", "emptyDir": {}}],
-        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+        "volume.claim.accessModes": ["ReadWriteOnce"],
     },
     WEBHOOK.name: _OF_BOTH
     | {
@@ -47,6 +51,12 @@ EVERY_SWITCH: dict[str, Object] = {
         "certificates.provided.secretName": "mine",
         "certificates.provided.caBundle": CERTIFICATE,
         "port": 8443,
+        "httpPort": 9081,
+        "hostNetwork": True,
+        "dnsPolicy": "Default",
+        "configuration.annotations": {"admissions.enforcer/disabled": "true"},
+        "configuration.namespaceSelector.matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}],
+        "configuration.objectSelector.matchLabels": {"tier": "training"},
         "replicas": 5,
     },
 }

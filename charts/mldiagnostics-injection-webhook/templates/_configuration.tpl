@@ -4,6 +4,7 @@ Service that answers. The release's own namespace is left out, so that the webho
 */}}
 {{- define "mldiag-injection.entries" -}}
 {{- $entries := .Files.Get "generated/webhooks.yaml" | fromYamlArray }}
+{{- $more := default dict .Values.configuration }}
 {{- $own := list }}
 {{- if ne .Release.Namespace "default" }}{{ $own = list .Release.Namespace }}{{ end }}
 {{- range $entry := $entries }}
@@ -18,12 +19,30 @@ Service that answers. The release's own namespace is left out, so that the webho
 {{- $_ := set $expression "values" (concat $expression.values $own | uniq) }}
 {{- end }}
 {{- end }}
+{{- include "mldiag-injection.narrow" (list $entry.namespaceSelector $more.namespaceSelector) }}
+{{- include "mldiag-injection.narrow" (list $entry.objectSelector $more.objectSelector) }}
 {{- end }}
 {{- toYaml $entries }}
 {{- end }}
 
+{{/* Takes a list: a selector of an entry, and the user's. What is selected then obeys both. */}}
+{{- define "mldiag-injection.narrow" -}}
+{{- $selector := first . }}
+{{- $more := default dict (last .) }}
+{{- with $more.matchLabels }}
+{{- $_ := set $selector "matchLabels" . }}
+{{- end }}
+{{- with $more.matchExpressions }}
+{{- $_ := set $selector "matchExpressions" (concat (default list $selector.matchExpressions) .) }}
+{{- end }}
+{{- end }}
+
 {{- define "mldiag-injection.configurationAnnotations" -}}
+{{- $annotations := deepCopy (default dict (default dict .Values.configuration).annotations) }}
 {{- if eq .Values.certificates.mode "cert-manager" }}
-cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "mldiag-injection.fullname" . }}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" .Release.Namespace (include "mldiag-injection.fullname" .)) }}
+{{- end }}
+{{- with $annotations }}
+{{- toYaml . }}
 {{- end }}
 {{- end }}

@@ -1,77 +1,6 @@
-{{/* Names of templates are shared by all charts of an umbrella chart, hence the prefix. */}}
-{{- define "mldiag-injection.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
-{{- end }}
-
-{{/*
-Everything is named after the release, which is named after the chart unless the user says otherwise. A release may be called
-`1.2`; a Service may not: its name has no dots and begins with a letter.
-*/}}
-{{- define "mldiag-injection.fullname" -}}
-{{- $name := .Values.fullnameOverride }}
-{{- if not $name }}
-{{- $name = replace "." "-" .Release.Name }}
-{{- if regexMatch "^[0-9]" $name }}{{ $name = printf "r%s" $name }}{{ end }}
-{{- if not (contains (include "mldiag-injection.name" .) .Release.Name) }}{{ $name = printf "%s-%s" $name (include "mldiag-injection.name" .) }}{{ end }}
-{{- end }}
-{{- /* What is cut off still counts: two long names that begin alike stay different. */}}
-{{- if gt (len $name) 50 }}{{ $name = printf "%s-%s" (trunc 41 $name | trimSuffix "-") (sha256sum $name | trunc 8) }}{{ end }}
-{{- $name }}
-{{- end }}
-
 {{/* Known to whoever knows the release: deleting it by hand is the first step of a removal in two. */}}
 {{- define "mldiag-injection.configurationName" -}}
 {{- .Release.Name }}-mutating-webhook-config
-{{- end }}
-
-{{- define "mldiag-injection.selector" -}}
-app.kubernetes.io/name: {{ include "mldiag-injection.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name | quote }}
-{{- end }}
-
-{{- define "mldiag-injection.labels" -}}
-{{ include "mldiag-injection.selector" . }}
-app.kubernetes.io/part-of: mldiagnostics
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- end }}
-
-{{- define "mldiag-injection.serviceAccount" -}}
-{{- if .Values.serviceAccount.create }}
-{{- default (include "mldiag-injection.fullname" .) .Values.serviceAccount.name }}
-{{- else }}
-{{- default "default" .Values.serviceAccount.name }}
-{{- end }}
-{{- end }}
-
-{{- define "mldiag-injection.subject" -}}
-- {kind: ServiceAccount, name: {{ include "mldiag-injection.serviceAccount" . }}, namespace: {{ .Release.Namespace | quote }}}
-{{- end }}
-
-{{- define "mldiag-injection.image" -}}
-{{- $name := .Values.image.repository }}
-{{- with .Values.image.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" .) $name }}{{ end }}
-{{- if .Values.image.digest }}
-{{- printf "%s@%s" $name .Values.image.digest }}
-{{- else }}
-{{- printf "%s:%s" $name (default .Chart.AppVersion .Values.image.tag) }}
-{{- end }}
-{{- end }}
-
-{{/* Restricted Pod Security, for the webhook and for `helm test`. */}}
-{{- define "mldiag-injection.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-seccompProfile: {type: RuntimeDefault}
-{{- end }}
-
-{{- define "mldiag-injection.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
 {{- end }}
 
 {{/* The Secret whose files are served: filled by cert-manager or by the user. Empty: the webhook keeps one itself. */}}
@@ -87,11 +16,82 @@ capabilities: {drop: [ALL]}
 {{- include "mldiag-injection.fullname" . }}-certificates
 {{- end }}
 
-{{/* Not the selector's labels: what tests is no webhook. */}}
-{{- define "mldiag-injection.testLabels" -}}
-app.kubernetes.io/name: {{ include "mldiag-injection.name" . }}-test
-app.kubernetes.io/instance: {{ .Release.Name | quote }}
-app.kubernetes.io/part-of: mldiagnostics
+{{- define "mldiag-injection.httpPort" -}}
+{{- default 8081 .Values.httpPort }}
+{{- end }}
+
+{{- define "mldiag-injection.refusePorts" -}}
+{{- $ports := dict "port" (int .Values.port) "httpPort" (int (include "mldiag-injection.httpPort" .)) }}
+{{- if eq $ports.port $ports.httpPort }}
+{{- fail (printf "port: %d is httpPort as well; set two different ports" $ports.port) }}
+{{- end }}
+{{- range $name, $number := $ports }}
+{{- if and $.Values.hostNetwork (eq $number 10250) }}
+{{- fail (printf "%s: 10250 is the kubelet's on the host network; set another port, such as 8443" $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* No pod leaves before another one answers. On the host network two cannot share a node, so the old one leaves first. */}}
+{{- define "mldiag-injection.strategy" -}}
+{{- if .Values.strategy }}
+{{- toYaml .Values.strategy }}
+{{- else if .Values.hostNetwork -}}
+type: RollingUpdate
+rollingUpdate: {maxUnavailable: 1, maxSurge: 0}
+{{- else -}}
+type: RollingUpdate
+rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
+{{- end }}
+{{- end }}
+
+{{/* Names of the cluster are resolved on the host network only if the pod says so. */}}
+{{- define "mldiag-injection.dnsPolicy" -}}
+{{- default (ternary "ClusterFirstWithHostNet" "" (default false .Values.hostNetwork)) .Values.dnsPolicy }}
+{{- end }}
+
+{{/* `$$` keeps the kubelet from expanding `$(NAME)` in a value. */}}
+{{- define "mldiag-injection.env" -}}
+- {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+- {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+- {name: MLDIAG_CLUSTER_NAME, value: {{ .Values.cluster.name | replace "$" "$$" | quote }}}
+- {name: MLDIAG_STORAGE, value: {{ .Values.storage | replace "$" "$$" | quote }}}
+- {name: MLDIAG_SINKS, value: {{ join "," .Values.sinks | replace "$" "$$" | quote }}}
+- {name: MLDIAG_VIEW_URL, value: {{ .Values.viewUrl | replace "$" "$$" | quote }}}
+- {name: MLDIAG_PROFILER_PORT, value: {{ .Values.profilerPort | quote }}}
+- {name: MLDIAG_CONTROL_PLANE_URL, value: {{ .Values.controlPlane.url | replace "$" "$$" | quote }}}
+- {name: MLDIAG_CONTROL_PLANE_CA, value: {{ .Values.controlPlane.ca | quote }}}
+- {name: MLDIAG_PORT, value: {{ .Values.port | quote }}}
+- {name: MLDIAG_HTTP_PORT, value: {{ include "mldiag-injection.httpPort" . | quote }}}
+{{- if include "mldiag-injection.mountedSecret" . }}
+- {name: MLDIAG_CERTIFICATE_FOLDER, value: /etc/mldiagnostics/certificate}
+{{- else }}
+- {name: MLDIAG_SERVICE_NAME, value: {{ include "mldiag-injection.fullname" . }}}
+- {name: MLDIAG_CONFIGURATION_NAME, value: {{ include "mldiag-injection.configurationName" . }}}
+- {name: MLDIAG_CERTIFICATE_SECRET, value: {{ include "mldiag-injection.ownSecret" . }}}
+{{- end }}
+- {name: MLDIAG_LOG_LEVEL, value: {{ .Values.log.level }}}
+{{- end }}
+
+{{- define "mldiag-injection.mounts" -}}
+{{- if include "mldiag-injection.mountedSecret" . }}
+- {name: certificate, mountPath: /etc/mldiagnostics/certificate, readOnly: true}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "mldiag-injection.volumes" -}}
+{{- with include "mldiag-injection.mountedSecret" . }}
+- name: certificate
+  secret:
+    secretName: {{ . | quote }}
+    items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* Of what the test's pod needs: it is there before the pod, and gone after it. */}}

@@ -1,0 +1,95 @@
+"""Both charts as dependencies of one parent chart, as platform teams install them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cluster.paths import REPOSITORY
+from cluster.progress import ClusterError
+from release.parts import OPERATOR, PARTS, WEBHOOK, Part
+from release.render import HOOK, Object, as_yaml, helm, rendered
+from release.schemas import kubeconform
+from support.charts import identity
+
+UMBRELLA = Part("platform", "platform", {})
+
+
+def parent(folder: Path, values: Object, *, conditions: bool = True) -> Path:
+    """A chart that depends on both of ours, with what `helm dependency update` makes of it."""
+    chart = folder / UMBRELLA.name
+    chart.mkdir()
+    dependencies = [
+        {"name": part.name, "version": "0.1.0", "repository": f"file://{part.chart}"}
+        | ({"condition": f"{part.name}.enabled"} if conditions else {})
+        for part in PARTS
+    ]
+    metadata = {"apiVersion": "v2", "name": UMBRELLA.name, "version": "1.0.0", "dependencies": dependencies}
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(metadata))
+    (chart / "values.yaml").write_text(yaml.safe_dump(values))
+    helm("dependency", "update", chart=chart)
+    return chart
+
+
+def objects_of(chart: Path, values: Object | None = None, release: str = "") -> list[Object]:
+    return rendered(UMBRELLA, values, release=release, chart=chart)
+
+
+def of_chart(objects: list[Object], part: Part) -> list[Object]:
+    """The objects of a part; those of `helm test` have names of their own."""
+    labels = [(found, found["metadata"]["labels"]["app.kubernetes.io/name"]) for found in objects]
+    return [found for found, name in labels if name.removesuffix("-test") == part.name]
+
+
+def pods(objects: list[Object]) -> list[Object]:
+    specs = [item["spec"].get("template", item)["spec"] for item in objects if item["kind"] in {"Deployment", "Pod"}]
+    assert len(specs) == 4
+    return specs
+
+
+@pytest.mark.parametrize("release", ["", "p" * 33, "1" * 33, "p" * 34, "p" * 53, "1.2-" + "p" * 49])
+def test_both_charts_render_under_one_release_without_sharing_names(release: str, tmp_path: Path) -> None:
+    objects = objects_of(parent(tmp_path, {}), release=release)
+    lasting = [found for found in objects if HOOK not in found["metadata"].get("annotations", {})]
+    assert len({identity(found) for found in lasting}) == len(lasting)
+    assert sum(len(of_chart(objects, part)) for part in PARTS) == len(objects)
+    assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
+
+
+def test_alone_and_under_a_parent_the_same_is_rendered(tmp_path: Path) -> None:
+    """A release of the same name gives the same objects: it can move into an umbrella chart and keep its claim."""
+    operator = {"volume": {"claim": {"enabled": True}}}
+    chart = parent(tmp_path, {WEBHOOK.name: {"enabled": False}, OPERATOR.name: operator})
+    alone = rendered(OPERATOR, {"volume.claim.enabled": True})
+    assert objects_of(chart, release=OPERATOR.name) == alone
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
+@pytest.mark.parametrize("conditions", [True, False], ids=["with conditions", "without"])
+def test_one_chart_can_be_left_out(part: Part, conditions: bool, tmp_path: Path) -> None:
+    chart = parent(tmp_path, {part.name: {"enabled": False}}, conditions=conditions)
+    objects = objects_of(chart)
+    (other,) = (each for each in PARTS if each is not part)
+    assert objects
+    assert of_chart(objects, other) == objects
+
+
+def test_one_registry_is_enough(tmp_path: Path) -> None:
+    chart = parent(tmp_path, {"global": {"imageRegistry": "registry.example.com/ml", "team": "of the parent"}})
+    images = {container["image"] for pod in pods(objects_of(chart)) for container in pod["containers"]}
+    assert images == {f"registry.example.com/ml/{part.name}:0.1.0" for part in PARTS}
+
+
+@pytest.mark.parametrize("value", [None, False], ids=str)
+@pytest.mark.parametrize("where", ["values.yaml", "--set-json"])
+def test_ids_are_left_to_openshift(where: str, value: Any, tmp_path: Path) -> None:
+    given = {part.name: {"podSecurityContext": value} for part in PARTS} if where == "values.yaml" else {}
+    changed = {f"{part.name}.podSecurityContext": value for part in PARTS} if where == "--set-json" else {}
+    for pod in pods(objects_of(parent(tmp_path, given), changed)):
+        assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_a_misspelt_value_is_refused_with_the_name_of_its_chart(tmp_path: Path) -> None:
+    chart = parent(tmp_path, {WEBHOOK.name: {"replica": 1}})
+    with pytest.raises(ClusterError, match=rf"(?s){WEBHOOK.name}.*replica"):
+        objects_of(chart)
