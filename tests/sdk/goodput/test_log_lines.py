@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.drops import Loss
+from mldiagnostics.goodput.event_payloads import telling
 from mldiagnostics.goodput.events import Code, Event, Saved
 from mldiagnostics.goodput.log.lines import Lines
-from mldiagnostics.goodput.outlet import telling
 from mldiagnostics.goodput.payload import PLAIN_KEYS, parse
 from mldiagnostics.lanes import drop_record
 from mldiagnostics.origin import Origin

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.goodput.event_payloads import entry_telling
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.search import search_log
-from mldiagnostics.goodput.outlet import LogOutlet, entry_telling, flush_written
+from mldiagnostics.goodput.outlet import LogOutlet, flush_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,8 @@ from mldiagnostics.buffer import PROCESS, Buffer
 from mldiagnostics.clock import STEP_S, clock_ahead, steady
 from mldiagnostics.complaints import complain
 from mldiagnostics.drops import shown
-from mldiagnostics.values import LARGEST_WHOLE, Unrecordable, keep, settle
+from mldiagnostics.goodput.event_payloads import telling
+from mldiagnostics.values import Unrecordable, keep, settle
 
 if TYPE_CHECKING:
     from mldiagnostics.buffer import Telling
@@ -29,13 +30,6 @@ FLUSH_TIMEOUT_S = 10.0
 OWN_FLUSH_TIMEOUT_S = 5.0
 """How long a query waits for the records of its own process."""
 
-MAX_TEXT = 200
-"""How many characters the type of an event or the cause of a disruption may have; `payload` reads no more."""
-
-MAX_NAME = 1000
-"""How many characters the names of job and logger may have: each event carries the name of its job."""
-
-_MAX_STEP = 2**31 - 1
 _END_OF_TIME = 7_258_118_400.0
 _FIRST_S = 946_684_800.0
 """The year 2000: numbers below are no POSIX seconds of a job, but those of a clock that begins elsewhere."""
@@ -52,48 +46,6 @@ class Outlet(Protocol):
 
     def close(self) -> None:
         """Flush, and give threads and files back."""
-
-
-def telling(job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any) -> Telling:
-    """Return what makes the payload of an event: `key` gets the moment, `step_key` the step, `beside` is beside them.
-
-    It raises whatever those raise that are no texts and no numbers.
-    """
-
-    def tell(t: float, step: int | None, event_id: str) -> dict[str, object]:
-        told: dict[str, object] = {"job_name": job_name}
-        if step is not None and 0 <= step <= _MAX_STEP:
-            told[step_key] = step
-        elif step is not None or needs_step:
-            raise Unrecordable("bad-value", f"{key} of step {step}")
-        for name, value in beside.items():
-            told[name] = value if isinstance(value, str) else _whole(name, int(value))
-        told[key] = round(t, 6)
-        if event_id:
-            told["event_id"] = event_id
-        return told
-
-    return tell
-
-
-def _whole(name: str, number: int) -> int:
-    if abs(number) > LARGEST_WHOLE:
-        raise Unrecordable("bad-value", f"{name} with {number.bit_length()} bits")
-    return number
-
-
-def entry_telling(job_name: str, entry: object) -> Telling:
-    """Return what makes the payload of a whole entry, as it is now. It raises if that is no dict of plain values."""
-    kept: object = None
-    with suppress(Exception):  # a foreign object may raise anything when it is looked at
-        kept = keep(entry)[0]
-
-    def tell(t: float, step: int | None, event_id: str) -> dict[str, object]:  # noqa: ARG001 - the entry says when
-        if not isinstance(kept, dict):
-            raise Unrecordable("bad-value", "an entry that is no dict of plain values")
-        return {**kept, "job_name": job_name, **({"event_id": event_id} if event_id else {})}
-
-    return tell
 
 
 class LogOutlet:
@@ -261,20 +213,6 @@ def posix(moment: object) -> float | None:
         "goodput-time", f"{shown(moment)!r} is no moment, its event is dropped: give a datetime between 1970 and 2200"
     )
     return None
-
-
-def text(thing: object) -> str:
-    """Return a text for what should be one; of a member of an enum its value."""
-    return str.__str__(thing) if issubclass(type(thing), str) else shown(thing)
-
-
-def short_text(thing: object) -> str:
-    """Return a text for what should be one, cut after as many characters as readers take, with one complaint."""
-    whole = text(thing)
-    if len(whole) <= MAX_TEXT:
-        return whole
-    complain("goodput-text", f"{shown(whole[:40])!r}…: {len(whole)} characters; only the first {MAX_TEXT} are recorded")
-    return whole[:MAX_TEXT]
 
 
 def written_log(job_name: str, logger_name: str) -> str | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mldiagnostics.complaints import complain
-from mldiagnostics.goodput.outlet import MAX_NAME, GivenOutlet, LogOutlet, entry_telling, short_text, telling, text
+from mldiagnostics.goodput.event_payloads import MAX_NAME, entry_telling, short_text, telling, text
+from mldiagnostics.goodput.outlet import GivenOutlet, LogOutlet
 
 if TYPE_CHECKING:
     import os
