@@ -6,12 +6,13 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from bench import capture_fanout, goodput_accounts, operator_load, sdk_records, webhook_reviews
+from bench import capture_fanout, goodput_accounts, goodput_monitor, operator_load, sdk_records, webhook_reviews
 from bench.table import FILE, Section, keep
 
 BENCHES: dict[str, Callable[[], Section]] = {
     "capture": capture_fanout.measure,
     "goodput": goodput_accounts.measure,
+    "monitor": goodput_monitor.measure,
     "operator": operator_load.measure,
     "sdk": sdk_records.measure,
     "webhook": webhook_reviews.measure,
