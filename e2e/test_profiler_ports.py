@@ -74,7 +74,8 @@ def network(
         ("stranger", "import time; time.sleep(3600)", {}),
     ):
         kubectl.apply(pod(name, program, **labels))
-    kubectl("wait", "--for=condition=Ready", "pod", "--all", f"--namespace={HERE}", timeout_s=DEADLINE_S)
+    wait = ("wait", "--for=condition=Ready", "pod", "--all", f"--namespace={HERE}", f"--timeout={DEADLINE_S}s")
+    kubectl(*wait, timeout_s=DEADLINE_S + 10)
     for name in ("trainer", "server"):
         eventually(partial(reached, kubectl, name, OTHER_PORT), f"{name} serves", deadline_s=DEADLINE_S)
     closed = setting("networkPolicy.profilerPorts.namespaces", [HERE])
@@ -88,8 +89,8 @@ def network(
         else:
             pytest.skip(f"the network of {running_cluster.name} does not enforce NetworkPolicies")
     finally:
-        kubectl("delete", "namespace", HERE, "--wait=false")
         install(OPERATOR, helm, operator_image)
+        kubectl("delete", "namespace", HERE, "--wait=false")
 
 
 def enforces(kubectl: Kubectl) -> bool:
@@ -113,7 +114,7 @@ def enforces(kubectl: Kubectl) -> bool:
 def rules_of(kubectl: Kubectl) -> Iterator[None]:
     """The namespace's policies as rules of this machine."""
     policies = kubectl.items("networkpolicies", f"--namespace={HERE}")
-    pods = [each for each in kubectl.items("pods", "--all-namespaces") if each["status"].get("podIP")]
+    pods = kubectl.items("pods", "--all-namespaces", "--field-selector=status.phase=Running")
     with policy_enforcer.enforced(policies, pods, kubectl.items("namespaces")):
         yield
 
