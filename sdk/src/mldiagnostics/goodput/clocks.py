@@ -1,4 +1,4 @@
-"""Clocks that were set while a process recorded, and its earlier events by the clock as it is since then; pure.
+"""Correct the events of a process whose host's clock was set while it recorded; pure.
 
 A recorder compares the wall clock of its host with a clock that nobody sets. Where they differ by another amount than
 before, it records by how much the wall clock was set: `clock_step_us`. All events that the process recorded before that
@@ -39,13 +39,13 @@ class Clocks:
     def __init__(self) -> None:
         self._steps: dict[str, dict[int, int]] = {}
         self.changed = False
-        """Whether something was learnt that may move events which were fed before."""
+        """Whether a new step was read that may move events which were fed before."""
 
     def __bool__(self) -> bool:
         return bool(self._steps)
 
     def learn(self, payload: Mapping[str, Any]) -> None:
-        """Take in what a payload says of a clock that was set; anything else is passed over."""
+        """Read from a payload by how much a clock was set; skip any other payload."""
         step, found = payload.get(CLOCK_STEP), _process(payload.get("event_id"))
         if found is None or type(step) is not int or not 0 < abs(step) < _MOST_US:
             return

@@ -58,7 +58,7 @@ class History:
     def begin_again(self) -> bool:
         """Forget all events if a clock was set after some of them were recorded; tell whether that is so.
 
-        Whoever feeds the history then feeds it again from the beginning. What was got from it before is of no use.
+        If so, feed the history again from the beginning of the log, and drop the runs that it returned before.
         """
         if not self.clocks.changed:
             return False

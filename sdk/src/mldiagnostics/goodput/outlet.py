@@ -32,7 +32,7 @@ OWN_FLUSH_TIMEOUT_S = 5.0
 
 _END_OF_TIME = 7_258_118_400.0
 _FIRST_S = 946_684_800.0
-"""The year 2000: numbers below are no POSIX seconds of a job, but those of a clock that begins elsewhere."""
+"""The year 2000: smaller numbers are not POSIX seconds of a job but readings of a clock that begins elsewhere."""
 
 
 class Outlet(Protocol):
