@@ -80,7 +80,10 @@ def test_modules_of_others_are_found_as_ever() -> None:
     assert find_spec("no_such_module") is None
 
 
-def test_commands_run_under_their_old_name() -> None:
-    command = [sys.executable, "-m", f"{GOOGLE_SDK}.commands.run_vllm", "--help"]
+@pytest.mark.parametrize(
+    ("name", "option"), [("run_vllm", "--mlrun_gcs_path"), ("collect_profile", "--override_hostnames")]
+)
+def test_commands_run_under_their_old_name(name: str, option: str) -> None:
+    command = [sys.executable, "-m", f"{GOOGLE_SDK}.commands.{name}", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "--mlrun_gcs_path" in done.stdout
+    assert option in done.stdout
