@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.spool.directory import describe, directories, roots, take
+from mldiagnostics.spool.directory import describe, take
+from mldiagnostics.spool.places import directories, roots
 from mldiagnostics.spool.uploading import upload_all
 from mldiagnostics.store import open_store
 

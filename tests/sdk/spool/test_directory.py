@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics import complaints
 from mldiagnostics.sinks import SinkUnavailable
-from mldiagnostics.spool import directory
 from mldiagnostics.spool.decisions import MAX_AGE_S
-from mldiagnostics.spool.directory import SpoolUnavailable, abandoned, claim, has_any, take
+from mldiagnostics.spool.directory import SpoolUnavailable, abandoned, claim, take
+from mldiagnostics.spool.places import has_any, roots
 from support.records import origin, run_program
 
 if TYPE_CHECKING:
@@ -171,4 +171,4 @@ def test_no_place_at_all_is_said_with_what_to_do(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
     with pytest.raises(SpoolUnavailable, match="set MLDIAG_SPOOL"):
         claim("gs://a", origin())
-    assert str(directory.roots()[0]) == str(tmp_path / "file/spool")
+    assert str(roots()[0]) == str(tmp_path / "file/spool")

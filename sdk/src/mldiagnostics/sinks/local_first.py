@@ -53,9 +53,7 @@ class LocalFirst:
         except SinkUnavailable as error:
             self._spool(error)
         else:
-            from mldiagnostics.spool import background  # noqa: PLC0415 - in the sink's own thread
-
-            background.begin(self._place)
+            self._upload_what_waits()
 
     def write(self, batch: Sequence[Record]) -> None:
         """Append the batch. Raises `SinkUnavailable` if no disk takes it, and `SpoolFull` if too much waits."""
@@ -77,6 +75,14 @@ class LocalFirst:
         self._direct.close()
         if self._spooled is not None:
             self._spooled.close()
+
+    def _upload_what_waits(self) -> None:
+        from mldiagnostics.spool.places import has_any  # noqa: PLC0415 - in the sink's own thread
+
+        if has_any(self._place):
+            from mldiagnostics.spool import background  # noqa: PLC0415 - loaded where it is needed
+
+            background.begin(self._place)
 
     def _spool(self, problem: SinkUnavailable) -> Sink:
         from mldiagnostics.spool.storage import report_spooling  # noqa: PLC0415 - loaded where it is needed

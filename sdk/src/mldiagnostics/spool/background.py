@@ -9,7 +9,8 @@ import time
 
 from mldiagnostics.complaints import LOGGER, complain
 from mldiagnostics.errors import MLDiagnosticsError, StoreError
-from mldiagnostics.spool.directory import abandoned, has_any
+from mldiagnostics.spool.directory import abandoned
+from mldiagnostics.spool.places import has_any
 from mldiagnostics.spool.uploading import Stopped, upload_all
 from mldiagnostics.store import open_store
 
@@ -20,6 +21,9 @@ _STOP_S = 1.0
 
 _lock = threading.Lock()
 _threads: dict[str, threading.Thread] = {}
+_again: set[str] = set()
+"""Destinations whose directories are to be looked through once more."""
+
 _ending = False
 
 
@@ -30,6 +34,7 @@ def begin(destination: str) -> None:
     with _lock:
         thread = _threads.get(destination)
         if thread is not None and thread.is_alive():
+            _again.add(destination)  # what another part of this process held is free by now
             return
         thread = threading.Thread(target=_upload, args=[destination], name="mldiagnostics-upload", daemon=True)
         _threads[destination] = thread
@@ -46,7 +51,7 @@ def upload_run_record(destination: str, key: str) -> None:
     """
     if has_any(destination):
         store = open_store(destination)
-        for directory in abandoned(destination):
+        for directory in abandoned(destination, key=key):
             try:
                 upload_all(directory, store, only=lambda found: found == key)
             finally:
@@ -57,11 +62,14 @@ def _upload(destination: str) -> None:
     files = 0
     try:
         store = open_store(destination)
-        for directory in abandoned(destination):
-            try:
-                files += upload_all(directory, store, stopped=lambda: _ending).files
-            finally:
-                directory.remove_or_leave()
+        while True:
+            for directory in abandoned(destination):
+                try:
+                    files += upload_all(directory, store, stopped=lambda: _ending).files
+                finally:
+                    directory.remove_or_leave()
+            if _is_done(destination):
+                break
     except Stopped:
         pass
     except (StoreError, MLDiagnosticsError) as error:
@@ -70,6 +78,16 @@ def _upload(destination: str) -> None:
         complain("spool-upload", f"what waits on the local disk is not uploaded now: {error!r}")
     if files:
         LOGGER.info("uploaded %d files of earlier processes to %s", files, destination)
+
+
+def _is_done(destination: str) -> bool:
+    """Tell whether nothing was begun since the last look; if so, the thread counts as ended."""
+    with _lock:
+        if destination in _again:
+            _again.discard(destination)
+            return False
+        _threads.pop(destination, None)
+        return True
 
 
 def _end() -> None:
@@ -88,6 +106,7 @@ def _begin_anew() -> None:
     global _lock  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
     _lock = threading.Lock()
     _threads.clear()
+    _again.clear()
 
 
 atexit.register(_end)

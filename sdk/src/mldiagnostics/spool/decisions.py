@@ -11,9 +11,7 @@ from binascii import crc32
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import RUN_RECORD, is_trace, retry_session
-from mldiagnostics.store.model import checked_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -111,11 +109,8 @@ def is_expired(changed: float, now: float) -> bool:
 
 
 def _is_uploadable(key: str) -> bool:
-    try:
-        checked_key(key)
-    except ConfigurationError:
-        return False
-    return not any(part.startswith(".") for part in key.split("/"))
+    parts = key.split("/")
+    return not any(not part or part.startswith(".") for part in parts) and not any(sign in key for sign in "\0\r\n")
 
 
 def _weight(key: str) -> int:

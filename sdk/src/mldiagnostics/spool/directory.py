@@ -23,12 +23,12 @@ from mldiagnostics.origin import Origin
 from mldiagnostics.sinks.model import SinkUnavailable
 from mldiagnostics.spool.decisions import (
     MAX_SPOOL_BYTES,
-    candidates,
     folder_of,
     is_expired,
     normalized,
     temporary_folder,
 )
+from mldiagnostics.spool.places import directories, roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,39 +130,20 @@ def claim(destination: str, origin: Origin, *, form: Form = "files", part: str =
     )
 
 
-def abandoned(destination: str, *, form: Form = "files") -> Iterator[SpoolDirectory]:
-    """Yield the directories that dead processes left for a destination, each held by us; leave or remove them."""
+def abandoned(destination: str, *, form: Form = "files", key: str = "") -> Iterator[SpoolDirectory]:
+    """Yield the directories that dead processes left for a destination, each held by us; leave or remove them.
+
+    With `key` only those in which that file waits.
+    """
     wanted = normalized(destination)
     for root in roots():
         for path in directories(root / folder_of(wanted, user=os.getuid())):
-            found = take(path)
-            if found is None:
+            if (key and not (path / _FILES / key).is_file()) or (found := take(path)) is None:
                 continue
             if (found.description.destination, found.description.form) == (wanted, form):
                 yield found
             else:
                 found.leave()
-
-
-def has_any(destination: str) -> bool:
-    """Tell whether anything is kept for a destination; costs a look at a directory or two."""
-    folder = folder_of(normalized(destination), user=os.getuid())
-    return any(directories(root / folder) for root in roots())
-
-
-def roots() -> list[Path]:
-    """Return the places where the spool of this user can be, whether they exist or not."""
-    return [Path(path).absolute() for path in candidates(os.environ, user=os.getuid())]
-
-
-def directories(folder: Path) -> list[Path]:
-    """Return the processes' directories in a destination's folder, in order of their names."""
-    try:
-        with os.scandir(folder) as entries:
-            found = [e.path for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-    except OSError:
-        return []
-    return [Path(path) for path in sorted(found)]
 
 
 def describe(path: Path) -> Description | None:
