@@ -9,6 +9,7 @@ PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
 VERSION ?= 0.1.0
 REGISTRY ?= localhost/mldiagnostics
+SOURCE ?=
 MEMBERS := sdk shim api operator webhook
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
@@ -76,7 +77,7 @@ bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.
 fuzz: setup ## The properties, with ten times the examples (about half an hour)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -q tests --timeout=1800 -m "hypothesis and not apiserver and not peers and not cluster"
 
-manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, references
+manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests
 	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page));)
@@ -84,8 +85,8 @@ manifests: setup ## Write the generated files: CRDs, chart copies, kustomize, re
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
 
-package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=, REGISTRY=)
-	@$(RELEASE) package --version $(VERSION) --registry $(REGISTRY)
+package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=, REGISTRY=, SOURCE=)
+	@$(RELEASE) package --version $(VERSION) --registry $(REGISTRY) --source "$(SOURCE)"
 
 lock: setup ## Resolve the dependencies anew
 	@$(COMPILE) --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \

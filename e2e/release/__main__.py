@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
     """Run one command; the exit status is 1 if it failed, with the reason on standard error."""
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("manifests", help="write kustomize/ from the charts").set_defaults(run=_manifests)
+    commands.add_parser("manifests", help="write kustomize/ and the READMEs of the charts").set_defaults(run=_manifests)
     for name, run, text in (
         ("images", _images, "build the images and print their archives"),
         ("package", _package, "images, charts and YAML into dist/"),
@@ -21,6 +21,7 @@ def main(arguments: list[str]) -> int:
         command = commands.add_parser(name, help=text)
         command.add_argument("--version", required=True)
         command.add_argument("--registry", required=True)
+        command.add_argument("--source", default="", help="URL of the repository, for the charts' home and sources")
         command.set_defaults(run=run)
     options = parser.parse_args(arguments)
     try:
@@ -42,7 +43,7 @@ def _images(options: argparse.Namespace) -> None:
 
 
 def _package(options: argparse.Namespace) -> None:
-    package.package(options.version, options.registry)
+    package.package(options.version, options.registry, options.source)
 
 
 if __name__ == "__main__":

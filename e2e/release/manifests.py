@@ -1,12 +1,14 @@
-"""The folders of `kustomize/`: each part's installations for `kubectl apply -k`, generated, so they cannot drift.
+"""Files generated from the charts, so that they cannot drift: the charts' READMEs and the folders of `kustomize/`.
 
-The namespace has a folder of its own: an overlay with several parts would refuse a second one.
+These are each part's installations for `kubectl apply -k`. The namespace has a folder of its own: an overlay with
+several parts would refuse a second one.
 """
 
 from pathlib import Path
 
 from cluster.paths import REPOSITORY
 
+from release import readme
 from release.parts import PARTS, Part
 from release.render import Object, as_yaml, namespace_object, ordered
 
@@ -19,7 +21,8 @@ def files() -> dict[Path, str]:
     """Path -> content of every generated file."""
     folders = [_folder(NAMESPACE_FOLDER, {"namespace.yaml": [namespace_object()]})]
     folders += [_folder(KUSTOMIZE / part.title(name), _files(part, name)) for part in PARTS for name in part.variants]
-    return {path: HEADER + text for folder in folders for path, text in folder.items()}
+    kustomize = {path: HEADER + text for folder in folders for path, text in folder.items()}
+    return kustomize | {part.chart / "README.md": readme.text(part.chart) for part in PARTS}
 
 
 def _files(part: Part, variant: str) -> dict[str, list[Object]]:

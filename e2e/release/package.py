@@ -8,12 +8,14 @@ from cluster import images
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError, say, step
 
+from release import readme
 from release.parts import NAMESPACE, PARTS, Part
 from release.render import as_yaml, everything, helm
 
 DIST = REPOSITORY / "dist"
-# The one line of values.yaml that a package changes: where its images are.
+# What a package changes: where its images are, in values.yaml and in the image that Chart.yaml names.
 DEFAULT_REGISTRY = "  registry: localhost/mldiagnostics\n"
+DEFAULT_IMAGE = "image: localhost/mldiagnostics/{name}:0.1.0\n"
 
 
 def image(part: Part, version: str, registry: str) -> Path:
@@ -30,25 +32,40 @@ def reference(part: Part, version: str, registry: str) -> str:
     return f"{registry.rstrip('/')}/{part.name}:{version}"
 
 
-def chart(part: Part, version: str, registry: str, folder: Path) -> Path:
+def chart(part: Part, version: str, registry: str, folder: Path, source: str = "") -> Path:
     """Package a chart so that it installs this version from this registry without any value.
 
+    Args:
+        part: whose chart.
+        version: of the chart and of its image.
+        registry: of the image.
+        folder: the archive is written there.
+        source: URL of the repository, for `home` and `sources`; nothing is written where it is empty.
+
     Raises:
-        ClusterError: helm refused, or values.yaml has another default registry than this module expects.
+        ClusterError: helm refused, or the chart has another default registry than this module expects.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / part.name
         shutil.copytree(part.chart, copy)
-        values = copy / "values.yaml"
-        text = values.read_text()
-        if text.count(DEFAULT_REGISTRY) != 1:
-            raise ClusterError(f"{part.chart}/values.yaml has not exactly one line {DEFAULT_REGISTRY.strip()!r}")
-        values.write_text(text.replace(DEFAULT_REGISTRY, f"  registry: {registry.rstrip('/')}\n"))
+        _replace(copy / "values.yaml", DEFAULT_REGISTRY, f"  registry: {registry.rstrip('/')}\n")
+        image_line = f"image: {reference(part, version, registry)}\n"
+        _replace(copy / "Chart.yaml", DEFAULT_IMAGE.format(name=part.name), image_line)
+        if source:
+            _replace(copy / "Chart.yaml", "\nmaintainers:\n", f"\nhome: {source}\nsources: [{source}]\nmaintainers:\n")
+        (copy / "README.md").write_text(readme.text(copy))
         helm("package", f"--version={version}", f"--app-version={version}", f"--destination={folder}", chart=copy)
     return folder / f"{part.name}-{version}.tgz"
 
 
-def package(version: str, registry: str) -> None:
+def _replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    if text.count(old) != 1:
+        raise ClusterError(f"{path.parent.name}/{path.name} has not exactly one {old.strip()!r}")
+    path.write_text(text.replace(old, new))
+
+
+def package(version: str, registry: str, source: str = "") -> None:
     """Make everything of a version under `dist/` and say how it gets to users."""
     for folder in (DIST / "images", DIST / "charts"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +74,7 @@ def package(version: str, registry: str) -> None:
         archive = DIST / "images" / f"{part.name}-{version}.tar"
         shutil.copy(image(part, version, registry), archive)
         with step(f"the chart and the YAML of the {part.folder}", about_s=3):
-            packaged = chart(part, version, registry, DIST / "charts")
+            packaged = chart(part, version, registry, DIST / "charts", source)
             manifests = _write_manifests(part, packaged)
         publishing.append(_publishing(part, version, registry, archive, packaged))
         installing.append(_installing(part, packaged, manifests))

@@ -75,7 +75,7 @@ def test_a_misspelt_field_is_found() -> None:
     assert "imagePullPolice" in kubeconform(as_yaml([deployment]))
 
 
-def test_kustomize_is_generated_from_the_charts_as_they_are() -> None:
+def test_kustomize_and_readmes_are_generated_from_the_charts_as_they_are() -> None:
     assert stale() == [], "run `make manifests`"
 
 

@@ -2,32 +2,22 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, as_yaml, rendered
 from release.schemas import kubeconform
-from support.charts import EVERY_SWITCH, environment, one, pod_template
+from support.charts import EVERY_SWITCH, environment, one, pod_template, with_older_values
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
 PREFIXES = {OPERATOR.name: "mldiag.", WEBHOOK.name: "mldiag-injection."}
 SHARED = ("_common.tpl", "extraobjects.yaml", "metrics.yaml", "poddisruptionbudget.yaml", "serviceaccount.yaml")
 """Templates that are the same in both charts but for the prefix of their names."""
-SINCE_0_1_0 = {
-    OPERATOR.name: ["commonLabels", "enabled", "extraObjects", "global", "podSecurityContext", "strategy"],
-    WEBHOOK.name: [
-        *("commonLabels", "configuration", "dnsPolicy", "enabled", "extraObjects", "extraVolumeMounts", "extraVolumes"),
-        *("global", "hostNetwork", "httpPort", "podSecurityContext", "strategy"),
-    ],
-}
-"""Values that `helm upgrade --reuse-values` leaves out when it comes from a chart before them."""
 IDS = {"runAsUser", "runAsGroup", "fsGroup"}
 
 
@@ -69,12 +59,7 @@ def test_nothing_is_rendered_when_the_chart_is_not_enabled(part: Part) -> None:
 
 @each_part
 def test_reused_values_of_an_older_chart_render_what_the_defaults_render(part: Part, tmp_path: Path) -> None:
-    chart = shutil.copytree(part.chart, tmp_path / "chart")
-    values = yaml.safe_load((chart / "values.yaml").read_text())
-    older = {key: value for key, value in values.items() if key not in SINCE_0_1_0[part.name]}
-    assert len(values) - len(older) == len(SINCE_0_1_0[part.name])
-    (chart / "values.yaml").write_text(yaml.safe_dump(older))
-    assert rendered(part, chart=chart) == rendered(part)
+    assert rendered(part, chart=with_older_values(part, tmp_path)) == rendered(part)
 
 
 @each_part

@@ -4,31 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
-from release.render import HOOK, Object, as_yaml, helm, rendered
+from release.render import HOOK, Object, as_yaml, rendered
 from release.schemas import kubeconform
-from support.charts import identity
-
-UMBRELLA = Part("platform", "platform", {})
-
-
-def parent(folder: Path, values: Object, *, conditions: bool = True) -> Path:
-    """A chart that depends on both of ours, with what `helm dependency update` makes of it."""
-    chart = folder / UMBRELLA.name
-    chart.mkdir()
-    dependencies = [
-        {"name": part.name, "version": "0.1.0", "repository": f"file://{part.chart}"}
-        | ({"condition": f"{part.name}.enabled"} if conditions else {})
-        for part in PARTS
-    ]
-    metadata = {"apiVersion": "v2", "name": UMBRELLA.name, "version": "1.0.0", "dependencies": dependencies}
-    (chart / "Chart.yaml").write_text(yaml.safe_dump(metadata))
-    (chart / "values.yaml").write_text(yaml.safe_dump(values))
-    helm("dependency", "update", chart=chart)
-    return chart
+from support.charts import UMBRELLA, identity, umbrella
 
 
 def objects_of(chart: Path, values: Object | None = None, release: str = "") -> list[Object]:
@@ -49,7 +30,7 @@ def pods(objects: list[Object]) -> list[Object]:
 
 @pytest.mark.parametrize("release", ["", "p" * 33, "1" * 33, "p" * 34, "p" * 53, "1.2-" + "p" * 49])
 def test_both_charts_render_under_one_release_without_sharing_names(release: str, tmp_path: Path) -> None:
-    objects = objects_of(parent(tmp_path, {}), release=release)
+    objects = objects_of(umbrella(tmp_path, {}), release=release)
     lasting = [found for found in objects if HOOK not in found["metadata"].get("annotations", {})]
     assert len({identity(found) for found in lasting}) == len(lasting)
     assert sum(len(of_chart(objects, part)) for part in PARTS) == len(objects)
@@ -59,7 +40,7 @@ def test_both_charts_render_under_one_release_without_sharing_names(release: str
 def test_alone_and_under_a_parent_the_same_is_rendered(tmp_path: Path) -> None:
     """A release of the same name gives the same objects: it can move into an umbrella chart and keep its claim."""
     operator = {"volume": {"claim": {"enabled": True}}}
-    chart = parent(tmp_path, {WEBHOOK.name: {"enabled": False}, OPERATOR.name: operator})
+    chart = umbrella(tmp_path, {WEBHOOK.name: {"enabled": False}, OPERATOR.name: operator})
     alone = rendered(OPERATOR, {"volume.claim.enabled": True})
     assert objects_of(chart, release=OPERATOR.name) == alone
 
@@ -67,7 +48,7 @@ def test_alone_and_under_a_parent_the_same_is_rendered(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 @pytest.mark.parametrize("conditions", [True, False], ids=["with conditions", "without"])
 def test_one_chart_can_be_left_out(part: Part, conditions: bool, tmp_path: Path) -> None:
-    chart = parent(tmp_path, {part.name: {"enabled": False}}, conditions=conditions)
+    chart = umbrella(tmp_path, {part.name: {"enabled": False}}, conditions=conditions)
     objects = objects_of(chart)
     (other,) = (each for each in PARTS if each is not part)
     assert objects
@@ -75,7 +56,7 @@ def test_one_chart_can_be_left_out(part: Part, conditions: bool, tmp_path: Path)
 
 
 def test_one_registry_is_enough(tmp_path: Path) -> None:
-    chart = parent(tmp_path, {"global": {"imageRegistry": "registry.example.com/ml", "team": "of the parent"}})
+    chart = umbrella(tmp_path, {"global": {"imageRegistry": "registry.example.com/ml", "team": "of the parent"}})
     images = {container["image"] for pod in pods(objects_of(chart)) for container in pod["containers"]}
     assert images == {f"registry.example.com/ml/{part.name}:0.1.0" for part in PARTS}
 
@@ -85,11 +66,11 @@ def test_one_registry_is_enough(tmp_path: Path) -> None:
 def test_ids_are_left_to_openshift(where: str, value: Any, tmp_path: Path) -> None:
     given = {part.name: {"podSecurityContext": value} for part in PARTS} if where == "values.yaml" else {}
     changed = {f"{part.name}.podSecurityContext": value for part in PARTS} if where == "--set-json" else {}
-    for pod in pods(objects_of(parent(tmp_path, given), changed)):
+    for pod in pods(objects_of(umbrella(tmp_path, given), changed)):
         assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def test_a_misspelt_value_is_refused_with_the_name_of_its_chart(tmp_path: Path) -> None:
-    chart = parent(tmp_path, {WEBHOOK.name: {"replica": 1}})
+    chart = umbrella(tmp_path, {WEBHOOK.name: {"replica": 1}})
     with pytest.raises(ClusterError, match=rf"(?s){WEBHOOK.name}.*replica"):
         objects_of(chart)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from release.package import chart, reference
 from release.parts import PARTS, Part
-from release.render import Object, as_yaml, everything, rendered
+from release.render import Object, as_yaml, everything, helm, rendered
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
@@ -27,6 +27,20 @@ def test_a_packaged_chart_knows_its_version_and_registry(part: Part, tmp_path: P
         item["metadata"]["labels"].get("app.kubernetes.io/version") for item in everything(part, chart=packaged)
     }
     assert versions == {"1.2.3-rc.1", None}  # the namespace has none
+
+
+@each_part
+def test_a_packaged_chart_says_where_its_image_and_its_source_are(part: Part, tmp_path: Path) -> None:
+    packaged = chart(part, "1.2.3", "registry.example.com/ml", tmp_path, "https://git.example.com/ml/mldiagnostics")
+    about = yaml.safe_load(helm("show", "chart", chart=packaged))
+    assert about["home"] == "https://git.example.com/ml/mldiagnostics"
+    assert about["sources"] == [about["home"]]
+    (image,) = yaml.safe_load(about["annotations"]["artifacthub.io/images"])
+    assert image["image"] == reference(part, "1.2.3", "registry.example.com/ml")
+    readme = helm("show", "readme", chart=packaged)
+    assert f"`{image['image']}`" in readme
+    assert about["home"] in readme
+    assert "localhost" not in readme
 
 
 @each_part

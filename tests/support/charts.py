@@ -5,8 +5,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from release.parts import OPERATOR, WEBHOOK, Part
-from release.render import Object, rendered
+import yaml
+from release.parts import OPERATOR, PARTS, WEBHOOK, Part
+from release.render import Object, helm, rendered
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 _OF_BOTH: Object = {
@@ -95,3 +96,43 @@ def notes(part: Part, directory: Path, values: Object, **options: Any) -> str:
     (chart / "templates/notes.yaml").write_text(frame + textwrap.indent(text, "    "))
     said: str = one(rendered(part, values, chart=chart, **options), "ConfigMap", "notes")["data"]["text"]
     return said
+
+
+UMBRELLA = Part("platform", "platform", {})
+"""The parent chart that `umbrella` makes; its `chart` is elsewhere."""
+
+
+def umbrella(folder: Path, values: Object, *, conditions: bool = True) -> Path:
+    """A chart that depends on both of ours, with what `helm dependency update` makes of it."""
+    chart = folder / UMBRELLA.name
+    chart.mkdir()
+    dependencies = [
+        {"name": part.name, "version": "0.1.0", "repository": f"file://{part.chart}"}
+        | ({"condition": f"{part.name}.enabled"} if conditions else {})
+        for part in PARTS
+    ]
+    metadata = {"apiVersion": "v2", "name": UMBRELLA.name, "version": "1.0.0", "dependencies": dependencies}
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(metadata))
+    (chart / "values.yaml").write_text(yaml.safe_dump(values))
+    helm("dependency", "update", chart=chart)
+    return chart
+
+
+SINCE_0_1_0 = {
+    OPERATOR.name: ("commonLabels", "enabled", "extraObjects", "global", "podSecurityContext", "strategy"),
+    WEBHOOK.name: (
+        *("commonLabels", "configuration", "dnsPolicy", "enabled", "extraObjects", "extraVolumeMounts", "extraVolumes"),
+        *("global", "hostNetwork", "httpPort", "podSecurityContext", "strategy"),
+    ),
+}
+"""Values that the first charts did not have, so that `helm upgrade --reuse-values` from them leaves these out."""
+
+
+def with_older_values(part: Part, directory: Path) -> Path:
+    """The chart without the values that the first one did not have."""
+    chart = shutil.copytree(part.chart, directory / "older")
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    for name in SINCE_0_1_0[part.name]:
+        del values[name]
+    (chart / "values.yaml").write_text(yaml.safe_dump(values))
+    return chart
