@@ -333,7 +333,7 @@ def test_a_run_in_a_bucket_keeps_its_profiles_there(tmp_path: Path, gcs_bucket: 
     assert "in bucket" in names_in(str(trace))
 
 
-def test_a_store_that_refuses_costs_the_profile_and_nothing_else(tmp_path: Path) -> None:
+def test_a_store_that_refuses_costs_nothing_and_the_profile_waits_in_the_spool(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.touch()
     ended = run_program(
@@ -346,11 +346,13 @@ def test_a_store_that_refuses_costs_the_profile_and_nothing_else(tmp_path: Path)
         tell(trained=True)
         """,
         in_the_way,
+        MLDIAG_SPOOL=str(tmp_path / "spool"),
     )
     assert ended.told == {"trained": True}
     assert ended.returncode == 0, ended.log
-    assert "profile a0-n1: lost, " in ended.log
-    assert str(in_the_way) in ended.log
+    assert f"storage '{in_the_way}' takes no files now" in ended.log
+    (trace,) = traces(tmp_path / "spool")["a0-n1"]
+    assert "train_step" in names_in(trace)
 
 
 @pytest.mark.parametrize(("limit", "refused"), [("", 0), ("session._backlog = Backlog(5000)", 4)])
