@@ -229,3 +229,14 @@ def test_the_notes_name_the_value_for_several_tenants_where_every_bucket_is_allo
     text = notes(OPERATOR, tmp_path, values)
     assert said in text
     assert ("policy.strictTenancy=true" in text) is bool(said)
+
+
+def test_the_notes_say_what_is_missing_without_roles(tmp_path: Path) -> None:
+    assert "rbac.create is false" in notes(OPERATOR, tmp_path / "without", {"rbac.create": False})
+    assert "rbac.create" not in notes(OPERATOR, tmp_path / "with", {})
+
+
+def test_the_notes_of_a_chart_that_is_not_enabled_promise_nothing(tmp_path: Path) -> None:
+    assert notes(OPERATOR, tmp_path, {"enabled": False}).strip() == (
+        f"{OPERATOR.name}: enabled is false, so that the release has no objects."
+    )
