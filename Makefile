@@ -10,7 +10,7 @@ BIN     := .venv/bin
 VERSION ?= 0.1.0
 REGISTRY ?= localhost/mldiagnostics
 SOURCE ?=
-MEMBERS := sdk shim api operator webhook
+MEMBERS := sdk shim api kube operator webhook
 SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
@@ -92,7 +92,7 @@ lock: setup ## Resolve the dependencies anew
 	@$(COMPILE) --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
 	  -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
 	@for image in operator webhook; do \
-	  $(COMPILE) --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api \
+	  $(COMPILE) --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api --no-emit-package mldiagnostics-kube \
 	    -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  echo hatchling | $(COMPILE) -o $$image/build.lock -; \
 	done

@@ -27,7 +27,8 @@ from cluster.tools import tool
 from mldiagnostics.capture.messages import SERVICE
 from mldiagnostics.capture.wire import fields
 from mldiagnostics_api import names
-from mldiagnostics_operator.cluster import Cluster, path_to
+from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client import ApiClient
 from support.definitions import connections, install
 from typing_extensions import override
 
@@ -111,7 +112,7 @@ def _say(text: str) -> None:
 
 async def _measure() -> Load:
     with apiserver() as server, local_addresses(IN_FLIGHT) as addresses:
-        cluster = await Cluster.connect({"KUBECONFIG": str(server.kubeconfig)})
+        cluster = await ApiClient.connect({"KUBECONFIG": str(server.kubeconfig)})
         try:
             await install(cluster)
             await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": NAMESPACE}})
@@ -133,7 +134,7 @@ async def _measure() -> Load:
                         await _dry_run(cluster, "crowd", {"target": {"selector": {"matchLabels": {"app": "crowd"}}}})
                         pods_rss_mb = await _settled(pid)
         finally:
-            await cluster.close()
+            await cluster.aclose()
     return Load(paced_s, burst_s, idle_rss_mb, over_finished_s, finished_rss_mb, over_pods_s, pods_rss_mb)
 
 
@@ -166,7 +167,7 @@ async def _witness() -> AsyncIterator[tuple[Witness, int]]:
 
 
 @asynccontextmanager
-async def _operator(cluster: Cluster, server: ApiServer, port: int) -> AsyncIterator[tuple[int, float]]:
+async def _operator(cluster: ApiClient, server: ApiServer, port: int) -> AsyncIterator[tuple[int, float]]:
     """Run the operator; gives its pid and how long it took until it had answered a first capture."""
     with tempfile.TemporaryDirectory() as folder:
         policy = Path(folder) / "policy.json"
@@ -220,7 +221,7 @@ async def _stage(port: int, stage: str) -> bool:
 
 
 async def _latencies(
-    cluster: Cluster, witness: Witness, port: int, addresses: list[str], pause_s: float
+    cluster: ApiClient, witness: Witness, port: int, addresses: list[str], pause_s: float
 ) -> list[float]:
     """Apply a capture for each address, `pause_s` apart; gives the seconds until each host's first call."""
     batch = f"load-{pause_s * 1000:.0f}"
@@ -244,12 +245,12 @@ async def _latencies(
     return [witness.arrived_s[session] - asked_s for session, asked_s in applied_s.items()]
 
 
-async def _all_finished(cluster: Cluster) -> bool:
+async def _all_finished(cluster: ApiClient) -> bool:
     phases = await cluster.items(CONNECTIONS, lambda item: (item.get("status") or {}).get("phase"))
     return all(phase in names.FINISHED_PHASES for phase in phases)
 
 
-async def _finished_captures(cluster: Cluster) -> None:
+async def _finished_captures(cluster: ApiClient) -> None:
     """Make ten thousand captures that are over, each with the results of two hosts."""
     outcome = {"pod": "trainer-0", "uid": "u", "node": "n", "rank": 0, "state": "Captured", "reason": "Captured"}
     status = {"phase": "Succeeded", "message": "2 of 2 captured", "progress": "2/2", "results": [outcome, outcome]}
@@ -272,7 +273,7 @@ def _kwok(server: ApiServer) -> Iterator[None]:
             process.terminate()
 
 
-async def _crowd(cluster: Cluster) -> None:
+async def _crowd(cluster: ApiClient) -> None:
     """Make ten thousand pods on one fake node and wait until kwok has them all running."""
     await cluster.create(path_to("", "v1", "nodes"), {"metadata": {"name": "fake", "labels": {"type": "kwok"}}})
     await _all(cluster.create(PODS, _pod(f"crowd-{n}", "fake")) for n in range(CROWD))
@@ -284,7 +285,7 @@ async def _crowd(cluster: Cluster) -> None:
     await _until(all_running, "kwok runs every pod")
 
 
-async def _dry_run(cluster: Cluster, name: str, trigger: dict[str, Any]) -> None:
+async def _dry_run(cluster: ApiClient, name: str, trigger: dict[str, Any]) -> None:
     """Have a capture planned, without dialling anybody."""
     capture = _connection(name, "", 9999)
     capture["spec"]["triggerCapture"] = {**trigger, "dryRun": True}
@@ -297,7 +298,7 @@ async def _dry_run(cluster: Cluster, name: str, trigger: dict[str, Any]) -> None
     await _until(done, f"{name} is planned")
 
 
-async def _running_pod(cluster: Cluster, name: str, address: str) -> None:
+async def _running_pod(cluster: ApiClient, name: str, address: str) -> None:
     await cluster.create(PODS, _pod(name, "host"))
     started = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     container = {"name": "train", "ready": True, "restartCount": 0, "image": "i", "imageID": "i", "state": started}

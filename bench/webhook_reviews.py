@@ -19,7 +19,8 @@ import yaml
 from cluster.addons import crd_paths
 from cluster.certificates import Certificates, make_certificates
 from cluster.envtest import ApiServer, apiserver
-from mldiagnostics_operator.cluster import Cluster, ClusterError, path_to
+from mldiagnostics_kube.apiserver import ClusterError, path_to
+from mldiagnostics_kube.client import ApiClient
 from support.definitions import DEFINITIONS
 from support.reviews import LABEL, encoded, job, jobset, pod_of, review_of
 
@@ -73,7 +74,7 @@ def measure() -> Section:
 
 
 async def _measure(server: ApiServer, folder: Path) -> Sequence[Sequence[str]]:
-    cluster = await Cluster.connect({"KUBECONFIG": str(server.kubeconfig)})
+    cluster = await ApiClient.connect({"KUBECONFIG": str(server.kubeconfig)})
     try:
         stand = await _stand(cluster, server.kubeconfig, folder)
         rates = await _rates(stand)
@@ -81,7 +82,7 @@ async def _measure(server: ApiServer, folder: Path) -> Sequence[Sequence[str]]:
         peak = await _peak(stand)
         idle_mb, full_mb = await _memory(cluster, stand)
     finally:
-        await cluster.close()
+        await cluster.aclose()
     ours, floor, peer = (statistics.median(rates[name]) for name in (OURS, FLOOR, PEER))
     return (
         ("reviews per second of one core", *(_spread(rates[name]) for name in (OURS, FLOOR, PEER)), ""),
@@ -127,7 +128,7 @@ def _say(text: str) -> None:
     print(f"... {text}", flush=True)
 
 
-async def _stand(cluster: Cluster, kubeconfig: Path, folder: Path) -> Stand:
+async def _stand(cluster: ApiClient, kubeconfig: Path, folder: Path) -> Stand:
     """Make the workload of the pod that is reviewed, and a certificate for the servers."""
     await _define(cluster)
     top = await cluster.create(JOBSETS, _jobset("trainer", labels=LABEL))
@@ -143,7 +144,7 @@ async def _stand(cluster: Cluster, kubeconfig: Path, folder: Path) -> Stand:
     return Stand(kubeconfig, files, mounted, review)
 
 
-async def _define(cluster: Cluster) -> None:
+async def _define(cluster: ApiClient) -> None:
     (path,) = (path for path in crd_paths("jobset") if path.stem.endswith("_jobsets"))
     await cluster.create(DEFINITIONS, yaml.load(path.read_text(), yaml.CSafeLoader))
     end = time.monotonic() + DEADLINE_S
@@ -210,7 +211,7 @@ async def _peak(stand: Stand) -> Figures:
         return await _load(stand, servers, per_second=PEAK_PER_SECOND, seconds=PEAK_S)
 
 
-async def _memory(cluster: Cluster, stand: Stand) -> tuple[float, float]:
+async def _memory(cluster: ApiClient, stand: Stand) -> tuple[float, float]:
     """Fill the cluster; gives the resident memory of a replica before and after, in MB."""
     async with _server(stand, OURS) as (idle, _):
         idle_mb = await _settled(idle)
@@ -222,7 +223,7 @@ async def _memory(cluster: Cluster, stand: Stand) -> tuple[float, float]:
         return idle_mb, await _settled(full)
 
 
-async def _workload(cluster: Cluster, number: int) -> None:
+async def _workload(cluster: ApiClient, number: int) -> None:
     """A JobSet with ten labels, and its Job with those that JobSet's controller gives."""
     labels = {f"team.example.com/label-{n}": f"value-{n}-of-{number}" for n in range(10)}
     top = await cluster.create(JOBSETS, _jobset(f"run-{number}", labels=LABEL | labels))

@@ -13,8 +13,8 @@ from cluster.provider import Provider
 from demo import injecting, installation
 from demo.installation import NAMESPACE, WEBHOOK
 from demo.kubectl import Kubectl, eventually
-from mldiagnostics_webhook.certificates import pem
-from mldiagnostics_webhook.certificates.authority import Lifetimes, issue, new_authority
+from mldiagnostics_kube.certificates import pem
+from mldiagnostics_kube.certificates.authority import Lifetimes, issue, new_authority
 from release import parts
 
 pytestmark = pytest.mark.cluster

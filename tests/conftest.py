@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
 from cluster.envtest import apiserver
+from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client import ApiClient
+from support.connections import disconnected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from cluster.envtest import ApiServer
 
@@ -27,3 +32,18 @@ def no_goodput_log_of_another_test() -> Iterator[None]:
     yield
     if (outlet := sys.modules.get("mldiagnostics.goodput.outlet")) is not None:
         outlet._begun.clear()
+
+
+@pytest.fixture
+async def cluster(api_server: ApiServer) -> AsyncIterator[ApiClient]:
+    client = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
+    yield client
+    await client.aclose()
+    await disconnected(urlsplit(api_server.url).port)
+
+
+@pytest.fixture
+async def namespace(cluster: ApiClient) -> str:
+    name = f"test-{uuid4().hex[:8]}"
+    await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
+    return name

@@ -13,6 +13,7 @@ PACKAGES = {
     "sdk": ROOT / "sdk/src/mldiagnostics",
     "shim": ROOT / "shim/src/mldiagnostics_shim",
     "api": ROOT / "api/src/mldiagnostics_api",
+    "kube": ROOT / "kube/src/mldiagnostics_kube",
     "operator": ROOT / "operator/src/mldiagnostics_operator",
     "webhook": ROOT / "webhook/src/mldiagnostics_webhook",
 }

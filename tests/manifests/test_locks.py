@@ -8,8 +8,8 @@ import pytest
 from cluster.paths import REPOSITORY
 
 EXTRAS: dict[str, dict[str, tuple[str, ...]]] = {
-    "operator": {"operator": (), "api": ("service",), "sdk": ("capture", "gcs")},
-    "webhook": {"webhook": (), "api": ("service",), "sdk": ()},
+    "operator": {"operator": (), "kube": ("plugins",), "api": (), "sdk": ("capture", "gcs")},
+    "webhook": {"webhook": (), "kube": ("certificates",), "api": (), "sdk": ()},
 }
 """What each image is made of: members, and the extras that they are asked with."""
 LOCKS = ("requirements.lock", *(f"{image}/{name}.lock" for image in EXTRAS for name in ("requirements", "build")))

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.service.settings import declared
 from mldiagnostics_api.v1alpha1 import read_connection
+from mldiagnostics_kube.settings import declared
 from mldiagnostics_operator import config
 from release.parts import OPERATOR
 from release.render import Object, as_yaml, rendered

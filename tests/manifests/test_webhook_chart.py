@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from mldiagnostics.sink_urls import SCHEMES, parse_sinks
 from mldiagnostics_api.registration import rules, webhooks
-from mldiagnostics_api.service.settings import declared
 from mldiagnostics_api.variables import Settings
+from mldiagnostics_kube.settings import declared
 from mldiagnostics_webhook import config
 from mldiagnostics_webhook.replica import LINGER_S
 from mldiagnostics_webhook.server import FINISH_S

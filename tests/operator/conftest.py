@@ -1,15 +1,11 @@
-"""What contract tests of the operator share: a client of the real API server and a namespace of one's own."""
+"""Fixtures for contract tests of the operator: pods, captures and an operator over one namespace."""
 
 from __future__ import annotations
 
 import subprocess
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from uuid import uuid4
 
 import pytest
-from mldiagnostics_operator.cluster import Cluster, path_to
-from support.connections import disconnected
 from support.definitions import install
 from support.operating import Namespace, address, operating
 
@@ -17,23 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from cluster.envtest import ApiServer
+    from mldiagnostics_kube.client import ApiClient
     from support.operating import Operating
-
-
-@pytest.fixture
-async def cluster(api_server: ApiServer) -> AsyncIterator[Cluster]:
-    client = await Cluster.connect({"KUBECONFIG": str(api_server.kubeconfig)})
-    yield client
-    await client.close()
-    await disconnected(urlsplit(api_server.url).port)
-
-
-@pytest.fixture
-async def namespace(cluster: Cluster) -> str:
-    name = f"test-{uuid4().hex[:8]}"
-    await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
-    return name
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +28,7 @@ def pod_ip() -> Iterator[str]:
 
 
 @pytest.fixture
-async def ml(cluster: Cluster, namespace: str, pod_ip: str) -> Namespace:
+async def ml(cluster: ApiClient, namespace: str, pod_ip: str) -> Namespace:
     """A namespace for pods and captures."""
     await install(cluster)
     return Namespace(cluster, namespace, pod_ip)

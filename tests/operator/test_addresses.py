@@ -4,8 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from mldiagnostics_api.pods import PodView
+from mldiagnostics_kube.apiserver import RequestRejected, Unavailable
 from mldiagnostics_operator.addresses import Addresses
-from mldiagnostics_operator.cluster import Refused, Unavailable
 from support.builders import pod
 
 if TYPE_CHECKING:
@@ -73,5 +73,5 @@ async def test_an_api_server_that_is_away_is_waited_for_and_one_that_refuses_is_
     pods.faults = [Unavailable("restarting")]
     assert await addresses.after(one.uid, one.ip) is None
     assert pods.reads == 2
-    pods.faults = [Refused("forbidden", status=403)]
+    pods.faults = [RequestRejected("forbidden", status=403)]
     assert "forbidden" in (await addresses.after(one.uid, one.ip) or "")

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_kube.apiserver import path_to
 from support import builders
 from support.definitions import connections
 from support.operating import condition, verdict

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics import identity
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_kube.apiserver import path_to
 from support import kinds
 from support.operating import condition, verdict
 from support.profiler_servers import FakeProfiler

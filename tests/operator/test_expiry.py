@@ -4,8 +4,8 @@ import asyncio
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from kubernetes.aio.client.configuration import Configuration
-from mldiagnostics_operator.cluster import Cluster
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_operator.expiry import Expiry
 from mldiagnostics_operator.status import RESULTS_BYTES
 from support import builders
@@ -32,15 +32,13 @@ async def test_many_large_captures_are_never_in_memory_at_once() -> None:
     app = web.Application()
     app.router.add_route("GET", "/{path:.*}", serve)
     async with TestServer(app) as server:
-        configuration = Configuration()
-        configuration.host = str(server.make_url("")).rstrip("/")
-        cluster = Cluster(configuration)
+        cluster = ApiClient(Credentials(str(server.make_url("")).rstrip("/"), fixed("")))
         looking = asyncio.create_task(Expiry(cluster, (), default_ttl_s=None).run())
         try:
             await asyncio.wait_for(listed.wait(), 60)
         finally:
             looking.cancel()
             await asyncio.wait({looking})
-            await cluster.close()
+            await cluster.aclose()
     assert sum(sizes) > 2 * len(stored) * RESULTS_BYTES, "all were listed, failed and succeeded"
     assert max(sizes) < MUCH

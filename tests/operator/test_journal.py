@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
-from mldiagnostics_operator.cluster import Refused, Unavailable
+from mldiagnostics_kube.apiserver import RequestRejected, Unavailable
 from mldiagnostics_operator.journal import Gone, Journal
 from mldiagnostics_operator.status import Scribe
 from mldiagnostics_operator.telemetry import Telemetry
@@ -89,7 +89,7 @@ async def test_a_write_whose_answer_was_lost_is_recognised(ml: Namespace) -> Non
 async def test_an_invalid_status_is_refused_and_not_repeated_for_ever(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     wrong = running(ME).model_copy(update={"attempt": -1})
-    with pytest.raises(Refused, match="attempt"):
+    with pytest.raises(RequestRejected, match="attempt"):
         await asyncio.wait_for(journal(ml, body).write(wrong), 30)
 
 

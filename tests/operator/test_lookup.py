@@ -6,7 +6,7 @@ import pytest
 from mldiagnostics import identity
 from mldiagnostics_api.owners import Reference
 from mldiagnostics_api.request import Request, check
-from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_operator.lookup import FEW, Lookup
 from support.builders import connection, parsed
 from support.operating import ANY_PORT, verdict

@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 from cluster.envtest import apiserver
 from mldiagnostics_api import names
-from mldiagnostics_operator.cluster import Cluster, NotFound, path_to
+from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.surroundings import ADDON_LABEL, missing
 from prometheus_client.parser import text_string_to_metric_families
 from support.definitions import DEFINITIONS, install
@@ -109,14 +110,14 @@ def own_server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-async def own(own_server: ApiServer) -> AsyncIterator[Cluster]:
-    client = await Cluster.connect({"KUBECONFIG": str(own_server.kubeconfig)})
+async def own(own_server: ApiServer) -> AsyncIterator[ApiClient]:
+    client = await ApiClient.connect({"KUBECONFIG": str(own_server.kubeconfig)})
     yield client
-    await client.close()
+    await client.aclose()
 
 
 @pytest.fixture
-async def installed(own: Cluster) -> Cluster:
+async def installed(own: ApiClient) -> ApiClient:
     await install(own)
     return own
 
@@ -152,12 +153,12 @@ def lease_of(folder: Path) -> str:
     return folder.name.replace("_", "-")
 
 
-async def holder(cluster: Cluster, folder: Path) -> str:
+async def holder(cluster: ApiClient, folder: Path) -> str:
     spec: dict[str, str] = (await cluster.get(f"{LEASES}/{lease_of(folder)}"))["spec"]
     return spec.get("holderIdentity", "")
 
 
-async def remove_definition(cluster: Cluster) -> None:
+async def remove_definition(cluster: ApiClient) -> None:
     with suppress(NotFound):
         await cluster.delete(DEFINITION, uid=(await cluster.get(DEFINITION))["metadata"]["uid"])
     async with asyncio.timeout(DEADLINE_S):
@@ -168,7 +169,7 @@ async def remove_definition(cluster: Cluster) -> None:
 @pytest.mark.apiserver
 class TestAgainstARealServer:
     async def test_it_leads_and_resigns_when_told_to_stop(
-        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path) as one:
             assert await one.reaches("leading") == 200
@@ -183,7 +184,7 @@ class TestAgainstARealServer:
         assert "Leaving: SIGTERM" in one.said()
 
     async def test_without_the_resource_it_waits_and_says_so(
-        self, own_server: ApiServer, own: Cluster, tmp_path: Path
+        self, own_server: ApiServer, own: ApiClient, tmp_path: Path
     ) -> None:
         await remove_definition(own)
         async with replica(own_server, tmp_path) as one:
@@ -193,7 +194,7 @@ class TestAgainstARealServer:
             await one.reaches("leading")
 
     async def test_while_the_api_server_is_away_it_is_not_ready_but_alive(
-        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         assert installed
         await asyncio.to_thread(own_server.stop_apiserver)
@@ -204,7 +205,7 @@ class TestAgainstARealServer:
             await one.reaches("leading")
 
     async def test_the_standby_follows_a_killed_leader(
-        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path, "one") as one:
             await one.reaches("leading")
@@ -217,7 +218,7 @@ class TestAgainstARealServer:
                 assert (await holder(installed, tmp_path)).startswith("two/")
 
     async def test_a_restarted_container_does_not_wait_for_itself(
-        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         slow = {"MLDIAG_LEASE_DURATION_SECONDS": "3600"}
         async with replica(own_server, tmp_path, **slow) as one:
@@ -231,7 +232,7 @@ class TestAgainstARealServer:
         assert await holder(installed, tmp_path) == ""
 
     async def test_the_loser_of_the_lease_leaves_in_peace(
-        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path) as one:
             await one.reaches("leading")
@@ -241,7 +242,7 @@ class TestAgainstARealServer:
         assert await holder(installed, tmp_path) == "another"
 
     async def test_it_stands_down_for_a_managed_addon(
-        self, own_server: ApiServer, installed: Cluster, tmp_path: Path
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: "Reconcile"}}})
         async with replica(own_server, tmp_path) as one:

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from kubernetes.aio.client.configuration import Configuration
 from mldiagnostics_api.v1alpha1 import ObjectMeta
-from mldiagnostics_operator.cluster import Cluster, Refused
+from mldiagnostics_kube.apiserver import RequestRejected
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_operator.report import Report
 from mldiagnostics_operator.telemetry import Telemetry
 from support import builders
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class ApiServer:
     """Answers every write with the status, and takes note of it."""
 
-    cluster: Cluster
+    cluster: ApiClient = field(init=False)
     status: int = 200
     asked: int = 0
 
@@ -34,14 +35,13 @@ class ApiServer:
 
 @pytest.fixture
 async def api() -> AsyncIterator[ApiServer]:
-    configuration = Configuration()
-    server = ApiServer(Cluster(configuration))
+    server = ApiServer()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     async with TestServer(app) as serving:
-        configuration.host = str(serving.make_url("")).rstrip("/")
+        server.cluster = ApiClient(Credentials(str(serving.make_url("")).rstrip("/"), fixed("")))
         yield server
-        await server.cluster.close()
+        await server.cluster.aclose()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_what_is_said_on_the_way_never_fails_a_capture(api: ApiServer, rep
     await report.note("PodBusy", "queued")
     await report.progress(plan(), [])
     assert api.asked == 2
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRejected):
         await report.intend(plan())
 
 

@@ -3,17 +3,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_operator.surroundings import ADDON_NAMESPACE, managed_elsewhere, missing
 from support.definitions import install
 
 if TYPE_CHECKING:
-    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_kube.client import ApiClient
 
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_the_managed_addon_is_known_by_its_namespace_while_it_stays(self, cluster: Cluster) -> None:
+    async def test_the_managed_addon_is_known_by_its_namespace_while_it_stays(self, cluster: ApiClient) -> None:
         await install(cluster)
         assert await missing(cluster) is None
         assert await managed_elsewhere(cluster) is None

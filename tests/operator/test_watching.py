@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_operator.freshness import Freshness
 from mldiagnostics_operator.handlers import register
 from mldiagnostics_operator.watching import unfinished, watch
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_kube.client import ApiClient
     from mldiagnostics_operator.handlers import Observe
 
 pytestmark = pytest.mark.apiserver
@@ -46,7 +46,7 @@ class Witness:
 
 
 @asynccontextmanager
-async def watched(cluster: Cluster, observe: Observe, *namespaces: str) -> AsyncIterator[asyncio.Event]:
+async def watched(cluster: ApiClient, observe: Observe, *namespaces: str) -> AsyncIterator[asyncio.Event]:
     """Run the watch; gives an event that SIGTERM sets, as in the product."""
     told = asyncio.Event()
 
@@ -69,11 +69,11 @@ async def watched(cluster: Cluster, observe: Observe, *namespaces: str) -> Async
     assert all(name.startswith("pause-waiter for ") for name in left), "kopf leaves tasks behind"
 
 
-async def finish(cluster: Cluster, path: str, phase: str) -> None:
+async def finish(cluster: ApiClient, path: str, phase: str) -> None:
     await cluster.patch(f"{path}/status", {"status": {"phase": phase}})
 
 
-async def test_unfinished_captures_come_and_finished_ones_never(cluster: Cluster, namespace: str) -> None:
+async def test_unfinished_captures_come_and_finished_ones_never(cluster: ApiClient, namespace: str) -> None:
     await install(cluster)
     path = connections(namespace)
     for name in ("old", "waiting"):
@@ -94,7 +94,7 @@ async def test_unfinished_captures_come_and_finished_ones_never(cluster: Cluster
     assert "annotations" not in stands["metadata"]
 
 
-async def test_only_the_named_namespaces_are_watched(cluster: Cluster, namespace: str) -> None:
+async def test_only_the_named_namespaces_are_watched(cluster: ApiClient, namespace: str) -> None:
     await install(cluster)
     witness = Witness(namespace, "default")
     async with watched(cluster, witness.observe, namespace):
@@ -104,7 +104,7 @@ async def test_only_the_named_namespaces_are_watched(cluster: Cluster, namespace
     assert [name for name, _ in witness.events] == ["mine"]
 
 
-async def seen_across(cluster: Cluster, namespace: str, disturb: Callable[[], None]) -> Witness:
+async def seen_across(cluster: ApiClient, namespace: str, disturb: Callable[[], None]) -> Witness:
     """Show that what is created before and after the disturbance is seen; gives who saw it."""
     await install(cluster)
     path = connections(namespace)
@@ -121,19 +121,19 @@ async def seen_across(cluster: Cluster, namespace: str, disturb: Callable[[], No
 
 
 async def test_the_watch_goes_on_when_the_api_server_restarts(
-    cluster: Cluster, namespace: str, api_server: ApiServer
+    cluster: ApiClient, namespace: str, api_server: ApiServer
 ) -> None:
     await seen_across(cluster, namespace, api_server.restart)
 
 
 async def test_the_watch_starts_over_when_its_place_in_history_is_gone(
-    cluster: Cluster, namespace: str, api_server: ApiServer
+    cluster: ApiClient, namespace: str, api_server: ApiServer
 ) -> None:
     witness = await seen_across(cluster, namespace, api_server.forget_history)
     assert witness.events.count(("before", "seen")) > 1, "it went on from where it was"
 
 
-async def test_signals_stay_ours(cluster: Cluster, namespace: str) -> None:
+async def test_signals_stay_ours(cluster: ApiClient, namespace: str) -> None:
     await install(cluster)
     await cluster.create(connections(namespace), connection("one"))
     witness = Witness(namespace)
@@ -145,7 +145,7 @@ async def test_signals_stay_ours(cluster: Cluster, namespace: str) -> None:
         await witness.sees(("two", "seen"))
 
 
-async def test_what_stands_in_the_server_is_what_the_watch_brings(cluster: Cluster, namespace: str) -> None:
+async def test_what_stands_in_the_server_is_what_the_watch_brings(cluster: ApiClient, namespace: str) -> None:
     await install(cluster)
     assert await unfinished(cluster, [namespace]) == {}
     path = connections(namespace)

@@ -6,13 +6,14 @@ from typing import Any
 
 from mldiagnostics_api import names
 from mldiagnostics_api.definition import connection_definition
-from mldiagnostics_operator.cluster import Cluster, Conflict, path_to
+from mldiagnostics_kube.apiserver import Conflict, path_to
+from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.surroundings import missing
 
 DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
-async def install(cluster: Cluster) -> None:
+async def install(cluster: ApiClient) -> None:
     """Make the custom resource served; does nothing where it is."""
     with suppress(Conflict):
         await cluster.create(DEFINITIONS, connection_definition())

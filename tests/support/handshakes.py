@@ -10,10 +10,10 @@ from cryptography import x509
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics_webhook.certificates.authority import Pair
+    from mldiagnostics_kube.certificates.authority import KeyPair
 
 
-def shown(server: ssl.SSLContext, name: str, trusted: Iterable[Pair]) -> x509.Certificate:
+def shown(server: ssl.SSLContext, name: str, trusted: Iterable[KeyPair]) -> x509.Certificate:
     """Shake hands as a client that trusts the authorities and asks for `name`; gives the server's certificate.
 
     Raises ssl.SSLError if either side refuses.
@@ -34,7 +34,7 @@ def shown(server: ssl.SSLContext, name: str, trusted: Iterable[Pair]) -> x509.Ce
     return x509.load_der_x509_certificate(certificate)
 
 
-def _der(pair: Pair) -> bytes:
+def _der(pair: KeyPair) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return pair.certificate.public_bytes(Encoding.DER)

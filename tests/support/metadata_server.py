@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from mldiagnostics_webhook.cluster import Cluster
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import Credentials, fixed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +69,7 @@ class MetadataServer:
 
 
 @asynccontextmanager
-async def metadata_server(kinds: dict[str, list[Object]]) -> AsyncIterator[tuple[MetadataServer, Cluster]]:
+async def metadata_server(kinds: dict[str, list[Object]]) -> AsyncIterator[tuple[MetadataServer, ApiClient]]:
     """Serve these objects, and connect to it."""
     server = MetadataServer(kinds)
     app = web.Application()
@@ -77,7 +78,7 @@ async def metadata_server(kinds: dict[str, list[Object]]) -> AsyncIterator[tuple
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    cluster = Cluster(f"http://127.0.0.1:{runner.addresses[0][1]}", None, lambda: "token")
+    cluster = ApiClient(Credentials(f"http://127.0.0.1:{runner.addresses[0][1]}", fixed("token")))
     try:
         yield server, cluster
     finally:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
+from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_operator.captures import Captures
-from mldiagnostics_operator.cluster import Cluster, NotFound, path_to
 from mldiagnostics_operator.config import Config
 from mldiagnostics_operator.handlers import register
 from mldiagnostics_operator.telemetry import Telemetry
@@ -26,6 +26,8 @@ from support.definitions import connections
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
+
+    from mldiagnostics_kube.client import ApiClient
 
 Object = dict[str, Any]
 
@@ -56,7 +58,7 @@ def address() -> Iterator[str]:
 class Namespace:
     """A namespace on the API server, with the verbs that tests of captures need."""
 
-    cluster: Cluster
+    cluster: ApiClient
     name: str
     ip: str
     uids: dict[str, str] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class Namespace:
     async def remove_pod(self, name: str) -> None:
         """Delete a pod at once, as a kubelet does after its containers have ended."""
         path = path_to("", "v1", "pods", namespace=self.name, name=name)
-        await self.cluster._call("DELETE", path, body={"gracePeriodSeconds": 0})
+        await self.cluster.request("DELETE", path, body={"gracePeriodSeconds": 0})
 
     async def put(self, path: str, body: Object) -> Object:
         """Make an object with its status."""
@@ -168,7 +170,7 @@ class Operating:
 
 @asynccontextmanager
 async def operating(
-    cluster: Cluster, namespace: str, volume: Path, *, policy: Policy = ANY_PORT, me: str = "operator/uid/1-test"
+    cluster: ApiClient, namespace: str, volume: Path, *, policy: Policy = ANY_PORT, me: str = "operator/uid/1-test"
 ) -> AsyncIterator[Operating]:
     """Run the operator's core over one namespace, fed by kopf's watch as in the product."""
     config = Config(

@@ -6,7 +6,7 @@ import copy
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics_api.service.apiserver import Conflict, NotFound
+from mldiagnostics_kube.apiserver import Conflict, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Generator

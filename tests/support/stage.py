@@ -12,11 +12,12 @@ from uuid import uuid4
 import yaml
 from cluster.addons import crd_paths
 from mldiagnostics_api.names import PROFILER_PORTS_ANNOTATION
-from mldiagnostics_operator.cluster import Cluster, Conflict, NotFound, path_to
+from mldiagnostics_kube.apiserver import Conflict, NotFound, path_to
 from support import builders
 from support.definitions import DEFINITIONS, permissive
 
 if TYPE_CHECKING:
+    from mldiagnostics_kube.client import ApiClient
     from support.operating import Namespace
 
 Object = dict[str, Any]
@@ -83,7 +84,7 @@ def _path(api_version: str, kind: str, namespace: str) -> str:
     return path_to(group, version, f"{kind.lower()}s", namespace=namespace)
 
 
-async def _serve(cluster: Cluster, api_version: str, kind: str) -> None:
+async def _serve(cluster: ApiClient, api_version: str, kind: str) -> None:
     """Make a custom kind served; does nothing for kinds that are."""
     path = _path(api_version, kind, "default")
     with suppress(NotFound):

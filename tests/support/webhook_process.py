@@ -15,13 +15,14 @@ import aiohttp
 from cluster.certificates import make_certificates
 from mldiagnostics_api.names import OPT_IN_LABEL, RUN_ANNOTATION
 from mldiagnostics_api.registration import webhooks
-from mldiagnostics_operator.cluster import Cluster, path_to
+from mldiagnostics_kube.apiserver import path_to
 from prometheus_client.parser import text_string_to_metric_families
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from mldiagnostics_kube.client import ApiClient
     from support.stage import Stage
 
 Object = dict[str, Any]
@@ -141,11 +142,11 @@ async def registered(stage: Stage, process: Process) -> AsyncIterator[str]:
         await cluster.delete(f"{CONFIGURATIONS}/{name}", uid=made["metadata"]["uid"])
 
 
-async def dry_run(cluster: Cluster, namespace: str, **parts: Any) -> Object:
+async def dry_run(cluster: ApiClient, namespace: str, **parts: Any) -> Object:
     """Create a pod for the look of it: admission is called as ever, and nothing is stored."""
     body = {"metadata": {"name": "probe", **parts}, "spec": {"containers": [{"name": "train", "image": "train:1"}]}}
     path = path_to("", "v1", "pods", namespace=namespace)
-    return await cluster._call("POST", path, query=[("dryRun", "All")], body=body)
+    return await cluster.request("POST", path, query=[("dryRun", "All")], body=body)
 
 
 def injected(pod: Object) -> bool:

@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
-from mldiagnostics_operator.cluster import Cluster as AdminCluster
-from mldiagnostics_operator.cluster import path_to
-from mldiagnostics_webhook.cluster import Cluster
+from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client import ApiClient
 from support.connections import disconnected
 from support.operating import Namespace
 from support.stage import Stage
@@ -21,30 +20,30 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-async def admin(api_server: ApiServer) -> AsyncIterator[AdminCluster]:
-    client = await AdminCluster.connect({"KUBECONFIG": str(api_server.kubeconfig)})
+async def admin(api_server: ApiServer) -> AsyncIterator[ApiClient]:
+    client = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
     yield client
-    await client.close()
+    await client.aclose()
     await disconnected(urlsplit(api_server.url).port)
 
 
 @pytest.fixture
-async def namespace(admin: AdminCluster) -> str:
+async def namespace(admin: ApiClient) -> str:
     name = f"test-{uuid4().hex[:8]}"
     await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
     return name
 
 
 @pytest.fixture
-def stage(admin: AdminCluster, namespace: str) -> Stage:
+def stage(admin: ApiClient, namespace: str) -> Stage:
     """The place of the controllers in that namespace; its pods are never run."""
     return Stage(Namespace(admin, namespace, ip=""), published="")
 
 
 @pytest.fixture
-async def cluster(api_server: ApiServer, admin: AdminCluster) -> AsyncIterator[Cluster]:
+async def cluster(api_server: ApiServer, admin: ApiClient) -> AsyncIterator[ApiClient]:
     """The webhook's own door."""
     assert admin  # it waits until no connection is left
-    client = await Cluster.connect({"KUBECONFIG": str(api_server.kubeconfig)})
+    client = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
     yield client
     await client.aclose()

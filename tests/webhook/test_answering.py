@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.injection import Settings
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_webhook.answering import Answer, Answering, Seen
 from mldiagnostics_webhook.cache import Cache
-from mldiagnostics_webhook.cluster import Cluster
 from mldiagnostics_webhook.telemetry import Telemetry
 from support.builders import CREATED
 from support.metadata_server import metadata_server
@@ -211,7 +212,7 @@ async def test_what_is_no_pod_is_allowed(pod: Any) -> None:
 
 
 async def test_a_fault_of_our_own_is_allowed_counted_and_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = Cluster("http://127.0.0.1:1", None, lambda: "")
+    cluster = ApiClient(Credentials("http://127.0.0.1:1", fixed("")))
     await cluster.aclose()  # a door that raises what it does not promise
     telemetry = Telemetry()
     broken = Answering(Cache(cluster, telemetry), Settings(cluster="c"), telemetry)

@@ -8,11 +8,10 @@ import pytest
 from cluster.envtest import apiserver
 from mldiagnostics_api.injection import Unknown
 from mldiagnostics_api.owners import Reference
-from mldiagnostics_operator.cluster import Cluster as AdminCluster
-from mldiagnostics_operator.cluster import NotFound, path_to
+from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.informer import Backoff
 from mldiagnostics_webhook.cache import Cache, Surroundings
-from mldiagnostics_webhook.cluster import Cluster
-from mldiagnostics_webhook.following import Patience
 from mldiagnostics_webhook.telemetry import Telemetry
 from support import builders, kinds
 from support.definitions import DEFINITIONS
@@ -33,7 +32,7 @@ Object = dict[str, Any]
 DEADLINE_S = 60
 JOBSETS, JOBS, NAMESPACES = "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/batch/v1/jobs", "/api/v1/namespaces"
 PLENTY_S = 60.0
-HASTY = Patience(shortest_s=0.05, longest_s=0.5, absent_s=0.2, forbidden_s=0.2)
+HASTY = Backoff(shortest_s=0.05, longest_s=0.5, absent_s=0.2, forbidden_s=0.2)
 
 
 class Kept:
@@ -89,7 +88,7 @@ class Kept:
 
 
 @asynccontextmanager
-async def following(cluster: Cluster, **limits: Any) -> AsyncIterator[Kept]:
+async def following(cluster: ApiClient, **limits: Any) -> AsyncIterator[Kept]:
     telemetry = Telemetry()
     cache = Cache(cluster, telemetry, **{"patience": HASTY, "lookup_s": PLENTY_S, **limits})
     async with cache.following():
@@ -207,12 +206,12 @@ def own_server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 async def own_stage(own_server: ApiServer) -> AsyncIterator[Stage]:
-    client = await AdminCluster.connect({"KUBECONFIG": str(own_server.kubeconfig)})
+    client = await ApiClient.connect({"KUBECONFIG": str(own_server.kubeconfig)})
     yield Stage(Namespace(client, "default", ip=""), published="")
-    await client.close()
+    await client.aclose()
 
 
-async def without(admin: AdminCluster, definition: str) -> None:
+async def without(admin: ApiClient, definition: str) -> None:
     """Delete the definition of a kind, if it is there, and wait until it is gone."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
@@ -226,7 +225,7 @@ async def without(admin: AdminCluster, definition: str) -> None:
 
 @asynccontextmanager
 async def follower(kubeconfig: Path) -> AsyncIterator[Kept]:
-    cluster = await Cluster.connect({"KUBECONFIG": str(kubeconfig)})
+    cluster = await ApiClient.connect({"KUBECONFIG": str(kubeconfig)})
     try:
         async with following(cluster) as kept:
             yield kept
@@ -247,7 +246,7 @@ async def remove(stage: Stage, of: Object) -> None:
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_it_follows_what_comes_changes_and_goes(self, cluster: Cluster, stage: Stage) -> None:
+    async def test_it_follows_what_comes_changes_and_goes(self, cluster: ApiClient, stage: Stage) -> None:
         async with following(cluster) as kept:
             made = await labelled(stage, "job-1", a="1")
             await kept.until(lambda: kept.has(made), "the new Job is known")
@@ -265,7 +264,7 @@ class TestAgainstARealServer:
             assert await kept.owners(made) == []
             assert kept.state("Job") == "followed"
 
-    async def test_the_walk_goes_up_to_the_top(self, cluster: Cluster, stage: Stage) -> None:
+    async def test_the_walk_goes_up_to_the_top(self, cluster: ApiClient, stage: Stage) -> None:
         top = await kinds.jobset(stage, parts=(("workers", 1, 1),))
         async with following(cluster) as kept:
             pod = stage.ranks[0]
@@ -278,7 +277,7 @@ class TestAgainstARealServer:
             assert around.namespace["metadata"]["name"] == stage.ml.name
 
     async def test_the_workers_of_a_leader_are_led_to_their_set_without_reading_pods(
-        self, cluster: Cluster, stage: Stage
+        self, cluster: ApiClient, stage: Stage
     ) -> None:
         top = await kinds.leader_worker_set(stage)
         async with following(cluster) as kept:
@@ -289,7 +288,7 @@ class TestAgainstARealServer:
                 assert not isinstance(around.owners, Unknown)
                 assert around.owners[-1]["metadata"]["uid"] == top["metadata"]["uid"]
 
-    async def test_a_kind_may_come_later_and_go(self, cluster: Cluster, stage: Stage, admin: AdminCluster) -> None:
+    async def test_a_kind_may_come_later_and_go(self, cluster: ApiClient, stage: Stage, admin: ApiClient) -> None:
         name = "trainjobs.trainer.kubeflow.org"
         await without(admin, name)  # another test's may be there
         async with following(cluster) as kept:

@@ -6,8 +6,8 @@ from cluster.certificates import make_certificates
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.service.settings import declared
 from mldiagnostics_api.variables import Settings
+from mldiagnostics_kube.settings import declared
 from mldiagnostics_webhook.config import Config, load, reference
 
 VARIABLES = [setting.variable for setting in declared(Config).values()]

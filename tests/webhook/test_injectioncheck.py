@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics_api.service.apiserver import NotFound
+from mldiagnostics_kube.apiserver import NotFound
 from mldiagnostics_webhook.injectioncheck import NotTold, check
 from support.webhook_process import registered, webhook_process
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_webhook.cluster import Cluster
+    from mldiagnostics_kube.client import ApiClient
     from support.stage import Stage
 
 pytestmark = pytest.mark.apiserver
 
 
 async def test_it_tells_the_run_and_the_variables_of_a_pod(
-    cluster: Cluster, stage: Stage, api_server: ApiServer, tmp_path: Path
+    cluster: ApiClient, stage: Stage, api_server: ApiServer, tmp_path: Path
 ) -> None:
     async with webhook_process(api_server.kubeconfig, tmp_path) as process, registered(stage, process):
         run, variables = await check(cluster, stage.ml.name)
@@ -28,11 +28,11 @@ async def test_it_tells_the_run_and_the_variables_of_a_pod(
     assert "MLDIAG_RUN_ID" in variables
 
 
-async def test_without_a_webhook_it_fails_and_says_where_to_look(cluster: Cluster, namespace: str) -> None:
+async def test_without_a_webhook_it_fails_and_says_where_to_look(cluster: ApiClient, namespace: str) -> None:
     with pytest.raises(NotTold, match=rf"in {namespace} was told of no run within 0\.5 s: the webhook was not asked"):
         await check(cluster, namespace, deadline_s=0.5)
 
 
-async def test_a_namespace_that_does_not_exist_is_named(cluster: Cluster) -> None:
+async def test_a_namespace_that_does_not_exist_is_named(cluster: ApiClient) -> None:
     with pytest.raises(NotFound, match="nowhere"):
         await check(cluster, "nowhere")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.names import INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION, RUN_LABEL
-from mldiagnostics_operator.cluster import path_to
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES
 from support import builders, kinds
 from support.reviews import LABEL

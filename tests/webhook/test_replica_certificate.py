@@ -19,7 +19,7 @@ from cluster.tools import tool
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from demo.kubectl import Kubectl, eventually
 from mldiagnostics_api.names import OPT_IN_LABEL, RUN_ANNOTATION
-from mldiagnostics_webhook.certificates.authority import Lifetimes, Pair, issue, new_authority
+from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ NOW = datetime.now(UTC)
 DEADLINE_S = 60
 
 
-def put(pair: Pair, folder: Path) -> None:
+def put(pair: KeyPair, folder: Path) -> None:
     """Write a certificate and its key as a mounted Secret has them."""
     (folder / "tls.key").write_bytes(
         pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
@@ -71,7 +71,7 @@ def replica(kubeconfig: Path, certificates: Path, log: Path) -> Iterator[dict[st
             process.kill()
 
 
-def configuration(name: str, port: int, authority: Pair) -> dict[str, Any]:
+def configuration(name: str, port: int, authority: KeyPair) -> dict[str, Any]:
     bundle = base64.b64encode(authority.certificate.public_bytes(Encoding.PEM)).decode()
     entry = {
         "name": f"{name}.diagon.gke.io",

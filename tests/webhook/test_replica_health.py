@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster.certificates import make_certificates
-from mldiagnostics_webhook.certificates import Serving
+from mldiagnostics_kube.certificates import Serving
 from mldiagnostics_webhook.replica import Health
 
 if TYPE_CHECKING:

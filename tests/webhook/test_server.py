@@ -195,7 +195,7 @@ async def test_when_it_leaves_connections_close_after_their_answer(client: aioht
     async with served() as it:
         async with client.post(it.url("/mutate/workload"), data=REVIEW) as answer:
             assert "Connection" not in answer.headers
-        it.server.leaving = True
+        it.server.leave()
         async with client.post(it.url("/mutate/workload"), data=REVIEW) as answer:
             assert (answer.status, answer.headers["Connection"]) == (200, "close")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_operator.cluster import ClusterError, Unavailable
-from mldiagnostics_operator.patience import persist
+from mldiagnostics_kube.apiserver import ClusterError, Unavailable
+from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -54,5 +54,5 @@ class Addresses:
             if self._asked_at >= since:
                 return
             asked_at = asyncio.get_running_loop().time()
-            self._known = {pod.uid: pod for pod in await persist(self._read, on=Unavailable)}
+            self._known = {pod.uid: pod for pod in await retry(self._read, on=Unavailable)}
             self._asked_at = asked_at

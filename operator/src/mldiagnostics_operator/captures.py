@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics_api.names import FINISHED_PHASES, Refusal
-from mldiagnostics_api.service.logs import about
 from mldiagnostics_api.v1alpha1 import ObjectMeta, read_connection
+from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.logs import about
 
 from mldiagnostics_operator.admission import Quota
-from mldiagnostics_operator.cluster import ClusterError
 from mldiagnostics_operator.expiry import Expiry
 from mldiagnostics_operator.gate import Gate
 from mldiagnostics_operator.journal import Gone
@@ -28,7 +28,8 @@ from mldiagnostics_operator.storing import Storage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_kube.client import ApiClient
+
     from mldiagnostics_operator.config import Config
     from mldiagnostics_operator.telemetry import Telemetry
 
@@ -38,7 +39,7 @@ _log: Final = logging.getLogger(__name__)
 class Captures:
     """Executes what the watch shows; `holder` names this process in the status of what it executes."""
 
-    def __init__(self, cluster: Cluster, config: Config, telemetry: Telemetry, holder: str) -> None:
+    def __init__(self, cluster: ApiClient, config: Config, telemetry: Telemetry, holder: str) -> None:
         policy = config.policy
         self._expiry = Expiry(cluster, config.watch_namespaces, default_ttl_s=policy.ttl_s)
         self._services = Services(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.service import settings
-from mldiagnostics_api.service.settings import Setting
+from mldiagnostics_kube import settings
+from mldiagnostics_kube.settings import Setting
 
 
 def _policy(raw: str) -> Policy:

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
+from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
 
-from mldiagnostics_operator.cluster import ClusterError, Conflict, NotFound, path_to
 from mldiagnostics_operator.retention import LOOK_AGAIN_AT_LEAST, Finished, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_kube.client import ApiClient
 
 _log: Final = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _PAGE: Final = 50
 class Expiry:
     """Looks at the finished objects of the namespaces (all if none is named) when the first of them may be due."""
 
-    def __init__(self, cluster: Cluster, namespaces: Collection[str], *, default_ttl_s: int | None) -> None:
+    def __init__(self, cluster: ApiClient, namespaces: Collection[str], *, default_ttl_s: int | None) -> None:
         self._cluster = cluster
         self._spaces: Collection[str | None] = namespaces or (None,)
         self._default_ttl_s = default_ttl_s

@@ -8,14 +8,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
-
-from mldiagnostics_operator.cluster import JSON_PATCH, ClusterError, Conflict, NotFound, Refused, Unavailable, path_to
-from mldiagnostics_operator.patience import persist
+from mldiagnostics_kube.apiserver import (
+    JSON_PATCH,
+    ClusterError,
+    Conflict,
+    NotFound,
+    RequestRejected,
+    Unavailable,
+    path_to,
+)
+from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
+    from mldiagnostics_kube.client import ApiClient
 
-    from mldiagnostics_operator.cluster import Cluster
     from mldiagnostics_operator.telemetry import Telemetry
 
 _log: Final = logging.getLogger(__name__)
@@ -37,7 +44,7 @@ class Journal:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ApiClient,
         telemetry: Telemetry,
         meta: ObjectMeta,
         *,
@@ -62,7 +69,7 @@ class Journal:
         """
         body = status.model_dump(mode="json", by_alias=True, exclude_none=True)
         try:
-            await persist(lambda: self._attempt(body), on=(Unavailable, Conflict), until=until)
+            await retry(lambda: self._attempt(body), on=(Unavailable, Conflict), until=until)
         except (NotFound, Gone) as gone:
             self._telemetry.status_written("gone")
             raise Gone(str(gone)) from gone
@@ -82,14 +89,14 @@ class Journal:
         ]
         try:
             await self._cluster.patch(f"{self._path}/status", patch, content_type=JSON_PATCH)
-        except Refused as refused:
+        except RequestRejected as refused:
             if refused.status in _NOT_PERMITTED:
                 raise Unavailable(f"{refused}; has the operator its role?", status=refused.status) from refused
             if refused.status != 422:
                 raise
             await self._explain(refused)
 
-    async def _explain(self, refused: Refused) -> None:
+    async def _explain(self, refused: RequestRejected) -> None:
         """Find out which guard failed: the API server does not say. Returns only if the write is to be repeated."""
         found = await self._cluster.get(self._path)
         status = found.get("status")
@@ -108,7 +115,7 @@ class Journal:
         """Ask whether the object does not exist any more; false as long as the API server cannot say."""
         until = asyncio.get_running_loop().time() + 30
         try:
-            found = await persist(lambda: self._cluster.get(self._path), on=Unavailable, until=until)
+            found = await retry(lambda: self._cluster.get(self._path), on=Unavailable, until=until)
         except NotFound:
             return True
         except ClusterError:
@@ -140,6 +147,6 @@ class Journal:
         path = path_to("", "v1", "events", namespace=self._meta.namespace)
         until = asyncio.get_running_loop().time() + 30
         try:
-            await persist(lambda: self._cluster.create(path, event), on=Unavailable, until=until)
+            await retry(lambda: self._cluster.create(path, event), on=Unavailable, until=until)
         except ClusterError as failure:
             _log.warning("The event %s was dropped: %s", reason, failure)

@@ -16,10 +16,10 @@ from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics_api.names import Phase, Refusal
 from mldiagnostics_api.names import Verdict as VerdictReason
 from mldiagnostics_api.request import Refused
+from mldiagnostics_kube.apiserver import ClusterError
 
 from mldiagnostics_operator import recovery
 from mldiagnostics_operator.admission import Claim, Wait
-from mldiagnostics_operator.cluster import ClusterError
 from mldiagnostics_operator.endings import interrupted, undialled
 from mldiagnostics_operator.journal import Gone
 from mldiagnostics_operator.recording import Recording

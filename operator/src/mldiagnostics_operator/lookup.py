@@ -11,8 +11,7 @@ from mldiagnostics_api.owners import missing_owners
 from mldiagnostics_api.plan import Found
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.workloads import workload_of
-
-from mldiagnostics_operator.cluster import Cluster, NotFound, Refused, path_to
+from mldiagnostics_kube.apiserver import NotFound, RequestRejected, path_to
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.owners import Reference
     from mldiagnostics_api.request import Request
     from mldiagnostics_api.workloads import Object
+    from mldiagnostics_kube.client import ApiClient
 
 _log: Final = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _PARALLEL: Final = 8
 class Lookup:
     """Looks for what requests ask for, a few at a time. Every method raises Unavailable or Refused."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ApiClient) -> None:
         self._cluster = cluster
         self._turn = asyncio.Semaphore(_PARALLEL)
 
@@ -109,7 +109,7 @@ class Lookup:
             else:
                 listed = await self._cluster.items(path, lambda item: _wanted(item, wanted), metadata_only=True)
                 found = {item["metadata"]["name"]: item for item in listed if item}
-        except (NotFound, Refused) as unread:
+        except (NotFound, RequestRejected) as unread:
             _log.warning("Owners of the pods cannot be read: %s", unread)
         return {reference: found.get(reference.name) for reference in references}
 
@@ -132,7 +132,7 @@ class Lookup:
             return tuple(
                 await self._cluster.items(path, lambda item: str(item["metadata"]["name"]), metadata_only=True)
             )
-        except (NotFound, Refused):
+        except (NotFound, RequestRejected):
             return ()
 
     async def _get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any] | None:

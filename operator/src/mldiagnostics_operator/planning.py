@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from mldiagnostics_api.names import Progress
 from mldiagnostics_api.plan import Found, make_plan
 from mldiagnostics_api.request import Refused, Request, check
+from mldiagnostics_kube.apiserver import Unavailable
+from mldiagnostics_kube.retry import retry
 
 from mldiagnostics_operator.addresses import Addresses
-from mldiagnostics_operator.cluster import Unavailable
-from mldiagnostics_operator.patience import persist
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,7 +65,7 @@ class Planner:
         request = check(connection, self._policy)
         if isinstance(request, Refused):
             return request
-        found = await persist(lambda: self._lookup.find(request), on=Unavailable)
+        found = await retry(lambda: self._lookup.find(request), on=Unavailable)
         now = datetime.now(UTC)
         plan = make_plan(connection, found, policy=self._policy, cluster=self._cluster_name, now=now, attempt=attempt)
         return plan if isinstance(plan, Refused) else Prepared(plan, self._addresses(request, found))

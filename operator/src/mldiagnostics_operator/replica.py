@@ -12,15 +12,16 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
-from mldiagnostics_api.service import http
-from mldiagnostics_api.service.cluster_name import cluster_name
+from mldiagnostics_kube import http
+from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.cluster_name import cluster_name
+from mldiagnostics_kube.lease import Leadership, LeaseTiming
 
 from mldiagnostics_operator import handlers, surroundings
 from mldiagnostics_operator.captures import Captures
-from mldiagnostics_operator.cluster import Cluster, ClusterError
 from mldiagnostics_operator.config import Config
 from mldiagnostics_operator.freshness import Freshness
-from mldiagnostics_operator.lease import Leadership, Timing
 from mldiagnostics_operator.probes import Health, Stage
 from mldiagnostics_operator.telemetry import Telemetry
 from mldiagnostics_operator.watching import unfinished, watch
@@ -39,18 +40,18 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> int:
     health, telemetry = Health(), Telemetry()
     async with http.serving(config.http_port, health, telemetry.exposition) as port:
         _log.info("Probes and metrics are served on port %d", port, extra={"port": port})
-        cluster = await Cluster.connect(environ)
+        cluster = await ApiClient.connect(environ)
         try:
             return await Replica(config, environ, cluster, health, telemetry).run()
         finally:
-            await cluster.close()
+            await cluster.aclose()
 
 
 class Replica:
     """One replica; everything that it needs to know of the outside comes in."""
 
     def __init__(
-        self, config: Config, environ: Mapping[str, str], cluster: Cluster, health: Health, telemetry: Telemetry
+        self, config: Config, environ: Mapping[str, str], cluster: ApiClient, health: Health, telemetry: Telemetry
     ) -> None:
         self._config = config
         self._environ = environ
@@ -65,7 +66,7 @@ class Replica:
             me=self._me,
             namespace=config.pod_namespace,
             name=config.lease_name,
-            timing=Timing(config.lease_duration_s, config.lease_renew_deadline_s, config.lease_retry_s),
+            timing=LeaseTiming(config.lease_duration_s, config.lease_renew_deadline_s, config.lease_retry_s),
         )
 
     async def run(self) -> int:

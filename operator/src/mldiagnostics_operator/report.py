@@ -8,7 +8,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_operator.cluster import ClusterError, Unavailable
+from mldiagnostics_kube.apiserver import ClusterError, Unavailable
+
 from mldiagnostics_operator.endings import skew
 from mldiagnostics_operator.journal import Journal
 from mldiagnostics_operator.status import Scribe
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.plan import CapturePlan
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
+    from mldiagnostics_kube.client import ApiClient
 
-    from mldiagnostics_operator.cluster import Cluster
     from mldiagnostics_operator.endings import Ending
     from mldiagnostics_operator.telemetry import Telemetry
 
@@ -35,7 +36,7 @@ class Report:
     """The reporting side of one capture. Everything that writes raises Gone when nobody wants to know any more."""
 
     def __init__(
-        self, cluster: Cluster, telemetry: Telemetry, meta: ObjectMeta, status: ConnectionStatus | None, *, me: str
+        self, cluster: ApiClient, telemetry: Telemetry, meta: ObjectMeta, status: ConnectionStatus | None, *, me: str
     ) -> None:
         holder = status.holder if status is not None else None
         self._scribe = Scribe(status, generation=meta.generation, me=me)

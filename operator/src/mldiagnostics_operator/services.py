@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics.capture.budget import ByteBudget
+    from mldiagnostics_kube.client import ApiClient
 
-    from mldiagnostics_operator.cluster import Cluster
     from mldiagnostics_operator.gate import Gate
     from mldiagnostics_operator.planning import Planner
     from mldiagnostics_operator.storing import Storage
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Services:
     """The edges and the queue of one process."""
 
-    cluster: Cluster
+    cluster: ApiClient
     planner: Planner
     storage: Storage
     gate: Gate

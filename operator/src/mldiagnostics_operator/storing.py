@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics.store import open_store
 from mldiagnostics_api.location import Medium
-
-from mldiagnostics_operator.patience import persist
+from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,7 +35,7 @@ async def insist(call: Callable[[], Awaitable[T]], *, on: type[StoreError], unti
     """
     try:
         async with asyncio.timeout_at(until):
-            return await persist(call, on=on, until=until)
+            return await retry(call, on=on, until=until)
     except TimeoutError:
         raise StoreUnreachable("the store gave no answer in time; check the volume or the network") from None
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from mldiagnostics_api import names
-
-from mldiagnostics_operator.cluster import Cluster, NotFound, path_to
+from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube.client import ApiClient
 
 # GKE's system namespace of its managed ML Diagnostics add-on, and the label with which GKE marks what it manages.
 ADDON_NAMESPACE: Final = "gke-managed-mldiagnostics"
@@ -13,7 +13,7 @@ ADDON_LABEL: Final = "addonmanager.kubernetes.io/mode"
 _DEFINITION: Final = f"{names.CONNECTION_PLURAL}.{names.GROUP}"
 
 
-async def missing(cluster: Cluster) -> str | None:
+async def missing(cluster: ApiClient) -> str | None:
     """Say what lacks of our custom resource, None if it is served; discovery may lag behind the definition."""
     try:
         served = await cluster.get(f"/apis/{names.API_VERSION}")
@@ -26,7 +26,7 @@ async def missing(cluster: Cluster) -> str | None:
     return f"The custom resource {_DEFINITION} ({names.VERSION}) is not installed: apply crds/, or the chart's CRDs"
 
 
-async def managed_elsewhere(cluster: Cluster) -> str | None:
+async def managed_elsewhere(cluster: ApiClient) -> str | None:
     """Say what shows that GKE's managed add-on reconciles the same objects; None if nothing does.
 
     The add-on's operator is not public, so two marks of GKE count, either of them: the label of its add-on manager on

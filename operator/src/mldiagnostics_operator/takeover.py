@@ -10,31 +10,30 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics_api import names
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
+from mldiagnostics_kube.apiserver import NotFound, Unavailable, path_to
+from mldiagnostics_kube.retry import retry
 
-from mldiagnostics_operator.cluster import NotFound, Unavailable, path_to
 from mldiagnostics_operator.journal import Gone
-from mldiagnostics_operator.patience import persist
 from mldiagnostics_operator.recovery import Holder, HolderPod, leave_until, liveness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics_api.v1alpha1 import ObjectMeta
-
-    from mldiagnostics_operator.cluster import Cluster
+    from mldiagnostics_kube.client import ApiClient
 
 _LOOK_AGAIN_S: Final = 5.0
 
 
-async def until_abandoned(meta: ObjectMeta, cluster: Cluster, *, me: str, namespace: str) -> ConnectionStatus:
+async def until_abandoned(meta: ObjectMeta, cluster: ApiClient, *, me: str, namespace: str) -> ConnectionStatus:
     """Return the status that was left once nobody else works on the capture; operators' pods are in `namespace`.
 
     Raises Gone when there is nothing left to take over.
     """
     while True:
-        status = await persist(partial(_running, cluster, meta), on=Unavailable)
+        status = await retry(partial(_running, cluster, meta), on=Unavailable)
         holder = status.holder or ""
-        seen = await persist(partial(_pod, cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
+        seen = await retry(partial(_pod, cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
         now = datetime.now(UTC)
         until = leave_until(liveness(holder, me=me, pod=seen), deadline=status.deadline, now=now)
         if until is None:
@@ -42,7 +41,7 @@ async def until_abandoned(meta: ObjectMeta, cluster: Cluster, *, me: str, namesp
         await asyncio.sleep(min((until - now).total_seconds(), _LOOK_AGAIN_S))
 
 
-async def _running(cluster: Cluster, meta: ObjectMeta) -> ConnectionStatus:
+async def _running(cluster: ApiClient, meta: ObjectMeta) -> ConnectionStatus:
     """Read the status anew: the event that led here may be old."""
     path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=meta.namespace, name=meta.name)
     try:
@@ -55,7 +54,7 @@ async def _running(cluster: Cluster, meta: ObjectMeta) -> ConnectionStatus:
     return status
 
 
-async def _pod(cluster: Cluster, namespace: str, name: str) -> HolderPod | None:
+async def _pod(cluster: ApiClient, namespace: str, name: str) -> HolderPod | None:
     if not name:
         return None
     try:

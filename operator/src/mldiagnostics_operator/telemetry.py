@@ -3,7 +3,7 @@
 import sys
 from typing import Final, Self
 
-from mldiagnostics_api.service import metrics
+from mldiagnostics_kube import metrics
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
 _CAPTURE_SECONDS: Final = (1, 2, 5, 10, 20, 40, 60, 90, 120, 180, 300, 600)

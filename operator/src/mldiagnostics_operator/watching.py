@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 
 import kopf
 from mldiagnostics_api import names
-
-from mldiagnostics_operator.cluster import Cluster, path_to
+from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client import ApiClient
 
 # The captures that are still to be done; the server keeps all others from this process.
 _UNFINISHED: Final = ",".join(f"status.phase!={phase}" for phase in sorted(names.FINISHED_PHASES))
@@ -19,7 +19,7 @@ class WatchEnded(Exception):
 
 
 async def watch(
-    registry: kopf.OperatorRegistry, cluster: Cluster, namespaces: Collection[str], *, started: Callable[[], None]
+    registry: kopf.OperatorRegistry, cluster: ApiClient, namespaces: Collection[str], *, started: Callable[[], None]
 ) -> None:
     """Watch until cancelled; all namespaces if none is named.
 
@@ -50,7 +50,7 @@ async def watch(
     raise WatchEnded(f"the {first.get_name()} ended") from first.exception()
 
 
-async def unfinished(cluster: Cluster, namespaces: Collection[str]) -> dict[str, str]:
+async def unfinished(cluster: ApiClient, namespaces: Collection[str]) -> dict[str, str]:
     """List what the watch should have brought: uid -> version. Raises ClusterError."""
 
     def version(body: dict[str, Any]) -> tuple[str, str]:
@@ -63,17 +63,15 @@ async def unfinished(cluster: Cluster, namespaces: Collection[str]) -> dict[str,
     return stands
 
 
-async def _connection(cluster: Cluster) -> kopf.ConnectionInfo:
-    access = await cluster.access()
-    scheme, _, token = access.authorization.rpartition(" ")
+async def _connection(cluster: ApiClient) -> kopf.ConnectionInfo:
+    access = cluster.access
     return kopf.ConnectionInfo(
         server=access.server,
         insecure=access.insecure,
-        ca_path=access.ca_path,
-        scheme=scheme or None,
-        token=token or None,
-        certificate_path=access.certificate_path,
-        private_key_path=access.key_path,
+        ca_data=access.ca_pem,
+        token=await access.token() or None,
+        certificate_data=access.certificate_pem,
+        private_key_data=access.key_pem,
     )
 
 

@@ -10,18 +10,18 @@ from typing import Final
 
 from mldiagnostics_api.injection import Unknown
 from mldiagnostics_api.owners import Reference, owner_chain
-from mldiagnostics_api.service.apiserver import ClusterError, NotFound, Refused, path_to
 from mldiagnostics_api.workloads import WORKLOADS, Workload
+from mldiagnostics_kube.apiserver import ClusterError, NotFound, RequestRejected, path_to
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.informer import Backoff, Informer, SyncState
+from mldiagnostics_kube.object_store import MemoryBudget, Object, ObjectStore, cut
 
-from mldiagnostics_webhook.cluster import Cluster
-from mldiagnostics_webhook.following import Following, Patience, State
-from mldiagnostics_webhook.shelf import Object, Room, Shelf, cut
 from mldiagnostics_webhook.telemetry import Telemetry
 
 LOOKUP_S: Final = 1.0
 ROOM_BYTES: Final = 64 * 2**20
 PARALLEL_LOOKUPS: Final = 32
-PATIENCE: Final = Patience()
+PATIENCE: Final = Backoff()
 _WALKS: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 # Groups of runs (CronJob) are known by their references alone, and pods are never read.
@@ -32,7 +32,7 @@ FOLLOWED: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.k
 class Sight:
     """What a shelf showed at a place."""
 
-    shelf: Shelf
+    shelf: ObjectStore
     namespace: str
     name: str
     shown: Object
@@ -61,11 +61,11 @@ class Cache:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ApiClient,
         telemetry: Telemetry,
         *,
         room_bytes: int = ROOM_BYTES,
-        patience: Patience = PATIENCE,
+        patience: Backoff = PATIENCE,
         lookup_s: float = LOOKUP_S,
     ) -> None:
         self._cluster = cluster
@@ -74,10 +74,12 @@ class Cache:
         self._asked: dict[str, asyncio.Task[Object | Unknown | None]] = {}
         self._turn = asyncio.Semaphore(PARALLEL_LOOKUPS)
         self._walked: dict[Reference, Surroundings] = {}
-        room = Room(room_bytes)
+        room = MemoryBudget(room_bytes)
 
-        def following(name: str, *paths: str) -> Following:
-            return Following(name, paths, cluster=cluster, shelf=Shelf(room), telemetry=telemetry, patience=patience)
+        def following(name: str, *paths: str) -> Informer:
+            return Informer(
+                name, paths, cluster=cluster, shelf=ObjectStore(room), telemetry=telemetry, patience=patience
+            )
 
         self._namespaces = following("Namespace", path_to("", "v1", "namespaces"))
         self._kinds = {(kind.group, kind.kind): following(kind.kind, *_collections(kind)) for kind in FOLLOWED}
@@ -155,15 +157,15 @@ class Cache:
             asked[reference] = owner
 
     @staticmethod
-    def _sight(following: Following, namespace: str, name: str) -> Sight | None:
+    def _sight(following: Informer, namespace: str, name: str) -> Sight | None:
         shown = following.shelf.get(namespace, name)
         return None if shown is None else Sight(following.shelf, namespace, name, shown)
 
     async def _ask(
-        self, following: Following, namespace: str | None, name: str, until_s: float
+        self, following: Informer, namespace: str | None, name: str, until_s: float
     ) -> Object | Unknown | None:
         """Ask the API server until a moment of the loop's clock; who asks for the same meanwhile gets the same."""
-        if following.state is State.FORBIDDEN:
+        if following.state is SyncState.FORBIDDEN:
             self._telemetry.looked_up("forbidden")
             return Unknown(f"the webhook may not read objects of kind {following.name}")
         if not all(_NAME.fullmatch(part) for part in (namespace or name, name)):
@@ -192,10 +194,10 @@ class Cache:
         except TimeoutError:
             return Unknown(f"{PARALLEL_LOOKUPS} other lookups are under way"), "failed"
         try:
-            return cut(await self._cluster.metadata(path, timeout_s=self._lookup_s)), "server"
+            return cut(await self._cluster.get(path, metadata_only=True, timeout_s=self._lookup_s)), "server"
         except NotFound:
             return None, "nowhere"
-        except Refused as refused:
+        except RequestRejected as refused:
             return Unknown(str(refused)), "forbidden"
         except ClusterError as silent:
             return Unknown(str(silent)), "failed"

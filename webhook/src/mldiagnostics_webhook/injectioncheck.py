@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.names import INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION
-from mldiagnostics_api.service.apiserver import ClusterError, Unavailable, path_to
-
-from mldiagnostics_webhook.cluster import Cluster
+from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.client import ApiClient
 
 DEADLINE_S: Final = 60.0
 """Enough for a certificate to be made and for the API server to learn of it."""
@@ -22,7 +21,7 @@ class NotTold(Exception):
     """A pod that asked for it was told of no run."""
 
 
-async def check(cluster: Cluster, namespace: str, deadline_s: float = DEADLINE_S) -> tuple[str, tuple[str, ...]]:
+async def check(cluster: ApiClient, namespace: str, deadline_s: float = DEADLINE_S) -> tuple[str, tuple[str, ...]]:
     """Create a labelled pod dryly until it comes back with a run: its id, and the variables of its container.
 
     Raises NotTold with the webhook's words, if it said any, and ClusterError if the API server refuses the pod.
@@ -63,7 +62,7 @@ def _pod() -> dict[str, Any]:
 
 
 async def _report(namespace: str) -> str:
-    cluster = await Cluster.connect(os.environ)
+    cluster = await ApiClient.connect(os.environ)
     async with aclosing(cluster):
         run, variables = await check(cluster, namespace)
     return f"A labelled pod in {namespace} was told of its run {run}: {', '.join(variables)}.\n"

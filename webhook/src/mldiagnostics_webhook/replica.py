@@ -5,20 +5,20 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.service import http
-from mldiagnostics_api.service.apiserver import ClusterError
-from mldiagnostics_api.service.cluster_name import cluster_name
+from mldiagnostics_kube import certificates, http
+from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.certificates import CertificateObjects, RotationRules
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.cluster_name import cluster_name
 
-from mldiagnostics_webhook import certificates
 from mldiagnostics_webhook.answering import Answering
 from mldiagnostics_webhook.cache import Cache
-from mldiagnostics_webhook.cluster import Cluster
 from mldiagnostics_webhook.config import Config
 from mldiagnostics_webhook.server import Server
 from mldiagnostics_webhook.telemetry import Telemetry
@@ -66,14 +66,14 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     telemetry = Telemetry()
-    cluster = await Cluster.connect(environ)
+    cluster = await ApiClient.connect(environ)
     cache = Cache(cluster, telemetry)
     health = Health(lambda: cache.synced)
     async with (
         aclosing(cluster),
         http.serving(config.http_port, health, telemetry.exposition) as port,
         cache.following(),
-        certificates.start(config, cluster) as certificate,
+        _certificate(config, cluster) as certificate,
     ):
         _log.info("Probes and metrics are served on port %d", port, extra={"http_port": port})
         health.certificate = certificate
@@ -82,6 +82,14 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
             telemetry.identify(version=version("mldiagnostics-webhook"), cluster=name)
             server = Server(Answering(cache, config.injected(name), telemetry).answer, telemetry)
             await _serve(server, config.port, certificate, health, stop)
+
+
+def _certificate(config: Config, cluster: ApiClient) -> AbstractAsyncContextManager[certificates.Serving]:
+    if config.certificate_folder:
+        return certificates.mounted(config.certificate_folder)
+    service = f"{config.service_name}.{config.pod_namespace}.svc"
+    objects = CertificateObjects(config.pod_namespace, config.certificate_secret, config.configuration_name)
+    return certificates.self_managed(cluster, objects, RotationRules(config.service_name, frozenset({service})))
 
 
 async def _serve(
@@ -93,12 +101,13 @@ async def _serve(
         health.serving = True
         await stop.wait()
         _log.info("Told to stop; requests are taken for another %g s", LINGER_S)
-        health.leaving = server.leaving = True
+        health.leaving = True
+        server.leave()
         await asyncio.sleep(LINGER_S)
 
 
 async def _cluster_name(
-    config: Config, environ: Mapping[str, str], cluster: Cluster, stop: asyncio.Event
+    config: Config, environ: Mapping[str, str], cluster: ApiClient, stop: asyncio.Event
 ) -> str | None:
     """Find the cluster's name, however long that takes; None if told to stop before."""
     said = ""

@@ -1,0 +1,68 @@
+"""The configuration's bundles: what is trusted is found, what is composed makes every entry trust exactly that."""
+
+import base64
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_kube.certificates import bundle, pem
+from mldiagnostics_kube.certificates.authority import Lifetimes, new_authority
+
+AUTHORITIES = [new_authority("webhook", datetime(2026, 4, 24, tzinfo=UTC), Lifetimes()).certificate for _ in range(4)]
+sets = st.lists(st.sampled_from(AUTHORITIES), unique=True)
+bundles = st.one_of(
+    st.none(),
+    sets.map(lambda chosen: base64.b64encode(pem.of_certificates(chosen)).decode()),
+    st.binary(max_size=30).map(lambda raw: base64.b64encode(raw).decode()),
+)
+
+
+def _configuration(bundles: list[str | None]) -> dict[str, Any]:
+    entries = [
+        {
+            "name": f"{number}.example",
+            "clientConfig": {"service": {"name": "webhook"}} | ({"caBundle": bundle} if bundle is not None else {}),
+        }
+        for number, bundle in enumerate(bundles)
+    ]
+    return {"metadata": {"name": "configuration", "resourceVersion": "7"}, "webhooks": entries}
+
+
+configurations = st.lists(bundles, min_size=1, max_size=3).map(_configuration)
+
+
+@given(configurations, sets.filter(bool))
+def test_property_what_is_published_is_found_in_every_entry_and_is_not_published_again(
+    configuration: dict[str, Any], trusted: list[Any]
+) -> None:
+    change = bundle.publish(configuration, trusted)
+    after = copy.deepcopy(configuration)
+    if change is not None:
+        assert change["metadata"] == configuration["metadata"]
+        assert {key for entry in change["webhooks"] for key in entry} == {"name", "clientConfig"}
+        for entry, changed in zip(after["webhooks"], change["webhooks"], strict=True):
+            assert entry["name"] == changed["name"]
+            assert list(changed["clientConfig"]) == ["caBundle"]
+            entry["clientConfig"] |= changed["clientConfig"]
+    assert bundle.published(after) == tuple(trusted)
+    assert all(bundle.trusts(after, authority) is (authority in trusted) for authority in AUTHORITIES)
+    assert bundle.publish(after, trusted) is None
+
+
+@given(configurations)
+def test_property_only_what_every_entry_has_is_trusted_and_what_any_has_is_remembered(
+    configuration: dict[str, Any],
+) -> None:
+    alone = [{**configuration, "webhooks": [entry]} for entry in configuration["webhooks"]]
+    for authority in AUTHORITIES:
+        assert bundle.trusts(configuration, authority) is all(authority in bundle.published(each) for each in alone)
+        assert (authority in bundle.published(configuration)) is any(
+            authority in bundle.published(each) for each in alone
+        )
+
+
+def test_a_configuration_without_entries_needs_nothing() -> None:
+    assert bundle.publish({"metadata": {}}, AUTHORITIES) is None
+    assert bundle.published({"metadata": {}}) == ()

@@ -1,0 +1,283 @@
+"""Whatever replicas, clocks and administrators do: who trusts the published bundle accepts every served leaf."""
+
+from __future__ import annotations
+
+import base64
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography import x509
+from cryptography.x509.verification import PolicyBuilder, Store
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from mldiagnostics_kube.apiserver import Conflict
+from mldiagnostics_kube.certificates import bundle
+from mldiagnostics_kube.certificates.authority import issued_by
+from mldiagnostics_kube.certificates.rotation import RotationRules
+from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
+from mldiagnostics_kube.certificates.serving import Serving
+from support.simulated_cluster import SimulatedCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+NAME = "webhook.ml.svc"
+RULES = RotationRules("webhook", frozenset({NAME}))
+PLACE = CertificateObjects("ml", "certificates", "configuration")
+PACE = RotationTiming()
+SKEW = timedelta(minutes=10)
+CONFIGURATION = {
+    "metadata": {"name": "configuration"},
+    "webhooks": [{"name": f"{each}.example", "clientConfig": {"service": {"name": "webhook"}}} for each in "ab"],
+}
+replicas = st.integers(0, 2)
+
+
+class Replica:
+    """One replica of the webhook, which does one call at a time when it is told to; its clock may be wrong."""
+
+    def __init__(self, world: World, skew: timedelta) -> None:
+        self.serving = Serving(lambda: world.now + skew)
+        self.keeper = SelfManaged(
+            world.cluster,  # type: ignore[arg-type]
+            PLACE,
+            RULES,
+            self.serving,
+            clock=lambda: world.now + skew,
+            pace=PACE,
+        )
+        self.work: Coroutine[Any, Any, bool] | None = None
+
+    def step(self) -> None:
+        """Go on until the next call."""
+        if self.work is None:
+            self.work = self.keeper._look()
+        try:
+            self.work.send(None)
+        except (StopIteration, Conflict):
+            self.work = None
+
+    def look(self) -> None:
+        """Begin anew and look to the end."""
+        self.forget()
+        self.step()
+        self.finish()
+
+    def finish(self) -> None:
+        """Go on with what is under way, to its end."""
+        while self.work:
+            self.step()
+
+    def forget(self) -> None:
+        """Give up what is under way, as a call that times out does."""
+        if self.work:
+            self.work.close()
+            self.work = None
+
+    @property
+    def leaf(self) -> x509.Certificate | None:
+        shown = self.serving._shown
+        return x509.load_pem_x509_certificate(shown[0]) if shown else None
+
+
+class World(RuleBasedStateMachine):
+    """Three replicas, two API servers that see the configuration late, and an administrator who breaks things."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        probe = SelfManaged(None, PLACE, RULES, Serving(lambda: self.now), clock=lambda: self.now, pace=PACE)  # type: ignore[arg-type]
+        self.cluster = SimulatedCluster(probe._secret_path, probe._configuration_path)
+        self.published: list[tuple[datetime, tuple[x509.Certificate, ...]]] = [(self.now, ())]
+        self.known = [0, 0]
+        self.losses = 0
+        self.latest: x509.Certificate | None = None
+        self.late: set[x509.Name] = set()
+        self.replicas: list[Replica] = []
+
+    @initialize(skews=st.tuples(*[st.integers(-SKEW.seconds, SKEW.seconds)] * 3), exists=st.booleans())
+    def install(self, skews: tuple[int, ...], exists: bool) -> None:
+        self.replicas = [Replica(self, timedelta(seconds=skew)) for skew in skews]
+        self.cluster.put(self.cluster.secret_path, {"metadata": {"name": "certificates"}})
+        if exists:
+            self.create_configuration()
+
+    @rule(who=replicas, times=st.integers(1, 6))
+    def replica_goes_on(self, who: int, times: int) -> None:
+        for _ in range(times):
+            self.replicas[who].step()
+            self.note()
+
+    @rule(who=replicas)
+    def replica_looks(self, who: int) -> None:
+        self.replicas[who].look()
+        self.note()
+
+    @rule(who=replicas)
+    def replica_restarts(self, who: int) -> None:
+        skew = self.replicas[who].serving._clock() - self.now
+        self.replicas[who].forget()
+        self.replicas[who] = Replica(self, skew)
+
+    @rule(who=st.integers(0, 1))
+    def api_server_learns(self, who: int) -> None:
+        self.learn(who, len(self.published) - 1)
+
+    @rule(seconds=st.integers(1, 60))
+    def seconds_pass(self, seconds: int) -> None:
+        self.pass_time(timedelta(seconds=seconds))
+
+    @rule(days=st.integers(1, 100))
+    def days_pass(self, days: int) -> None:
+        self.pass_time(timedelta(days=days))
+
+    @precondition(lambda self: self.losses < 3 and self.installed())
+    @rule(data=st.sampled_from([None, {}, {"ca.crt": "Z2FyYmFnZQ=="}, {"previous-ca.crt": "?"}, {"tls.crt": ""}]))
+    def secret_is_lost(self, data: dict[str, str] | None) -> None:
+        """Lose it at a time when the bundle remembers its authorities, and no replica has read just that before."""
+        for replica in self.replicas:
+            replica.forget()
+        self.losses += 1
+        if data is None:
+            self.cluster.remove(self.cluster.secret_path)
+        else:
+            present = self.cluster.objects.get(self.cluster.secret_path, {}).get("data", {})
+            self.cluster.put(self.cluster.secret_path, {"data": {**present, **data} if data else {}})
+
+    @precondition(lambda self: not self.losses)
+    @rule()
+    def configuration_is_deleted(self) -> None:
+        self.cluster.remove(self.cluster.configuration_path)
+        self.note()
+
+    @precondition(lambda self: self.cluster.configuration_path not in self.cluster.objects)
+    @rule()
+    def create_configuration(self) -> None:
+        self.cluster.put(self.cluster.configuration_path, CONFIGURATION)
+        self.note()
+
+    def installed(self) -> bool:
+        leaves = {replica.leaf for replica in self.replicas} - {None}
+        trusted = self.published[-1][1]
+        return all(any(issued_by(leaf, authority) for authority in trusted) for leaf in leaves if leaf)
+
+    def pass_time(self, time: timedelta) -> None:
+        """Let time pass; no API server is further behind than the settling time."""
+        self.now += time
+        seen = max(i for i, (when, _) in enumerate(self.published) if i == 0 or when <= self.now - PACE.settle)
+        for who in range(len(self.known)):
+            self.learn(who, max(self.known[who], seen))
+
+    def see(self) -> None:
+        """Let an API server learn at once what has been published."""
+        self.note()
+        self.learn(0, len(self.published) - 1)
+        self.every_api_server_accepts_every_leaf()
+
+    def learn(self, who: int, known: int) -> None:
+        self.known[who] = known
+        views = [{authority.subject for authority in self.published[known][1]} for known in self.known]
+        self.late -= set.intersection(*views)
+
+    def note(self) -> None:
+        trusted = bundle.published(self.cluster.objects.get(self.cluster.configuration_path, {}))
+        if trusted != self.published[-1][1]:
+            self.published.append((self.now, trusted))
+        self.note_leaf()
+
+    def note_leaf(self) -> None:
+        """Remember who issued a leaf when none was in service: API servers may learn of it later, nothing is lost."""
+        before, self.latest = self.latest, self.leaf_of_the_secret() or self.latest
+        in_service = {before, *(replica.leaf for replica in self.replicas)} - {None, self.latest}
+        if self.latest and self.latest != before and all(self.ended(leaf) for leaf in in_service if leaf):
+            self.late.add(self.latest.issuer)
+
+    def leaf_of_the_secret(self) -> x509.Certificate | None:
+        data = self.cluster.objects.get(self.cluster.secret_path, {}).get("data", {})
+        with suppress(ValueError):
+            return x509.load_pem_x509_certificate(base64.b64decode(data.get("tls.crt", "")))
+        return None
+
+    def ended(self, leaf: x509.Certificate) -> bool:
+        return self.now + SKEW >= leaf.not_valid_after_utc
+
+    @invariant()
+    def every_api_server_accepts_every_leaf(self) -> None:
+        for replica in self.replicas:
+            leaf = replica.leaf
+            if leaf is None or leaf.issuer in self.late or self.ended(leaf):
+                continue
+            for known in self.known:
+                if trusted := self.published[known][1]:
+                    policy = PolicyBuilder().store(Store(trusted)).time(self.now)
+                    policy.build_server_verifier(x509.DNSName(NAME)).verify(leaf, [])
+
+    def teardown(self) -> None:
+        """Once nothing disturbs them, all serve one valid leaf that the configuration trusts, and write no more."""
+        if not self.replicas:
+            return
+        if self.cluster.configuration_path not in self.cluster.objects:
+            self.create_configuration()
+        self.settle_down(self.replicas)
+        writes = self.cluster.writes
+        self.look_around(self.replicas)
+        assert self.cluster.writes == writes
+        [leaf] = {replica.leaf for replica in self.replicas}
+        assert leaf is not None
+        assert all(replica.serving.ready for replica in self.replicas)
+        self.late.clear()
+        for who in range(len(self.known)):
+            self.learn(who, len(self.published) - 1)
+        assert self.published[-1][1]
+        self.every_api_server_accepts_every_leaf()
+
+    def settle_down(self, replicas: list[Replica]) -> None:
+        """Let replicas look until nothing is left to do."""
+        for _ in range(10):
+            self.look_around(replicas)
+
+    def look_around(self, replicas: list[Replica]) -> None:
+        for replica in replicas:
+            replica.look()
+            self.see()
+        self.pass_time(timedelta(seconds=PACE.look_s))
+
+
+@pytest.mark.parametrize("calls", range(1, 13))
+def test_a_replica_that_wakes_up_late_undoes_nothing(calls: int) -> None:
+    """It stops after so many calls of its rotation, and goes on when the others have changed everything."""
+    world = World()
+    world.install(skews=(0, 0, 0), exists=True)
+    late, *others = world.replicas
+    world.settle_down(world.replicas)
+    world.pass_time(timedelta(days=551))
+    for _ in range(calls):
+        late.step()
+        world.note()
+    for days in [0] + [58] * 10:
+        world.pass_time(timedelta(days=days))
+        world.settle_down(others)
+    late.finish()
+    world.see()
+    world.settle_down([*others, late])
+
+
+@pytest.mark.parametrize("calls", range(1, 4))
+def test_a_replica_that_wakes_up_after_the_secret_was_lost_undoes_nothing(calls: int) -> None:
+    """It publishes what it has read only where nothing has been published since."""
+    world = World()
+    world.install(skews=(0, 0, 0), exists=True)
+    late, *others = world.replicas
+    world.settle_down(world.replicas)
+    for _ in range(calls):
+        late.step()
+    world.cluster.remove(world.cluster.secret_path)
+    world.settle_down(others)
+    late.finish()
+    world.see()
+    world.settle_down([*others, late])
+
+
+TestRotation = World.TestCase

@@ -1,0 +1,81 @@
+"""Real handshakes with a context whose certificate is exchanged: the newest good one is shown, standing ones go on."""
+
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+from mldiagnostics_kube.certificates import pem
+from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
+from mldiagnostics_kube.certificates.serving import Serving
+from support.handshakes import shown
+
+NAME = "webhook.ml.svc"
+NOW = datetime.now(UTC)
+LIFETIMES = Lifetimes()
+OLD, NEW = (new_authority("webhook", NOW, LIFETIMES) for _ in range(2))
+FIRST = issue(OLD, [NAME], NOW, LIFETIMES)
+SECOND = issue(NEW, [NAME], NOW, LIFETIMES)
+
+
+def texts(pair: KeyPair) -> tuple[bytes, bytes]:
+    return pem.of_certificates([pair.certificate]), pem.of_key(pair.key)
+
+
+def encrypted(pair: KeyPair) -> bytes:
+    return pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+
+
+def test_handshakes_fail_until_there_is_a_certificate_and_show_the_newest_then() -> None:
+    serving = Serving(lambda: NOW)
+    with pytest.raises(ssl.SSLError):
+        shown(serving.context, NAME, [OLD])
+    assert not serving.ready
+    for pair, authority in ((FIRST, OLD), (SECOND, NEW), (FIRST, OLD)):
+        assert serving.show(*texts(pair))
+        assert not serving.show(*texts(pair))
+        assert shown(serving.context, NAME, [OLD, NEW]) == pair.certificate
+        with pytest.raises(ssl.SSLCertVerificationError):
+            shown(serving.context, NAME, [NEW if authority is OLD else OLD])
+    assert serving.expires == FIRST.ends
+
+
+def test_it_is_ready_until_its_certificate_ends() -> None:
+    now = NOW
+    serving = Serving(lambda: now)
+    serving.show(*texts(FIRST))
+    assert serving.ready
+    now = FIRST.ends - timedelta(seconds=1)
+    assert serving.ready
+    now = FIRST.ends
+    assert not serving.ready
+    assert serving.show(*texts(issue(OLD, [NAME], now, LIFETIMES)))
+    assert serving.ready
+
+
+@pytest.mark.parametrize(
+    ("chain", "key", "words"),
+    [
+        (texts(SECOND)[0], texts(FIRST)[1], "no pair.*MISMATCH"),
+        (b"", texts(FIRST)[1], "there is no certificate"),
+        (texts(FIRST)[0], b"", "no pair"),
+        (b"garbage", b"garbage", "Unable to load PEM"),
+        (texts(SECOND)[0], encrypted(SECOND), "no pair"),
+    ],
+    ids=["of another key", "no certificate", "no key", "garbage", "encrypted key"],
+)
+def test_what_is_no_pair_is_refused_and_the_one_before_stays(chain: bytes, key: bytes, words: str) -> None:
+    serving = Serving(lambda: NOW)
+    serving.show(*texts(FIRST))
+    with pytest.raises(ValueError, match=words):
+        serving.show(chain, key)
+    assert shown(serving.context, NAME, [OLD]) == FIRST.certificate
+    assert serving.expires == FIRST.ends
+
+
+def test_a_chain_is_shown_whole() -> None:
+    """Clients that know only the root find the way over the authority between."""
+    serving = Serving(lambda: NOW)
+    chain = pem.of_certificates([FIRST.certificate, OLD.certificate])
+    assert serving.show(chain, texts(FIRST)[1])
+    assert shown(serving.context, NAME, [OLD]) == FIRST.certificate
