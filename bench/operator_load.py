@@ -27,6 +27,7 @@ from cluster.tools import tool
 from mldiagnostics.capture.messages import SERVICE
 from mldiagnostics.capture.wire import fields
 from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.client import ApiClient
 from support.definitions import connections, install
@@ -36,7 +37,7 @@ from bench.profiler_fleet import Fleet
 from bench.table import Section
 
 NAMESPACE = "ml"
-CONNECTIONS = connections(NAMESPACE)
+CAPTURES = connections(NAMESPACE)
 PODS = path_to("", "v1", "pods", namespace=NAMESPACE)
 SESSION_ID = 6
 IN_FLIGHT, CROWD = 100, 10_000
@@ -230,7 +231,7 @@ async def _latencies(
     async def apply(n: int) -> None:
         await asyncio.sleep(n * pause_s)
         asked_s = time.time()
-        made = await cluster.create(CONNECTIONS, _connection(f"{batch}-{n}", f"host-{n}", port))
+        made = await cluster.create(CAPTURES, _connection(f"{batch}-{n}", f"host-{n}", port))
         applied_s[f"{batch}-{n}-{made['metadata']['uid'][:8]}"] = asked_s
 
     async with asyncio.TaskGroup() as group:
@@ -246,7 +247,7 @@ async def _latencies(
 
 
 async def _all_finished(cluster: ApiClient) -> bool:
-    phases = await cluster.items(CONNECTIONS, lambda item: (item.get("status") or {}).get("phase"))
+    phases = await cluster.items(CAPTURES, lambda item: (item.get("status") or {}).get("phase"))
     return all(phase in names.FINISHED_PHASES for phase in phases)
 
 
@@ -256,8 +257,8 @@ async def _finished_captures(cluster: ApiClient) -> None:
     status = {"phase": "Succeeded", "message": "2 of 2 captured", "progress": "2/2", "results": [outcome, outcome]}
 
     async def make(n: int) -> None:
-        await cluster.create(CONNECTIONS, _connection(f"old-{n}", "trainer-0,trainer-1", 9999))
-        await cluster.patch(f"{CONNECTIONS}/old-{n}/status", {"status": status})
+        await cluster.create(CAPTURES, _connection(f"old-{n}", "trainer-0,trainer-1", 9999))
+        await cluster.patch(f"{CAPTURES}/old-{n}/status", {"status": status})
 
     await _all(make(n) for n in range(CROWD))
 
@@ -289,10 +290,10 @@ async def _dry_run(cluster: ApiClient, name: str, trigger: dict[str, Any]) -> No
     """Have a capture planned, without dialling anybody."""
     capture = _connection(name, "", 9999)
     capture["spec"]["triggerCapture"] = {**trigger, "dryRun": True}
-    await cluster.create(CONNECTIONS, capture)
+    await cluster.create(CAPTURES, capture)
 
     async def done() -> bool:
-        status = (await cluster.get(f"{CONNECTIONS}/{name}")).get("status") or {}
+        status = (await cluster.get(f"{CAPTURES}/{name}")).get("status") or {}
         return status.get("phase") in names.FINISHED_PHASES
 
     await _until(done, f"{name} is planned")
@@ -322,8 +323,8 @@ def _connection(name: str, pods: str, port: int) -> dict[str, Any]:
         "storageLocation": f"volume:///{name}",
     }
     return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.CONNECTION_KIND,
+        "apiVersion": CONNECTIONS.api_version,
+        "kind": CONNECTIONS.kind,
         "metadata": {"name": name},
         "spec": {"triggerCapture": capture},
     }

@@ -6,7 +6,8 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import (
     CaptureResult,
     ConnectionSpec,
@@ -22,7 +23,7 @@ from support import builders as a
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DEFINITION = connection_definition()
+DEFINITION = definition_of(CONNECTIONS)
 VERSION = DEFINITION["spec"]["versions"][0]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 FORBIDDEN = {"$ref", "$defs", "title", "oneOf", "allOf", "not", "const", "exclusiveMinimum", "additionalItems"}

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import yaml
-from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.resources import CONNECTIONS
 
 CRD = Path("crds/mldiagnosticsconnections.diagon.gke.io.yaml")
 
@@ -30,4 +31,4 @@ def test_check_tells_missing_current_and_changed_files_apart(tmp_path: Path) -> 
 
 def test_what_is_written_is_the_definition(tmp_path: Path) -> None:
     manifests(tmp_path)
-    assert yaml.safe_load((tmp_path / CRD).read_text()) == connection_definition()
+    assert yaml.safe_load((tmp_path / CRD).read_text()) == definition_of(CONNECTIONS)

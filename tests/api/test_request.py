@@ -7,9 +7,10 @@ import pytest
 import yaml
 from cluster.paths import REPOSITORY
 from mldiagnostics.capture.model import Delivery
-from mldiagnostics_api.names import CONNECTION_KIND, Refusal
+from mldiagnostics_api.names import Refusal
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.request import Refused, Request, check
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from support import builders as a
 
@@ -125,7 +126,7 @@ def test_a_refusal_names_the_value_of_the_chart_that_decides(trigger: dict[str, 
     assert f"ask the administrator to {value}" in refused.message
 
 
-EXAMPLES = sorted(path for path in (REPOSITORY / "examples").rglob("*.yaml") if CONNECTION_KIND in path.read_text())
+EXAMPLES = sorted(path for path in (REPOSITORY / "examples").rglob("*.yaml") if CONNECTIONS.kind in path.read_text())
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

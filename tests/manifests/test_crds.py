@@ -11,7 +11,8 @@ import yaml
 from cluster.paths import REPOSITORY
 from cluster.tools import tool
 from mldiagnostics_api.__main__ import generated
-from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, read_connection
 from support.builders import connection, peer_connection
 from support.impersonation import Answer, Requests, until
@@ -94,7 +95,7 @@ def api(api_server: ApiServer) -> Requests:
     applied = requests(
         "PATCH",
         f"{CRD}?fieldManager=test&force=true",
-        connection_definition(),
+        definition_of(CONNECTIONS),
         kind="application/apply-patch+yaml",
     )
     assert applied.status in {200, 201}, applied.message

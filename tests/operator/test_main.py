@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from cluster.envtest import apiserver
-from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.surroundings import ADDON_LABEL, missing
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cluster.envtest import ApiServer
 
 COMMAND = (sys.executable, "-m", "mldiagnostics_operator")
-DEFINITION = f"{DEFINITIONS}/{names.CONNECTION_PLURAL}.{names.GROUP}"
+DEFINITION = f"{DEFINITIONS}/{CONNECTIONS.definition_name}"
 LEASES = path_to("coordination.k8s.io", "v1", "leases", namespace="default")
 LEASE_S = 3.0
 DEADLINE_S = 120.0

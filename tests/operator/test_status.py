@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mldiagnostics.capture.model import Reason
-from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
 from mldiagnostics_operator.status import Scribe
 from mldiagnostics_operator.verdict import judge
@@ -17,7 +18,7 @@ from support.plans import NOW, captured, endings, failed, plan
 if TYPE_CHECKING:
     from mldiagnostics_operator.endings import Ending
 
-SCHEMA = connection_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+SCHEMA = definition_of(CONNECTIONS)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
 ME = "operator/uid/1-a"
 SPEC_AND_METADATA_BYTES = 2 * 131_072 + 16_384  # the longest podName, its copy in kubectl's annotation, and the rest
 

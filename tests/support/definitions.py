@@ -4,8 +4,8 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from mldiagnostics_api import names
-from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_api.definition import definition_of
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import Conflict, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.surroundings import missing
@@ -16,7 +16,7 @@ DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 async def install(cluster: ApiClient) -> None:
     """Make the custom resource served; does nothing where it is."""
     with suppress(Conflict):
-        await cluster.create(DEFINITIONS, connection_definition())
+        await cluster.create(DEFINITIONS, definition_of(CONNECTIONS))
     async with asyncio.timeout(30):
         while await missing(cluster):  # noqa: ASYNC110 - the API server is asked
             await asyncio.sleep(0.05)
@@ -24,14 +24,14 @@ async def install(cluster: ApiClient) -> None:
 
 def connections(namespace: str) -> str:
     """Write the path of a namespace's captures."""
-    return path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=namespace)
+    return path_to(*CONNECTIONS.gvr, namespace=namespace)
 
 
 def connection(name: str, **capture: Any) -> dict[str, Any]:
     """Compose a capture; of the pod `p` unless `capture` says otherwise."""
     return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.CONNECTION_KIND,
+        "apiVersion": CONNECTIONS.api_version,
+        "kind": CONNECTIONS.kind,
         "metadata": {"name": name},
         "spec": {"triggerCapture": capture or {"podName": "p"}},
     }

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from typing_extensions import override
 
-from mldiagnostics_api.definition import connection_definition
+from mldiagnostics_api.definition import DEFINITIONS
 from mldiagnostics_api.reference import reference_page
 from mldiagnostics_api.registration import rules, webhooks
 
@@ -18,11 +18,13 @@ OF_WEBHOOK = Path("charts/mldiagnostics-injection-webhook/generated")
 
 def generated() -> dict[Path, str]:
     """Return every generated file: path relative to the repository, and content."""
-    definition = connection_definition()
-    text = _yaml(definition, "v1alpha1.py")
-    files = {Path(directory, f"{definition['metadata']['name']}.yaml"): text for directory in DIRECTORIES}
+    files: dict[Path, str] = {}
+    for definition in DEFINITIONS:
+        manifest, resource = definition.manifest(), definition.resource
+        text = _yaml(manifest, f"v1alpha1/{definition.model.__module__.rpartition('.')[2]}.py")
+        files |= {Path(directory, f"{resource.definition_name}.yaml"): text for directory in DIRECTORIES}
+        files[Path(f"docs/reference/{resource.kind.lower()}.md")] = reference_page(manifest)
     return files | {
-        Path("docs/reference/mldiagnosticsconnection.md"): reference_page(definition),
         OF_WEBHOOK / "webhooks.yaml": _yaml(webhooks(), "registration.py"),
         OF_WEBHOOK / "rules.yaml": _yaml(rules(), "registration.py"),
     }

@@ -1,12 +1,89 @@
 """The CustomResourceDefinitions, made from the models."""
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, get_args
 
-from mldiagnostics_api import names
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from mldiagnostics_api.resources import CONNECTIONS, Resource
 from mldiagnostics_api.structural import Schema, structural_schema
-from mldiagnostics_api.v1alpha1 import ConnectionSpec, ConnectionStatus, MLDiagnosticsConnection
+from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
-_COLUMNS: Final = (
+Column = tuple[str, str, str, str, int]
+"""Name, type, JSON path, description and priority of a printer column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A custom resource, the model of its objects, and what `kubectl get` shows."""
+
+    resource: Resource
+    model: type[BaseModel]
+    """Has fields `spec` and `status`."""
+    columns: tuple[Column, ...]
+    selectable_fields: tuple[str, ...] = ()
+    """JSON paths that field selectors may use."""
+
+    def manifest(self) -> dict[str, Any]:
+        """Write the CustomResourceDefinition."""
+        resource = self.resource
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": resource.definition_name},
+            "spec": {
+                "group": resource.group,
+                "names": {
+                    "kind": resource.kind,
+                    "listKind": f"{resource.kind}List",
+                    "plural": resource.plural,
+                    "singular": resource.kind.lower(),
+                    "shortNames": list(resource.short_names),
+                    "categories": list(resource.categories),
+                },
+                "scope": "Namespaced",
+                "versions": [
+                    {
+                        "name": resource.version,
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": self._schema()},
+                        "subresources": {"status": {}},
+                        "selectableFields": [{"jsonPath": path} for path in self.selectable_fields],
+                        "additionalPrinterColumns": [_column(*column) for column in self.columns],
+                    }
+                ],
+            },
+        }
+
+    def _schema(self) -> Schema:
+        """Write the schema of the whole object; the API server itself knows its metadata."""
+        fields, resource = self.model.model_fields, self.resource
+        return {
+            "type": "object",
+            "description": self.model.__doc__,
+            "properties": {
+                "apiVersion": {"type": "string", "description": f"{resource.api_version}."},
+                "kind": {"type": "string", "description": f"{resource.kind}."},
+                "metadata": {"type": "object"},
+                **{part: _part(fields[part]) for part in ("spec", "status")},
+            },
+            "required": ["spec"],
+        }
+
+
+def _part(field: FieldInfo) -> Schema:
+    (model,) = (each for each in get_args(field.annotation) or (field.annotation,) if each is not type(None))
+    return structural_schema(model) | {"description": field.description}
+
+
+def _column(name: str, type_: str, path: str, description: str, priority: int) -> dict[str, Any]:
+    column = {"name": name, "type": type_, "jsonPath": path, "description": description}
+    return column | ({"priority": priority} if priority else {})
+
+
+_CONNECTION_COLUMNS: Final = (
     ("Status", "string", ".status.phase", "Pending, Running, Succeeded or Failed", 0),
     ("Progress", "string", ".status.progress", "Captured and all targets", 0),
     ("Session", "string", ".status.sessionId", "XProf session", 0),
@@ -17,56 +94,17 @@ _COLUMNS: Final = (
     ("Message", "string", ".status.message", "What happens now, or how it ended", 1),
 )
 
-
-def connection_definition() -> dict[str, Any]:
-    """Write the CustomResourceDefinition of `MLDiagnosticsConnection`."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names.CONNECTION_PLURAL}.{names.GROUP}"},
-        "spec": {
-            "group": names.GROUP,
-            "names": {
-                "kind": names.CONNECTION_KIND,
-                "listKind": f"{names.CONNECTION_KIND}List",
-                "plural": names.CONNECTION_PLURAL,
-                "singular": names.CONNECTION_SINGULAR,
-                "shortNames": list(names.CONNECTION_SHORT_NAMES),
-                "categories": list(names.CATEGORIES),
-            },
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": names.VERSION,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": _object_schema()},
-                    "subresources": {"status": {}},
-                    "selectableFields": [{"jsonPath": ".status.phase"}],
-                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
-                }
-            ],
-        },
-    }
+DEFINITIONS: Final = (
+    Definition(
+        resource=CONNECTIONS,
+        model=MLDiagnosticsConnection,
+        columns=_CONNECTION_COLUMNS,
+        selectable_fields=(".status.phase",),
+    ),
+)
 
 
-def _object_schema() -> Schema:
-    """Write the schema of the whole object; the API server itself knows its metadata."""
-    fields = MLDiagnosticsConnection.model_fields
-    return {
-        "type": "object",
-        "description": MLDiagnosticsConnection.__doc__,
-        "properties": {
-            "apiVersion": {"type": "string", "description": f"{names.API_VERSION}."},
-            "kind": {"type": "string", "description": f"{names.CONNECTION_KIND}."},
-            "metadata": {"type": "object"},
-            "spec": structural_schema(ConnectionSpec) | {"description": fields["spec"].description},
-            "status": structural_schema(ConnectionStatus) | {"description": fields["status"].description},
-        },
-        "required": ["spec"],
-    }
-
-
-def _column(name: str, type_: str, path: str, description: str, priority: int) -> dict[str, Any]:
-    column = {"name": name, "type": type_, "jsonPath": path, "description": description}
-    return column | ({"priority": priority} if priority else {})
+def definition_of(resource: Resource) -> dict[str, Any]:
+    """Write the CustomResourceDefinition of a resource of ours."""
+    (definition,) = (each for each in DEFINITIONS if each.resource == resource)
+    return definition.manifest()

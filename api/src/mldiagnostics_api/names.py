@@ -5,13 +5,6 @@ from typing import Final
 
 GROUP: Final = "diagon.gke.io"
 VERSION: Final = "v1alpha1"
-API_VERSION: Final = f"{GROUP}/{VERSION}"
-
-CONNECTION_KIND: Final = "MLDiagnosticsConnection"
-CONNECTION_PLURAL: Final = "mldiagnosticsconnections"
-CONNECTION_SINGULAR: Final = "mldiagnosticsconnection"
-CONNECTION_SHORT_NAMES: Final = ("mldc",)
-CATEGORIES: Final = ("mldiagnostics",)
 
 FIELD_MANAGER: Final = "mldiagnostics-connection-operator"
 

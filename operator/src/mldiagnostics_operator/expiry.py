@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
 
 from mldiagnostics_operator.retention import LOOK_AGAIN_AT_LEAST, Finished, sweep
@@ -60,7 +61,7 @@ class Expiry:
     async def _list(self) -> list[Finished]:
         found: list[Finished] = []
         for space in self._spaces:
-            path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=space)
+            path = path_to(*CONNECTIONS.gvr, namespace=space)
             for phase in sorted(names.FINISHED_PHASES):
                 try:
                     found += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}", page=_PAGE)
@@ -84,7 +85,7 @@ class Expiry:
         return self._default_ttl_s if own is None else int(own)
 
     async def _delete(self, item: Finished) -> None:
-        path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=item.namespace, name=item.name)
+        path = path_to(*CONNECTIONS.gvr, namespace=item.namespace, name=item.name)
         try:
             await self._cluster.delete(path, uid=item.uid)
         except (NotFound, Conflict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import kopf
-from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ def register(observe: Observe) -> kopf.OperatorRegistry:
     """
     registry = kopf.OperatorRegistry()
 
-    @kopf.on.event(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, registry=registry)
+    @kopf.on.event(*CONNECTIONS.gvr, registry=registry)
     async def on_event(event: kopf.RawEvent, **_: Any) -> None:
         observe(event["object"], "gone" if event["type"] == "DELETED" else "seen")
 

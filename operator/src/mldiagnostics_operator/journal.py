@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import (
     JSON_PATCH,
     ClusterError,
@@ -58,9 +59,7 @@ class Journal:
         self._me = me
         self._holder = holder
         self._has_status = has_status or holder is not None
-        self._path = path_to(
-            names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=meta.namespace, name=meta.name
-        )
+        self._path = path_to(*CONNECTIONS.gvr, namespace=meta.namespace, name=meta.name)
 
     async def write(self, status: ConnectionStatus, *, until: float | None = None) -> None:
         """Replace the status, trying again while the API server is away, until `until` on the loop's clock.
@@ -128,8 +127,8 @@ class Journal:
         event = {
             "metadata": {"generateName": f"{self._meta.name[:50]}.", "namespace": self._meta.namespace},
             "involvedObject": {
-                "apiVersion": names.API_VERSION,
-                "kind": names.CONNECTION_KIND,
+                "apiVersion": CONNECTIONS.api_version,
+                "kind": CONNECTIONS.kind,
                 "name": self._meta.name,
                 "namespace": self._meta.namespace,
                 "uid": self._meta.uid,

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics import layout
-from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 
 from mldiagnostics_operator.endings import moment, skew
 
@@ -66,8 +66,8 @@ def _head(connection: MLDiagnosticsConnection, plan: CapturePlan, versions: Mapp
         "session": plan.session,
         "uid": metadata.uid,
         "object": {
-            "apiVersion": names.API_VERSION,
-            "kind": names.CONNECTION_KIND,
+            "apiVersion": CONNECTIONS.api_version,
+            "kind": CONNECTIONS.kind,
             "namespace": metadata.namespace,
             "name": metadata.name,
         },

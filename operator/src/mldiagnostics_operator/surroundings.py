@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
 
@@ -10,20 +10,22 @@ from mldiagnostics_kube.client import ApiClient
 ADDON_NAMESPACE: Final = "gke-managed-mldiagnostics"
 ADDON_LABEL: Final = "addonmanager.kubernetes.io/mode"
 
-_DEFINITION: Final = f"{names.CONNECTION_PLURAL}.{names.GROUP}"
+_DEFINITION: Final = CONNECTIONS.definition_name
 
 
 async def missing(cluster: ApiClient) -> str | None:
     """Say what lacks of our custom resource, None if it is served; discovery may lag behind the definition."""
     try:
-        served = await cluster.get(f"/apis/{names.API_VERSION}")
+        served = await cluster.get(f"/apis/{CONNECTIONS.api_version}")
         groups = await cluster.get("/apis")
     except NotFound:
         served, groups = {}, {}
     kinds = {resource["name"] for resource in served.get("resources", [])}
-    if names.CONNECTION_PLURAL in kinds and names.GROUP in {group["name"] for group in groups["groups"]}:
+    if CONNECTIONS.plural in kinds and CONNECTIONS.group in {group["name"] for group in groups["groups"]}:
         return None
-    return f"The custom resource {_DEFINITION} ({names.VERSION}) is not installed: apply crds/, or the chart's CRDs"
+    return (
+        f"The custom resource {_DEFINITION} ({CONNECTIONS.version}) is not installed: apply crds/, or the chart's CRDs"
+    )
 
 
 async def managed_elsewhere(cluster: ApiClient) -> str | None:

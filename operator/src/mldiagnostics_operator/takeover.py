@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics_api import names
 from mldiagnostics_api.names import Phase
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus
 from mldiagnostics_kube.apiserver import NotFound, Unavailable, path_to
 from mldiagnostics_kube.retry import retry
@@ -43,7 +43,7 @@ async def until_abandoned(meta: ObjectMeta, cluster: ApiClient, *, me: str, name
 
 async def _running(cluster: ApiClient, meta: ObjectMeta) -> ConnectionStatus:
     """Read the status anew: the event that led here may be old."""
-    path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=meta.namespace, name=meta.name)
+    path = path_to(*CONNECTIONS.gvr, namespace=meta.namespace, name=meta.name)
     try:
         found = await cluster.get(path)
     except NotFound as absent:

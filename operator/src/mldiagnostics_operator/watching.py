@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 import kopf
 from mldiagnostics_api import names
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.client import ApiClient
 
@@ -58,7 +59,7 @@ async def unfinished(cluster: ApiClient, namespaces: Collection[str]) -> dict[st
 
     stands: dict[str, str] = {}
     for namespace in namespaces or (None,):
-        path = path_to(names.GROUP, names.VERSION, names.CONNECTION_PLURAL, namespace=namespace)
+        path = path_to(*CONNECTIONS.gvr, namespace=namespace)
         stands.update(await cluster.items(path, version, fields=_UNFINISHED, metadata_only=True))
     return stands
 
@@ -87,7 +88,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.connect_timeout = 60
     settings.watching.inactivity_timeout = 70
     settings.watching.chunk_size = 500
-    settings.watching.field_selectors[names.GROUP, names.CONNECTION_PLURAL] = _UNFINISHED
+    settings.watching.field_selectors[CONNECTIONS.group, CONNECTIONS.plural] = _UNFINISHED
     settings.networking.request_timeout = 60
     settings.networking.connect_timeout = 10
     settings.networking.error_backoffs = (1, 1, 2, 3, 5) + (10,) * 60  # ten minutes without an API server

@@ -6,87 +6,42 @@ plan's business, so that absence can mean "derive it".
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from mldiagnostics.capture.model import Delivery, State
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.names import Phase
 from mldiagnostics_api.ranges import RANGES_PATTERN
-from mldiagnostics_api.workloads import SELECTABLE_KINDS
+from mldiagnostics_api.v1alpha1.shared import (
+    INT32,
+    INT64,
+    LABEL_KEY,
+    Count,
+    LabelValue,
+    Model,
+    NameRef,
+    ObjectMeta,
+    StatusCondition,
+    Time,
+    WorkloadRef,
+    cel_rule,
+    cel_rules,
+    read_object,
+)
 
 PODS_PATTERN: Final = r"^ *[a-z0-9][a-z0-9.-]*( *, *[a-z0-9][a-z0-9.-]*)* *,? *$"
 PROFILER: Final = "google_cloud_mldiagnostics"
 
-_INT32: Final = {"format": "int32"}
-_INT64: Final = {"format": "int64"}
-LABEL_KEY: Final = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
-LABEL_VALUE: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
-
-Count = Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=_INT32)]
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
-LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
 RangesText = Annotated[str, Field(max_length=1024, pattern=RANGES_PATTERN)]
 
 
-def _rfc3339(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
-
-
-Time = Annotated[
-    AwareDatetime,
-    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
-    Field(json_schema_extra={"format": "date-time"}),
-]
-
-
-def _rule(rule: str, message: str, *, field: str | None = None) -> dict[str, str]:
-    """Write one CEL rule; `field` is the path below the object that the message is about."""
-    return {"rule": rule, "message": message} | ({"fieldPath": field} if field else {})
-
-
-def _rules(*rules: dict[str, str]) -> dict[str, Any]:
-    return {"x-kubernetes-validations": list(rules)}
-
-
-class _Model(BaseModel):
-    """Camel case outside, snake case inside; immutable; unknown fields are ignored."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="ignore",
-        frozen=True,
-        use_attribute_docstrings=True,
-    )
-
-
-class NameRef(_Model):
-    """An object of the same namespace, by name."""
-
-    name: ObjectName
-    """Name of the object."""
-
-
-class WorkloadRef(_Model):
-    """A workload whose pods are captured."""
-
-    api_version: Annotated[str, Field(max_length=317)] | None = None
-    """API version of the workload, for example `jobset.x-k8s.io/v1alpha2`. The kind alone is enough."""
-    kind: Annotated[str, Field(max_length=63, json_schema_extra={"enum": list(SELECTABLE_KINDS)})]
-    """Kind of the workload."""
-    name: ObjectName
-    """Name of the workload."""
-
-
-class LabelRequirement(_Model):
+class LabelRequirement(Model):
     """One condition on a label."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "self.operator in ['In', 'NotIn'] == (has(self.values) && size(self.values) > 0)",
                 "In and NotIn need values, Exists and DoesNotExist have none",
                 field=".values",
@@ -102,12 +57,12 @@ class LabelRequirement(_Model):
     """Values for In and NotIn; absent for Exists and DoesNotExist."""
 
 
-class LabelSelector(_Model):
+class LabelSelector(Model):
     """Labels of the pods to capture; all conditions must hold."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "(has(self.matchLabels) && size(self.matchLabels) > 0)"
                 " || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
                 "the selector is empty and would match every pod of the namespace; name at least one label",
@@ -127,12 +82,12 @@ class LabelSelector(_Model):
     """Further conditions."""
 
 
-class TargetSelection(_Model):
+class TargetSelection(Model):
     """Which pods to capture, by what they belong to."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "[has(self.runRef), has(self.workloadRef), has(self.selector)].filter(given, given).size() == 1",
                 "exactly one of runRef, workloadRef and selector is needed",
             )
@@ -155,34 +110,34 @@ class TargetSelection(_Model):
     """Only pods of this replicated job of a JobSet, or this worker group of a Ray cluster."""
     container: Annotated[str, Field(min_length=1, max_length=63)] | None = None
     """Only the profilers of this container; pods without it are skipped."""
-    limit: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=_INT32)] | None = None
+    limit: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT32)] | None = None
     """At most so many targets, lowest ranks first; targets that are ready go before others."""
 
 
-class TracerLevels(_Model):
+class TracerLevels(Model):
     """Levels of the profiler's tracers."""
 
-    host: Annotated[int, Field(ge=0, le=3, json_schema_extra=_INT32)] | None = None
+    host: Annotated[int, Field(ge=0, le=3, json_schema_extra=INT32)] | None = None
     """Level of the host tracer, 2 if absent."""
-    device: Annotated[int, Field(ge=0, le=1, json_schema_extra=_INT32)] | None = None
+    device: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
     """Level of the device tracer, 1 if absent."""
-    python: Annotated[int, Field(ge=0, le=1, json_schema_extra=_INT32)] | None = None
+    python: Annotated[int, Field(ge=0, le=1, json_schema_extra=INT32)] | None = None
     """Level of the Python tracer, 0 if absent."""
 
 
-class TriggerCapture(_Model):
+class TriggerCapture(Model):
     """What to capture, for how long, and where the profiles go. Immutable."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule("self == oldSelf", "triggerCapture is immutable; create another object for another capture"),
-            _rule("has(self.podName) != has(self.target)", "exactly one of podName and target is needed"),
-            _rule(
+        json_schema_extra=cel_rules(
+            cel_rule("self == oldSelf", "triggerCapture is immutable; create another object for another capture"),
+            cel_rule("has(self.podName) != has(self.target)", "exactly one of podName and target is needed"),
+            cel_rule(
                 "!has(self.durationSeconds) || !has(self.durationMilliseconds)",
                 "at most one of durationSeconds and durationMilliseconds may be given",
                 field=".durationMilliseconds",
             ),
-            _rule(
+            cel_rule(
                 "!has(self.storageLocation) || !self.storageLocation.matches('(^|/)[.][.](/|$)')",
                 "storageLocation may not contain '..'",
                 field=".storageLocation",
@@ -194,11 +149,11 @@ class TriggerCapture(_Model):
     """Names of the pods to capture, separated by commas. Exactly one of podName and target is needed."""
     pod_namespace: Annotated[str, Field(max_length=63, pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")] | None = None
     """Namespace of the pods; the object's own if absent. Another one needs the right to create `pods/profile` there."""
-    capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_INT32)] | None = None
+    capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
     """Port of the profiler server in pods that publish none by annotation or container port. 9999 if absent."""
-    duration_seconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=_INT32)] | None = None
+    duration_seconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """How long to record, in seconds. 2 s if neither duration is given; the administrator sets the upper bound."""
-    duration_milliseconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=_INT32)] | None = None
+    duration_milliseconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """How long to record, in milliseconds."""
     profiler: Literal["google_cloud_mldiagnostics"] = PROFILER
     """Protocol of the profiler: XProf's ProfilerService."""
@@ -214,11 +169,11 @@ class TriggerCapture(_Model):
     delivery: Delivery | None = None
     """Who stores the traces. Operator: the trace comes back in the answer. Workload: the pod writes it. Auto, the
     default, tries Operator."""
-    start_lead_milliseconds: Annotated[int, Field(ge=0, le=60_000, json_schema_extra=_INT32)] | None = None
+    start_lead_milliseconds: Annotated[int, Field(ge=0, le=60_000, json_schema_extra=INT32)] | None = None
     """How far ahead the common start of all targets lies. 2000 with more than one target, else 0."""
-    deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=_INT32)] | None = None
+    deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
     """Time for recording, serialisation and storing of each target. Lead + 2 x duration + 60 s if absent."""
-    wait_for_pods_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=_INT32)] | None = None
+    wait_for_pods_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
     """How long to wait for pods that are not there or not ready yet. 0 if absent."""
     minimum_captured: (
         Annotated[
@@ -235,12 +190,12 @@ class TriggerCapture(_Model):
     the job for good."""
 
 
-class ConnectionSpec(_Model):
+class ConnectionSpec(Model):
     """A capture. Only `cancel` and `ttlSecondsAfterFinished` may change."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rules(
-            _rule(
+        json_schema_extra=cel_rules(
+            cel_rule(
                 "!has(oldSelf.cancel) || !oldSelf.cancel || (has(self.cancel) && self.cancel)",
                 "cancel cannot be taken back",
                 field=".cancel",
@@ -252,11 +207,11 @@ class ConnectionSpec(_Model):
     """What to capture, for how long, and where the profiles go. Immutable."""
     cancel: bool | None = None
     """Stop the capture: what was recorded until then is stored and marked Cancelled."""
-    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=_INT32)] | None = None
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """Delete the object so many seconds after it finished; the profiles stay."""
 
 
-class CaptureResult(_Model):
+class CaptureResult(Model):
     """The peer's summary of a capture."""
 
     status: Literal["Succeeded", "Failed", "Unknown"] | None = None
@@ -267,24 +222,7 @@ class CaptureResult(_Model):
     """Log directory that holds the session, to be opened in XProf."""
 
 
-class StatusCondition(_Model):
-    """One aspect of the capture's state."""
-
-    type: Annotated[str, Field(max_length=316)]
-    """Accepted, Captured, Stored or Complete."""
-    status: Literal["True", "False", "Unknown"]
-    """Whether the condition holds."""
-    reason: Annotated[str, Field(max_length=1024)]
-    """One word for programs."""
-    message: Annotated[str, Field(max_length=32_768)]
-    """A sentence for people."""
-    last_transition_time: Time
-    """When the status of the condition last changed."""
-    observed_generation: Annotated[int, Field(json_schema_extra=_INT64)] | None = None
-    """Generation of the object that the condition is about."""
-
-
-class TargetCounts(_Model):
+class TargetCounts(Model):
     """Targets by state."""
 
     total: Count | None = None
@@ -297,7 +235,7 @@ class TargetCounts(_Model):
     """Targets that were not dialled."""
 
 
-class TargetResult(_Model):
+class TargetResult(Model):
     """What became of one target."""
 
     pod: Annotated[str, Field(max_length=253)]
@@ -322,7 +260,7 @@ class TargetResult(_Model):
     """A sentence for people."""
     file: str | None = None
     """Where the trace lies."""
-    bytes: Annotated[int, Field(ge=0, json_schema_extra=_INT64)] | None = None
+    bytes: Annotated[int, Field(ge=0, json_schema_extra=INT64)] | None = None
     """Size of the trace."""
     start_time: Time | None = None
     """When recording began, by the host's clock."""
@@ -330,7 +268,7 @@ class TargetResult(_Model):
     """When recording ended, by the host's clock."""
 
 
-class ConnectionStatus(_Model):
+class ConnectionStatus(Model):
     """What became of the capture."""
 
     phase: Phase | None = None
@@ -353,7 +291,7 @@ class ConnectionStatus(_Model):
         | None
     ) = None
     """Accepted, Captured, Stored, and Complete, which becomes True with every verdict: its reason is the verdict."""
-    observed_generation: Annotated[int, Field(json_schema_extra=_INT64)] | None = None
+    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
     """Generation of the object that this status is about."""
     session_id: str | None = None
     """XProf session of the capture."""
@@ -371,26 +309,13 @@ class ConnectionStatus(_Model):
     """Targets by state."""
     start_skew_milliseconds: Count | None = None
     """Time between the first and the last host's start of recording, by their clocks."""
-    bytes: Annotated[int, Field(ge=0, json_schema_extra=_INT64)] | None = None
+    bytes: Annotated[int, Field(ge=0, json_schema_extra=INT64)] | None = None
     """Size of all stored traces."""
     results: Annotated[list[TargetResult], Field(json_schema_extra={"x-kubernetes-list-type": "atomic"})] | None = None
     """What became of each target, failures first, as many as fit; `capture.json` beside the traces has all."""
 
 
-class ObjectMeta(_Model):
-    """The part of the metadata that is used."""
-
-    name: str
-    namespace: str
-    uid: str
-    generation: int = 1
-    creation_timestamp: AwareDatetime | None = None
-    deletion_timestamp: AwareDatetime | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
-
-
-class MLDiagnosticsConnection(_Model):
+class MLDiagnosticsConnection(Model):
     """An on-demand capture: profiles every chosen pod at the same time and stores one XProf session."""
 
     metadata: ObjectMeta
@@ -402,8 +327,4 @@ class MLDiagnosticsConnection(_Model):
 
 def read_connection(body: Mapping[str, Any]) -> MLDiagnosticsConnection:
     """Read an object as the API returns it. Raises ValueError that names every field that is wrong, and why."""
-    try:
-        return MLDiagnosticsConnection.model_validate(body)
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise ValueError("; ".join(faults)) from error
+    return read_object(MLDiagnosticsConnection, body)

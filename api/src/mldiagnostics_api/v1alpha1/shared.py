@@ -1,0 +1,111 @@
+"""Parts that several kinds have in common: metadata, references, conditions, and how models are read and written."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic.alias_generators import to_camel
+
+from mldiagnostics_api.workloads import SELECTABLE_KINDS
+
+T = TypeVar("T", bound=BaseModel)
+
+INT32: Final = {"format": "int32"}
+INT64: Final = {"format": "int64"}
+LABEL_KEY: Final = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
+LABEL_VALUE: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+Time = Annotated[
+    AwareDatetime,
+    PlainSerializer(_rfc3339, return_type=str, when_used="json"),
+    Field(json_schema_extra={"format": "date-time"}),
+]
+
+
+def cel_rule(rule: str, message: str, *, field: str | None = None) -> dict[str, str]:
+    """Write one CEL rule; `field` is the path below the object that the message is about."""
+    return {"rule": rule, "message": message} | ({"fieldPath": field} if field else {})
+
+
+def cel_rules(*rules: dict[str, str]) -> dict[str, Any]:
+    """Attach CEL rules to a schema."""
+    return {"x-kubernetes-validations": list(rules)}
+
+
+class Model(BaseModel):
+    """Camel case outside, snake case inside; immutable; unknown fields are ignored."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class NameRef(Model):
+    """An object of the same namespace, by name."""
+
+    name: ObjectName
+    """Name of the object."""
+
+
+class WorkloadRef(Model):
+    """A workload whose pods are captured."""
+
+    api_version: Annotated[str, Field(max_length=317)] | None = None
+    """API version of the workload, for example `jobset.x-k8s.io/v1alpha2`. The kind alone is enough."""
+    kind: Annotated[str, Field(max_length=63, json_schema_extra={"enum": list(SELECTABLE_KINDS)})]
+    """Kind of the workload."""
+    name: ObjectName
+    """Name of the workload."""
+
+
+class StatusCondition(Model):
+    """One aspect of the object's state."""
+
+    type: Annotated[str, Field(max_length=316)]
+    """Accepted, Captured, Stored or Complete."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether the condition holds."""
+    reason: Annotated[str, Field(max_length=1024)]
+    """One word for programs."""
+    message: Annotated[str, Field(max_length=32_768)]
+    """A sentence for people."""
+    last_transition_time: Time
+    """When the status of the condition last changed."""
+    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
+    """Generation of the object that the condition is about."""
+
+
+class ObjectMeta(Model):
+    """The part of the metadata that is used."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int = 1
+    creation_timestamp: AwareDatetime | None = None
+    deletion_timestamp: AwareDatetime | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+
+
+def read_object(model: type[T], body: Mapping[str, Any]) -> T:
+    """Read an object as the API returns it. Raises ValueError that names every field that is wrong, and why."""
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise ValueError("; ".join(faults)) from error
