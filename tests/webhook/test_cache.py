@@ -241,7 +241,7 @@ async def labelled(stage: Stage, name: str, **labels: str) -> Object:
 
 async def remove(stage: Stage, of: Object) -> None:
     path = path_to("batch", "v1", "jobs", namespace=of["metadata"]["namespace"], name=of["metadata"]["name"])
-    await stage.ml.cluster._call("DELETE", path, body={"propagationPolicy": "Background"})
+    await stage.ml.cluster.request("DELETE", path, body={"propagationPolicy": "Background"})
 
 
 @pytest.mark.apiserver
