@@ -167,7 +167,10 @@ class ApiClient:
         while True:
             following = [*query, ("continue", token)] if token else query
             page = await self.request("GET", path, query=following, accept=accept, timeout_s=timeout_s)
-            yield page.get("items") or [], page["metadata"].get("resourceVersion", "")  # an empty list of metadata is null
+            yield (
+                page.get("items") or [],
+                page["metadata"].get("resourceVersion", ""),
+            )  # an empty list of metadata is null
             token = page["metadata"].get("continue", "")
             if not token:
                 return
