@@ -10,6 +10,7 @@ from cluster.progress import ClusterError, step, tail
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 # Program to Debian package.
 RUNTIME = {"containerd": "containerd", "runc": "runc", "iptables": "iptables", "ip": "iproute2", "umount": "mount"}
+LOCK_TIMEOUT_S = 300
 CNI_PACKAGE = "containernetworking-plugins"
 
 
@@ -39,7 +40,9 @@ def install(packages: Iterable[str]) -> None:
 
 
 def _apt(*arguments: str) -> None:
-    command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *arguments]
+    # Tests and tools install packages side by side; apt's lock is for one of them at a time.
+    command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"]
+    command += arguments
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ClusterError(f"`apt-get {' '.join(arguments)}` ended with {done.returncode}:\n{tail(done.stderr)}")
