@@ -45,7 +45,7 @@ async def test_a_link_on_the_volume_does_not_lead_out_of_it(storage: Storage, tm
 async def test_buckets_that_users_name_do_not_pile_up(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened() -> int:
         gc.collect()
-        return sum(isinstance(thing, GcsStore) for thing in gc.get_objects())
+        return sum(type(thing) is GcsStore for thing in gc.get_objects())
 
     before = opened()
     with running_emulator() as emulator:

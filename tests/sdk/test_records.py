@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.records import Record, decode, encode
+from mldiagnostics.strict_json import finite
 from support import records
 
 UNUSUAL = [math.nan, math.inf, -math.inf]
@@ -18,7 +19,8 @@ UNUSUAL = [math.nan, math.inf, -math.inf]
 
 @given(records.records())
 def test_a_record_survives_its_line(record: Record) -> None:
-    assert decode(encode(record)) == record
+    payload = None if record.payload is None else finite(record.payload)
+    assert decode(encode(record)) == record._replace(payload=payload)
 
 
 @given(records.records())

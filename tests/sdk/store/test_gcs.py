@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.errors import (
     AlreadyStored,
+    NoCredentials,
     StoreError,
     StoreForbidden,
     StoreFull,
@@ -49,7 +50,7 @@ def a_store(bucket: str, *, timeout_s: float = 1.2) -> Store:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (401, StoreForbidden),
+        (401, NoCredentials),
         (403, StoreForbidden),
         (429, StoreUnreachable),
         (500, StoreUnreachable),

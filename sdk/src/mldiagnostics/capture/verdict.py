@@ -36,7 +36,8 @@ class Trouble:
     @classmethod
     def of(cls, error: StoreError) -> Trouble:
         """Take from the error what is worth keeping."""
-        reason = _STORE_REASONS.get(type(error), Reason.STORE_ERROR)
+        reasons = (reason for kind, reason in _STORE_REASONS.items() if isinstance(error, kind))
+        reason = next(reasons, Reason.STORE_ERROR)
         return cls(reason, str(error), lasting=reason is Reason.FILE_EXISTS)
 
 
