@@ -77,11 +77,11 @@ def floor(_: Path) -> tuple[Record, Finish]:
 
 def mldiagnostics(folder: Path) -> tuple[Record, Finish]:
     from mldiagnostics import metrics
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.recording import Recording
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.recorder import RecordPipeline
     from mldiagnostics.sinks import sink_maker
 
-    recording = Recording(Origin("0" * 64, "bench", str(folder), "01234567", "host"), [sink_maker("jsonl:")])
+    recording = RecordPipeline(Origin("0" * 64, "bench", str(folder), "01234567", "host"), [sink_maker("jsonl:")])
     time.sleep(0.2)
 
     def finish() -> int:

@@ -8,9 +8,9 @@ import pytest
 from cluster.envtest import apiserver
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mldiagnostics_api.names import Refusal
+from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.request import Refused, check
+from mldiagnostics_api.request import CaptureRefusal, check
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from mldiagnostics_api.workloads import WORKLOADS
 from release.parts import NAMESPACE, OPERATOR
@@ -209,7 +209,7 @@ def test_property_the_door_and_the_operator_agree(requests: Requests, trigger: d
     body["metadata"] |= {"namespace": namespace, "uid": "1"}
     verdict = check(MLDiagnosticsConnection.model_validate(body), Policy.parse(document))
     # Which deliveries fit which storage is the plan's business.
-    accepted = not isinstance(verdict, Refused) or verdict.reason is Refusal.DELIVERY_IMPOSSIBLE
+    accepted = not isinstance(verdict, CaptureRefusal) or verdict.reason is RefusalReason.DELIVERY_IMPOSSIBLE
     assert (at_the_door.status == 201) == accepted, (at_the_door.message, verdict)
 
 

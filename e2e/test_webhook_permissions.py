@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from cluster.envtest import ApiServer, apiserver
-from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, Workload
+from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, WorkloadKind
 from permission_scene import Permission, kubeconfig, permissions, refused, used
 from release.parts import NAMESPACE, WEBHOOK
 from release.render import rendered
@@ -68,7 +68,7 @@ def ready(log: Path) -> bool:
         return False
 
 
-def serve(requests: Requests, workload: Workload) -> None:
+def serve(requests: Requests, workload: WorkloadKind) -> None:
     """Make a kind of others served."""
     made = requests("POST", DEFINITIONS, permissive(workload.api_version, workload.kind))
     assert made.status == 201, made.message
@@ -76,7 +76,7 @@ def serve(requests: Requests, workload: Workload) -> None:
     until(lambda: requests("GET", path).status == 200, f"{workload.plural} are served")
 
 
-def unheard_of(workload: Workload) -> dict[str, Any]:
+def unheard_of(workload: WorkloadKind) -> dict[str, Any]:
     """The review of a pod whose owner no cache can know."""
     owner = builders.thing("never", kind=workload.kind, api_version=workload.api_version, namespace="default")
     return reviews.review_of(reviews.pod_of(owner, namespace="default"), namespace="default")

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster.health import free_ports
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError, step, tail
-from mldiagnostics.capture import Outcome, State, capture
+from mldiagnostics.capture import Outcome, TargetState, capture
 from rich.console import Console
 
 from demo import show
@@ -34,7 +34,7 @@ def run(console: Console, output: Path) -> None:
         report = capture(addresses, duration_ms=DURATION_MS, storage=str(output))
         recorded = subprocess.check_output([PYTHON, "-m", "mldiagnostics.runs", _runs(Path(folder))], text=True)
     show.hosts(console, [_host(rank, outcome) for rank, outcome in enumerate(report.outcomes)])
-    if failed := [outcome for outcome in report.outcomes if outcome.state is not State.CAPTURED]:
+    if failed := [outcome for outcome in report.outcomes if outcome.state is not TargetState.CAPTURED]:
         raise ClusterError("; ".join(f"{outcome.target.address}: {outcome.message}" for outcome in failed))
     show.reading(console, output, report.session)
     show.how_to_open(console, output)

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import jsonpatch
 import pytest
 from mldiagnostics_api.destinations import common_directory, homes
-from mldiagnostics_api.injection import Settings, decide, patch
+from mldiagnostics_api.injection import InjectionSettings, decide, patch
 from mldiagnostics_api.location import Location
-from mldiagnostics_api.owners import Run, owner_chain, run_of
+from mldiagnostics_api.owners import WorkloadRun, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from support import builders as a
 
@@ -16,11 +16,11 @@ ON = {"managed-mldiagnostics-gke": "true"}
 CHECK_ID = "38ecfc8a2d254da9e690e33b81bac0358bdcbeddf2e1a373240c1650f1ba3b0c"
 
 
-def with_runs(*worlds: a.World) -> list[tuple[PodView, Run | None]]:
+def with_runs(*worlds: a.World) -> list[tuple[PodView, WorkloadRun | None]]:
     return [(pod, run_of(owner_chain(pod.controller, world.owners().get))) for world in worlds for pod in world.views()]
 
 
-def directories(pods: list[tuple[PodView, Run | None]], *, explicit: bool = False, **labels: str) -> list[str]:
+def directories(pods: list[tuple[PodView, WorkloadRun | None]], *, explicit: bool = False, **labels: str) -> list[str]:
     found = homes(pods, root=ROOT, explicit=explicit, cluster="p/train-cluster", namespace_labels=labels)
     return [str(found[pod.uid].directory) for pod, _ in pods]
 
@@ -43,7 +43,7 @@ def test_a_workload_that_is_no_run_has_the_directory_of_its_name() -> None:
 
 
 def test_loose_pods_share_the_directory_of_the_first() -> None:
-    pods: list[tuple[PodView, Run | None]] = [(PodView.of(a.pod(name)), None) for name in ("b", "a")]
+    pods: list[tuple[PodView, WorkloadRun | None]] = [(PodView.of(a.pod(name)), None) for name in ("b", "a")]
     assert directories(pods) == ["gs://profiles/root/ml/b"] * 2
 
 
@@ -55,7 +55,7 @@ def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of_even_if_it_
         namespace_labels={},
         namespace_annotations={},
         owners=(),
-        settings=Settings(cluster="p/train-cluster"),
+        settings=InjectionSettings(cluster="p/train-cluster"),
         now=datetime.fromisoformat(a.CREATED) - timedelta(seconds=3),
     )
     injected = jsonpatch.apply_patch(pod, patch(pod, decision))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import identity
-from mldiagnostics_api.injection import Injection, Settings, controller_of, decide
-from mldiagnostics_api.matching import Explanation, Why, explain, match
+from mldiagnostics_api.injection import Injection, InjectionSettings, controller_of, decide
+from mldiagnostics_api.matching import Explanation, MatchReason, explain, match
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.owners import Run, lone_run, owner_chain, run_of
+from mldiagnostics_api.owners import WorkloadRun, lone_run, owner_chain, run_of
 from mldiagnostics_api.workloads import WORKLOADS, workload_of
 from support import builders as a
 
@@ -22,31 +22,31 @@ EXEMPT = {"diagon-webhook-exempt": "true"}
 @pytest.mark.parametrize(
     ("kind", "of_workload", "of_pod", "of_namespace", "why"),
     [
-        ("JobSet", {}, {}, {}, Why.NO_LABEL),
-        ("JobSet", ON, {}, {}, Why.WORKLOAD_LABEL),
-        ("JobSet", {}, ON, {}, Why.POD_LABEL),
-        ("JobSet", {}, {}, ON, Why.NAMESPACE_LABEL),
-        ("JobSet", OFF, {}, ON, Why.WORKLOAD_OPTED_OUT),
-        ("JobSet", ON, OFF, ON, Why.WORKLOAD_OPTED_OUT),
-        ("JobSet", ON, {}, EXEMPT, Why.NAMESPACE_EXEMPT),
-        ("RayCluster", {}, {}, ON, Why.NAMESPACE_LABEL),
-        ("LeaderWorkerSet", {}, {}, ON, Why.NAMESPACE_LABEL),
-        ("Deployment", {}, {}, ON, Why.KIND_NEEDS_OWN_LABEL),
-        ("StatefulSet", {}, {}, ON, Why.KIND_NEEDS_OWN_LABEL),
-        ("Pod", {}, {}, ON, Why.KIND_NEEDS_OWN_LABEL),
-        ("Deployment", ON, {}, {}, Why.WORKLOAD_LABEL),
-        ("Pod", {}, ON, {}, Why.POD_LABEL),
-        ("JobSet", {"managed-mldiagnostics-gke": "yes"}, {}, {}, Why.NO_LABEL),
+        ("JobSet", {}, {}, {}, MatchReason.NO_LABEL),
+        ("JobSet", ON, {}, {}, MatchReason.WORKLOAD_LABEL),
+        ("JobSet", {}, ON, {}, MatchReason.POD_LABEL),
+        ("JobSet", {}, {}, ON, MatchReason.NAMESPACE_LABEL),
+        ("JobSet", OFF, {}, ON, MatchReason.WORKLOAD_OPTED_OUT),
+        ("JobSet", ON, OFF, ON, MatchReason.WORKLOAD_OPTED_OUT),
+        ("JobSet", ON, {}, EXEMPT, MatchReason.NAMESPACE_EXEMPT),
+        ("RayCluster", {}, {}, ON, MatchReason.NAMESPACE_LABEL),
+        ("LeaderWorkerSet", {}, {}, ON, MatchReason.NAMESPACE_LABEL),
+        ("Deployment", {}, {}, ON, MatchReason.KIND_NEEDS_OWN_LABEL),
+        ("StatefulSet", {}, {}, ON, MatchReason.KIND_NEEDS_OWN_LABEL),
+        ("Pod", {}, {}, ON, MatchReason.KIND_NEEDS_OWN_LABEL),
+        ("Deployment", ON, {}, {}, MatchReason.WORKLOAD_LABEL),
+        ("Pod", {}, ON, {}, MatchReason.POD_LABEL),
+        ("JobSet", {"managed-mldiagnostics-gke": "yes"}, {}, {}, MatchReason.NO_LABEL),
     ],
 )
 def test_the_nearer_label_decides(
-    kind: str, of_workload: dict[str, str], of_pod: dict[str, str], of_namespace: dict[str, str], why: Why
+    kind: str, of_workload: dict[str, str], of_pod: dict[str, str], of_namespace: dict[str, str], why: MatchReason
 ) -> None:
     workload = workload_of(kind)
     assert workload is not None
     found = match(workload, labels=of_workload, pod_labels=of_pod, namespace="ml", namespace_labels=of_namespace)
     assert found.why is why
-    assert found.opted_in is (why in {Why.WORKLOAD_LABEL, Why.POD_LABEL, Why.NAMESPACE_LABEL})
+    assert found.opted_in is (why in {MatchReason.WORKLOAD_LABEL, MatchReason.POD_LABEL, MatchReason.NAMESPACE_LABEL})
 
 
 @pytest.mark.parametrize(
@@ -81,22 +81,24 @@ def test_nothing_is_opted_in_without_a_true_label_and_nothing_against_an_opt_out
         assert namespace == "ml"
 
 
-SETTINGS = Settings(cluster="c1", control_plane_url="https://control")
+SETTINGS = InjectionSettings(cluster="c1", control_plane_url="https://control")
 
 
-def explained(run: Run | None, of_namespace: dict[str, str], pod_labels: dict[str, str] | None = None) -> Explanation:
+def explained(
+    run: WorkloadRun | None, of_namespace: dict[str, str], pod_labels: dict[str, str] | None = None
+) -> Explanation:
     return explain(run, namespace="ml", namespace_labels=of_namespace, settings=SETTINGS, pod_labels=pod_labels)
 
 
-def workload(kind: str, labels: dict[str, str] | None = None) -> Run:
+def workload(kind: str, labels: dict[str, str] | None = None) -> WorkloadRun:
     entry = workload_of(kind)
     assert entry is not None
-    return Run(a.thing("trainer", kind=kind, api_version=entry.api_version, labels=labels))
+    return WorkloadRun(a.thing("trainer", kind=kind, api_version=entry.api_version, labels=labels))
 
 
 def test_a_workload_that_is_a_run_is_explained_with_its_id_and_what_its_pods_are_told() -> None:
     found = explained(workload("JobSet"), ON)
-    assert found.match.why is Why.NAMESPACE_LABEL
+    assert found.match.why is MatchReason.NAMESPACE_LABEL
     assert found.message == f"JobSet ml/trainer is run {found.run_id}: namespace ml has the label {OPT_IN_LABEL}=true"
     assert {"MLDIAG_RUN_ID", "GKE_DIAGON_METADATA", "MLDIAG_SLICE", "MLDIAG_CONTROL_PLANE_URL"} <= set(found.variables)
 
@@ -137,14 +139,14 @@ def test_a_run_whose_pods_are_left_as_they_are_is_explained(who: str) -> None:
 @pytest.mark.parametrize(
     ("run", "of_namespace", "pod_labels", "why"),
     [
-        (workload("Deployment"), ON, None, Why.KIND_NEEDS_OWN_LABEL),
-        (workload("JobSet"), {}, None, Why.NO_LABEL),
-        (workload("JobSet"), ON, OFF, Why.WORKLOAD_OPTED_OUT),
-        (workload("JobSet", ON), EXEMPT, None, Why.NAMESPACE_EXEMPT),
+        (workload("Deployment"), ON, None, MatchReason.KIND_NEEDS_OWN_LABEL),
+        (workload("JobSet"), {}, None, MatchReason.NO_LABEL),
+        (workload("JobSet"), ON, OFF, MatchReason.WORKLOAD_OPTED_OUT),
+        (workload("JobSet", ON), EXEMPT, None, MatchReason.NAMESPACE_EXEMPT),
     ],
 )
 def test_what_is_no_run_is_explained_without_an_id(
-    run: Run, of_namespace: dict[str, str], pod_labels: dict[str, str] | None, why: Why
+    run: WorkloadRun, of_namespace: dict[str, str], pod_labels: dict[str, str] | None, why: MatchReason
 ) -> None:
     found = explained(run, of_namespace, pod_labels)
     assert (found.match.why, found.run_id, found.variables) == (why, None, ())
@@ -154,12 +156,16 @@ def test_what_is_no_run_is_explained_without_an_id(
 @pytest.mark.parametrize(
     ("labels", "why", "says"),
     [
-        (ON, Why.NAMESPACE_LABEL, "every JobSet, Job, .* is a run; StatefulSet, Deployment, ReplicaSet, Pod need"),
-        ({}, Why.NO_LABEL, "only what has it itself"),
-        (EXEMPT | ON, Why.NAMESPACE_EXEMPT, "nothing in it is a run"),
+        (
+            ON,
+            MatchReason.NAMESPACE_LABEL,
+            "every JobSet, Job, .* is a run; StatefulSet, Deployment, ReplicaSet, Pod need",
+        ),
+        ({}, MatchReason.NO_LABEL, "only what has it itself"),
+        (EXEMPT | ON, MatchReason.NAMESPACE_EXEMPT, "nothing in it is a run"),
     ],
 )
-def test_a_namespace_is_explained(labels: dict[str, str], why: Why, says: str) -> None:
+def test_a_namespace_is_explained(labels: dict[str, str], why: MatchReason, says: str) -> None:
     found = explained(None, labels)
     assert found.match.why is why
     assert re.search(says, found.message)
@@ -173,4 +179,4 @@ def test_a_lone_pod_is_explained_like_a_workload() -> None:
 
 def test_a_kind_that_can_be_no_run_is_refused() -> None:
     with pytest.raises(ValueError, match="DaemonSet of apps/v1"):
-        explained(Run(a.thing("agent", kind="DaemonSet", api_version="apps/v1")), ON)
+        explained(WorkloadRun(a.thing("agent", kind="DaemonSet", api_version="apps/v1")), ON)

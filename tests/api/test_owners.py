@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.owners import Reference, missing_owners, owner_chain, run_of
+from mldiagnostics_api.owners import ObjectReference, missing_owners, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from support import admission
 from support import builders as a
@@ -16,12 +16,14 @@ KINDS = st.sampled_from(
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Reference, dict[Reference, Any]]:
+def graphs(draw: st.DrawFn) -> tuple[ObjectReference, dict[ObjectReference, Any]]:
     """Objects that own each other at random: cycles, wrong uids, missing owners, unknown kinds."""
     size = draw(st.integers(1, 6))
     kinds = [draw(KINDS) for _ in range(size)]
-    names = [Reference(api_version, kind, "ml", f"o{n}", f"uid-{n}") for n, (kind, api_version) in enumerate(kinds)]
-    objects: dict[Reference, Any] = {}
+    names = [
+        ObjectReference(api_version, kind, "ml", f"o{n}", f"uid-{n}") for n, (kind, api_version) in enumerate(kinds)
+    ]
+    objects: dict[ObjectReference, Any] = {}
     for reference in names:
         owner = draw(st.sampled_from([*names, None]))
         metadata: dict[str, Any] = {"name": reference.name, "uid": draw(st.sampled_from([reference.uid, "stale"]))}
@@ -36,7 +38,7 @@ def graphs(draw: st.DrawFn) -> tuple[Reference, dict[Reference, Any]]:
 
 @given(graphs())
 def test_a_chain_ends_and_every_owner_in_it_is_the_one_referred_to(
-    graph: tuple[Reference, dict[Reference, Any]],
+    graph: tuple[ObjectReference, dict[ObjectReference, Any]],
 ) -> None:
     first, objects = graph
     chain = owner_chain(first, objects.get)
@@ -44,16 +46,16 @@ def test_a_chain_ends_and_every_owner_in_it_is_the_one_referred_to(
     assert len(set(uids)) == len(uids)
     assert "stale" not in uids
     assert {owner["kind"] for owner in chain} <= {"Job", "JobSet"}
-    references = [first, *(Reference.to_controller(owner["metadata"], "ml") for owner in chain)]
+    references = [first, *(ObjectReference.to_controller(owner["metadata"], "ml") for owner in chain)]
     assert uids == [reference.uid for reference in references[: len(uids)] if reference]
 
 
 @given(graphs())
 def test_fetching_what_is_missing_comes_to_an_end_and_gives_the_whole_chain(
-    graph: tuple[Reference, dict[Reference, Any]],
+    graph: tuple[ObjectReference, dict[ObjectReference, Any]],
 ) -> None:
     first, objects = graph
-    known: dict[Reference, Any] = {}
+    known: dict[ObjectReference, Any] = {}
     while missing := missing_owners([first], known):
         assert missing.isdisjoint(known)
         known |= {reference: objects.get(reference) for reference in missing}
@@ -162,14 +164,16 @@ def test_without_the_label_nothing_is_asked_for_past_a_pod() -> None:
 
 
 @given(graphs())
-def test_no_pod_is_ever_missing_for_who_may_not_read_pods(graph: tuple[Reference, dict[Reference, Any]]) -> None:
+def test_no_pod_is_ever_missing_for_who_may_not_read_pods(
+    graph: tuple[ObjectReference, dict[ObjectReference, Any]],
+) -> None:
     first, objects = graph
-    pod = Reference("v1", "Pod", "ml", "leader", "uid-leader")
+    pod = ObjectReference("v1", "Pod", "ml", "leader", "uid-leader")
     for owner in objects.values():
         if owner:
             owner["metadata"]["ownerReferences"] = [a.owned("leader", "Pod", "v1", uid=pod.uid)]
             owner["metadata"]["creationTimestamp"] = a.CREATED
-    known: dict[Reference, Any] = {}
+    known: dict[ObjectReference, Any] = {}
     while missing := missing_owners([first, pod], known, pods=False):
         assert pod not in missing
         known |= {reference: objects.get(reference) for reference in missing}
@@ -177,5 +181,5 @@ def test_no_pod_is_ever_missing_for_who_may_not_read_pods(graph: tuple[Reference
 
 def test_an_empty_uid_names_nothing() -> None:
     world = a.job()
-    forged = Reference("batch/v1", "Job", "ml", "trainer", "")
+    forged = ObjectReference("batch/v1", "Job", "ml", "trainer", "")
     assert owner_chain(forged, lambda _: world.workload) == ()

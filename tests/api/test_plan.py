@@ -8,35 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.model import Delivery, Tracers
-from mldiagnostics_api.names import Refusal, Skip
-from mldiagnostics_api.plan import CapturePlan, Found, make_plan, needed_of
+from mldiagnostics_api.names import RefusalReason, SkipReason
+from mldiagnostics_api.plan import CapturePlan, PodInventory, make_plan, needed_of
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.request import Refused
+from mldiagnostics_api.request import CaptureRefusal
 from support import builders as a
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
 TRAINER = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
 
 
-def found_in(world: a.World, **changes: Any) -> Found:
-    return replace(Found(pods=world.views(), workload=world.workload, owners=world.owners()), **changes)
+def found_in(world: a.World, **changes: Any) -> PodInventory:
+    return replace(PodInventory(pods=world.views(), workload=world.workload, owners=world.owners()), **changes)
 
 
-def decide(found: Found, *, attempt: int = 1, **trigger: Any) -> CapturePlan | Refused:
+def decide(found: PodInventory, *, attempt: int = 1, **trigger: Any) -> CapturePlan | CaptureRefusal:
     return make_plan(
         a.parsed(a.connection(**trigger)), found, policy=Policy(), cluster="train-cluster", now=NOW, attempt=attempt
     )
 
 
-def planned(found: Found, **trigger: Any) -> CapturePlan:
+def planned(found: PodInventory, **trigger: Any) -> CapturePlan:
     plan = decide(found, **trigger)
     assert isinstance(plan, CapturePlan), plan
     return plan
 
 
-def refused(found: Found, **trigger: Any) -> Refused:
+def refused(found: PodInventory, **trigger: Any) -> CaptureRefusal:
     answer = decide(found, **trigger)
-    assert isinstance(answer, Refused), answer
+    assert isinstance(answer, CaptureRefusal), answer
     return answer
 
 
@@ -113,15 +113,15 @@ def test_a_recreated_workload_of_the_same_name_has_none_of_the_old_pods() -> Non
     world = a.job()
     recreated = a.thing("trainer", kind="Job", api_version="batch/v1", uid="another")
     answer = refused(found_in(world, workload=recreated), target={"workloadRef": {"kind": "Job", "name": "trainer"}})
-    assert (answer.reason, answer.transient) == (Refusal.NO_POD_MATCHES, True)
+    assert (answer.reason, answer.transient) == (RefusalReason.NO_POD_MATCHES, True)
 
 
 def test_pod_names_that_do_not_exist_are_skipped_with_what_was_meant() -> None:
-    found = Found(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0", "trainer-1", "web-7"])
+    found = PodInventory(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0", "trainer-1", "web-7"])
     plan = planned(found, podName="trainer-0,trainr-1", minimumCaptured=1)
     assert [target.pod for target in plan.targets] == ["trainer-0"]
     [skipped] = plan.skipped
-    assert (skipped.pod, skipped.reason) == ("trainr-1", Skip.NOT_FOUND)
+    assert (skipped.pod, skipped.reason) == ("trainr-1", SkipReason.NOT_FOUND)
     assert "did you mean trainer-1" in skipped.message
     assert plan.total == 2
     assert plan.needed == 1
@@ -129,7 +129,7 @@ def test_pod_names_that_do_not_exist_are_skipped_with_what_was_meant() -> None:
 
 
 def test_of_many_absent_names_only_the_first_are_compared_with_what_exists() -> None:
-    found = Found(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0"])
+    found = PodInventory(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0"])
     plan = planned(found, podName=",".join(f"trainer-{rank}" for rank in range(50)), minimumCaptured=1)
     hinted = ["did you mean trainer-0?" in skipped.message for skipped in plan.skipped]
     assert hinted == [True] * 10 + [False] * 39
@@ -138,27 +138,42 @@ def test_of_many_absent_names_only_the_first_are_compared_with_what_exists() -> 
 @pytest.mark.parametrize(
     ("found", "trigger", "reason", "says"),
     [
-        (Found(nearby=["trainer-0", "x"]), {"podName": "trainer-o"}, Refusal.PODS_NOT_FOUND, "did you mean trainer-0?"),
-        (Found(), {"podName": "a,b"}, Refusal.PODS_NOT_FOUND, "pods a, b in namespace ml; none exist there"),
-        (Found(nearby=["zeta"]), {"podName": "a"}, Refusal.PODS_NOT_FOUND, "there are zeta"),
-        (Found(nearby=["trainer2"]), {"target": TRAINER}, Refusal.WORKLOAD_NOT_FOUND, "did you mean trainer2"),
-        (Found(workload=a.jobset().workload), {"target": TRAINER}, Refusal.NO_POD_MATCHES, "has no pods"),
         (
-            Found(nearby=["a", "b"]),
+            PodInventory(nearby=["trainer-0", "x"]),
+            {"podName": "trainer-o"},
+            RefusalReason.PODS_NOT_FOUND,
+            "did you mean trainer-0?",
+        ),
+        (
+            PodInventory(),
+            {"podName": "a,b"},
+            RefusalReason.PODS_NOT_FOUND,
+            "pods a, b in namespace ml; none exist there",
+        ),
+        (PodInventory(nearby=["zeta"]), {"podName": "a"}, RefusalReason.PODS_NOT_FOUND, "there are zeta"),
+        (
+            PodInventory(nearby=["trainer2"]),
+            {"target": TRAINER},
+            RefusalReason.WORKLOAD_NOT_FOUND,
+            "did you mean trainer2",
+        ),
+        (PodInventory(workload=a.jobset().workload), {"target": TRAINER}, RefusalReason.NO_POD_MATCHES, "has no pods"),
+        (
+            PodInventory(nearby=["a", "b"]),
             {"target": {"selector": {"matchLabels": {"app": "x"}}}},
-            Refusal.NO_POD_MATCHES,
+            RefusalReason.NO_POD_MATCHES,
             "app=x in namespace ml; 2 other pods exist there",
         ),
         (
             found_in(a.jobset()),
             {"target": TRAINER | {"ranks": "7"}},
-            Refusal.NO_POD_MATCHES,
+            RefusalReason.NO_POD_MATCHES,
             "2 pods exist, none in the chosen ranks",
         ),
     ],
 )
 def test_what_is_not_found_says_what_was_sought_and_what_is_there(
-    found: Found, trigger: dict[str, Any], reason: Refusal, says: str
+    found: PodInventory, trigger: dict[str, Any], reason: RefusalReason, says: str
 ) -> None:
     answer = refused(found, **trigger)
     assert answer.reason is reason
@@ -171,13 +186,13 @@ def test_an_ended_pod_that_was_named_is_reported_though_another_took_its_place()
     old = a.pod("trainer-0-old", labels=world.pods[0]["metadata"]["labels"], owner=world.workload, phase="Failed")
     world.pods.append(old)
     named = planned(found_in(world), podName=",".join(pod["metadata"]["name"] for pod in world.pods))
-    assert [(skipped.pod, skipped.reason) for skipped in named.skipped] == [("trainer-0-old", Skip.FINISHED)]
+    assert [(skipped.pod, skipped.reason) for skipped in named.skipped] == [("trainer-0-old", SkipReason.FINISHED)]
     assert planned(found_in(world), target={"workloadRef": {"kind": "Job", "name": "trainer"}}).skipped == ()
 
 
 def test_several_runs_have_one_session_and_a_directory_each() -> None:
     one, other = a.jobset("one"), a.jobset("other")
-    found = Found(pods=[*one.views(), *other.views()], owners={**one.owners(), **other.owners()})
+    found = PodInventory(pods=[*one.views(), *other.views()], owners={**one.owners(), **other.owners()})
     plan = planned(found, podName=",".join(pod.name for pod in found.pods))
     assert [str(directory) for directory in plan.directories] == ["volume:///ml/one", "volume:///ml/other"]
     assert str(plan.output) == "volume:///ml"
@@ -187,7 +202,7 @@ def test_several_runs_have_one_session_and_a_directory_each() -> None:
 def test_a_capture_of_no_ready_pod_is_still_a_plan_that_reports_each() -> None:
     plan = planned(found_in(a.jobset(phase="Pending", ip="")), target=TRAINER)
     assert plan.targets == ()
-    assert {skipped.reason for skipped in plan.skipped} == {Skip.NOT_READY}
+    assert {skipped.reason for skipped in plan.skipped} == {SkipReason.NOT_READY}
     assert plan.may_grow
     assert str(plan.output) == "volume:///"
 
@@ -233,8 +248,8 @@ def test_every_pod_is_a_target_or_skipped_and_the_order_does_not_matter(
 ) -> None:
     views = [replace(view, **change) for view, change in zip(VIEWS, changes, strict=True)]
     names = ",".join([*(view.name for view in views), "ghost"])
-    plan = planned(Found(pods=views, owners=OWNERS), podName=names)
-    assert plan == planned(Found(pods=[views[index] for index in permutation], owners=OWNERS), podName=names)
+    plan = planned(PodInventory(pods=views, owners=OWNERS), podName=names)
+    assert plan == planned(PodInventory(pods=[views[index] for index in permutation], owners=OWNERS), podName=names)
 
     dialled, skipped = {target.uid for target in plan.targets}, {target.uid for target in plan.skipped if target.uid}
     assert dialled | skipped == {view.uid for view in views}

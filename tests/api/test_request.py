@@ -7,9 +7,9 @@ import pytest
 import yaml
 from cluster.paths import REPOSITORY
 from mldiagnostics.capture.model import Delivery
-from mldiagnostics_api.names import Refusal
+from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.request import Refused, Request, check
+from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 from support import builders as a
@@ -30,13 +30,13 @@ POLICY = Policy.parse(
 )
 
 
-def ask(policy: Policy = POLICY, **trigger: Any) -> Request | Refused:
+def ask(policy: Policy = POLICY, **trigger: Any) -> CaptureRequest | CaptureRefusal:
     return check(a.parsed(a.connection(**trigger)), policy)
 
 
-def accepted(policy: Policy = POLICY, **trigger: Any) -> Request:
+def accepted(policy: Policy = POLICY, **trigger: Any) -> CaptureRequest:
     request = ask(policy, **trigger)
-    assert isinstance(request, Request), request
+    assert isinstance(request, CaptureRequest), request
     return request
 
 
@@ -46,55 +46,65 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
 @pytest.mark.parametrize(
     ("trigger", "reason", "named"),
     [
-        ({"podName": "a", "target": WORKLOAD}, Refusal.INVALID, "podName and target"),
-        ({"durationSeconds": 1}, Refusal.INVALID, "podName and target"),
-        ({"podName": "a", "durationSeconds": 1, "durationMilliseconds": 1}, Refusal.INVALID, "durationMilliseconds"),
-        ({"target": {}}, Refusal.INVALID, "runRef, workloadRef and selector"),
-        ({"target": WORKLOAD | {"selector": {"matchLabels": {"a": "b"}}}}, Refusal.INVALID, "exactly one"),
-        ({"target": {"selector": {}}}, Refusal.INVALID, "empty"),
-        ({"target": {"selector": {"matchLabels": {"a,!b": "c"}}}}, Refusal.INVALID, "no key of a label"),
+        ({"podName": "a", "target": WORKLOAD}, RefusalReason.INVALID, "podName and target"),
+        ({"durationSeconds": 1}, RefusalReason.INVALID, "podName and target"),
+        (
+            {"podName": "a", "durationSeconds": 1, "durationMilliseconds": 1},
+            RefusalReason.INVALID,
+            "durationMilliseconds",
+        ),
+        ({"target": {}}, RefusalReason.INVALID, "runRef, workloadRef and selector"),
+        ({"target": WORKLOAD | {"selector": {"matchLabels": {"a": "b"}}}}, RefusalReason.INVALID, "exactly one"),
+        ({"target": {"selector": {}}}, RefusalReason.INVALID, "empty"),
+        ({"target": {"selector": {"matchLabels": {"a,!b": "c"}}}}, RefusalReason.INVALID, "no key of a label"),
         (
             {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
-            Refusal.INVALID,
+            RefusalReason.INVALID,
             "a In: In and NotIn need values",
         ),
         (
             {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}},
-            Refusal.INVALID,
+            RefusalReason.INVALID,
             "DoesNotExist have none",
         ),
-        ({"target": WORKLOAD | {"ranks": "7-4"}}, Refusal.INVALID, "target.ranks '7-4'"),
-        ({"target": {"runRef": {"name": "r"}}}, Refusal.RUNS_NOT_AVAILABLE, "workloadRef"),
-        ({"target": {"workloadRef": {"kind": "CronJob", "name": "n"}}}, Refusal.KIND_NOT_SUPPORTED, "CronJob"),
+        ({"target": WORKLOAD | {"ranks": "7-4"}}, RefusalReason.INVALID, "target.ranks '7-4'"),
+        ({"target": {"runRef": {"name": "r"}}}, RefusalReason.RUNS_NOT_AVAILABLE, "workloadRef"),
+        ({"target": {"workloadRef": {"kind": "CronJob", "name": "n"}}}, RefusalReason.KIND_NOT_SUPPORTED, "CronJob"),
         (
             {"target": {"workloadRef": {"apiVersion": "x.io/v1", "kind": "Job", "name": "n"}}},
-            Refusal.KIND_NOT_SUPPORTED,
+            RefusalReason.KIND_NOT_SUPPORTED,
             "x.io/v1 Job",
         ),
-        ({"podName": "a", "podNamespace": "other"}, Refusal.NAMESPACE_NOT_ALLOWED, "other"),
-        ({"podName": "a", "durationSeconds": 61}, Refusal.DURATION_TOO_LONG, "61 s"),
-        ({"podName": "a", "durationMilliseconds": 60_001}, Refusal.DURATION_TOO_LONG, "60.001 s"),
-        ({"podName": "a", "durationSeconds": 2**31 - 1}, Refusal.DURATION_TOO_LONG, "60 s"),
-        ({"podName": "a", "capturePort": 22}, Refusal.PORT_NOT_ALLOWED, "9012,9999-10014"),
-        ({"podName": "a", "storageLocation": "gs://profiles/ml/../x"}, Refusal.STORAGE_INVALID, r"\.\."),
-        ({"podName": "a", "storageLocation": "tmp/x"}, Refusal.STORAGE_INVALID, "absolute"),
-        ({"podName": "a", "storageLocation": "gs://profiles/other"}, Refusal.STORAGE_NOT_ALLOWED, "gs://profiles/ml"),
-        ({"podName": "a", "storageLocation": "/etc"}, Refusal.STORAGE_NOT_ALLOWED, "/tmp/profiles"),
+        ({"podName": "a", "podNamespace": "other"}, RefusalReason.NAMESPACE_NOT_ALLOWED, "other"),
+        ({"podName": "a", "durationSeconds": 61}, RefusalReason.DURATION_TOO_LONG, "61 s"),
+        ({"podName": "a", "durationMilliseconds": 60_001}, RefusalReason.DURATION_TOO_LONG, "60.001 s"),
+        ({"podName": "a", "durationSeconds": 2**31 - 1}, RefusalReason.DURATION_TOO_LONG, "60 s"),
+        ({"podName": "a", "capturePort": 22}, RefusalReason.PORT_NOT_ALLOWED, "9012,9999-10014"),
+        ({"podName": "a", "storageLocation": "gs://profiles/ml/../x"}, RefusalReason.STORAGE_INVALID, r"\.\."),
+        ({"podName": "a", "storageLocation": "tmp/x"}, RefusalReason.STORAGE_INVALID, "absolute"),
+        (
+            {"podName": "a", "storageLocation": "gs://profiles/other"},
+            RefusalReason.STORAGE_NOT_ALLOWED,
+            "gs://profiles/ml",
+        ),
+        ({"podName": "a", "storageLocation": "/etc"}, RefusalReason.STORAGE_NOT_ALLOWED, "/tmp/profiles"),
         (
             {"podName": "a", "storageLocation": "/tmp/profiles", "delivery": "Operator"},
-            Refusal.DELIVERY_IMPOSSIBLE,
+            RefusalReason.DELIVERY_IMPOSSIBLE,
             "in the pod",
         ),
         (
             {"podName": "a", "storageLocation": "volume:///x", "delivery": "Workload"},
-            Refusal.DELIVERY_IMPOSSIBLE,
+            RefusalReason.DELIVERY_IMPOSSIBLE,
             "operator's volume",
         ),
     ],
 )
-def test_what_may_not_be_is_refused_with_its_own_reason(trigger: dict[str, Any], reason: Refusal, named: str) -> None:
+def test_what_may_not_be_is_refused_with_its_own_reason(
+    trigger: dict[str, Any], reason: RefusalReason, named: str
+) -> None:
     refused = ask(**trigger)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, CaptureRefusal)
     assert refused.reason is reason
     assert not refused.transient
     with pytest.raises(AssertionError, match=named):
@@ -104,8 +114,8 @@ def test_what_may_not_be_is_refused_with_its_own_reason(trigger: dict[str, Any],
 def test_without_default_storage_a_location_is_needed() -> None:
     policy = Policy(default_storage=None)
     refused = ask(policy, podName="a")
-    assert isinstance(refused, Refused)
-    assert refused.reason is Refusal.STORAGE_MISSING
+    assert isinstance(refused, CaptureRefusal)
+    assert refused.reason is RefusalReason.STORAGE_MISSING
     assert accepted(policy, podName="a", storageLocation="volume:///x").explicit
 
 
@@ -122,7 +132,7 @@ def test_without_default_storage_a_location_is_needed() -> None:
 )
 def test_a_refusal_names_the_value_of_the_chart_that_decides(trigger: dict[str, Any], value: str) -> None:
     refused = ask(podName="a", **trigger)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, CaptureRefusal)
     assert f"ask the administrator to {value}" in refused.message
 
 
@@ -135,10 +145,10 @@ def test_an_installation_without_values_accepts_the_examples(example: Path) -> N
     metadata = {"namespace": "ml", "uid": "u"} | document["metadata"]
     request = check(MLDiagnosticsConnection.model_validate(document | {"metadata": metadata}), Policy())
     if example.stem == "in-the-pod":
-        assert isinstance(request, Refused)
-        assert request.reason is Refusal.STORAGE_NOT_ALLOWED
+        assert isinstance(request, CaptureRefusal)
+        assert request.reason is RefusalReason.STORAGE_NOT_ALLOWED
         return
-    assert isinstance(request, Request), request
+    assert isinstance(request, CaptureRequest), request
 
 
 @pytest.mark.parametrize("duration_s", [2, 120, 3600])
@@ -149,7 +159,7 @@ def test_an_installation_without_values_accepts_the_peers_bucket_and_durations(d
 
 def test_the_peers_six_fields_are_accepted() -> None:
     request = check(a.parsed(a.peer_connection("b, a,a , c,")), POLICY)
-    assert isinstance(request, Request)
+    assert isinstance(request, CaptureRequest)
     assert request.pods == ("b", "a", "c")
     assert (request.namespace, request.duration_ms, str(request.root)) == ("ml", 2000, "volume:///captures")
 
@@ -193,8 +203,8 @@ def test_what_pods_of_another_namespace_write_must_be_allowed_there_too(
     trigger: dict[str, Any], *, refused: bool
 ) -> None:
     answer = ask(podName="a", podNamespace="shared", **trigger)
-    assert isinstance(answer, Refused) is refused
-    if isinstance(answer, Request):
+    assert isinstance(answer, CaptureRefusal) is refused
+    if isinstance(answer, CaptureRequest):
         assert answer.delivery is Delivery.OPERATOR
 
 

@@ -5,33 +5,33 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.names import Refusal
-from mldiagnostics_api.request import Refused
-from mldiagnostics_api.schedule import Schedule, schedule
+from mldiagnostics_api.names import RefusalReason
+from mldiagnostics_api.request import CaptureRefusal
+from mldiagnostics_api.schedule import CaptureSchedule, schedule
 from support import builders as a
 
 NOW = datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
-def scheduled(duration_ms: int = 2000, *, dialled: int = 2, **trigger: Any) -> Schedule | Refused:
+def scheduled(duration_ms: int = 2000, *, dialled: int = 2, **trigger: Any) -> CaptureSchedule | CaptureRefusal:
     spec = a.parsed(a.connection(podName="a", **trigger)).spec
     return schedule(spec.trigger_capture, duration_ms, dialled=dialled, now=NOW)
 
 
 def test_several_targets_get_a_common_start_and_one_starts_at_once() -> None:
-    assert scheduled(3000) == Schedule(2000, NOW + timedelta(seconds=2), NOW + timedelta(seconds=2 + 2 * 3 + 60))
-    assert scheduled(3000, dialled=1) == Schedule(0, NOW, NOW + timedelta(seconds=2 * 3 + 60))
+    assert scheduled(3000) == CaptureSchedule(2000, NOW + timedelta(seconds=2), NOW + timedelta(seconds=2 + 2 * 3 + 60))
+    assert scheduled(3000, dialled=1) == CaptureSchedule(0, NOW, NOW + timedelta(seconds=2 * 3 + 60))
 
 
 def test_what_is_asked_for_counts() -> None:
     asked = scheduled(500, startLeadMilliseconds=250, deadlineSeconds=9)
-    assert asked == Schedule(250, NOW + timedelta(milliseconds=250), NOW + timedelta(seconds=9))
+    assert asked == CaptureSchedule(250, NOW + timedelta(milliseconds=250), NOW + timedelta(seconds=9))
 
 
 def test_a_deadline_that_cannot_be_met_is_refused_with_its_parts() -> None:
     refused = scheduled(5000, deadlineSeconds=7)
-    assert isinstance(refused, Refused)
-    assert (refused.reason, refused.transient) == (Refusal.DEADLINE_TOO_SHORT, False)
+    assert isinstance(refused, CaptureRefusal)
+    assert (refused.reason, refused.transient) == (RefusalReason.DEADLINE_TOO_SHORT, False)
     assert "deadlineSeconds 7" in refused.message
     assert "lead of 2 s and a duration of 5 s" in refused.message
 
@@ -47,6 +47,6 @@ def test_the_deadline_is_always_after_the_end_of_recording(
 ) -> None:
     asked = {"startLeadMilliseconds": lead_ms, "deadlineSeconds": deadline_s}
     times = scheduled(duration_ms, dialled=dialled, **{key: value for key, value in asked.items() if value is not None})
-    if isinstance(times, Schedule):
+    if isinstance(times, CaptureSchedule):
         assert times.start == NOW + timedelta(milliseconds=times.lead_ms)
         assert times.deadline > times.start + timedelta(milliseconds=duration_ms)

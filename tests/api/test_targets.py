@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.names import Skip
+from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
-from mldiagnostics_api.targets import Candidate, Narrowing, candidates
+from mldiagnostics_api.targets import TargetCandidate, TargetFilter, candidates
 from support import builders as a
 
 PORTS = "diagon.gke.io/profiler-ports"
@@ -18,18 +18,18 @@ PORTS = "diagon.gke.io/profiler-ports"
 
 def look(
     pods: list[a.Object], *, policy: Policy | None = None, port: int | None = None, **narrowing: Any
-) -> tuple[Candidate, ...]:
+) -> tuple[TargetCandidate, ...]:
     return look_at([PodView.of(pod) for pod in pods], policy=policy, port=port, **narrowing)
 
 
 def look_at(
     pods: list[PodView], *, policy: Policy | None = None, port: int | None = None, **narrowing: Any
-) -> tuple[Candidate, ...]:
+) -> tuple[TargetCandidate, ...]:
     return candidates(
         pods,
         workload=lambda _: "",
         policy=policy or Policy(),
-        narrowing=Narrowing(**narrowing),
+        narrowing=TargetFilter(**narrowing),
         port=port,
     )
 
@@ -37,31 +37,31 @@ def look_at(
 @pytest.mark.parametrize(
     ("pod", "reason"),
     [
-        (a.pod(phase="Pending", ip=""), Skip.NOT_READY),
-        (a.pod(phase="Unknown"), Skip.NOT_READY),
-        (a.pod(ip=""), Skip.NO_IP),
-        (a.pod(phase="Succeeded"), Skip.FINISHED),
-        (a.pod(phase="Failed"), Skip.FINISHED),
-        (a.pod(terminating=True), Skip.TERMINATING),
-        (a.pod(host_network=True), Skip.HOST_NETWORK_NOT_ALLOWED),
-        (a.pod(ip="127.0.0.1"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="169.254.169.254"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="::1"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="::ffff:127.0.0.1"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="fe80::1"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="0.0.0.0"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="224.0.0.1"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(ip="metadata.google.internal"), Skip.ADDRESS_NOT_ALLOWED),
-        (a.pod(annotations={PORTS: "22"}), Skip.PORT_NOT_ALLOWED),
-        (a.pod(ports={"mldiag-prof": 8080}), Skip.PORT_NOT_ALLOWED),
-        (a.pod(annotations={PORTS: "https"}), Skip.PORT_INVALID),
-        (a.pod(annotations={PORTS: "9999,09999"}), Skip.PORT_INVALID),
-        (a.pod(annotations={PORTS: ""}), Skip.PORT_INVALID),
-        (a.pod(annotations={PORTS: "9999,99999"}), Skip.PORT_INVALID),
-        (a.pod(ports={"mldiag-prof": 9999}, running=False), Skip.NOT_READY),
+        (a.pod(phase="Pending", ip=""), SkipReason.NOT_READY),
+        (a.pod(phase="Unknown"), SkipReason.NOT_READY),
+        (a.pod(ip=""), SkipReason.NO_IP),
+        (a.pod(phase="Succeeded"), SkipReason.FINISHED),
+        (a.pod(phase="Failed"), SkipReason.FINISHED),
+        (a.pod(terminating=True), SkipReason.TERMINATING),
+        (a.pod(host_network=True), SkipReason.HOST_NETWORK_NOT_ALLOWED),
+        (a.pod(ip="127.0.0.1"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="169.254.169.254"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="::1"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="::ffff:127.0.0.1"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="fe80::1"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="0.0.0.0"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="224.0.0.1"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(ip="metadata.google.internal"), SkipReason.ADDRESS_NOT_ALLOWED),
+        (a.pod(annotations={PORTS: "22"}), SkipReason.PORT_NOT_ALLOWED),
+        (a.pod(ports={"mldiag-prof": 8080}), SkipReason.PORT_NOT_ALLOWED),
+        (a.pod(annotations={PORTS: "https"}), SkipReason.PORT_INVALID),
+        (a.pod(annotations={PORTS: "9999,09999"}), SkipReason.PORT_INVALID),
+        (a.pod(annotations={PORTS: ""}), SkipReason.PORT_INVALID),
+        (a.pod(annotations={PORTS: "9999,99999"}), SkipReason.PORT_INVALID),
+        (a.pod(ports={"mldiag-prof": 9999}, running=False), SkipReason.NOT_READY),
     ],
 )
-def test_each_reason_not_to_dial_is_its_own(pod: a.Object, reason: Skip) -> None:
+def test_each_reason_not_to_dial_is_its_own(pod: a.Object, reason: SkipReason) -> None:
     [candidate] = look([pod])
     assert candidate.skip is reason
     assert candidate.message
@@ -106,17 +106,17 @@ def test_ranks_count_through_the_ranks_of_every_pod_also_of_those_not_ready() ->
     pods[1]["status"]["phase"] = "Pending"
     seen = look(pods)
     assert [(c.rank, c.local_rank) for c in seen] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1)]
-    assert [c.skip for c in seen[2:4]] == [Skip.NOT_READY, Skip.NOT_READY]
+    assert [c.skip for c in seen[2:4]] == [SkipReason.NOT_READY, SkipReason.NOT_READY]
 
 
 def test_a_container_narrows_ports_and_readiness() -> None:
     pod = a.pod(ports={"mldiag-prof": 9999})
     pod["spec"]["containers"].append({"name": "side", "ports": [{"name": "mldiag-prof", "containerPort": 10000}]})
     pod["status"]["containerStatuses"].append({"name": "side", "state": {"waiting": {}}})
-    assert [(c.port, c.skip) for c in look([pod])] == [(9999, None), (10000, Skip.NOT_READY)]
+    assert [(c.port, c.skip) for c in look([pod])] == [(9999, None), (10000, SkipReason.NOT_READY)]
     assert [(c.port, c.skip) for c in look([pod], container="train")] == [(9999, None)]
-    assert [(c.port, c.skip) for c in look([pod], container="side")] == [(10000, Skip.NOT_READY)]
-    assert [c.skip for c in look([pod], container="nobody")] == [Skip.CONTAINER_NOT_FOUND]
+    assert [(c.port, c.skip) for c in look([pod], container="side")] == [(10000, SkipReason.NOT_READY)]
+    assert [c.skip for c in look([pod], container="nobody")] == [SkipReason.CONTAINER_NOT_FOUND]
 
 
 def test_limit_takes_ready_targets_first_and_then_the_lowest_ranks() -> None:
@@ -163,7 +163,7 @@ def test_the_order_of_the_input_does_not_matter(
 def test_narrowing_twice_is_the_intersection(states: list[str], one: dict[str, Any], other: dict[str, Any]) -> None:
     pods = world_with(states)
     both = {c.rank for c in look_at(pods, **one)} & {c.rank for c in look_at(pods, **other)}
-    combined = [c for c in look_at(pods) if Narrowing(**one).means(c) and Narrowing(**other).means(c)]
+    combined = [c for c in look_at(pods) if TargetFilter(**one).means(c) and TargetFilter(**other).means(c)]
     assert {c.rank for c in combined} == both
 
 
@@ -191,7 +191,7 @@ def test_ranks_count_within_each_workload(states: list[str]) -> None:
         twice,
         workload=lambda pod: pod.uid[36:],
         policy=Policy(),
-        narrowing=Narrowing(),
+        narrowing=TargetFilter(),
         port=None,
     )
     assert [c.rank for c in seen] == [*range(13), *range(13)]

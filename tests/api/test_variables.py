@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import identity as sdk_identity
-from mldiagnostics_api.owners import Run, lone_run, owner_chain, run_of
+from mldiagnostics_api.owners import WorkloadRun, lone_run, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.ranking import slice_of
-from mldiagnostics_api.variables import Identity, Settings, control_plane_variables, moment, told, variables, written
+from mldiagnostics_api.variables import (
+    InjectedIdentity,
+    InjectionSettings,
+    control_plane_variables,
+    moment,
+    told,
+    variables,
+    written,
+)
 from mldiagnostics_api.workloads import WORKLOADS, workload_of
 from support import builders as a
 from support.kubelet import expanded
@@ -21,7 +29,7 @@ from support.strategies import dns_labels, dns_subdomains, instants, uids
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SETTINGS = Settings(cluster="projects/p/locations/l/clusters/c1")
+SETTINGS = InjectionSettings(cluster="projects/p/locations/l/clusters/c1")
 label_values = st.from_regex(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,20}[A-Za-z0-9])?)?", fullmatch=True)
 label_sets = st.dictionaries(
     st.from_regex(r"([a-z]{1,9}\.io/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,9}[A-Za-z0-9])?", fullmatch=True), label_values
@@ -29,7 +37,7 @@ label_sets = st.dictionaries(
 
 
 @st.composite
-def identities(draw: st.DrawFn) -> Identity:
+def identities(draw: st.DrawFn) -> InjectedIdentity:
     """Any run, of any kind that can be one."""
     workload = draw(st.sampled_from([workload for workload in WORKLOADS if not workload.groups]))
     metadata = {
@@ -39,17 +47,17 @@ def identities(draw: st.DrawFn) -> Identity:
         "labels": draw(label_sets),
     }
     body = {"apiVersion": workload.api_version, "kind": workload.kind, "metadata": metadata}
-    run = Run(body, draw(st.none() | dns_labels()))
-    return Identity.of(run, workload, cluster=draw(st.sampled_from(["c1", SETTINGS.cluster])), namespace="ml")
+    run = WorkloadRun(body, draw(st.none() | dns_labels()))
+    return InjectedIdentity.of(run, workload, cluster=draw(st.sampled_from(["c1", SETTINGS.cluster])), namespace="ml")
 
 
-def values(identity: Identity, settings: Settings = SETTINGS, **changes: Any) -> dict[str, str]:
+def values(identity: InjectedIdentity, settings: InjectionSettings = SETTINGS, **changes: Any) -> dict[str, str]:
     """Variables by name, as the kubelet resolves those that have a value."""
     found = variables(identity, settings, **{"pod_labels": {}} | changes)
     return {v["name"]: expanded(v["value"], {"MLDIAG_POD_UID": "pod-uid"}) for v in found if "value" in v}
 
 
-def fields(identity: Identity, pod_labels: Mapping[str, str]) -> dict[str, str]:
+def fields(identity: InjectedIdentity, pod_labels: Mapping[str, str]) -> dict[str, str]:
     """Variables by name, as the kubelet resolves those that point to a label that the pod has, or lacks."""
     found = variables(identity, SETTINGS, pod_labels=pod_labels)
     paths = {v["name"]: v["valueFrom"]["fieldRef"]["fieldPath"] for v in found if "valueFrom" in v}
@@ -67,7 +75,7 @@ def read_as_peer(metadata: str) -> tuple[dt.datetime, dict[str, str]]:
 
 
 @given(identities())
-def test_the_peer_reads_the_same_run(identity: Identity) -> None:
+def test_the_peer_reads_the_same_run(identity: InjectedIdentity) -> None:
     found = values(identity)
     identifier = json.loads(found["GKE_DIAGON_IDENTIFIER"])
     created, labels = read_as_peer(found["GKE_DIAGON_METADATA"])
@@ -85,7 +93,7 @@ def test_the_peer_reads_the_same_run(identity: Identity) -> None:
 
 
 @given(identities())
-def test_the_workload_is_told_whole(identity: Identity) -> None:
+def test_the_workload_is_told_whole(identity: InjectedIdentity) -> None:
     assert json.loads(values(identity)["MLDIAG_WORKLOAD"]) == {
         "apiVersion": identity.api_version,
         "kind": identity.workload.kind,
@@ -101,8 +109,8 @@ texts = st.text("$()A") | st.text()
 
 
 @given(identities(), texts, texts, texts)
-def test_nothing_in_a_value_is_expanded(identity: Identity, storage: str, view: str, url: str) -> None:
-    settings = Settings(cluster="c1", storage=storage, view_url=view, control_plane_url=url)
+def test_nothing_in_a_value_is_expanded(identity: InjectedIdentity, storage: str, view: str, url: str) -> None:
+    settings = InjectionSettings(cluster="c1", storage=storage, view_url=view, control_plane_url=url)
     found = values(identity, settings)
     assert found.get("MLDIAG_STORAGE", "") == storage
     assert found.get("MLDIAG_VIEW_URL", "") == view
@@ -112,13 +120,13 @@ def test_nothing_in_a_value_is_expanded(identity: Identity, storage: str, view: 
 
 @given(st.dictionaries(st.text(), st.text() | st.none() | st.integers()))
 def test_only_what_can_be_a_label_is_told(labels: dict[str, Any]) -> None:
-    run = Run(
+    run = WorkloadRun(
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": a.thing("j", kind="Job", api_version="")["metadata"]}
     )
     run.workload["metadata"]["labels"] = {**labels, "team": "infra", "a,b": "c", "d": "e,f=g", "diagon.gke.io/run": "x"}
     workload = workload_of("Job", "batch/v1")
     assert workload is not None
-    identity = Identity.of(run, workload, cluster="c1", namespace="ml")
+    identity = InjectedIdentity.of(run, workload, cluster="c1", namespace="ml")
     _, read = read_as_peer(values(identity)["GKE_DIAGON_METADATA"])
     assert read == dict(identity.labels)
     assert read["team"] == "infra"
@@ -169,7 +177,9 @@ def test_the_peers_self_hosted_mode_is_told_of_the_run_and_only_where_asked_for(
 
 
 def test_settings_are_told_where_there_are_some() -> None:
-    settings = Settings(cluster="c1", storage="gs://b/runs", sinks=("jsonl:", "otlp://c:4317"), view_url="https://view")
+    settings = InjectionSettings(
+        cluster="c1", storage="gs://b/runs", sinks=("jsonl:", "otlp://c:4317"), view_url="https://view"
+    )
     found = values(identity_of(a.job()), settings)
     assert (found["MLDIAG_STORAGE"], found["MLDIAG_SINKS"], found["MLDIAG_VIEW_URL"]) == (
         "gs://b/runs",
@@ -181,7 +191,7 @@ def test_settings_are_told_where_there_are_some() -> None:
 
 
 def test_all_names_are_told_beforehand() -> None:
-    settings = Settings(cluster="c1", control_plane_url="https://control", control_plane_ca="PEM")
+    settings = InjectionSettings(cluster="c1", control_plane_url="https://control", control_plane_ca="PEM")
     names = told(identity_of(a.job()), settings, pod_labels={})
     assert names[-3:] == ("MLDIAG_PROFILER_PORT", "MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA")
     assert len(set(names)) == len(names)
@@ -206,7 +216,7 @@ def test_what_cannot_be_identified_says_why(metadata: dict[str, Any], cluster: s
     workload = workload_of("Job", "batch/v1")
     assert workload is not None
     with pytest.raises(ValueError, match=re.escape(fault) if "\\x" in fault else fault):
-        Identity.of(Run(body), workload, cluster=cluster, namespace="ml")
+        InjectedIdentity.of(WorkloadRun(body), workload, cluster=cluster, namespace="ml")
 
 
 @given(instants())
@@ -232,11 +242,11 @@ def test_a_moment_that_is_none_does_not_count(stated: str) -> None:
     assert run.workload["metadata"]["creationTimestamp"] == "2026-04-24T03:04:05Z"
 
 
-def identity_of(world: a.World) -> Identity:
+def identity_of(world: a.World) -> InjectedIdentity:
     """The run of a world's pods."""
     view = PodView.of(world.pods[0])
     run = run_of(owner_chain(view.controller, world.owners().get))
     assert run is not None
     workload = workload_of(run.kind, run.workload["apiVersion"])
     assert workload is not None
-    return Identity.of(run, workload, cluster=SETTINGS.cluster, namespace="ml")
+    return InjectedIdentity.of(run, workload, cluster=SETTINGS.cluster, namespace="ml")

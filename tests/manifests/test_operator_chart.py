@@ -64,7 +64,7 @@ def test_the_operator_reads_what_the_chart_gives_it(values: Object, tmp_path: Pa
     document = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]["policy.json"]
     (tmp_path / "policy.json").write_text(document)
     environ = environment(objects, OPERATOR)
-    known = {setting.variable for setting in declared(config.Config).values()}
+    known = {setting.variable for setting in declared(config.OperatorConfig).values()}
     assert {name for name in environ if name.startswith("MLDIAG_")} <= known
     settings = config.load(environ | {"MLDIAG_POLICY_FILE": str(tmp_path / "policy.json")})
     assert settings.policy == Policy.parse(document)

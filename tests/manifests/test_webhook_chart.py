@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from mldiagnostics.sink_urls import SCHEMES, parse_sinks
 from mldiagnostics_api.registration import rules, webhooks
-from mldiagnostics_api.variables import Settings
+from mldiagnostics_api.variables import InjectionSettings
 from mldiagnostics_kube.settings import declared
 from mldiagnostics_webhook import config
 from mldiagnostics_webhook.replica import LINGER_S
@@ -102,10 +102,10 @@ def test_the_chart_takes_a_url_of_every_sink() -> None:
 @pytest.mark.parametrize("values", [SELF, CERT_MANAGER, EVERY_SWITCH[WEBHOOK.name]], ids=["self", "cm", "all"])
 def test_the_webhook_reads_what_the_chart_gives_it(values: Object) -> None:
     environ = environment(rendered(WEBHOOK, values), WEBHOOK)
-    known = {setting.variable for setting in declared(config.Config).values()}
+    known = {setting.variable for setting in declared(config.WebhookConfig).values()}
     assert {name for name in environ if name.startswith("MLDIAG_")} <= known
     settings = config.load(environ | {"MLDIAG_CONTROL_PLANE_CA": ""})
-    assert settings.injected("c") == Settings(
+    assert settings.injected("c") == InjectionSettings(
         cluster="c",
         storage=values.get("storage", ""),
         sinks=tuple(values.get("sinks", ())),

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube.settings import declared
-from mldiagnostics_operator.config import Config, load, reference
+from mldiagnostics_operator.config import OperatorConfig, load, reference
 
-VARIABLES = [setting.variable for setting in declared(Config).values()]
+VARIABLES = [setting.variable for setting in declared(OperatorConfig).values()]
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_field_is_a_variable_of_its_own() -> None:
-    assert len({field.name for field in fields(Config)}) == len(set(VARIABLES)) == len(fields(Config))
+    assert len({field.name for field in fields(OperatorConfig)}) == len(set(VARIABLES)) == len(fields(OperatorConfig))
 
 
 @given(st.sets(st.sampled_from(VARIABLES)))
 def test_empty_means_unset_as_a_property(empty: set[str]) -> None:
-    assert load(dict.fromkeys(empty, " ")) == Config()
+    assert load(dict.fromkeys(empty, " ")) == OperatorConfig()
 
 
 @given(st.sampled_from(VARIABLES), st.text(max_size=20))

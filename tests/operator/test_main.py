@@ -15,7 +15,7 @@ from cluster.envtest import apiserver
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_operator.surroundings import ADDON_LABEL, missing
+from mldiagnostics_operator.preflight import ADDON_LABEL, missing
 from prometheus_client.parser import text_string_to_metric_families
 from support.definitions import DEFINITIONS, install
 

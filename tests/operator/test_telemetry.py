@@ -1,14 +1,14 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from mldiagnostics_operator.telemetry import Telemetry, reference
+from mldiagnostics_operator.telemetry import OperatorMetrics, reference
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).parents[2]
 
 
-def parsed(telemetry: Telemetry) -> dict[str, Metric]:
+def parsed(telemetry: OperatorMetrics) -> dict[str, Metric]:
     return {family.name: family for family in text_string_to_metric_families(telemetry.exposition().decode())}
 
 
@@ -17,7 +17,7 @@ def samples(families: Iterable[Metric]) -> dict[tuple[str, tuple[str, ...]], flo
 
 
 def test_what_happened_is_what_a_scraper_reads() -> None:
-    telemetry = Telemetry()
+    telemetry = OperatorMetrics()
     telemetry.identify(version="1.2", cluster="projects/p/locations/l/clusters/c")
     telemetry.leading(leader=True)
     telemetry.queue(queued=3, in_flight=2)
@@ -53,7 +53,7 @@ def test_what_happened_is_what_a_scraper_reads() -> None:
 
 
 def test_a_clock_that_went_back_gives_no_negative_time() -> None:
-    telemetry = Telemetry()
+    telemetry = OperatorMetrics()
     telemetry.capture_started(delay_s=-3.0)
     telemetry.capture_ended(result="Succeeded", reason="Succeeded", duration_s=-3.0)
     read = samples(parsed(telemetry).values())
@@ -62,7 +62,7 @@ def test_a_clock_that_went_back_gives_no_negative_time() -> None:
 
 
 def test_names_follow_the_conventions() -> None:
-    for name, family in parsed(Telemetry()).items():
+    for name, family in parsed(OperatorMetrics()).items():
         assert family.documentation, name
         assert name.startswith(("mldiagnostics_", "process_")), name
         if family.type == "histogram":
@@ -70,8 +70,8 @@ def test_names_follow_the_conventions() -> None:
 
 
 def test_two_replicas_in_one_process_do_not_clash() -> None:
-    Telemetry().leading(leader=True)
-    assert samples(parsed(Telemetry()).values())["mldiagnostics_operator_leader", ()] == 0
+    OperatorMetrics().leading(leader=True)
+    assert samples(parsed(OperatorMetrics()).values())["mldiagnostics_operator_leader", ()] == 0
 
 
 def test_the_reference_page_is_current() -> None:

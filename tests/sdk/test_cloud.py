@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.cloud import Cloud, metadata
+from mldiagnostics.cloud import CloudEnvironment, metadata
 from support.local_http import served
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ def gcloud(folder: Path) -> dict[str, str]:
 
 def test_what_the_program_said_counts_most(tmp_path: Path) -> None:
     env = {**gcloud(tmp_path), "GOOGLE_CLOUD_PROJECT": "from-env"}
-    cloud = Cloud(project="said", region="us-central1", env=env)
+    cloud = CloudEnvironment(project="said", region="us-central1", env=env)
     assert (cloud.project(), cloud.region()) == ("said", "us-central1")
 
 
 def test_then_the_environment_then_gcloud(tmp_path: Path) -> None:
     env = gcloud(tmp_path)
-    assert Cloud(env={**env, "GOOGLE_CLOUD_PROJECT": "from-env"}).project() == "from-env"
-    assert (Cloud(env=env).project(), Cloud(env=env).region()) == ("from-gcloud", "us-west1")
+    assert CloudEnvironment(env={**env, "GOOGLE_CLOUD_PROJECT": "from-env"}).project() == "from-env"
+    assert (CloudEnvironment(env=env).project(), CloudEnvironment(env=env).region()) == ("from-gcloud", "us-west1")
 
 
 def test_then_the_metadata_server_which_is_asked_once(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_then_the_metadata_server_which_is_asked_once(tmp_path: Path) -> None:
         asked: list[str] = []  # noqa: RUF012
 
     with served(Handler) as host:
-        cloud = Cloud(env={"GCE_METADATA_HOST": host, "CLOUDSDK_CONFIG": str(tmp_path)})
+        cloud = CloudEnvironment(env={"GCE_METADATA_HOST": host, "CLOUDSDK_CONFIG": str(tmp_path)})
         for _ in range(3):
             assert (cloud.project(30), cloud.region(30)) == ("from-metadata", "us-east5")
         assert len(Handler.asked) == 2
@@ -67,7 +67,7 @@ def test_a_server_that_is_not_googles_is_not_believed(tmp_path: Path) -> None:
         flavor = "hotel"
 
     with served(Portal) as host:
-        assert Cloud(env={"GCE_METADATA_HOST": host, "CLOUDSDK_CONFIG": str(tmp_path)}).project(30) is None
+        assert CloudEnvironment(env={"GCE_METADATA_HOST": host, "CLOUDSDK_CONFIG": str(tmp_path)}).project(30) is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "name.invalid", "not a host", "127.0.0.1:port"])

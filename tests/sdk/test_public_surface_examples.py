@@ -11,7 +11,7 @@ from support.programs import Programs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mldiagnostics.run_row import RunRow
+    from mldiagnostics.runs.row import RunRow
 
 pytestmark = pytest.mark.peers
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.store import open_store
 from mldiagnostics.terminal import printable
 
@@ -38,12 +38,12 @@ def test_what_is_nasty_is_escaped() -> None:
 
 
 def test_a_warning_is_one_harmless_line(caplog: pytest.LogCaptureFixture) -> None:
-    complain("test-nasty", f"job {NASTY}")
+    warn_once("test-nasty", f"job {NASTY}")
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == [f"job {SHOWN}"]
 
 
 def test_a_warning_shows_no_credentials(caplog: pytest.LogCaptureFixture) -> None:
-    complain("test-credentials", "sink 'otlp://me:hush@collector' is left out")
+    warn_once("test-credentials", "sink 'otlp://me:hush@collector' is left out")
     assert "hush" not in caplog.text
     assert "otlp://me:<secret>@collector" in caplog.text
 

@@ -17,13 +17,13 @@ from support.programs import SDK, Programs, eventually
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
     from support.emulator import Emulator
 
 PROGRAM = """
 import sys, time
 from mldiagnostics import machinelearning_run, metrics
-from mldiagnostics.profiling.storing import keep_trace
+from mldiagnostics.profiling.storage import keep_trace
 
 run = machinelearning_run("job", log_system_metrics=False, run_workload_id="w1")
 for step in range(60):

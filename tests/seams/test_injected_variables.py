@@ -17,8 +17,14 @@ from cluster.certificates import make_certificates
 from mldiagnostics.identity import run_id
 from mldiagnostics.sink_urls import SCHEMES
 from mldiagnostics_api import names
-from mldiagnostics_api.owners import Run
-from mldiagnostics_api.variables import Identity, Settings, control_plane_variables, profiler_port, variables
+from mldiagnostics_api.owners import WorkloadRun
+from mldiagnostics_api.variables import (
+    InjectedIdentity,
+    InjectionSettings,
+    control_plane_variables,
+    profiler_port,
+    variables,
+)
 from mldiagnostics_api.workloads import WORKLOADS
 from support import builders as a
 from support.injected_programs import Left, injected, run_in
@@ -34,7 +40,7 @@ CLUSTER = "projects/p/locations/l/clusters/train"
 VIEW = "https://view.example.com/$(HOME)"
 CONTROL_PLANE = "https://control.ml.svc:8443"
 PEER_CONTROL_PLANE = "http://control.ml.svc:8080"
-FULL = Settings(
+FULL = InjectionSettings(
     cluster=CLUSTER,
     storage="gs://b",
     sinks=("jsonl:",),
@@ -336,7 +342,7 @@ def product_variables() -> set[str]:
         if workload.groups:
             continue
         body = a.thing("w", kind=workload.kind, api_version=workload.api_version)
-        identity = Identity.of(Run(body, "group"), workload, cluster=CLUSTER, namespace="ml")
+        identity = InjectedIdentity.of(WorkloadRun(body, "group"), workload, cluster=CLUSTER, namespace="ml")
         for labels in ({}, {workload.places.jobs: "1"} if workload.places.jobs else {}):
             told = variables(identity, FULL, pod_labels=labels, peer_url=PEER_CONTROL_PLANE)
             found |= {each["name"] for each in told}
@@ -348,7 +354,7 @@ def test_every_variable_that_a_pod_can_get_has_a_case() -> None:
 
 
 def test_every_setting_of_the_webhook_is_set_here() -> None:
-    defaults = {field.name: field.default for field in fields(Settings) if field.default is not MISSING}
+    defaults = {field.name: field.default for field in fields(InjectionSettings) if field.default is not MISSING}
     assert not [name for name, default in defaults.items() if getattr(FULL, name) == default]
 
 

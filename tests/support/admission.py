@@ -13,7 +13,7 @@ from support.strategies import dns_labels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mldiagnostics_api.owners import Reference
+    from mldiagnostics_api.owners import ObjectReference
 
 Object = dict[str, Any]
 
@@ -116,11 +116,11 @@ def broken(draw: st.DrawFn, pod: Object) -> Any:
         here = below
 
 
-def reader(world: a.World) -> Callable[[Reference], Object | None]:
+def reader(world: a.World) -> Callable[[ObjectReference], Object | None]:
     """Look owners up as the webhook does, which never reads pods: a LeaderWorkerSet may be asked for by its name."""
     known = world.owners()
 
-    def lookup(reference: Reference) -> Object | None:
+    def lookup(reference: ObjectReference) -> Object | None:
         if reference.kind == "Pod":
             raise AssertionError("the webhook may not read pods")
         workload = world.workload

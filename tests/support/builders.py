@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
@@ -101,13 +101,13 @@ class World:
     parts: list[Object] = field(default_factory=list)
     pods: list[Object] = field(default_factory=list)
 
-    def owners(self) -> dict[Reference, Object | None]:
+    def owners(self) -> dict[ObjectReference, Object | None]:
         """Everything that can own something, by the references that name it."""
         owners = [*([self.workload] if self.workload else []), *self.parts, *self.pods]
         by_uid = {owner["metadata"]["uid"]: owner for owner in owners}
-        found: dict[Reference, Object | None] = {}
+        found: dict[ObjectReference, Object | None] = {}
         for owner in owners:
-            reference = Reference.to_controller(owner["metadata"], owner["metadata"]["namespace"])
+            reference = ObjectReference.to_controller(owner["metadata"], owner["metadata"]["namespace"])
             if reference:
                 found[reference] = by_uid.get(reference.uid)
         return found

@@ -8,7 +8,7 @@ from mldiagnostics_api.definition import definition_of
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import Conflict, path_to
 from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_operator.surroundings import missing
+from mldiagnostics_operator.preflight import missing
 
 DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 

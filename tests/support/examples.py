@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics.goodput.account import Account
-    from mldiagnostics.run_row import RunRow
+    from mldiagnostics.runs.row import RunRow
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 280.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
-from mldiagnostics.goodput.events import Code, Event, Saved, Slices
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode, SliceCounts
 from support.goodput_notation import T0
 from support.goodput_reading import CHECKPOINTS
 from support.goodput_truth import Job, Style
@@ -46,7 +46,7 @@ def retold(events: Sequence[Event], dice: Random) -> list[Event]:
         elif chance < 0.6 and event.code not in CHECKPOINTS:
             told.append(event._replace(t=event.t + dice.randint(-3, 3) * 1_000_000, rank=dice.randint(1, 3)))
         elif chance < 0.7:
-            told.append(Event(event.t + dice.randint(0, LAG), Code.ALIVE))
+            told.append(Event(event.t + dice.randint(0, LAG), EventCode.ALIVE))
     dice.shuffle(told)
     return told
 
@@ -62,8 +62,8 @@ def damaged(events: Sequence[Event], dice: Random) -> list[Event]:
             told.append(event)
         if 0.85 < chance < 0.9:
             told.append(_noise(dice, event.t))
-        elif chance > 0.95 and event.code < Code.SLICES:
-            told.append(event._replace(code=Code(event.code ^ 1)))
+        elif chance > 0.95 and event.code < EventCode.SLICES:
+            told.append(event._replace(code=EventCode(event.code ^ 1)))
     return told
 
 
@@ -88,23 +88,23 @@ def moments(draw: st.DrawFn, events: Sequence[Event]) -> int:
     return draw(st.sampled_from([*times, times[-1] + 10_000_000])) + draw(st.sampled_from([0, 0, -1, 1, 400_000]))
 
 
-_NOISE = [*Code, *[Code.JOB_START, Code.JOB_END] * 2, *[Code.STEP_START] * 8]
+_NOISE = [*EventCode, *[EventCode.JOB_START, EventCode.JOB_END] * 2, *[EventCode.STEP_START] * 8]
 
 
 def _noise(dice: Random, t: int) -> Event:
     code = dice.choice(_NOISE)
     arg: Arg = 0
-    if code in (Code.STEP_START, Code.STEP_END):
+    if code in (EventCode.STEP_START, EventCode.STEP_END):
         arg = dice.randint(0, 5)
-    elif code in (Code.CUSTOM_START, Code.CUSTOM_END):
+    elif code in (EventCode.CUSTOM_START, EventCode.CUSTOM_END):
         arg = dice.choice(["A", "B"])
-    elif code in (Code.SAVE_START, Code.SAVE_END, Code.RESTORE_START, Code.RESTORE_END):
+    elif code in (EventCode.SAVE_START, EventCode.SAVE_END, EventCode.RESTORE_START, EventCode.RESTORE_END):
         arg = dice.choice([-1, 3])
-    elif code in (Code.SAVED, Code.RESTORED):
-        arg = Saved(t + dice.randint(-2, 12) * TICK)
-    elif code is Code.SLICES:
-        arg = Slices(dice.randint(0, 4), 4, dice.randint(0, 4))
-    elif code is Code.CAUSE:
+    elif code in (EventCode.SAVED, EventCode.RESTORED):
+        arg = CheckpointEvent(t + dice.randint(-2, 12) * TICK)
+    elif code is EventCode.SLICES:
+        arg = SliceCounts(dice.randint(0, 4), 4, dice.randint(0, 4))
+    elif code is EventCode.CAUSE:
         arg = dice.choice(["preemption", "maintenance"])
     rank = dice.choice([0, 0, 0, 1]) if code in CHECKPOINTS else 0
     return Event(t, code, arg, rank)

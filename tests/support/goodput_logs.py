@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics.goodput.clocks import Clocks
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.records import decode
+from mldiagnostics.pipeline.records import decode
 
 if TYPE_CHECKING:
     from array import array
 
     from mldiagnostics.goodput.log import Log
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 LOGGER: Final = "goodput_job"
@@ -49,7 +49,7 @@ class Heard:
     def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
         self.bulk += len(times)
         columns = zip(times, codes, args, strict=True)
-        self.events.extend(Event(t, Code(code), arg, rank, run) for t, code, arg in columns)
+        self.events.extend(Event(t, EventCode(code), arg, rank, run) for t, code, arg in columns)
 
     def begin_again(self) -> bool:
         changed, self.clocks.changed = self.clocks.changed, False
@@ -60,13 +60,13 @@ class Heard:
         return changed
 
     @property
-    def told(self) -> list[tuple[Code, Any]]:
+    def told(self) -> list[tuple[EventCode, Any]]:
         """What happened, without when and to whom."""
         return [(event.code, event.arg) for event in self.events]
 
     def steps(self) -> list[Any]:
         """The indices of the steps that began."""
-        return [event.arg for event in self.events if event.code is Code.STEP_START]
+        return [event.arg for event in self.events if event.code is EventCode.STEP_START]
 
 
 def heard(log: Log | str | Path) -> Heard:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Code, Event, Saved, Slices
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode, SliceCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,23 +38,23 @@ BUCKETS = {
     "reinit": BadputType.ELASTIC_REINITIALIZATION,
 }
 _PAIRS = {
-    "tpu": (Code.TPU_INIT_START, "tpu_init"),
-    "prep": (Code.PREP_START, "training_prep"),
-    "load": (Code.LOAD_START, "data_loading"),
-    "reinit": (Code.REINIT_START, "elastic_reinit"),
-    "startup": (Code.STARTUP_START, "program_startup"),
-    "save": (Code.SAVE_START, "checkpoint_save"),
-    "restore": (Code.RESTORE_START, "checkpoint_restore"),
-    "down": (Code.SLICE_DOWN_START, "elastic_wait"),
-    "up": (Code.SCALE_UP_START, "elastic_wait"),
-    "*": (Code.CUSTOM_START, "custom_badput_event"),
+    "tpu": (EventCode.TPU_INIT_START, "tpu_init"),
+    "prep": (EventCode.PREP_START, "training_prep"),
+    "load": (EventCode.LOAD_START, "data_loading"),
+    "reinit": (EventCode.REINIT_START, "elastic_reinit"),
+    "startup": (EventCode.STARTUP_START, "program_startup"),
+    "save": (EventCode.SAVE_START, "checkpoint_save"),
+    "restore": (EventCode.RESTORE_START, "checkpoint_restore"),
+    "down": (EventCode.SLICE_DOWN_START, "elastic_wait"),
+    "up": (EventCode.SCALE_UP_START, "elastic_wait"),
+    "*": (EventCode.CUSTOM_START, "custom_badput_event"),
 }
 _POINTS = {
-    "job": (Code.JOB_START, "job_start_time"),
-    "end": (Code.JOB_END, "job_end_time"),
-    "slices": (Code.SLICES, "elastic_slice_counts_timestamp"),
-    "cause": (Code.CAUSE, "disruption_time"),
-    "alive": (Code.ALIVE, ""),
+    "job": (EventCode.JOB_START, "job_start_time"),
+    "end": (EventCode.JOB_END, "job_end_time"),
+    "slices": (EventCode.SLICES, "elastic_slice_counts_timestamp"),
+    "cause": (EventCode.CAUSE, "disruption_time"),
+    "alive": (EventCode.ALIVE, ""),
 }
 _WORD = re.compile(r"(\*?[\w.]+?)(?::([^@]+))?@([-+.\d]+)(?:#(\d+))?")
 
@@ -167,7 +167,7 @@ def _steps(what: str, when: str, rank: int) -> Iterator[Entry]:
         seconds = float(start) + count * float(every or 0)
         key = "step_end_time" if ends else "step_start_time"
         payload = {"step_count": step, key: T0 + seconds}
-        yield _entry(seconds, Code.STEP_END if ends else Code.STEP_START, step, rank, payload)
+        yield _entry(seconds, EventCode.STEP_END if ends else EventCode.STEP_START, step, rank, payload)
 
 
 def _pair(what: str, argument: str, when: str, rank: int) -> Iterator[Entry]:
@@ -183,17 +183,17 @@ def _pair(what: str, argument: str, when: str, rank: int) -> Iterator[Entry]:
     for seconds, edge, offset in zip(when.split("-"), ("start", "end"), (0, 1), strict=False):
         if seconds:
             payload = {**more, f"{name}_{edge}_time": T0 + float(seconds)}
-            yield _entry(float(seconds), Code(code + offset), arg, rank, payload)
+            yield _entry(float(seconds), EventCode(code + offset), arg, rank, payload)
 
 
 def _point(what: str, argument: str, seconds: float, rank: int) -> Entry:
     code, key = _POINTS[what]
     payload: dict[str, Any] = {key: T0 + seconds}
     arg: Arg = 0
-    if code is Code.SLICES:
-        arg = Slices(*map(int, argument.split("/")))
+    if code is EventCode.SLICES:
+        arg = SliceCounts(*map(int, argument.split("/")))
         payload |= {f"{name}_slices": count for name, count in arg._asdict().items()}
-    elif code is Code.CAUSE:
+    elif code is EventCode.CAUSE:
         arg, payload["disruption_cause"] = argument, argument
     return _entry(seconds, code, arg, rank, payload)
 
@@ -211,10 +211,10 @@ def _checkpoint(what: str, step: int, start: float, end: float, rank: int) -> En
         f"{times}_start_time": T0 + start,
         f"{times}_duration_secs": end - start,
     }
-    code = Code.SAVED if what == "saved" else Code.RESTORED
-    return _entry(start, code, Saved(micros(end), step, "persistent"), rank, payload)
+    code = EventCode.SAVED if what == "saved" else EventCode.RESTORED
+    return _entry(start, code, CheckpointEvent(micros(end), step, "persistent"), rank, payload)
 
 
-def _entry(seconds: float, code: Code, arg: Arg, rank: int, payload: dict[str, Any]) -> Entry:
+def _entry(seconds: float, code: EventCode, arg: Arg, rank: int, payload: dict[str, Any]) -> Entry:
     told = payload if rank == 0 else {**payload, "rank": rank}
     return Entry(Event(micros(seconds), code, arg, rank), {"job_name": "job", **told})

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from mldiagnostics.goodput.account import Account, Segment, Spent
+from mldiagnostics.goodput.account import Account, Bucket, TimelineSegment
 from mldiagnostics.goodput.buckets import BadputType as B
-from mldiagnostics.goodput.events import Code, Slices
+from mldiagnostics.goodput.events import EventCode, SliceCounts
 from support.goodput_reading import WAITS, attempts, believed, follows, life, spans
 from support.goodput_stretches import Piece, common, merged, seen, union, without
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.events import Event
     from support.goodput_reading import Reading
 
-OTHER = Spent(B.OTHER)
-WASTED = Spent(B.WASTED_PROGRESS_FROM_DISRUPTION)
-RECOVERY = Spent(B.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION)
-STARTUP = Spent(B.PROGRAM_STARTUP)
+OTHER = Bucket(B.OTHER)
+WASTED = Bucket(B.WASTED_PROGRESS_FROM_DISRUPTION)
+RECOVERY = Bucket(B.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION)
+STARTUP = Bucket(B.PROGRAM_STARTUP)
 INITS = {B.TPU_INITIALIZATION, B.TRAINING_PREP, B.ELASTIC_REINITIALIZATION}
 
-Claim = tuple[int, int, Spent | None, int | None]
+Claim = tuple[int, int, Bucket | None, int | None]
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Oracle:
         self.executions = [run for number, tried in enumerate(self.tries) for run in self._executions(number, tried)]
         self.startups = [piece for number in range(len(self.tries)) for piece in self._startup(number)]
 
-    def timeline(self, start: int | None = None, end: int | None = None) -> list[Segment]:
+    def timeline(self, start: int | None = None, end: int | None = None) -> list[TimelineSegment]:
         """What the job did at each moment, in maximal pieces."""
         start, end = self._stretch(start, end)
         cuts = {start, end}
@@ -83,7 +83,7 @@ class Oracle:
         for a, b, _, _ in (claims := list(self._claims())):
             cuts |= {a, b}
         at = sorted(cut for cut in cuts if start <= cut <= end)
-        return merged(Segment(a, b, *self._at(a, claims)) for a, b in pairwise(at))
+        return merged(TimelineSegment(a, b, *self._at(a, claims)) for a, b in pairwise(at))
 
     def account(
         self, *, start: int | None = None, end: int | None = None, exclude: Sequence[tuple[int, int]] = ()
@@ -91,7 +91,7 @@ class Oracle:
         """The sums of the timeline, without what is excluded."""
         start, end = self._stretch(start, end)
         kept = without((start, end), exclude)
-        sums: Counter[Spent | None] = Counter()
+        sums: Counter[Bucket | None] = Counter()
         for segment in self.timeline(start, end):
             sums[segment.spent] += sum(common((segment.start, segment.end), piece) for piece in kept)
         elapsed = sum(b - a for a, b in kept)
@@ -134,7 +134,9 @@ class Oracle:
     def slices(self, start: int, end: int) -> tuple[float, float] | None:
         """Active and available slices as a share of all, on average over the stretch."""
         told = [
-            (event.t, event.arg) for event in self.log if event.code is Code.SLICES and isinstance(event.arg, Slices)
+            (event.t, event.arg)
+            for event in self.log
+            if event.code is EventCode.SLICES and isinstance(event.arg, SliceCounts)
         ]
         active = available = 0.0
         for (since, counts), until in zip(told, [*[t for t, _ in told[1:]], max(end, self.now)], strict=False):
@@ -175,8 +177,8 @@ class Oracle:
         bound = successor.restart if successor else self.end
         again = resumed[1].arg if resumed else None
         repeated = isinstance(again, int) and again <= last.step
-        job_ends = [event.t for event in rest if event.code is Code.JOB_END and not repeated]
-        step_ends = [e.t for e in rest if e.code is Code.STEP_END and e.arg == last.step and e.t > last.start]
+        job_ends = [event.t for event in rest if event.code is EventCode.JOB_END and not repeated]
+        step_ends = [e.t for e in rest if e.code is EventCode.STEP_END and e.arg == last.step and e.t > last.start]
         if job_ends or step_ends:
             last.end = min(job_ends[-1] if job_ends else step_ends[0], bound)
             last.pieces, last.done = [(last.start, last.end)], True
@@ -202,9 +204,9 @@ class Oracle:
         gone = [run for run in self.executions if run.attempt < number and run.done and self._lost_at(run) == number]
         until = self.end if resumed is None else resumed
         began = [run.end for run in self.executions if run.attempt == number][:1] or [until]
-        causes = [e.arg for e in self.log if e.code is Code.CAUSE and old[0].start <= e.t <= new.restart]
+        causes = [e.arg for e in self.log if e.code is EventCode.CAUSE and old[0].start <= e.t <= new.restart]
         waits = [e for e in self.log if e.code in WAITS and old[-1].end <= e.t <= until]
-        wait = ("slice_down" if waits[-1].code is Code.SLICE_DOWN_START else "scale_up") if waits else "unknown"
+        wait = ("slice_down" if waits[-1].code is EventCode.SLICE_DOWN_START else "scale_up") if waits else "unknown"
         assert firsts or resumed is None
         return Loss(
             lost=max(old[-1].end, self.begin),
@@ -237,7 +239,7 @@ class Oracle:
         for old, new in pairwise(self.tries):
             yield old.steps[-1][1].t, new.restart, RECOVERY, None
 
-    def _at(self, moment: int, claims: Sequence[Claim]) -> tuple[Spent | None, int | None]:
+    def _at(self, moment: int, claims: Sequence[Claim]) -> tuple[Bucket | None, int | None]:
         for a, b, spent in self.painted:
             if a <= moment < b:
                 return spent, None

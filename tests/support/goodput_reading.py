@@ -6,38 +6,47 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType as B
-from mldiagnostics.goodput.events import Code, Event, Saved
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SECOND = 1_000_000
-Key = tuple[Code, object, int]
+Key = tuple[EventCode, object, int]
 
 SPANS = {
-    Code.TPU_INIT_START: B.TPU_INITIALIZATION,
-    Code.PREP_START: B.TRAINING_PREP,
-    Code.LOAD_START: B.DATA_LOADING_SYNC,
-    Code.REINIT_START: B.ELASTIC_REINITIALIZATION,
-    Code.STARTUP_START: B.PROGRAM_STARTUP,
-    Code.SAVE_START: B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME,
-    Code.RESTORE_START: B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME,
-    Code.SLICE_DOWN_START: B.ELASTIC_SLICE_DOWN,
-    Code.SCALE_UP_START: B.ELASTIC_SCALE_UP,
-    Code.CUSTOM_START: B.CUSTOM_BADPUT_EVENTS,
+    EventCode.TPU_INIT_START: B.TPU_INITIALIZATION,
+    EventCode.PREP_START: B.TRAINING_PREP,
+    EventCode.LOAD_START: B.DATA_LOADING_SYNC,
+    EventCode.REINIT_START: B.ELASTIC_REINITIALIZATION,
+    EventCode.STARTUP_START: B.PROGRAM_STARTUP,
+    EventCode.SAVE_START: B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME,
+    EventCode.RESTORE_START: B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME,
+    EventCode.SLICE_DOWN_START: B.ELASTIC_SLICE_DOWN,
+    EventCode.SCALE_UP_START: B.ELASTIC_SCALE_UP,
+    EventCode.CUSTOM_START: B.CUSTOM_BADPUT_EVENTS,
 }
-WHOLE = {Code.SAVED: B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME, Code.RESTORED: B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME}
-CHECKPOINTS = {Code.SAVE_START, Code.SAVE_END, Code.RESTORE_START, Code.RESTORE_END, *WHOLE}
-WAITS = {Code.SLICE_DOWN_START, Code.SCALE_UP_START}
-SINGLE = {Code.JOB_START, Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, *WAITS}
-PHASES = {Code.TPU_INIT_START, Code.PREP_START, Code.LOAD_START, Code.REINIT_START, *WAITS}
+WHOLE = {
+    EventCode.SAVED: B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME,
+    EventCode.RESTORED: B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME,
+}
+CHECKPOINTS = {EventCode.SAVE_START, EventCode.SAVE_END, EventCode.RESTORE_START, EventCode.RESTORE_END, *WHOLE}
+WAITS = {EventCode.SLICE_DOWN_START, EventCode.SCALE_UP_START}
+SINGLE = {EventCode.JOB_START, EventCode.TPU_INIT_START, EventCode.PREP_START, EventCode.REINIT_START, *WAITS}
+PHASES = {EventCode.TPU_INIT_START, EventCode.PREP_START, EventCode.LOAD_START, EventCode.REINIT_START, *WAITS}
 CONTAINS = {
-    Code.PREP_START: {Code.LOAD_START},
-    Code.REINIT_START: {Code.TPU_INIT_START, Code.PREP_START, Code.LOAD_START},
+    EventCode.PREP_START: {EventCode.LOAD_START},
+    EventCode.REINIT_START: {EventCode.TPU_INIT_START, EventCode.PREP_START, EventCode.LOAD_START},
 }
-RESTARTS = {Code.TPU_INIT_START, Code.PREP_START, Code.REINIT_START, Code.RESTORE_START, Code.RESTORED}
+RESTARTS = {
+    EventCode.TPU_INIT_START,
+    EventCode.PREP_START,
+    EventCode.REINIT_START,
+    EventCode.RESTORE_START,
+    EventCode.RESTORED,
+}
 
 
 class Span(NamedTuple):
@@ -45,7 +54,7 @@ class Span(NamedTuple):
 
     start: int
     end: int
-    spent: Spent
+    spent: Bucket
 
 
 @dataclass
@@ -58,22 +67,22 @@ class Reading:
     restart: int = 0
 
 
-def opens(code: Code) -> Code:
+def opens(code: EventCode) -> EventCode:
     """The code that opens what this one opens or closes."""
-    return Code(code & ~1) if code < Code.SLICES else code
+    return EventCode(code & ~1) if code < EventCode.SLICES else code
 
 
 def order(event: Event) -> tuple[int, int, int, str, int]:
     """By time; at one time a job's start, then what closes, then steps, then what opens, then the job's end."""
     code = event.code
-    if code is Code.JOB_START:
+    if code is EventCode.JOB_START:
         turn = 0
-    elif code is Code.JOB_END:
+    elif code is EventCode.JOB_END:
         turn = 4
-    elif code is Code.STEP_START:
+    elif code is EventCode.STEP_START:
         turn = 2
     else:
-        turn = 1 if code < Code.SLICES and code % 2 else 3
+        turn = 1 if code < EventCode.SLICES and code % 2 else 3
     return event.t, turn, code, str(event.arg) if not isinstance(event.arg, int) else f"{event.arg:012}", event.rank
 
 
@@ -81,26 +90,26 @@ def believed(events: Iterable[Event], now: int) -> list[Event]:
     """What is known at `now` and counts (S2, S3), in order."""
     told = {event._replace(run="") for event in events}
     known = {event for event in told if event.t <= now}
-    speakers = {event.rank for event in told if event.code not in CHECKPOINTS and event.code is not Code.ALIVE}
+    speakers = {event.rank for event in told if event.code not in CHECKPOINTS and event.code is not EventCode.ALIVE}
     authority = min(speakers, default=0)
     log: list[Event] = []
     steps: dict[object, int] = {}
-    edges: dict[Code, int] = {}
+    edges: dict[EventCode, int] = {}
     for event in sorted(known, key=order):
         if event.rank != authority and event.code not in CHECKPOINTS:
             continue
         before = None
-        if event.code is Code.STEP_START:
+        if event.code is EventCode.STEP_START:
             before = steps.get(event.arg)
         elif opens(event.code) in SINGLE:
             before = edges.get(event.code)
         if before is not None and event.t - before <= SECOND:
             continue
-        if event.code is Code.STEP_START:
+        if event.code is EventCode.STEP_START:
             steps[event.arg] = event.t
-        elif event.code is Code.JOB_START:
+        elif event.code is EventCode.JOB_START:
             steps.clear()
-            edges = {edge: t for edge, t in edges.items() if edge is Code.JOB_END}
+            edges = {edge: t for edge, t in edges.items() if edge is EventCode.JOB_END}
         edges[event.code] = event.t
         log.append(event)
     return log
@@ -118,11 +127,11 @@ def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
     found: list[list[Event]] = [[]]
     for place, event in enumerate(log):
         past = found[-1]
-        last_end = max((i for i, e in enumerate(past) if e.code is Code.JOB_END), default=-1)
-        last_start = max((i for i, e in enumerate(past) if e.code is Code.JOB_START), default=-1)
-        begun = any(e.code in (Code.JOB_START, Code.STEP_START) for e in past[: max(last_end, 0)])
-        if event.code is Code.JOB_START and begun and last_end > last_start:
-            first = next((e for e in log[place:] if e.code is Code.STEP_START), None)
+        last_end = max((i for i, e in enumerate(past) if e.code is EventCode.JOB_END), default=-1)
+        last_start = max((i for i, e in enumerate(past) if e.code is EventCode.JOB_START), default=-1)
+        begun = any(e.code in (EventCode.JOB_START, EventCode.STEP_START) for e in past[: max(last_end, 0)])
+        if event.code is EventCode.JOB_START and begun and last_end > last_start:
+            first = next((e for e in log[place:] if e.code is EventCode.STEP_START), None)
             steps = [[step for _, step in tried.steps] for tried in attempts(past) if tried.steps]
             repeats = first is not None and bool(steps) and 0 < _index(first) <= _index(steps[-1][-1])
             if first is None or not steps or not (repeats or follows(first, steps[-1])):
@@ -133,7 +142,7 @@ def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
 
 def life(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
     """From when to when the job lives, and whether its end is told (S1)."""
-    starts = [event for event in log if event.code is Code.JOB_START]
+    starts = [event for event in log if event.code is EventCode.JOB_START]
     begin = starts[0].t if starts else min((event.t for event in log), default=now)
     final = _final_end(log)
     return begin, (now if final is None else max(begin, log[final].t)), final is not None
@@ -146,13 +155,15 @@ def attempts(log: Sequence[Event]) -> list[Reading]:
     found = [Reading()]
     for place, event in enumerate(log):
         steps = found[-1].steps
-        restarts = event.code is Code.JOB_START or (event.code is Code.REINIT_START and place < lasting)
-        repeats = event.code is Code.STEP_START and place < lasting and steps and _index(event) <= _index(steps[-1][1])
+        restarts = event.code is EventCode.JOB_START or (event.code is EventCode.REINIT_START and place < lasting)
+        repeats = (
+            event.code is EventCode.STEP_START and place < lasting and steps and _index(event) <= _index(steps[-1][1])
+        )
         if (restarts and steps) or repeats:
             found.append(Reading())
-        if event.code is Code.STEP_START and place < lasting:
+        if event.code is EventCode.STEP_START and place < lasting:
             found[-1].steps.append((place, event))
-        elif restarts and (event.code is Code.JOB_START or _is_elastic(found)):
+        elif restarts and (event.code is EventCode.JOB_START or _is_elastic(found)):
             found[-1].openings.append(event)
     for old, new in pairwise(found):
         new.restart = _restart(log, old, new)
@@ -161,7 +172,7 @@ def attempts(log: Sequence[Event]) -> list[Reading]:
 
 def _is_elastic(found: Sequence[Reading]) -> bool:
     """Whether the newest attempt follows steps, and no job start has opened it."""
-    return len(found) > 1 and all(opening.code is not Code.JOB_START for opening in found[-1].openings)
+    return len(found) > 1 and all(opening.code is not EventCode.JOB_START for opening in found[-1].openings)
 
 
 def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
@@ -170,7 +181,7 @@ def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
         return new.openings[-1].t
     place, first = new.steps[0]
     between = log[old.steps[-1][0] + 1 : place]
-    loads = [event.t for event in between if event.code is Code.LOAD_START]
+    loads = [event.t for event in between if event.code is EventCode.LOAD_START]
     begins = [event.t for event in between if event.code in RESTARTS]
     return begins[0] if begins else loads[-1] if loads else first.t
 
@@ -179,8 +190,8 @@ def spans(log: Sequence[Event], now: int) -> list[Span]:
     """Everything that has a begin and an end, or is still open (S2, S8); loads are all DATA_LOADING_SYNC here."""
     found, waiting = _pairs(log)
     for event in log:
-        if isinstance(event.arg, Saved):
-            found.append(Span(event.t, event.arg.until, Spent(WHOLE[event.code])))
+        if isinstance(event.arg, CheckpointEvent):
+            found.append(Span(event.t, event.arg.until, Bucket(WHOLE[event.code])))
     for place, event in waiting:
         if not any(_contradicts(later, event) for later in log[place + 1 :]):
             found.append(Span(event.t, now, _spent(event)))
@@ -212,21 +223,21 @@ def _pairs(log: Sequence[Event]) -> tuple[list[Span], list[tuple[int, Event]]]:
 
 
 def _contradicts(later: Event, opening: Event) -> bool:
-    if later.code in (Code.STEP_START, Code.JOB_START, Code.JOB_END):
+    if later.code in (EventCode.STEP_START, EventCode.JOB_START, EventCode.JOB_END):
         return True
     if opening.code in PHASES and later.code in PHASES and later.code is not opening.code:
         return later.code not in CONTAINS.get(opening.code, ())
     return False
 
 
-def _spent(opening: Event) -> Spent:
-    return Spent(SPANS[opening.code], str(opening.arg) if opening.code is Code.CUSTOM_START else "")
+def _spent(opening: Event) -> Bucket:
+    return Bucket(SPANS[opening.code], str(opening.arg) if opening.code is EventCode.CUSTOM_START else "")
 
 
 def _final_end(log: Sequence[Event]) -> int | None:
     """Place of the job end that no job start follows."""
-    edges = [place for place, event in enumerate(log) if event.code in (Code.JOB_START, Code.JOB_END)]
-    return edges[-1] if edges and log[edges[-1]].code is Code.JOB_END else None
+    edges = [place for place, event in enumerate(log) if event.code in (EventCode.JOB_START, EventCode.JOB_END)]
+    return edges[-1] if edges and log[edges[-1]].code is EventCode.JOB_END else None
 
 
 def _index(step: Event) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mldiagnostics.goodput.events import Code, Event, Saved
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
 
 S = 1_000_000
 BEGIN = 1_790_000_000 * S
@@ -17,46 +17,46 @@ class Story:
     clock: int = BEGIN
     events: list[Event] = field(default_factory=list)
 
-    def tell(self, code: Code, arg: int | str | Saved = 0) -> None:
+    def tell(self, code: EventCode, arg: int | str | CheckpointEvent = 0) -> None:
         self.events.append(Event(self.clock, code, arg))
 
     def wait(self, seconds: float) -> None:
         self.clock += round(seconds * S)
 
-    def during(self, opens: Code, seconds: float, arg: int | str = 0) -> None:
+    def during(self, opens: EventCode, seconds: float, arg: int | str = 0) -> None:
         self.tell(opens, arg)
         self.wait(seconds)
-        self.tell(Code(opens + 1), arg)
+        self.tell(EventCode(opens + 1), arg)
 
     def start(self, *, restore_s: float = 0) -> None:
-        self.tell(Code.JOB_START)
+        self.tell(EventCode.JOB_START)
         self.wait(2)
-        self.during(Code.TPU_INIT_START, 18)
-        self.tell(Code.PREP_START)
+        self.during(EventCode.TPU_INIT_START, 18)
+        self.tell(EventCode.PREP_START)
         self.wait(9)
         if restore_s:
-            self.during(Code.RESTORE_START, restore_s, -1)
+            self.during(EventCode.RESTORE_START, restore_s, -1)
         self.wait(6)
-        self.tell(Code.PREP_END)
+        self.tell(EventCode.PREP_END)
         self.wait(1)
 
     def train(self, first: int, last: int, *, step_s: float = 2.0, compile_s: float = 25.0) -> None:
         """Run steps first..last; every 50th is saved before it, every 100th evaluated."""
         for step in range(first, last + 1):
             if step % 50 == 0 and step > first:
-                self.tell(Code.SAVED, Saved(self.clock + 3 * S, step, "persistent"))
+                self.tell(EventCode.SAVED, CheckpointEvent(self.clock + 3 * S, step, "persistent"))
                 self.wait(3)
             if step % 100 == 0 and step > first:
-                self.during(Code.CUSTOM_START, 11, "EVAL")
-            self.during(Code.LOAD_START, 0.3 if step > first else 4)
-            self.tell(Code.STEP_START, step)
+                self.during(EventCode.CUSTOM_START, 11, "EVAL")
+            self.during(EventCode.LOAD_START, 0.3 if step > first else 4)
+            self.tell(EventCode.STEP_START, step)
             self.wait(step_s + (step * 37 % 11) / 100 + (compile_s if step == first else 0))
 
     def die(self, cause: str = "", *, unseen_s: float = 20, away_s: float = 70) -> None:
         if cause:
-            self.tell(Code.CAUSE, cause)
+            self.tell(EventCode.CAUSE, cause)
         self.wait(unseen_s)
-        self.tell(Code.ALIVE)
+        self.tell(EventCode.ALIVE)
         self.wait(away_s)
 
 
@@ -79,5 +79,5 @@ def finished() -> Story:
     job = Story()
     job.start()
     job.train(0, 120)
-    job.tell(Code.JOB_END)
+    job.tell(EventCode.JOB_END)
     return job

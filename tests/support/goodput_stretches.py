@@ -11,15 +11,15 @@ from support.goodput_reading import Span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mldiagnostics.goodput.account import Segment
+    from mldiagnostics.goodput.account import TimelineSegment
 
 Piece = tuple[int, int]
 OWNED = {BadputType.TPU_INITIALIZATION, BadputType.TRAINING_PREP}
 
 
-def merged(segments: Iterable[Segment]) -> list[Segment]:
+def merged(segments: Iterable[TimelineSegment]) -> list[TimelineSegment]:
     """Neighbours that say the same, as one."""
-    found: list[Segment] = []
+    found: list[TimelineSegment] = []
     for segment in segments:
         if found and (found[-1].spent, found[-1].step, found[-1].end) == (segment.spent, segment.step, segment.start):
             found[-1] = found[-1]._replace(end=segment.end)

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType as B
-from mldiagnostics.goodput.events import Code, Event, Saved
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
 from support.goodput_notation import T0
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events import Arg
 
-OTHER = Spent(B.OTHER)
-STARTUP = Spent(B.PROGRAM_STARTUP)
-SAVE = Spent(B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME)
+OTHER = Bucket(B.OTHER)
+STARTUP = Bucket(B.PROGRAM_STARTUP)
+SAVE = Bucket(B.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME)
 
 
 class Run(NamedTuple):
@@ -35,7 +35,7 @@ class Piece:
 
     start: int
     end: int
-    spent: Spent | None
+    spent: Bucket | None
     run: Run | None = None
 
 
@@ -87,9 +87,9 @@ class Job:
                 self._outage()
         return self
 
-    def truth(self) -> Counter[Spent | None]:
+    def truth(self) -> Counter[Bucket | None]:
         """Microseconds by what they were spent on, as far as the rules can know."""
-        sums: Counter[Spent | None] = Counter()
+        sums: Counter[Bucket | None] = Counter()
         for piece in self.pieces:
             sums[self._judged(piece)] += piece.end - piece.start
         return +sums
@@ -100,34 +100,34 @@ class Job:
             self._elastic_begin(first)
         else:
             self._restarted()
-            self._tell(Code.JOB_START)
+            self._tell(EventCode.JOB_START)
             self._idle()
-            self._span(Code.TPU_INIT_START, self._some(1200, 4000))
+            self._span(EventCode.TPU_INIT_START, self._some(1200, 4000))
             self._idle()
-            self._tell(Code.PREP_START)
-            self._prepare(first, Spent(B.TRAINING_PREP))
-            self._tell(Code.PREP_END)
+            self._tell(EventCode.PREP_START)
+            self._prepare(first, Bucket(B.TRAINING_PREP))
+            self._tell(EventCode.PREP_END)
         self._idle()
-        self._span(Code.LOAD_START, self._some(400, 3000))
+        self._span(EventCode.LOAD_START, self._some(400, 3000))
         self._idle()
 
     def _elastic_begin(self, first: int) -> None:
-        wait = self.dice.choice([Code.SLICE_DOWN_START, Code.SCALE_UP_START])
+        wait = self.dice.choice([EventCode.SLICE_DOWN_START, EventCode.SCALE_UP_START])
         self._span(wait, self._some(2000, 9000))
         self._idle()
         self._restarted()
-        self._tell(Code.REINIT_START)
-        reinit = Spent(B.ELASTIC_REINITIALIZATION)
-        self._tell(Code.TPU_INIT_START)
+        self._tell(EventCode.REINIT_START)
+        reinit = Bucket(B.ELASTIC_REINITIALIZATION)
+        self._tell(EventCode.TPU_INIT_START)
         self._spend(self._some(1200, 3000), reinit)
-        self._tell(Code.TPU_INIT_END)
+        self._tell(EventCode.TPU_INIT_END)
         self._prepare(first, reinit)
-        self._tell(Code.REINIT_END)
+        self._tell(EventCode.REINIT_END)
 
-    def _prepare(self, first: int, spent: Spent) -> None:
+    def _prepare(self, first: int, spent: Bucket) -> None:
         self._spend(self._some(1100, 2000), spent)
         if first > 0:
-            self._checkpoint(Code.RESTORED, first - 1)
+            self._checkpoint(EventCode.RESTORED, first - 1)
         self._spend(self._some(400, 2000), spent)
 
     def _train(self, first: int, count: int, fate: str) -> int:
@@ -137,10 +137,10 @@ class Job:
         for step in range(first, first + count):
             run = Run(number, step)
             self._since = len(self.pieces)
-            self._tell(Code.STEP_START, step)
+            self._tell(EventCode.STEP_START, step)
             if self._crossing:
-                self._spend(self._crossing, Spent(B.CUSTOM_BADPUT_EVENTS, "EVAL"), run)
-                self._tell(Code.CUSTOM_END, "EVAL")
+                self._spend(self._crossing, Bucket(B.CUSTOM_BADPUT_EVENTS, "EVAL"), run)
+                self._tell(EventCode.CUSTOM_END, "EVAL")
                 self._crossing = 0
             last = step == first + count - 1
             if last and fate in ("kill", "run"):
@@ -150,7 +150,7 @@ class Job:
             if not last:
                 self.closed.add(run)
         if fate in ("end", "resume"):
-            self._tell(Code.JOB_END)
+            self._tell(EventCode.JOB_END)
         done = first + count - 1
         if fate == "resume" or (fate == "keep" and (count > 3 or self.style.step_ends)):
             return done + 1
@@ -165,47 +165,47 @@ class Job:
         for part in range(parts):
             share = work // parts if part else work - work // parts * (parts - 1)
             if self.dice.random() < 0.2 and share > 900_000:
-                self._tell(Code.LOAD_START)
+                self._tell(EventCode.LOAD_START)
                 self._spend(500_000, None, run)
-                self._tell(Code.LOAD_END)
+                self._tell(EventCode.LOAD_END)
                 self.overlay += 500_000
                 share -= 500_000
             self._spend(share, None, run)
             if part < parts - 1:
                 self._event(run)
         if self.style.step_ends:
-            self._tell(Code.STEP_END, run.step)
+            self._tell(EventCode.STEP_END, run.step)
         if not last and self.dice.random() < 0.1:
-            self._tell(Code.CUSTOM_START, "EVAL")
-            self._spend(self._some(400, 2000), Spent(B.CUSTOM_BADPUT_EVENTS, "EVAL"), run)
+            self._tell(EventCode.CUSTOM_START, "EVAL")
+            self._spend(self._some(400, 2000), Bucket(B.CUSTOM_BADPUT_EVENTS, "EVAL"), run)
             self._crossing = self._some(400, 2000)
 
     def _event(self, run: Run) -> None:
         """Something that is no step's work, inside a step."""
         kind = self.dice.choice(["save", "save", "eval", "none"])
         if kind == "save":
-            self._checkpoint(Code.SAVED, run.step, run)
+            self._checkpoint(EventCode.SAVED, run.step, run)
         elif kind == "eval":
-            evaluation = Spent(B.CUSTOM_BADPUT_EVENTS, "EVAL")
-            self._tell(Code.CUSTOM_START, "EVAL")
+            evaluation = Bucket(B.CUSTOM_BADPUT_EVENTS, "EVAL")
+            self._tell(EventCode.CUSTOM_START, "EVAL")
             self._spend(self._some(400, 2000), evaluation, run)
             if self.dice.random() < 0.3:
-                self._tell(Code.CUSTOM_START, "IO")
-                self._spend(self._some(400, 1000), Spent(B.CUSTOM_BADPUT_EVENTS, "IO"), run)
-                self._tell(Code.CUSTOM_END, "IO")
+                self._tell(EventCode.CUSTOM_START, "IO")
+                self._spend(self._some(400, 1000), Bucket(B.CUSTOM_BADPUT_EVENTS, "IO"), run)
+                self._tell(EventCode.CUSTOM_END, "IO")
                 self._spend(self._some(400, 1000), evaluation, run)
-            self._tell(Code.CUSTOM_END, "EVAL")
+            self._tell(EventCode.CUSTOM_END, "EVAL")
 
     def _interrupted(self, run: Run) -> None:
         """Part of a step that is never told to be done, perhaps with a save that is not told either."""
         self._spend(self._some(1, self.base // 1000), OTHER, run)
-        if self.style.step_ends and self.dice.random() < 0.3 and self.events[-1].code is not Code.SAVE_START:
-            self._tell(Code.CAUSE, "preemption")
+        if self.style.step_ends and self.dice.random() < 0.3 and self.events[-1].code is not EventCode.SAVE_START:
+            self._tell(EventCode.CAUSE, "preemption")
 
     def _outage(self) -> None:
         self._spend(self._some(2000, 60_000), OTHER)
 
-    def _checkpoint(self, code: Code, step: int, run: Run | None = None) -> None:
+    def _checkpoint(self, code: EventCode, step: int, run: Run | None = None) -> None:
         """A save or a restore by all hosts at about the same time: training waits for all of them."""
         start = self.clock
         ends = []
@@ -213,23 +213,23 @@ class Job:
             begin = start + (self._some(0, 400) if rank else 0)
             ends.append(begin + self._some(500, 3000))
             if self.style.step_ends:
-                opening = Code.SAVE_START if code is Code.SAVED else Code.RESTORE_START
-                self.events += [Event(begin, opening, step, rank), Event(ends[-1], Code(opening + 1), step, rank)]
+                opening = EventCode.SAVE_START if code is EventCode.SAVED else EventCode.RESTORE_START
+                self.events += [Event(begin, opening, step, rank), Event(ends[-1], EventCode(opening + 1), step, rank)]
             else:
-                self.events.append(Event(begin, code, Saved(ends[-1], step, "persistent"), rank))
-        spent = SAVE if code is Code.SAVED else Spent(B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME)
+                self.events.append(Event(begin, code, CheckpointEvent(ends[-1], step, "persistent"), rank))
+        spent = SAVE if code is EventCode.SAVED else Bucket(B.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME)
         self._spend(max(ends) - start, spent, run)
 
-    def _span(self, opening: Code, time: int) -> None:
+    def _span(self, opening: EventCode, time: int) -> None:
         spent = {
-            Code.TPU_INIT_START: B.TPU_INITIALIZATION,
-            Code.LOAD_START: B.DATA_LOADING_SYNC,
-            Code.SLICE_DOWN_START: B.ELASTIC_SLICE_DOWN,
-            Code.SCALE_UP_START: B.ELASTIC_SCALE_UP,
+            EventCode.TPU_INIT_START: B.TPU_INITIALIZATION,
+            EventCode.LOAD_START: B.DATA_LOADING_SYNC,
+            EventCode.SLICE_DOWN_START: B.ELASTIC_SLICE_DOWN,
+            EventCode.SCALE_UP_START: B.ELASTIC_SCALE_UP,
         }[opening]
         self._tell(opening)
-        self._spend(time, Spent(spent))
-        self._tell(Code(opening + 1))
+        self._spend(time, Bucket(spent))
+        self._tell(EventCode(opening + 1))
 
     def _idle(self) -> None:
         self._spend(self._some(400, 900), OTHER)
@@ -238,16 +238,16 @@ class Job:
         """The attempt before is over: what it did since its last step began is recovery."""
         if self._since is None:
             return
-        recovery = Spent(B.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION)
+        recovery = Bucket(B.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION)
         self.pieces[self._since :] = [
             replace(piece, spent=recovery) if piece.spent == OTHER else piece for piece in self.pieces[self._since :]
         ]
-        openings = (Code.JOB_START, Code.REINIT_START)
+        openings = (EventCode.JOB_START, EventCode.REINIT_START)
         self.restarts += all(event.code not in openings for event in self._after_last_step())
 
     def _after_last_step(self) -> Iterator[Event]:
         for event in reversed(self.events):
-            if event.code is Code.STEP_START:
+            if event.code is EventCode.STEP_START:
                 return
             yield event
 
@@ -259,12 +259,12 @@ class Job:
             for piece in self.pieces[self._since :]
         ]
 
-    def _judged(self, piece: Piece) -> Spent | None:
+    def _judged(self, piece: Piece) -> Bucket | None:
         run = piece.run
         if run is None or piece.spent not in (None, STARTUP):
             return piece.spent
         if not self._survives(run):
-            return Spent(B.WASTED_PROGRESS_FROM_DISRUPTION)
+            return Bucket(B.WASTED_PROGRESS_FROM_DISRUPTION)
         others = [other for other in self.closed if other.attempt == run.attempt and other != run]
         known = run in self.closed and any(self._survives(other) for other in others)
         return piece.spent if known or piece.spent is None else None
@@ -272,10 +272,10 @@ class Job:
     def _survives(self, run: Run) -> bool:
         return all(first > run.step for first in self.firsts[run.attempt + 1 :])
 
-    def _tell(self, code: Code, arg: Arg = 0) -> None:
+    def _tell(self, code: EventCode, arg: Arg = 0) -> None:
         self.events.append(Event(self.clock, code, arg))
 
-    def _spend(self, time: int, spent: Spent | None, run: Run | None = None) -> None:
+    def _spend(self, time: int, spent: Bucket | None, run: Run | None = None) -> None:
         if time:
             self.pieces.append(Piece(self.clock, self.clock + time, spent, run))
             self.clock += time

@@ -24,14 +24,14 @@ from support.programs import Programs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
     from support import builders as a
 
 NOW = dt.datetime(2026, 4, 24, 3, 5, 0, tzinfo=dt.UTC)
 
 PROGRAM = """
 import json
-from mldiagnostics import complaints, machinelearning_run, metrics
+from mldiagnostics import diagnostics, machinelearning_run, metrics
 {prepare}
 run = machinelearning_run("job", log_system_metrics=False{arguments})
 metrics.record("loss", 0.5, step=7, record_on_all_hosts=True)
@@ -39,7 +39,7 @@ metrics.record("loss", 0.5, step=7, record_on_all_hosts=True)
 run.close()
 print(json.dumps({{
     "run_id": run.run_id, "namespace": run.namespace, "workload": dict(run.workload_details),
-    "directory": run.directory, "rank": run.origin.rank, "complaints": complaints.counts(),
+    "directory": run.directory, "rank": run.origin.rank, "complaints": diagnostics.counts(),
 }}))
 """
 

@@ -17,7 +17,7 @@ from mldiagnostics.runs import list_runs, read_records
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
 
 DEADLINE_S = 240
 
@@ -26,7 +26,7 @@ _SDK = Path(__file__).parents[2] / "sdk/src"
 PRELUDE = """
 import json, sys, time
 import jax, jax.numpy as jnp
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.profiling import session
 from mldiagnostics.profiling.xprof import xprof
 from mldiagnostics.run import machinelearning_run

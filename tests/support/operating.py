@@ -15,10 +15,10 @@ from mldiagnostics_api.location import Location
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_operator.captures import Captures
-from mldiagnostics_operator.config import Config
+from mldiagnostics_operator.captures.controller import CaptureController
+from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.handlers import register
-from mldiagnostics_operator.telemetry import Telemetry
+from mldiagnostics_operator.telemetry import OperatorMetrics
 from mldiagnostics_operator.watching import watch
 from support import builders
 from support.definitions import connections
@@ -157,7 +157,7 @@ def verdict(status: Object) -> tuple[str, str]:
 class Operating:
     """A running operator, and every version of every object that the watch brought it."""
 
-    captures: Captures
+    captures: CaptureController
     versions: dict[str, set[str]] = field(default_factory=dict)
     streaming: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -173,14 +173,14 @@ async def operating(
     cluster: ApiClient, namespace: str, volume: Path, *, policy: Policy = ANY_PORT, me: str = "operator/uid/1-test"
 ) -> AsyncIterator[Operating]:
     """Run the operator's core over one namespace, fed by kopf's watch as in the product."""
-    config = Config(
+    config = OperatorConfig(
         policy=policy,
         volume_root=volume,
         watch_namespaces=(namespace,),
         cluster_name="test-cluster",
         pod_namespace=namespace,
     )
-    operator = Operating(Captures(cluster, config, Telemetry(), me))
+    operator = Operating(CaptureController(cluster, config, OperatorMetrics(), me))
     running = [
         asyncio.create_task(operator.captures.run()),
         asyncio.create_task(watch(register(operator.observe), cluster, [namespace], started=lambda: None)),

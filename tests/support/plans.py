@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
-from mldiagnostics.capture.model import Delivery, Reason, State, Tracers
+from mldiagnostics.capture.model import Delivery, Reason, TargetState, Tracers
 from mldiagnostics_api.location import Location
-from mldiagnostics_api.names import Skip
+from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
-from mldiagnostics_operator.endings import Ending
+from mldiagnostics_operator.captures.outcomes import TargetOutcome
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OUT = Location.parse("volume:///out")
@@ -35,7 +35,7 @@ def target(rank: int, *, pod: str | None = None, directory: Location = OUT) -> P
     )
 
 
-def skipped(rank: int, reason: Skip = Skip.NOT_READY) -> SkippedTarget:
+def skipped(rank: int, reason: SkipReason = SkipReason.NOT_READY) -> SkippedTarget:
     """A pod that is not dialled."""
     return SkippedTarget(pod=f"trainer-{rank}", uid=f"uid-{rank}", rank=rank, reason=reason, message="it starts")
 
@@ -62,11 +62,11 @@ def plan(targets: int = 2, skips: int = 0, **changes: Any) -> CapturePlan:
     return CapturePlan(**values | changes)
 
 
-def captured(rank: int, *, start_ns: int = 1_795_262_400_000_000_000, size: int = 1000) -> Ending:
+def captured(rank: int, *, start_ns: int = 1_795_262_400_000_000_000, size: int = 1000) -> TargetOutcome:
     """A target whose trace is stored."""
-    return Ending(
+    return TargetOutcome(
         target=target(rank),
-        state=State.CAPTURED,
+        state=TargetState.CAPTURED,
         reason=str(Reason.CAPTURED),
         file=f"{OUT}/plugins/profile/capture-1/trainer-{rank}.xplane.pb",
         bytes=size,
@@ -76,29 +76,35 @@ def captured(rank: int, *, start_ns: int = 1_795_262_400_000_000_000, size: int 
     )
 
 
-def failed(rank: int, reason: Reason = Reason.SLOW, message: str = "it took too long") -> Ending:
+def failed(rank: int, reason: Reason = Reason.SLOW, message: str = "it took too long") -> TargetOutcome:
     """A target that was dialled in vain."""
-    return Ending(target=target(rank), state=State.FAILED, reason=str(reason), message=message)
+    return TargetOutcome(target=target(rank), state=TargetState.FAILED, reason=str(reason), message=message)
 
 
 @st.composite
-def endings(draw: st.DrawFn, max_size: int = 8) -> list[Ending]:
+def endings(draw: st.DrawFn, max_size: int = 8) -> list[TargetOutcome]:
     """Endings of any kind, of distinct targets, in any order."""
-    made: list[Ending] = []
+    made: list[TargetOutcome] = []
     for rank in range(draw(st.integers(1, max_size))):
-        state = draw(st.sampled_from([State.CAPTURED, State.FAILED, State.SKIPPED, State.CANCELLED]))
-        if state is State.CAPTURED or (state is State.CANCELLED and draw(st.booleans())):
+        state = draw(
+            st.sampled_from([TargetState.CAPTURED, TargetState.FAILED, TargetState.SKIPPED, TargetState.CANCELLED])
+        )
+        if state is TargetState.CAPTURED or (state is TargetState.CANCELLED and draw(st.booleans())):
             start_ns = draw(st.none() | st.integers(0, 2**62))
             size = draw(st.integers(0, 2**40))
-            reason = Reason.CAPTURED if state is State.CAPTURED else Reason.CANCELLED
-            ending = Ending(
+            reason = Reason.CAPTURED if state is TargetState.CAPTURED else Reason.CANCELLED
+            ending = TargetOutcome(
                 target=target(rank), state=state, reason=str(reason), file="f", bytes=size, start_ns=start_ns
             )
-        elif state is State.SKIPPED:
-            why = draw(st.sampled_from(Skip))
-            ending = Ending(target=skipped(rank, why), state=state, reason=str(why), message=draw(st.text(max_size=50)))
+        elif state is TargetState.SKIPPED:
+            why = draw(st.sampled_from(SkipReason))
+            ending = TargetOutcome(
+                target=skipped(rank, why), state=state, reason=str(why), message=draw(st.text(max_size=50))
+            )
         else:
             cause = draw(st.sampled_from([reason for reason in Reason if reason is not Reason.CAPTURED]))
-            ending = Ending(target=target(rank), state=state, reason=str(cause), message=draw(st.text(max_size=400)))
+            ending = TargetOutcome(
+                target=target(rank), state=state, reason=str(cause), message=draw(st.text(max_size=400))
+            )
         made.append(ending)
     return draw(st.permutations(made))

@@ -17,7 +17,7 @@ from mldiagnostics.runs import list_runs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mldiagnostics.run_row import RunRow
+    from mldiagnostics.runs.row import RunRow
 
 SDK = Path(__file__).parents[2] / "sdk/src"
 LIMIT_S = 120.0

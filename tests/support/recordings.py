@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import Any, Final
 
 import jsonpatch
-from mldiagnostics_api.injection import Injection, NotInjected, Settings, Unknown, controller_of, decide, patch
-from mldiagnostics_api.owners import Reference, owner_chain
+from mldiagnostics_api.injection import (
+    Injection,
+    InjectionSettings,
+    NotInjected,
+    OwnersUnknown,
+    controller_of,
+    decide,
+    patch,
+)
+from mldiagnostics_api.owners import ObjectReference, owner_chain
 
 Object = dict[str, Any]
 
 NAMESPACE: Final = "e2e-injection-reviews"
 FOLDER: Final = Path(__file__).parents[1] / "api/injection/reviews"
 CLUSTER: Final = "train-cluster"
-SETTINGS: Final = Settings(
+SETTINGS: Final = InjectionSettings(
     cluster=f"projects/p/locations/l/clusters/{CLUSTER}",
     storage="gs://bucket/runs",
     sinks=("jsonl:", "otlp://collector:4317"),
@@ -35,7 +43,7 @@ def recorded(title: str) -> tuple[Object, list[Object]]:
 def walked(pod: Object, owners: list[Object]) -> tuple[Any, ...]:
     """Walk through these owners as the webhook does, which may not read pods."""
 
-    def lookup(reference: Reference) -> Object | None:
+    def lookup(reference: ObjectReference) -> Object | None:
         assert reference.kind != "Pod"
         wanted = (reference.kind, reference.name)
         return next((each for each in owners if (each["kind"], each["metadata"]["name"]) == wanted), None)
@@ -44,7 +52,7 @@ def walked(pod: Object, owners: list[Object]) -> tuple[Any, ...]:
 
 
 def decided(
-    pod: Object, owners: list[Object] | Unknown, namespace_labels: dict[str, str] | None = None
+    pod: Object, owners: list[Object] | OwnersUnknown, namespace_labels: dict[str, str] | None = None
 ) -> Injection | NotInjected:
     """Decide as the webhook does; the cluster has these owners."""
     return decide(

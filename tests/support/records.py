@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hypothesis import strategies as st
-from mldiagnostics.buffer import Buffer
-from mldiagnostics.origin import Origin
-from mldiagnostics.recording import Recording
-from mldiagnostics.records import KINDS, Kind, Record, decode
-from mldiagnostics.sinks import Pace, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.identity.origin import Origin
+from mldiagnostics.pipeline.buffer import Buffer
+from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.records import KINDS, Kind, Record, decode
+from mldiagnostics.sinks import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -28,12 +28,13 @@ RUN: Final = "a" * 64
 
 PROLOGUE: Final = """
 import os, signal, sys, threading, time
-from mldiagnostics import metrics, recording, sinks
-from mldiagnostics.origin import Origin
+from mldiagnostics import metrics, sinks
+from mldiagnostics.identity.origin import Origin
+from mldiagnostics.pipeline.recorder import RecordPipeline
 
 def begin(*urls, incarnation="0123abcd", rank=0):
     origin = Origin("a" * 64, "test", sys.argv[1], incarnation, "host", rank=rank)
-    return recording.Recording(origin, [sinks.sink_maker(url) for url in urls or ("jsonl:",)])
+    return RecordPipeline(origin, [sinks.sink_maker(url) for url in urls or ("jsonl:",)])
 """
 
 
@@ -62,8 +63,8 @@ class ListSink:
 
     durable = False
 
-    def __init__(self, *, pace: Pace | None = None) -> None:
-        self.pace = pace or Pace()
+    def __init__(self, *, pace: BatchPolicy | None = None) -> None:
+        self.pace = pace or BatchPolicy()
         self.taken: list[Record] = []
         self.batches: list[int] = []
         self.flushes = 0
@@ -122,9 +123,9 @@ class HangingSink(ListSink):
 
 
 @contextmanager
-def recording_into(*sinks: ListSink, buffer: Buffer | None = None) -> Iterator[Recording]:
+def recording_into(*sinks: ListSink, buffer: Buffer | None = None) -> Iterator[RecordPipeline]:
     """A recording with a buffer of its own, closed at the end."""
-    recording = Recording(origin(), [sink.maker for sink in sinks], buffer=buffer or Buffer())
+    recording = RecordPipeline(origin(), [sink.maker for sink in sinks], buffer=buffer or Buffer())
     try:
         yield recording
     finally:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cluster.envtest import apiserver
-from mldiagnostics_api.injection import Unknown
-from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.injection import OwnersUnknown
+from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.informer import Backoff
-from mldiagnostics_webhook.cache import Cache, Surroundings
-from mldiagnostics_webhook.telemetry import Telemetry
+from mldiagnostics_webhook.cache import MetadataCache, OwnerContext
+from mldiagnostics_webhook.telemetry import WebhookMetrics
 from support import builders, kinds
 from support.definitions import DEFINITIONS
 from support.metadata_server import metadata_server
@@ -38,7 +38,7 @@ HASTY = Backoff(shortest_s=0.05, longest_s=0.5, absent_s=0.2, forbidden_s=0.2)
 class Kept:
     """A cache that follows something, and what it counted."""
 
-    def __init__(self, cache: Cache, telemetry: Telemetry) -> None:
+    def __init__(self, cache: MetadataCache, telemetry: WebhookMetrics) -> None:
         self.cache, self._telemetry = cache, telemetry
 
     def value(self, name: str, **labels: str) -> float:
@@ -64,15 +64,15 @@ class Kept:
     async def owners(self, pod_of: Object) -> list[str] | str:
         """Names of the owners of a pod that this object controls, or why they are not known."""
         around = await self.around(pod_of)
-        if isinstance(around, Unknown):
+        if isinstance(around, OwnersUnknown):
             return around.message
-        if isinstance(around.owners, Unknown):
+        if isinstance(around.owners, OwnersUnknown):
             return around.owners.message
         return [owner["metadata"]["name"] for owner in around.owners]
 
-    async def around(self, pod_of: Object) -> Surroundings | Unknown:
+    async def around(self, pod_of: Object) -> OwnerContext | OwnersUnknown:
         space, name = pod_of["metadata"]["namespace"], pod_of["metadata"]["name"]
-        reference = Reference(pod_of["apiVersion"], pod_of["kind"], space, name, pod_of["metadata"]["uid"])
+        reference = ObjectReference(pod_of["apiVersion"], pod_of["kind"], space, name, pod_of["metadata"]["uid"])
         return await self.cache.surroundings(space, reference)
 
     def has(self, of: Object) -> bool:
@@ -89,8 +89,8 @@ class Kept:
 
 @asynccontextmanager
 async def following(cluster: ApiClient, **limits: Any) -> AsyncIterator[Kept]:
-    telemetry = Telemetry()
-    cache = Cache(cluster, telemetry, **{"patience": HASTY, "lookup_s": PLENTY_S, **limits})
+    telemetry = WebhookMetrics()
+    cache = MetadataCache(cluster, telemetry, **{"patience": HASTY, "lookup_s": PLENTY_S, **limits})
     async with cache.following():
         kept = Kept(cache, telemetry)
         await kept.until(lambda: cache.synced, "every kind is settled")
@@ -105,7 +105,7 @@ class TestWithinBounds:
             following(cluster) as kept,
         ):
             around = await kept.around(job(top))
-            assert isinstance(around, Surroundings)
+            assert isinstance(around, OwnerContext)
             assert around.namespace["metadata"]["labels"] == {"a": "b"}
             assert await kept.owners(job(top)) == ["trainer-workers-0", "trainer"]
             assert server.asked == []
@@ -151,7 +151,7 @@ class TestWithinBounds:
         async with metadata_server({NAMESPACES: [namespace()]}) as (server, cluster), following(cluster) as kept:
             for name in ("..", "a/b", "../../secrets", "a?b", "", "A"):
                 assert await kept.owners(jobset(name)) == []
-            assert isinstance(await kept.around(jobset(namespace="../pods")), Unknown)
+            assert isinstance(await kept.around(jobset(namespace="../pods")), OwnersUnknown)
             assert server.asked == []
 
     async def test_what_finds_no_room_is_asked_for_and_counted(self) -> None:
@@ -256,8 +256,8 @@ class TestAgainstARealServer:
             changed = await stage.ml.cluster.patch(path, {"metadata": {"labels": {"a": "2"}}})
             await kept.until(lambda: kept.has(changed), "its new label is known")
             after = await kept.around(made)
-            assert isinstance(after, Surroundings)
-            assert not isinstance(after.owners, Unknown)
+            assert isinstance(after, OwnerContext)
+            assert not isinstance(after.owners, OwnersUnknown)
             assert after.owners[0]["metadata"]["labels"] == {"a": "2"}
             await remove(stage, made)
             await kept.until(lambda: not kept.has(changed), "it is known to be gone")
@@ -268,10 +268,10 @@ class TestAgainstARealServer:
         top = await kinds.jobset(stage, parts=(("workers", 1, 1),))
         async with following(cluster) as kept:
             pod = stage.ranks[0]
-            reference = Reference.to_controller(pod["metadata"], stage.ml.name)
+            reference = ObjectReference.to_controller(pod["metadata"], stage.ml.name)
             around = await kept.cache.surroundings(stage.ml.name, reference)
-            assert isinstance(around, Surroundings)
-            assert not isinstance(around.owners, Unknown)
+            assert isinstance(around, OwnerContext)
+            assert not isinstance(around.owners, OwnersUnknown)
             assert [owner["kind"] for owner in around.owners] == ["Job", "JobSet"]
             assert around.owners[-1]["metadata"]["uid"] == top["metadata"]["uid"]
             assert around.namespace["metadata"]["name"] == stage.ml.name
@@ -282,10 +282,10 @@ class TestAgainstARealServer:
         top = await kinds.leader_worker_set(stage)
         async with following(cluster) as kept:
             for pod in stage.ranks[:3]:
-                reference = Reference.to_controller(pod["metadata"], stage.ml.name)
+                reference = ObjectReference.to_controller(pod["metadata"], stage.ml.name)
                 around = await kept.cache.surroundings(stage.ml.name, reference)
-                assert isinstance(around, Surroundings)
-                assert not isinstance(around.owners, Unknown)
+                assert isinstance(around, OwnerContext)
+                assert not isinstance(around.owners, OwnersUnknown)
                 assert around.owners[-1]["metadata"]["uid"] == top["metadata"]["uid"]
 
     async def test_a_kind_may_come_later_and_go(self, cluster: ApiClient, stage: Stage, admin: ApiClient) -> None:

@@ -6,21 +6,21 @@ from cluster.certificates import make_certificates
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.variables import Settings
+from mldiagnostics_api.variables import InjectionSettings
 from mldiagnostics_kube.settings import declared
-from mldiagnostics_webhook.config import Config, load, reference
+from mldiagnostics_webhook.config import WebhookConfig, load, reference
 
-VARIABLES = [setting.variable for setting in declared(Config).values()]
+VARIABLES = [setting.variable for setting in declared(WebhookConfig).values()]
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_field_is_a_variable_of_its_own() -> None:
-    assert len({field.name for field in fields(Config)}) == len(set(VARIABLES)) == len(fields(Config))
+    assert len({field.name for field in fields(WebhookConfig)}) == len(set(VARIABLES)) == len(fields(WebhookConfig))
 
 
 @given(st.sets(st.sampled_from(VARIABLES)))
 def test_empty_means_unset_as_a_property(empty: set[str]) -> None:
-    assert load(dict.fromkeys(empty, " ")) == Config()
+    assert load(dict.fromkeys(empty, " ")) == WebhookConfig()
 
 
 @given(st.sampled_from(VARIABLES), st.text(max_size=20))
@@ -45,7 +45,7 @@ def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
             "MLDIAG_PROFILER_PORT": "9012",
         }
     )
-    assert config.injected("train") == Settings(
+    assert config.injected("train") == InjectionSettings(
         cluster="train",
         storage="gs://bucket/runs",
         sinks=("otlp://collector:4317", "jsonl:"),
@@ -54,7 +54,7 @@ def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
         control_plane_ca=ca,
         profiler_port=9012,
     )
-    assert Config().injected("train") == Settings(cluster="train")
+    assert WebhookConfig().injected("train") == InjectionSettings(cluster="train")
 
 
 def test_all_faults_are_told_at_once() -> None:

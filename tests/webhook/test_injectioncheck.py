@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_kube.apiserver import NotFound
-from mldiagnostics_webhook.injectioncheck import NotTold, check
+from mldiagnostics_webhook.injectioncheck import RunNotInjected, check
 from support.webhook_process import registered, webhook_process
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ async def test_it_tells_the_run_and_the_variables_of_a_pod(
 
 
 async def test_without_a_webhook_it_fails_and_says_where_to_look(cluster: ApiClient, namespace: str) -> None:
-    with pytest.raises(NotTold, match=rf"in {namespace} was told of no run within 0\.5 s: the webhook was not asked"):
+    with pytest.raises(
+        RunNotInjected, match=rf"in {namespace} was told of no run within 0\.5 s: the webhook was not asked"
+    ):
         await check(cluster, namespace, deadline_s=0.5)
 
 

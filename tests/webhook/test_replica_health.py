@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cluster.certificates import make_certificates
 from mldiagnostics_kube.certificates import Serving
-from mldiagnostics_webhook.replica import Health
+from mldiagnostics_webhook.replica import WebhookHealth
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ NOW = datetime.now(UTC)
 def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
     clock, synced = [NOW], [False]
     certificate = Serving(lambda: clock[0])
-    health = Health(lambda: synced[0])
+    health = WebhookHealth(lambda: synced[0])
     assert health.ready() == (False, "asking for the cluster's name")
     health.serving = True
     assert health.ready() == (False, "waiting for a certificate")
@@ -34,4 +34,4 @@ def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
 
 
 def test_whoever_answers_is_alive() -> None:
-    assert Health(lambda: False).live() == (True, "asking for the cluster's name")
+    assert WebhookHealth(lambda: False).live() == (True, "asking for the cluster's name")

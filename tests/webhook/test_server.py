@@ -12,9 +12,9 @@ import pytest
 from cluster.certificates import make_certificates
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_webhook.answering import Answer, Seen
-from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_REVIEWS, Server, target
-from mldiagnostics_webhook.telemetry import Telemetry
+from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
+from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES, MAX_REVIEWS, ReviewServer, target
+from mldiagnostics_webhook.telemetry import WebhookMetrics
 from support.reviews import encoded, pod_of, review_of
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class Echo:
         self.let = asyncio.Event()
         self.let.set()
 
-    async def __call__(self, seen: Seen, body: bytes, *, within_s: float) -> Answer:
+    async def __call__(self, seen: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
         await self.let.wait()
-        return Answer(200, json.dumps({"seen": seen, "bytes": len(body), "within_s": within_s}).encode())
+        return ReviewResponse(200, json.dumps({"seen": seen, "bytes": len(body), "within_s": within_s}).encode())
 
 
 class Served:
-    def __init__(self, server: Server, echo: Echo, telemetry: Telemetry, port: int) -> None:
+    def __init__(self, server: ReviewServer, echo: Echo, telemetry: WebhookMetrics, port: int) -> None:
         self.server, self.echo, self.telemetry, self.port = server, echo, telemetry, port
 
     def url(self, path: str) -> str:
@@ -73,8 +73,8 @@ class Served:
 
 @asynccontextmanager
 async def served(*, read_s: float = DEADLINE_S) -> AsyncIterator[Served]:
-    telemetry, echo = Telemetry(), Echo()
-    server = Server(echo, telemetry, read_s=read_s, finish_s=DEADLINE_S)
+    telemetry, echo = WebhookMetrics(), Echo()
+    server = ReviewServer(echo, telemetry, read_s=read_s, finish_s=DEADLINE_S)
     async with server.serving(0, None) as port:
         yield Served(server, echo, telemetry, port)
 
@@ -98,7 +98,7 @@ async def close(writers: list[asyncio.StreamWriter]) -> None:
 
 async def test_each_label_has_a_path(client: aiohttp.ClientSession) -> None:
     async with served() as it:
-        for seen in Seen:
+        for seen in LabelSource:
             status, said = await ask(client, it.url(f"/mutate/{seen}"))
             assert (status, said["seen"], said["bytes"]) == (200, seen, len(REVIEW))
         assert (await ask(client, it.url("/mutate/pods")))[0] == 404
@@ -121,7 +121,7 @@ async def test_lookups_end_before_the_timeout_of_the_call(client: aiohttp.Client
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
 def test_durations_are_read_as_go_writes_them(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
     path = f"/mutate/namespace?a=b&timeout={hours}h{minutes}m{seconds}.{milliseconds:03d}s"
-    assert target(path).seen is Seen.NAMESPACE
+    assert target(path).seen is LabelSource.NAMESPACE
     assert target(path).timeout_s == pytest.approx(hours * 3600 + minutes * 60 + seconds + milliseconds / 1000)
 
 
@@ -205,7 +205,7 @@ async def test_it_speaks_tls(client: aiohttp.ClientSession, tmp_path: Path) -> N
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.certificate("apiserver"), files.key("apiserver"))
     trust = ssl.create_default_context(cafile=files.ca)
-    async with Server(Echo(), Telemetry()).serving(0, context) as port:
+    async with ReviewServer(Echo(), WebhookMetrics()).serving(0, context) as port:
         async with client.post(f"https://127.0.0.1:{port}/mutate/workload", data=REVIEW, ssl=trust) as answer:
             assert answer.status == 200
         with pytest.raises(aiohttp.ClientError):

@@ -1,13 +1,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mldiagnostics_webhook.telemetry import Telemetry, reference
+from mldiagnostics_webhook.telemetry import WebhookMetrics, reference
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).parents[2]
 
 
-def samples(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], float]:
+def samples(telemetry: WebhookMetrics) -> dict[tuple[str, tuple[str, ...]], float]:
     """Value by name and the labels' values, in the order of the labels' names."""
     families = text_string_to_metric_families(telemetry.exposition().decode())
     read = (sample for family in families for sample in family.samples)
@@ -15,7 +15,7 @@ def samples(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], float]:
 
 
 def test_what_happens_is_counted() -> None:
-    telemetry = Telemetry().identify(version="1.2.3", cluster="train")
+    telemetry = WebhookMetrics().identify(version="1.2.3", cluster="train")
     telemetry.reviewed(result="injected", reason="Injected")
     telemetry.reviewed(result="injected", reason="Injected")
     telemetry.took(0.002)
@@ -37,7 +37,7 @@ def test_what_happens_is_counted() -> None:
 
 
 def test_the_end_of_the_certificate_is_that_of_the_moment() -> None:
-    telemetry, end = Telemetry(), [None, datetime(2027, 1, 1, tzinfo=UTC)]
+    telemetry, end = WebhookMetrics(), [None, datetime(2027, 1, 1, tzinfo=UTC)]
     name = ("mldiagnostics_webhook_certificate_expiry_timestamp_seconds", ())
     telemetry.certificate_ends(lambda: end[0])
     assert samples(telemetry)[name] == 0
@@ -46,7 +46,7 @@ def test_the_end_of_the_certificate_is_that_of_the_moment() -> None:
 
 
 def test_names_follow_the_conventions() -> None:
-    for family in text_string_to_metric_families(Telemetry().exposition().decode()):
+    for family in text_string_to_metric_families(WebhookMetrics().exposition().decode()):
         assert family.documentation, family.name
         assert family.name.startswith(("mldiagnostics_webhook", "process_")), family.name
 

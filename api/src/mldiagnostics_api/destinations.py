@@ -9,51 +9,51 @@ from mldiagnostics import identity, layout
 
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.matching import match
-from mldiagnostics_api.owners import Run
+from mldiagnostics_api.owners import WorkloadRun
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.workloads import workload_of
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class Destination:
     """The log directory of a pod's traces; `run_id` if the pod belongs to a run."""
 
     directory: Location
     run_id: str | None
 
 
-def workload_key(run: Run | None) -> str:
+def workload_key(run: WorkloadRun | None) -> str:
     """Name what a pod belongs to; pods without a workload belong together."""
     return f"{run.name}/{run.uid}" if run else ""
 
 
 def homes(
-    pods: Iterable[tuple[PodView, Run | None]],
+    pods: Iterable[tuple[PodView, WorkloadRun | None]],
     *,
     root: Location,
     explicit: bool,
     cluster: str,
     namespace_labels: Mapping[str, str],
-) -> dict[str, Home]:
+) -> dict[str, Destination]:
     """Tell for each pod, by uid, where its traces go.
 
     An `explicit` root is the log directory itself. Below any other root a run has `<run id>`, a workload that is none
     has `<namespace>/<workload>`, and pods without a workload share `<namespace>/<first pod>`.
     """
-    by_pod: dict[str, Home] = {}
-    by_workload: dict[str, Home] = {}
+    by_pod: dict[str, Destination] = {}
+    by_workload: dict[str, Destination] = {}
     for pod, run in pods:
         key = workload_key(run)
         if key not in by_workload:
             run_id = run_id_of(run, pod, cluster=cluster, namespace_labels=namespace_labels) if run else None
             name = run.name if run else pod.name
             below = layout.run_directory(str(root), run_id=run_id, namespace=pod.namespace, workload=name)
-            by_workload[key] = Home(root if explicit else Location.parse(below), run_id)
+            by_workload[key] = Destination(root if explicit else Location.parse(below), run_id)
         by_pod[pod.uid] = by_workload[key]
     return by_pod
 
 
-def run_id_of(run: Run, pod: PodView, *, cluster: str, namespace_labels: Mapping[str, str]) -> str | None:
+def run_id_of(run: WorkloadRun, pod: PodView, *, cluster: str, namespace_labels: Mapping[str, str]) -> str | None:
     """Identify the run; None if the workload is not opted in."""
     workload = workload_of(run.kind, run.workload["apiVersion"])
     metadata = run.workload["metadata"]

@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Final
 
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, INJECT_ANNOTATION, OPT_IN_LABEL
-from mldiagnostics_api.owners import Run
-from mldiagnostics_api.variables import Identity, Settings, told
-from mldiagnostics_api.workloads import WORKLOADS, OptIn, Workload, workload_of
+from mldiagnostics_api.owners import WorkloadRun
+from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, told
+from mldiagnostics_api.workloads import WORKLOADS, OptIn, WorkloadKind, workload_of
 
 Labels = Mapping[str, str]
 Annotations = Mapping[str, str]
@@ -17,7 +17,7 @@ EXCLUDED_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "kube-node
 EXCLUDED_PREFIX: Final = "gke-managed-"
 
 
-class Why(StrEnum):
+class MatchReason(StrEnum):
     """What decided; the order is the precedence."""
 
     NAMESPACE_EXCLUDED = "NamespaceExcluded"
@@ -30,14 +30,14 @@ class Why(StrEnum):
     NO_LABEL = "NoLabel"
 
 
-_OPTS_IN: Final = frozenset({Why.WORKLOAD_LABEL, Why.POD_LABEL, Why.NAMESPACE_LABEL})
+_OPTS_IN: Final = frozenset({MatchReason.WORKLOAD_LABEL, MatchReason.POD_LABEL, MatchReason.NAMESPACE_LABEL})
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """Whether a workload is a run, and why."""
 
-    why: Why
+    why: MatchReason
     message: str
 
     @property
@@ -46,7 +46,9 @@ class Match:
         return self.why in _OPTS_IN
 
 
-def match(workload: Workload, *, labels: Labels, pod_labels: Labels, namespace: str, namespace_labels: Labels) -> Match:
+def match(
+    workload: WorkloadKind, *, labels: Labels, pod_labels: Labels, namespace: str, namespace_labels: Labels
+) -> Match:
     """Decide whether a workload is opted in.
 
     `labels` are those of the topmost owner, `pod_labels` those of the pod in question. What is nearer wins, except
@@ -54,23 +56,29 @@ def match(workload: Workload, *, labels: Labels, pod_labels: Labels, namespace: 
     """
     label = f"{OPT_IN_LABEL}=true"
     if namespace in EXCLUDED_NAMESPACES or namespace.startswith(EXCLUDED_PREFIX):
-        return Match(Why.NAMESPACE_EXCLUDED, f"namespace {namespace} belongs to the system and is never looked at")
+        return Match(
+            MatchReason.NAMESPACE_EXCLUDED, f"namespace {namespace} belongs to the system and is never looked at"
+        )
     if namespace_labels.get(EXEMPT_NAMESPACE_LABEL) == "true":
-        return Match(Why.NAMESPACE_EXEMPT, f"namespace {namespace} has the label {EXEMPT_NAMESPACE_LABEL}=true")
+        return Match(MatchReason.NAMESPACE_EXEMPT, f"namespace {namespace} has the label {EXEMPT_NAMESPACE_LABEL}=true")
     if "false" in (labels.get(OPT_IN_LABEL), pod_labels.get(OPT_IN_LABEL)):
-        return Match(Why.WORKLOAD_OPTED_OUT, f"the {workload.kind} or its pod has the label {OPT_IN_LABEL}=false")
+        return Match(
+            MatchReason.WORKLOAD_OPTED_OUT, f"the {workload.kind} or its pod has the label {OPT_IN_LABEL}=false"
+        )
     if labels.get(OPT_IN_LABEL) == "true":
-        return Match(Why.WORKLOAD_LABEL, f"the {workload.kind} has the label {label}")
+        return Match(MatchReason.WORKLOAD_LABEL, f"the {workload.kind} has the label {label}")
     if pod_labels.get(OPT_IN_LABEL) == "true":
-        return Match(Why.POD_LABEL, f"the pod has the label {label}")
+        return Match(MatchReason.POD_LABEL, f"the pod has the label {label}")
     if namespace_labels.get(OPT_IN_LABEL) != "true":
-        return Match(Why.NO_LABEL, f"neither the {workload.kind} nor namespace {namespace} has the label {label}")
+        return Match(
+            MatchReason.NO_LABEL, f"neither the {workload.kind} nor namespace {namespace} has the label {label}"
+        )
     if workload.opt_in is OptIn.OWN:
         return Match(
-            Why.KIND_NEEDS_OWN_LABEL,
+            MatchReason.KIND_NEEDS_OWN_LABEL,
             f"namespace {namespace} has the label {label}, but a {workload.kind} needs it itself",
         )
-    return Match(Why.NAMESPACE_LABEL, f"namespace {namespace} has the label {label}")
+    return Match(MatchReason.NAMESPACE_LABEL, f"namespace {namespace} has the label {label}")
 
 
 def kept_from_pods(*, pod: Annotations, workload: Annotations, namespace: Annotations) -> str:
@@ -92,11 +100,11 @@ class Explanation:
 
 
 def explain(
-    run: Run | None,
+    run: WorkloadRun | None,
     *,
     namespace: str,
     namespace_labels: Labels,
-    settings: Settings,
+    settings: InjectionSettings,
     pod_labels: Labels | None = None,
     pod_annotations: Annotations | None = None,
     namespace_annotations: Annotations | None = None,
@@ -122,7 +130,7 @@ def explain(
     )
     if not matched.opted_in:
         return Explanation(match=matched, message=f"{run.kind} {namespace}/{run.name} is no run: {matched.message}")
-    identity = Identity.of(run, workload, cluster=settings.cluster, namespace=namespace)
+    identity = InjectedIdentity.of(run, workload, cluster=settings.cluster, namespace=namespace)
     kept = kept_from_pods(
         pod=pod_annotations or {},
         workload=run.workload["metadata"].get("annotations") or {},
@@ -142,10 +150,10 @@ def _explain_namespace(namespace: str, labels: Labels) -> Explanation:
     matched = match(by_itself[0], labels={}, pod_labels={}, namespace=namespace, namespace_labels=labels)
     own = ", ".join(workload.kind for workload in WORKLOADS if workload.opt_in is OptIn.OWN)
     match matched.why:
-        case Why.NAMESPACE_LABEL:
+        case MatchReason.NAMESPACE_LABEL:
             every = ", ".join(workload.kind for workload in by_itself)
             message = f"{matched.message}: every {every} in it is a run; {own} need the label themselves"
-        case Why.NO_LABEL:
+        case MatchReason.NO_LABEL:
             lacks = f"namespace {namespace} does not have the label {OPT_IN_LABEL}=true"
             message = f"{lacks}: only what has it itself is a run"
         case _:

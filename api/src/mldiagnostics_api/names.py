@@ -52,7 +52,7 @@ class Phase(StrEnum):
 FINISHED_PHASES: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED})
 
 
-class Condition(StrEnum):
+class ConditionType(StrEnum):
     """Condition types of a capture; `Complete` becomes True with every verdict, its reason is the verdict."""
 
     ACCEPTED = "Accepted"
@@ -61,7 +61,7 @@ class Condition(StrEnum):
     COMPLETE = "Complete"
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why a capture is refused before anything is dialled."""
 
     INVALID = "InvalidSpec"
@@ -81,7 +81,7 @@ class Refusal(StrEnum):
     SESSION_EXISTS = "SessionExists"
 
 
-class Skip(StrEnum):
+class SkipReason(StrEnum):
     """Why a chosen pod is not dialled."""
 
     NOT_FOUND = "NotFound"
@@ -96,7 +96,7 @@ class Skip(StrEnum):
     PORT_NOT_ALLOWED = "PortNotAllowed"
 
 
-class Verdict(StrEnum):
+class CompleteReason(StrEnum):
     """How a capture that was not refused ended: the reason of `Complete`."""
 
     SUCCEEDED = "Succeeded"
@@ -109,7 +109,7 @@ class Verdict(StrEnum):
     DRY_RUN = "DryRun"
 
 
-class Progress(StrEnum):
+class ProgressReason(StrEnum):
     """Reasons of conditions while a capture is under way or when one of its parts is over."""
 
     ACCEPTED = "Accepted"

@@ -17,7 +17,7 @@ _LWS_API_VERSION: Final = "leaderworkerset.x-k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Reference:
+class ObjectReference:
     """Names one object, and which incarnation of it."""
 
     api_version: str
@@ -48,11 +48,11 @@ class Reference:
         return workload is not None and workload.groups
 
 
-Lookup = Callable[[Reference], Object | None]
+Lookup = Callable[[ObjectReference], Object | None]
 """From a reference to the object of that kind and name, whatever its uid; None if there is none."""
 
 
-def owner_chain(first: Reference | None, lookup: Lookup, *, pods: bool = True) -> tuple[Object, ...]:
+def owner_chain(first: ObjectReference | None, lookup: Lookup, *, pods: bool = True) -> tuple[Object, ...]:
     """Walk up from a pod's controller and return the owners, nearest first.
 
     Ends at an owner of a kind that does not count, one that does not exist, one whose uid differs, and at a cycle.
@@ -73,16 +73,16 @@ def owner_chain(first: Reference | None, lookup: Lookup, *, pods: bool = True) -
 
 
 def missing_owners(
-    first: Iterable[Reference | None], known: Mapping[Reference, Object | None], *, pods: bool = True
-) -> frozenset[Reference]:
+    first: Iterable[ObjectReference | None], known: Mapping[ObjectReference, Object | None], *, pods: bool = True
+) -> frozenset[ObjectReference]:
     """List the owners that have to be fetched before every chain can be walked to its end.
 
     Fetch them, add them to `known` (None for what does not exist), and ask again until nothing is missing. Metadata
     alone is enough. `pods` as in `owner_chain`.
     """
-    missing: set[Reference] = set()
+    missing: set[ObjectReference] = set()
 
-    def lookup(reference: Reference) -> Object | None:
+    def lookup(reference: ObjectReference) -> Object | None:
         if reference not in known:
             missing.add(reference)
         return known.get(reference)
@@ -93,7 +93,7 @@ def missing_owners(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class WorkloadRun:
     """What a pod belongs to: the topmost machine-learning owner; `group` is the CronJob or RayCronJob above it."""
 
     workload: Object
@@ -115,18 +115,18 @@ class Run:
         return str(self.workload["metadata"]["uid"])
 
 
-def run_of(chain: tuple[Object, ...]) -> Run | None:
+def run_of(chain: tuple[Object, ...]) -> WorkloadRun | None:
     """Pick the run out of a chain of owners: the topmost that can be one. A CronJob never is, it groups its Jobs."""
     for owner in reversed(chain):
         if owner["kind"] != "Pod":
-            above = Reference.to_controller(owner["metadata"], "")
-            return Run(owner, above.name if above and above.groups else None)
+            above = ObjectReference.to_controller(owner["metadata"], "")
+            return WorkloadRun(owner, above.name if above and above.groups else None)
     return None
 
 
 def lone_run(
     name: str, labels: Mapping[str, str], annotations: Mapping[str, str], around: datetime, *, uid: str = ""
-) -> Run:
+) -> WorkloadRun:
     """Take a pod that nothing controls for a run of its own.
 
     Its creation time is not known while it is admitted, so the webhook writes the moment of admission onto it, and that
@@ -137,7 +137,7 @@ def lone_run(
     near = stated is not None and abs(stated - around) <= MAX_SKEW
     created = (stated if stated and near else around).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"name": name, "uid": uid, "labels": labels, "creationTimestamp": created}
-    return Run({"apiVersion": "v1", "kind": _POD, "metadata": metadata})
+    return WorkloadRun({"apiVersion": "v1", "kind": _POD, "metadata": metadata})
 
 
 def _moment(text: str) -> datetime | None:
@@ -147,15 +147,15 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _above(metadata: Object, namespace: str, *, pods: bool) -> Reference | None:
-    reference = Reference.to_controller(metadata, namespace)
+def _above(metadata: Object, namespace: str, *, pods: bool) -> ObjectReference | None:
+    reference = ObjectReference.to_controller(metadata, namespace)
     if pods or reference is None or reference.kind != _POD:
         return reference
     name = (metadata.get("labels") or {}).get(f"{LWS}/name")
-    return Reference(_LWS_API_VERSION, "LeaderWorkerSet", namespace, name, uid="") if name else None
+    return ObjectReference(_LWS_API_VERSION, "LeaderWorkerSet", namespace, name, uid="") if name else None
 
 
-def _is_meant(owner: Object, reference: Reference, below: list[Object]) -> bool:
+def _is_meant(owner: Object, reference: ObjectReference, below: list[Object]) -> bool:
     metadata = owner["metadata"]
     if reference.uid:
         return bool(metadata.get("uid") == reference.uid)
@@ -163,6 +163,6 @@ def _is_meant(owner: Object, reference: Reference, below: list[Object]) -> bool:
     return bool(below and metadata["creationTimestamp"] <= below[-1]["metadata"]["creationTimestamp"])
 
 
-def _typed(owner: Object, reference: Reference) -> Object:
+def _typed(owner: Object, reference: ObjectReference) -> Object:
     """Say what the object is: items of a list come without kind, mere metadata comes as PartialObjectMetadata."""
     return {**owner, "apiVersion": reference.api_version, "kind": reference.kind}

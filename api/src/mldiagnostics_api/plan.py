@@ -8,16 +8,16 @@ from typing import Final
 from mldiagnostics import layout
 from mldiagnostics.capture.model import Delivery, Tracers
 
-from mldiagnostics_api.absence import absent_pods, nothing_found, similar
-from mldiagnostics_api.destinations import Home, common_directory, homes, workload_key
+from mldiagnostics_api.destinations import Destination, common_directory, homes, workload_key
 from mldiagnostics_api.location import Location
-from mldiagnostics_api.names import Refusal, Skip
-from mldiagnostics_api.owners import Reference, owner_chain, run_of
+from mldiagnostics_api.names import RefusalReason, SkipReason
+from mldiagnostics_api.not_found import absent_pods, nothing_found, similar
+from mldiagnostics_api.owners import ObjectReference, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.request import Refused, Request, check
+from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
 from mldiagnostics_api.schedule import schedule
-from mldiagnostics_api.targets import TRANSIENT, Candidate, candidates
+from mldiagnostics_api.targets import TRANSIENT, TargetCandidate, candidates
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.workloads import Object
 
@@ -27,13 +27,13 @@ _MOST_HINTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PodInventory:
     """What the cluster holds of what a request looks for."""
 
     pods: Collection[PodView] = ()
     workload: Object | None = None
     """The object that the request's workload names."""
-    owners: Mapping[Reference, Object | None] = field(default_factory=dict)
+    owners: Mapping[ObjectReference, Object | None] = field(default_factory=dict)
     """Every owner on the way up from the pods (`owners.missing_owners` says which)."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods' namespace."""
@@ -74,7 +74,7 @@ class SkippedTarget:
     slice: int | None = None
     local_rank: int | None = None
     port: int | None = None
-    reason: Skip
+    reason: SkipReason
     message: str
     directory: Location | None = None
     run_id: str | None = None
@@ -125,13 +125,13 @@ class CapturePlan:
 
 def make_plan(
     connection: MLDiagnosticsConnection,
-    found: Found,
+    found: PodInventory,
     *,
     policy: Policy,
     cluster: str,
     now: datetime,
     attempt: int = 1,
-) -> CapturePlan | Refused:
+) -> CapturePlan | CaptureRefusal:
     """Decide what is captured, when, and where it goes.
 
     `cluster` is the cluster's name, part of run ids; `now` is aware. The same input gives the same plan, in whatever
@@ -139,7 +139,7 @@ def make_plan(
     unless it was named, superseded by another in its place.
     """
     request = check(connection, policy)
-    if isinstance(request, Refused):
+    if isinstance(request, CaptureRefusal):
         return request
     pods = {pod.uid: pod for pod in _belonging(request, found)}
     if not pods:
@@ -159,8 +159,8 @@ def make_plan(
         superseded=bool(request.pods),
     )
     if not chosen and not missing:
-        return Refused(
-            Refusal.NO_POD_MATCHES,
+        return CaptureRefusal(
+            RefusalReason.NO_POD_MATCHES,
             f"{request.sought}: {len(pods)} pods exist, none in the chosen ranks, slices, nodes or replicatedJob",
             transient=True,
         )
@@ -178,18 +178,18 @@ def make_plan(
 
 def _plan(
     connection: MLDiagnosticsConnection,
-    request: Request,
+    request: CaptureRequest,
     policy: Policy,
     targets: tuple[PlannedTarget, ...],
     skipped: tuple[SkippedTarget, ...],
     *,
     now: datetime,
     attempt: int,
-) -> CapturePlan | Refused:
+) -> CapturePlan | CaptureRefusal:
     trigger = connection.spec.trigger_capture
     metadata = connection.metadata
     times = schedule(trigger, request.duration_ms, dialled=len(targets), now=now)
-    if isinstance(times, Refused):
+    if isinstance(times, CaptureRefusal):
         return times
     tracers = trigger.tracers
     return CapturePlan(
@@ -224,7 +224,7 @@ def needed_of(trigger: TriggerCapture, total: int) -> int:
     return max(1, -(-total * percent // 100))
 
 
-def _belonging(request: Request, found: Found) -> Iterable[PodView]:
+def _belonging(request: CaptureRequest, found: PodInventory) -> Iterable[PodView]:
     """Keep the pods that are meant; labels can be put on any pod, owners cannot."""
     if request.workload is None:
         return found.pods
@@ -238,12 +238,12 @@ def _belonging(request: Request, found: Found) -> Iterable[PodView]:
     ]
 
 
-def _absent(name: str, request: Request, hint: str) -> SkippedTarget:
+def _absent(name: str, request: CaptureRequest, hint: str) -> SkippedTarget:
     message = f"namespace {request.namespace} has no pod {name}{hint}"
-    return SkippedTarget(pod=name, reason=Skip.NOT_FOUND, message=message)
+    return SkippedTarget(pod=name, reason=SkipReason.NOT_FOUND, message=message)
 
 
-def _planned(candidate: Candidate, home: Home) -> PlannedTarget:
+def _planned(candidate: TargetCandidate, home: Destination) -> PlannedTarget:
     pod = candidate.pod
     if candidate.port is None:
         raise ValueError(f"pod {pod.name} has no port to dial")
@@ -264,7 +264,7 @@ def _planned(candidate: Candidate, home: Home) -> PlannedTarget:
     )
 
 
-def _skipped(candidate: Candidate, reason: Skip, home: Home) -> SkippedTarget:
+def _skipped(candidate: TargetCandidate, reason: SkipReason, home: Destination) -> SkippedTarget:
     return SkippedTarget(
         pod=candidate.pod.name,
         uid=candidate.pod.uid,

@@ -12,7 +12,7 @@ from mldiagnostics_api.names import (
     PROFILER_PORTS_ANNOTATION,
     RUN_CREATED_ANNOTATION,
 )
-from mldiagnostics_api.owners import Reference, Run, lone_run
+from mldiagnostics_api.owners import ObjectReference, WorkloadRun, lone_run
 from mldiagnostics_api.variables import PEER_METADATA
 from mldiagnostics_api.workloads import COMPLETION_INDEX, Object
 
@@ -43,14 +43,14 @@ class PodView:
     ready: bool = True
     """Whether the pod's readiness probes pass; a pod that says nothing of it counts as ready."""
     host_network: bool = False
-    controller: Reference | None = None
+    controller: ObjectReference | None = None
     labels: Mapping[str, str]
     completion_index: str = ""
     """Index in its Job, which older clusters keep in an annotation only."""
     published_ports: str | None = None
     """The annotation with the profiler ports, as it stands there."""
     containers: tuple[Container, ...] = ()
-    lone_run: Run | None = None
+    lone_run: WorkloadRun | None = None
     """The run that the pod is by itself: nothing controls it and it has the label."""
 
     @classmethod
@@ -68,7 +68,7 @@ class PodView:
             terminating="deletionTimestamp" in metadata,
             ready=all(c.get("status") == "True" for c in status.get("conditions") or () if c.get("type") == "Ready"),
             host_network=bool(spec.get("hostNetwork")),
-            controller=Reference.to_controller(metadata, metadata["namespace"]),
+            controller=ObjectReference.to_controller(metadata, metadata["namespace"]),
             labels=labels,
             completion_index=labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX) or "",
             published_ports=annotations.get(PROFILER_PORTS_ANNOTATION),
@@ -87,9 +87,15 @@ class PodView:
         return not self.finished and not self.terminating
 
 
-def _lone_run(metadata: Object, spec: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Run | None:
+def _lone_run(
+    metadata: Object, spec: Object, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> WorkloadRun | None:
     created = metadata.get("creationTimestamp")
-    if labels.get(OPT_IN_LABEL) != "true" or not created or Reference.to_controller(metadata, metadata["namespace"]):
+    if (
+        labels.get(OPT_IN_LABEL) != "true"
+        or not created
+        or ObjectReference.to_controller(metadata, metadata["namespace"])
+    ):
         return None
     told = {**_moment_told(spec), **annotations}
     return lone_run(metadata["name"], labels, told, datetime.fromisoformat(created), uid=metadata["uid"])

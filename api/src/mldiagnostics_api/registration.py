@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from mldiagnostics_api.matching import EXCLUDED_NAMESPACES, EXCLUDED_PREFIX
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, GROUP, OPT_IN_LABEL
-from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, Workload
+from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, WorkloadKind
 
 NAMESPACE_PATH: Final = "/mutate/namespace"
 """Where pods of labelled namespaces are sent."""
@@ -86,5 +86,5 @@ def _labelled() -> str:
     return f"(has(object.metadata.labels) && '{OPT_IN_LABEL}' in object.metadata.labels && {value} == 'true')"
 
 
-def _group_kind(workload: Workload) -> str:
+def _group_kind(workload: WorkloadKind) -> str:
     return f"{workload.group}/{workload.kind}"

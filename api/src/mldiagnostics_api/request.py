@@ -7,36 +7,36 @@ from typing import Final
 from mldiagnostics.capture.model import Delivery
 
 from mldiagnostics_api.location import Location, Medium
-from mldiagnostics_api.names import Refusal
+from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_api.targets import Narrowing
+from mldiagnostics_api.targets import TargetFilter
 from mldiagnostics_api.v1alpha1 import LABEL_KEY, LabelSelector, MLDiagnosticsConnection, TriggerCapture
-from mldiagnostics_api.workloads import Workload, selector_text, workload_of
+from mldiagnostics_api.workloads import WorkloadKind, selector_text, workload_of
 
 DEFAULT_DURATION_MS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class CaptureRefusal:
     """Why there is no plan. `transient`: it may pass when one waits."""
 
-    reason: Refusal
+    reason: RefusalReason
     message: str
     transient: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CaptureRequest:
     """A checked capture. Exactly one of `pods`, `selector` and `workload` says where to look for pods."""
 
     namespace: str
     pods: tuple[str, ...] = ()
     selector: str | None = None
     """As the API's `labelSelector` parameter."""
-    workload: Workload | None = None
+    workload: WorkloadKind | None = None
     """Kind of the workload to get; its `pods` turns the object into a label selector."""
     workload_name: str = ""
-    narrowing: Narrowing
+    narrowing: TargetFilter
     duration_ms: int
     root: Location
     """The log directory itself if `explicit`, else the root below which every run has one."""
@@ -53,13 +53,13 @@ class Request:
         return f"{'pod' if len(self.pods) == 1 else 'pods'} {', '.join(self.pods)} in namespace {self.namespace}"
 
 
-class _Refusal(Exception):  # it carries a value, it is no error
-    def __init__(self, reason: Refusal, message: str) -> None:
+class _RefusalError(Exception):  # it carries a value, it is no error
+    def __init__(self, reason: RefusalReason, message: str) -> None:
         super().__init__(message)
-        self.refused = Refused(reason, message)
+        self.refused = CaptureRefusal(reason, message)
 
 
-def check(connection: MLDiagnosticsConnection, policy: Policy) -> Request | Refused:
+def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest | CaptureRefusal:
     """Check what is asked for.
 
     Schema and admission policy check the same where they are installed; here it holds in any case.
@@ -73,7 +73,7 @@ def check(connection: MLDiagnosticsConnection, policy: Policy) -> Request | Refu
         root = _root(trigger, policy, connection.metadata.namespace, namespace)
         workload = _workload(trigger)
         target = trigger.target
-        return Request(
+        return CaptureRequest(
             namespace=namespace,
             pods=_names(trigger.pod_name),
             selector=_selector(trigger),
@@ -85,31 +85,33 @@ def check(connection: MLDiagnosticsConnection, policy: Policy) -> Request | Refu
             explicit=trigger.storage_location is not None,
             delivery=_delivery(trigger, root, policy, namespace),
         )
-    except _Refusal as refusal:
+    except _RefusalError as refusal:
         return refusal.refused
 
 
 def _check_shape(trigger: TriggerCapture) -> None:
     if (trigger.pod_name is None) == (trigger.target is None):
-        raise _Refusal(Refusal.INVALID, "exactly one of podName and target is needed")
+        raise _RefusalError(RefusalReason.INVALID, "exactly one of podName and target is needed")
     if trigger.duration_seconds is not None and trigger.duration_milliseconds is not None:
-        raise _Refusal(Refusal.INVALID, "at most one of durationSeconds and durationMilliseconds may be given")
+        raise _RefusalError(
+            RefusalReason.INVALID, "at most one of durationSeconds and durationMilliseconds may be given"
+        )
     if trigger.target is None:
         return
     kinds = (trigger.target.run_ref, trigger.target.workload_ref, trigger.target.selector)
     if sum(kind is not None for kind in kinds) != 1:
-        raise _Refusal(Refusal.INVALID, "target needs exactly one of runRef, workloadRef and selector")
+        raise _RefusalError(RefusalReason.INVALID, "target needs exactly one of runRef, workloadRef and selector")
     if trigger.target.run_ref is not None:
-        raise _Refusal(
-            Refusal.RUNS_NOT_AVAILABLE,
+        raise _RefusalError(
+            RefusalReason.RUNS_NOT_AVAILABLE,
             "target.runRef: this version has no runs (MLRun); use target.workloadRef",
         )
 
 
 def _check_namespace(policy: Policy, *, object_namespace: str, pod_namespace: str) -> None:
     if not policy.may_capture(object_namespace=object_namespace, pod_namespace=pod_namespace):
-        raise _Refusal(
-            Refusal.NAMESPACE_NOT_ALLOWED,
+        raise _RefusalError(
+            RefusalReason.NAMESPACE_NOT_ALLOWED,
             f"podNamespace '{pod_namespace}': captures of namespace '{object_namespace}' may not profile its pods; "
             f"create the object in '{pod_namespace}', or ask the administrator to add it to policy.crossNamespaces",
         )
@@ -117,8 +119,8 @@ def _check_namespace(policy: Policy, *, object_namespace: str, pod_namespace: st
 
 def _check_port(policy: Policy, port: int | None) -> None:
     if port is not None and port not in policy.allowed_ports:
-        raise _Refusal(
-            Refusal.PORT_NOT_ALLOWED,
+        raise _RefusalError(
+            RefusalReason.PORT_NOT_ALLOWED,
             f"capturePort {port}: not among the allowed ports {policy.allowed_ports}; use one of them, or ask the "
             "administrator to add it to policy.allowedPorts",
         )
@@ -130,8 +132,8 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
     else:
         duration_ms = trigger.duration_milliseconds or DEFAULT_DURATION_MS
     if duration_ms > policy.max_duration_ms:
-        raise _Refusal(
-            Refusal.DURATION_TOO_LONG,
+        raise _RefusalError(
+            RefusalReason.DURATION_TOO_LONG,
             f"duration of {duration_ms / 1000:g} s: longer than the allowed {policy.max_duration_ms / 1000:g} s; "
             "shorten it, or ask the administrator to raise policy.maxDurationSeconds",
         )
@@ -141,19 +143,20 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
 def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_namespace: str) -> Location:
     if trigger.storage_location is None:
         if policy.default_storage is None:
-            raise _Refusal(
-                Refusal.STORAGE_MISSING, "storageLocation is absent, and the operator has no default storage: give one"
+            raise _RefusalError(
+                RefusalReason.STORAGE_MISSING,
+                "storageLocation is absent, and the operator has no default storage: give one",
             )
         return policy.default_storage
     try:
         location = Location.parse(trigger.storage_location)
     except ValueError as error:
-        raise _Refusal(Refusal.STORAGE_INVALID, f"storageLocation {error}") from error
+        raise _RefusalError(RefusalReason.STORAGE_INVALID, f"storageLocation {error}") from error
     # What the pod writes, it writes with its own permissions: its namespace has to allow that too.
     by_pod = location.medium is Medium.POD or trigger.delivery is Delivery.WORKLOAD
     for namespace in {object_namespace, pod_namespace} if by_pod else {object_namespace}:
         if not policy.may_store(location, namespace):
-            raise _Refusal(Refusal.STORAGE_NOT_ALLOWED, _not_allowed(location, policy, namespace))
+            raise _RefusalError(RefusalReason.STORAGE_NOT_ALLOWED, _not_allowed(location, policy, namespace))
     return location
 
 
@@ -171,14 +174,14 @@ def _delivery(trigger: TriggerCapture, location: Location, policy: Policy, pod_n
     asked = trigger.delivery or Delivery.AUTO
     if location.medium is Medium.POD:
         if asked is Delivery.OPERATOR:
-            raise _Refusal(
-                Refusal.DELIVERY_IMPOSSIBLE, f"delivery Operator cannot write to {location}, which is in the pod"
+            raise _RefusalError(
+                RefusalReason.DELIVERY_IMPOSSIBLE, f"delivery Operator cannot write to {location}, which is in the pod"
             )
         return Delivery.WORKLOAD
     if location.medium is Medium.VOLUME:
         if asked is Delivery.WORKLOAD:
-            raise _Refusal(
-                Refusal.DELIVERY_IMPOSSIBLE,
+            raise _RefusalError(
+                RefusalReason.DELIVERY_IMPOSSIBLE,
                 f"delivery Workload cannot write to {location}, the operator's volume; use gs:// or a path in the pod",
             )
         return Delivery.OPERATOR
@@ -188,14 +191,16 @@ def _delivery(trigger: TriggerCapture, location: Location, policy: Policy, pod_n
     return asked
 
 
-def _workload(trigger: TriggerCapture) -> Workload | None:
+def _workload(trigger: TriggerCapture) -> WorkloadKind | None:
     if trigger.target is None or trigger.target.workload_ref is None:
         return None
     reference = trigger.target.workload_ref
     workload = workload_of(reference.kind, reference.api_version)
     if workload is None or workload.groups or workload.kind == "Pod":
         shown = f"{reference.api_version} {reference.kind}" if reference.api_version else reference.kind
-        raise _Refusal(Refusal.KIND_NOT_SUPPORTED, f"target.workloadRef: {shown} is no supported kind of workload")
+        raise _RefusalError(
+            RefusalReason.KIND_NOT_SUPPORTED, f"target.workloadRef: {shown} is no supported kind of workload"
+        )
     return workload
 
 
@@ -209,25 +214,27 @@ def _selector(trigger: TriggerCapture) -> str | None:
     _check_selector(trigger.target.selector)
     text = selector_text(trigger.target.selector.model_dump(by_alias=True, exclude_none=True))
     if not text:
-        raise _Refusal(Refusal.INVALID, "target.selector is empty and would match every pod of the namespace")
+        raise _RefusalError(
+            RefusalReason.INVALID, "target.selector is empty and would match every pod of the namespace"
+        )
     return text
 
 
 def _check_selector(selector: LabelSelector) -> None:
     for key in selector.match_labels or {}:
         if not re.fullmatch(LABEL_KEY, key):
-            raise _Refusal(Refusal.INVALID, f"target.selector.matchLabels: {key!r} is no key of a label")
+            raise _RefusalError(RefusalReason.INVALID, f"target.selector.matchLabels: {key!r} is no key of a label")
     for condition in selector.match_expressions or ():
         if (condition.operator in {"In", "NotIn"}) != bool(condition.values):
-            raise _Refusal(
-                Refusal.INVALID,
+            raise _RefusalError(
+                RefusalReason.INVALID,
                 f"target.selector.matchExpressions: {condition.key} {condition.operator}: In and NotIn need values, "
                 "Exists and DoesNotExist have none",
             )
 
 
-def _narrowing(trigger: TriggerCapture) -> Narrowing:
+def _narrowing(trigger: TriggerCapture) -> TargetFilter:
     try:
-        return Narrowing.of(trigger.target)
+        return TargetFilter.of(trigger.target)
     except ValueError as error:
-        raise _Refusal(Refusal.INVALID, f"target.{error}") from error
+        raise _RefusalError(RefusalReason.INVALID, f"target.{error}") from error

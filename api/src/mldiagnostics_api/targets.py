@@ -6,19 +6,19 @@ from ipaddress import IPv6Address, ip_address
 from itertools import groupby
 from typing import Final, Self
 
-from mldiagnostics_api.names import DEFAULT_PORT, PROFILER_PORTS_ANNOTATION, Skip
+from mldiagnostics_api.names import DEFAULT_PORT, PROFILER_PORTS_ANNOTATION, SkipReason
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.ranking import natural, order, part_of, slice_of, without_superseded
 from mldiagnostics_api.v1alpha1 import TargetSelection
 
-TRANSIENT: Final = frozenset({Skip.NOT_FOUND, Skip.NOT_READY, Skip.NO_IP, Skip.TERMINATING})
+TRANSIENT: Final = frozenset({SkipReason.NOT_FOUND, SkipReason.NOT_READY, SkipReason.NO_IP, SkipReason.TERMINATING})
 """Reasons that may pass when one waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowing:
+class TargetFilter:
     """Which of the pods found are meant; absent means all."""
 
     ranks: Ranges | None = None
@@ -42,7 +42,7 @@ class Narrowing:
             limit=target.limit,
         )
 
-    def means(self, candidate: "Candidate") -> bool:
+    def means(self, candidate: "TargetCandidate") -> bool:
         """Tell whether a candidate is meant; `limit` is not looked at."""
         return (
             (self.ranks is None or candidate.rank in self.ranks)
@@ -53,7 +53,7 @@ class Narrowing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class TargetCandidate:
     """One rank of one pod. Without `skip` it can be dialled, at `pod.ip` and `port`."""
 
     pod: PodView
@@ -63,7 +63,7 @@ class Candidate:
     local_rank: int | None
     """Position in the pod; None if that has a single rank."""
     port: int | None
-    skip: Skip | None = None
+    skip: SkipReason | None = None
     message: str = ""
 
 
@@ -72,17 +72,17 @@ def candidates(
     *,
     workload: Callable[[PodView], str],
     policy: Policy,
-    narrowing: Narrowing,
+    narrowing: TargetFilter,
     port: int | None,
     superseded: bool = False,
-) -> tuple[Candidate, ...]:
+) -> tuple[TargetCandidate, ...]:
     """Rank the pods, narrow them down and look at each, in the order of workload and rank.
 
     `workload` names what a pod belongs to: ranks count within it. `port` is the spec's `capturePort`. Ended pods whose
     place another has taken are left out, unless `superseded` keeps them because they were asked for by name. Pods that
     run but are not ready are dialled: a host that is stuck is the one that somebody wants to see.
     """
-    found: list[Candidate] = []
+    found: list[TargetCandidate] = []
     ordered = sorted(pods, key=lambda pod: (natural(workload(pod)), workload(pod), pod.uid))
     for _, group in groupby(ordered, key=workload):
         rank = 0
@@ -93,23 +93,25 @@ def candidates(
     return _limited([candidate for candidate in found if narrowing.means(candidate)], narrowing.limit)
 
 
-def _limited(found: list[Candidate], limit: int | None) -> tuple[Candidate, ...]:
+def _limited(found: list[TargetCandidate], limit: int | None) -> tuple[TargetCandidate, ...]:
     if limit is None:
         return tuple(found)
     ready_first = sorted(range(len(found)), key=lambda index: (found[index].skip is not None, index))
     return tuple(found[index] for index in sorted(ready_first[:limit]))
 
 
-def _examine(pod: PodView, rank: int, *, policy: Policy, container: str | None, port: int | None) -> list[Candidate]:
+def _examine(
+    pod: PodView, rank: int, *, policy: Policy, container: str | None, port: int | None
+) -> list[TargetCandidate]:
     fault = _pod_fault(pod, policy, container)
     ports: tuple[int, ...] = ()
     try:
         ports = _ports(pod, container, port)
     except ValueError as error:
-        fault = fault or (Skip.PORT_INVALID, str(error))
+        fault = fault or (SkipReason.PORT_INVALID, str(error))
     several = len(ports) > 1
     return [
-        Candidate(
+        TargetCandidate(
             pod=pod,
             rank=rank + local_rank,
             slice=slice_of(pod),
@@ -123,37 +125,40 @@ def _examine(pod: PodView, rank: int, *, policy: Policy, container: str | None, 
     ]
 
 
-_Fault = tuple[Skip | None, str]
+_Fault = tuple[SkipReason | None, str]
 _NONE: Final[_Fault] = (None, "")
 
 
 def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | None:
     """Tell what no waiting will change."""
     if pod.finished:
-        return Skip.FINISHED, f"the pod has ended ({pod.phase})"
+        return SkipReason.FINISHED, f"the pod has ended ({pod.phase})"
     if pod.terminating:
-        return Skip.TERMINATING, "the pod is being deleted"
+        return SkipReason.TERMINATING, "the pod is being deleted"
     if container and container not in (names := [c.name for c in pod.containers]):
-        return Skip.CONTAINER_NOT_FOUND, f"the pod has no container {container}, it has {', '.join(names)}"
+        return SkipReason.CONTAINER_NOT_FOUND, f"the pod has no container {container}, it has {', '.join(names)}"
     if pod.host_network and not policy.host_network:
-        return Skip.HOST_NETWORK_NOT_ALLOWED, "the pod is on its host's network, which the administrator does not allow"
+        return (
+            SkipReason.HOST_NETWORK_NOT_ALLOWED,
+            "the pod is on its host's network, which the administrator does not allow",
+        )
     return None
 
 
 def _port_fault(port: int | None, policy: Policy) -> _Fault | None:
     if port is not None and port not in policy.allowed_ports:
-        return Skip.PORT_NOT_ALLOWED, f"port {port} is not among the allowed ones, {policy.allowed_ports}"
+        return SkipReason.PORT_NOT_ALLOWED, f"port {port} is not among the allowed ones, {policy.allowed_ports}"
     return None
 
 
 def _readiness_fault(pod: PodView, container: str | None, port: int | None) -> _Fault | None:
     if pod.phase != "Running":
-        return Skip.NOT_READY, f"the pod is {pod.phase}, not Running" + ("" if pod.node else " (no node yet)")
+        return SkipReason.NOT_READY, f"the pod is {pod.phase}, not Running" + ("" if pod.node else " (no node yet)")
     waiting = [c.name for c in pod.containers if not c.running and (c.name == container or port in c.profiler_ports)]
     if waiting:
-        return Skip.NOT_READY, f"container {waiting[0]} is not running"
+        return SkipReason.NOT_READY, f"container {waiting[0]} is not running"
     if not pod.ip:
-        return Skip.NO_IP, "the pod has no IP address yet"
+        return SkipReason.NO_IP, "the pod has no IP address yet"
     return _address_fault(pod.ip)
 
 
@@ -161,11 +166,14 @@ def _address_fault(text: str) -> _Fault | None:
     try:
         address = ip_address(text)
     except ValueError:
-        return Skip.ADDRESS_NOT_ALLOWED, f"{text!r} is no IP address"
+        return SkipReason.ADDRESS_NOT_ALLOWED, f"{text!r} is no IP address"
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
-        return Skip.ADDRESS_NOT_ALLOWED, f"{text} is a loopback, link-local or multicast address, which no pod has"
+        return (
+            SkipReason.ADDRESS_NOT_ALLOWED,
+            f"{text} is a loopback, link-local or multicast address, which no pod has",
+        )
     return None
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 from mldiagnostics.identity import cluster_short_name, run_id
 
 from mldiagnostics_api.names import DEFAULT_PORT, GROUP
-from mldiagnostics_api.owners import Run
-from mldiagnostics_api.workloads import Workload
+from mldiagnostics_api.owners import WorkloadRun
+from mldiagnostics_api.workloads import WorkloadKind
 
 Variable = dict[str, Any]
 """An entry of a container's `env`."""
@@ -29,7 +29,7 @@ _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class InjectionSettings:
     """What the administrator of an installation says; empty where he says nothing."""
 
     cluster: str
@@ -46,13 +46,13 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class InjectedIdentity:
     """Which run, of which workload."""
 
     run_id: str
     cluster: str
     namespace: str
-    workload: Workload
+    workload: WorkloadKind
     api_version: str
     name: str
     uid: str
@@ -64,7 +64,7 @@ class Identity:
     """The CronJob above a Job, or the RayCronJob above a RayJob."""
 
     @classmethod
-    def of(cls, run: Run, workload: Workload, *, cluster: str, namespace: str) -> Self:
+    def of(cls, run: WorkloadRun, workload: WorkloadKind, *, cluster: str, namespace: str) -> Self:
         """Identify a run by its workload's metadata. Raises ValueError that says what of it cannot be used."""
         metadata = run.workload["metadata"]
         for what, name in (("namespace", namespace), (workload.kind, metadata.get("name"))):
@@ -88,8 +88,8 @@ class Identity:
 
 
 def variables(
-    identity: Identity,
-    settings: Settings,
+    identity: InjectedIdentity,
+    settings: InjectionSettings,
     *,
     pod_labels: Mapping[str, str],
     sinks: tuple[str, ...] = (),
@@ -120,14 +120,14 @@ def profiler_port(port: int) -> Variable:
     return _value("MLDIAG_PROFILER_PORT", str(port))
 
 
-def control_plane_variables(settings: Settings) -> tuple[Variable, ...]:
+def control_plane_variables(settings: InjectionSettings) -> tuple[Variable, ...]:
     """List what leads to the control plane; it takes the token in `CONTROL_PLANE_DIRECTORY` as well."""
     url = _value("MLDIAG_CONTROL_PLANE_URL", settings.control_plane_url)
     ca = _value("MLDIAG_CONTROL_PLANE_CA", f"{CONTROL_PLANE_DIRECTORY}/ca.crt")
     return (url, ca) if settings.control_plane_ca else (url,)
 
 
-def told(identity: Identity, settings: Settings, *, pod_labels: Mapping[str, str]) -> tuple[str, ...]:
+def told(identity: InjectedIdentity, settings: InjectionSettings, *, pod_labels: Mapping[str, str]) -> tuple[str, ...]:
     """Name all that a container is told, as far as no annotation and nothing of its own changes it."""
     common = variables(identity, settings, pod_labels=pod_labels)
     ways = control_plane_variables(settings) if settings.control_plane_url else ()
@@ -152,7 +152,7 @@ def shown(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…'"
 
 
-def _peer_identity(identity: Identity, *, labels: bool) -> tuple[Variable, ...]:
+def _peer_identity(identity: InjectedIdentity, *, labels: bool) -> tuple[Variable, ...]:
     """Write the two variables of the peer SDK, whose keys contain dots and whose labels are one string."""
     identifier = {
         "metadata.name": identity.name,
@@ -171,7 +171,7 @@ def _peer_identity(identity: Identity, *, labels: bool) -> tuple[Variable, ...]:
     )
 
 
-def _peer_self_hosted(identity: Identity, url: str) -> tuple[Variable, ...]:
+def _peer_self_hosted(identity: InjectedIdentity, url: str) -> tuple[Variable, ...]:
     # The peer's own id has no time in it: with the run's id as its workload, a workload made anew is a new run.
     return (
         _value("DIAGON_BASE_URL", url),
@@ -181,7 +181,7 @@ def _peer_self_hosted(identity: Identity, url: str) -> tuple[Variable, ...]:
     )
 
 
-def _workload(identity: Identity, *, labels: bool) -> str:
+def _workload(identity: InjectedIdentity, *, labels: bool) -> str:
     """Write the workload as JSON. The kubelet puts in the uid of a pod that is its own workload."""
     told = {
         "apiVersion": identity.api_version,
@@ -195,7 +195,7 @@ def _workload(identity: Identity, *, labels: bool) -> str:
     return text if identity.uid else text.replace('"uid":""', '"uid":"$(MLDIAG_POD_UID)"', 1)
 
 
-def _places(workload: Workload, pod_labels: Mapping[str, str]) -> tuple[Variable, ...]:
+def _places(workload: WorkloadKind, pod_labels: Mapping[str, str]) -> tuple[Variable, ...]:
     """Point to the labels that tell the pod's place; they may be set after us, and what is not set reads empty."""
     places = workload.places
     told = (
@@ -208,7 +208,7 @@ def _places(workload: Workload, pod_labels: Mapping[str, str]) -> tuple[Variable
     return found if places.attempt else (*found, _value("MLDIAG_ATTEMPT", "0"))
 
 
-def _settings(settings: Settings, sinks: tuple[str, ...]) -> tuple[Variable, ...]:
+def _settings(settings: InjectionSettings, sinks: tuple[str, ...]) -> tuple[Variable, ...]:
     told = (
         ("MLDIAG_STORAGE", settings.storage),
         ("MLDIAG_SINKS", ",".join(sinks or settings.sinks)),

@@ -23,7 +23,7 @@ class OptIn(Enum):
     OWN = "needs a label of its own"
 
 
-class Outcome(StrEnum):
+class WorkloadOutcome(StrEnum):
     """How a workload ended, by its own account."""
 
     COMPLETED = "Completed"
@@ -31,7 +31,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class RankLabels:
     """Labels of a pod that tell its place in the workload; empty where no label does."""
 
     rank: str = ""
@@ -48,7 +48,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class WorkloadKind:
     """One kind of workload. `versions` has the preferred one first."""
 
     kind: str
@@ -64,7 +64,7 @@ class Workload:
     groups: bool = False
     """Never a run itself: each of its parts is one, and it is their group."""
     opt_in: OptIn = OptIn.NAMESPACE
-    places: Places = Places()
+    places: RankLabels = RankLabels()
     succeeded: tuple[str, ...] = ()
     """Condition types that mean that it completed."""
     failed: tuple[str, ...] = ()
@@ -74,14 +74,14 @@ class Workload:
         """The preferred API version."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
-    def outcome(self, workload: Object) -> Outcome | None:
+    def outcome(self, workload: Object) -> WorkloadOutcome | None:
         """Tell how the workload ended; None while it has not."""
         status = workload.get("status") or {}
         true = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
         if true.intersection(self.failed) or status.get("jobStatus") in ("FAILED", "STOPPED"):
-            return Outcome.FAILED
+            return WorkloadOutcome.FAILED
         if true.intersection(self.succeeded) or status.get("jobStatus") == "SUCCEEDED":
-            return Outcome.COMPLETED
+            return WorkloadOutcome.COMPLETED
         return None
 
 
@@ -134,17 +134,17 @@ def selector_text(selector: Object) -> str:
     return ",".join(terms)
 
 
-_OF_JOBSET: Final = Places(
+_OF_JOBSET: Final = RankLabels(
     slice=f"{JOBSET}/job-index",
     host=COMPLETION_INDEX,
     attempt=f"{JOBSET}/restart-attempt",
     jobs=f"{JOBSET}/global-replicas",
 )
-_OF_RAY: Final = Places(slice="ray.io/worker-group-replica-index", host="ray.io/replica-host-index")
-_OF_TRAINING: Final = Places(host=f"{TRAINING}/replica-index")
+_OF_RAY: Final = RankLabels(slice="ray.io/worker-group-replica-index", host="ray.io/replica-host-index")
+_OF_TRAINING: Final = RankLabels(host=f"{TRAINING}/replica-index")
 _RAY_TEMPLATES: Final = ("headGroupSpec.template", "workerGroupSpecs[].template")
 
-LONE_POD: Final = Workload(
+LONE_POD: Final = WorkloadKind(
     kind="Pod",
     group="",
     versions=("v1",),
@@ -156,7 +156,7 @@ LONE_POD: Final = Workload(
 """A pod that nothing controls."""
 
 WORKLOADS: Final = (
-    Workload(
+    WorkloadKind(
         kind="JobSet",
         group="jobset.x-k8s.io",
         versions=("v1alpha2",),
@@ -168,18 +168,18 @@ WORKLOADS: Final = (
         succeeded=("Completed",),
         failed=("Failed",),
     ),
-    Workload(
+    WorkloadKind(
         kind="Job",
         group="batch",
         versions=("v1",),
         plural="jobs",
         templates=("spec.template",),
         pods=_by_uid(f"{JOB}/controller-uid"),
-        places=Places(rank=COMPLETION_INDEX),
+        places=RankLabels(rank=COMPLETION_INDEX),
         succeeded=("Complete",),
         failed=("Failed",),
     ),
-    Workload(
+    WorkloadKind(
         kind="CronJob",
         group="batch",
         versions=("v1",),
@@ -189,17 +189,17 @@ WORKLOADS: Final = (
         parts=("Job",),
         groups=True,
     ),
-    Workload(
+    WorkloadKind(
         kind="LeaderWorkerSet",
         group="leaderworkerset.x-k8s.io",
         versions=("v1",),
         plural="leaderworkersets",
         templates=("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
         pods=_by_name(f"{LWS}/name"),
-        places=Places(slice=f"{LWS}/group-index", host=f"{LWS}/worker-index"),
+        places=RankLabels(slice=f"{LWS}/group-index", host=f"{LWS}/worker-index"),
         parts=("StatefulSet", "Pod"),
     ),
-    Workload(
+    WorkloadKind(
         kind="RayJob",
         group="ray.io",
         versions=("v1",),
@@ -209,7 +209,7 @@ WORKLOADS: Final = (
         places=_OF_RAY,
         parts=("RayCluster",),
     ),
-    Workload(
+    WorkloadKind(
         kind="RayCronJob",
         group="ray.io",
         versions=("v1",),
@@ -222,7 +222,7 @@ WORKLOADS: Final = (
         parts=("RayJob",),
         groups=True,
     ),
-    Workload(
+    WorkloadKind(
         kind="RayCluster",
         group="ray.io",
         versions=("v1",),
@@ -231,7 +231,7 @@ WORKLOADS: Final = (
         pods=_by_ray_cluster("metadata", "name"),
         places=_OF_RAY,
     ),
-    Workload(
+    WorkloadKind(
         kind="RayService",
         group="ray.io",
         versions=("v1",),
@@ -241,17 +241,17 @@ WORKLOADS: Final = (
         places=_OF_RAY,
         parts=("RayCluster",),
     ),
-    Workload(
+    WorkloadKind(
         kind="StatefulSet",
         group="apps",
         versions=("v1",),
         plural="statefulsets",
         templates=("spec.template",),
         pods=_by_selector,
-        places=Places(rank="apps.kubernetes.io/pod-index"),
+        places=RankLabels(rank="apps.kubernetes.io/pod-index"),
         opt_in=OptIn.OWN,
     ),
-    Workload(
+    WorkloadKind(
         kind="Deployment",
         group="apps",
         versions=("v1",),
@@ -261,7 +261,7 @@ WORKLOADS: Final = (
         parts=("ReplicaSet",),
         opt_in=OptIn.OWN,
     ),
-    Workload(
+    WorkloadKind(
         kind="ReplicaSet",
         group="apps",
         versions=("v1",),
@@ -270,7 +270,7 @@ WORKLOADS: Final = (
         pods=_by_selector,
         opt_in=OptIn.OWN,
     ),
-    Workload(
+    WorkloadKind(
         kind="TrainJob",
         group="trainer.kubeflow.org",
         versions=("v1alpha1",),
@@ -282,7 +282,7 @@ WORKLOADS: Final = (
         succeeded=("Complete",),
         failed=("Failed",),
     ),
-    Workload(
+    WorkloadKind(
         kind="PyTorchJob",
         group="kubeflow.org",
         versions=("v1",),
@@ -293,18 +293,18 @@ WORKLOADS: Final = (
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
-    Workload(
+    WorkloadKind(
         kind="JAXJob",
         group="kubeflow.org",
         versions=("v1",),
         plural="jaxjobs",
         templates=("spec.jaxReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
-        places=Places(rank=f"{TRAINING}/replica-index"),
+        places=RankLabels(rank=f"{TRAINING}/replica-index"),
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
-    Workload(
+    WorkloadKind(
         kind="MPIJob",
         group="kubeflow.org",
         versions=("v2beta1", "v1"),
@@ -316,7 +316,7 @@ WORKLOADS: Final = (
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
-    Workload(
+    WorkloadKind(
         kind="PathwaysJob",
         group="pathways-job.pathways.domain",
         versions=("v1",),
@@ -337,7 +337,7 @@ SELECTABLE_KINDS: Final = tuple(w.kind for w in WORKLOADS if not w.groups and w.
 """Kinds that `target.workloadRef` may name."""
 
 
-def workload_of(kind: str, api_version: str | None = None) -> Workload | None:
+def workload_of(kind: str, api_version: str | None = None) -> WorkloadKind | None:
     """Find the table entry of a kind; the version of `api_version` does not matter, its group does."""
     if api_version is None:
         return next((workload for workload in WORKLOADS if workload.kind == kind), None)

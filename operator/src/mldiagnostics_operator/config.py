@@ -24,7 +24,7 @@ def _policy(raw: str) -> Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class OperatorConfig:
     """The operator's settings; each field names its environment variable."""
 
     pod_name: Annotated[str, Setting("POD_NAME", "Name of this pod (fieldRef).", settings.dns_name)] = "local"
@@ -117,12 +117,12 @@ class Config:
         return f"{self.pod_name}/{self.pod_uid}/{process}"
 
 
-def load(environ: Mapping[str, str]) -> Config:
+def load(environ: Mapping[str, str]) -> OperatorConfig:
     """Read the settings; an unset or empty variable means its default.
 
     Raises ConfigurationError that lists every fault, not only the first.
     """
-    config, faults = settings.read(Config, environ)
+    config, faults = settings.read(OperatorConfig, environ)
     if not config.lease_duration_s > config.lease_renew_deadline_s > 2 * config.lease_retry_s:
         faults.append(
             "the Lease's times must obey duration > renew deadline > 2 x retry, they are "
@@ -135,7 +135,9 @@ def load(environ: Mapping[str, str]) -> Config:
 
 def reference() -> str:
     """Write the reference page of the variables (Markdown)."""
-    return settings.reference(Config, title="Environment of the operator", module="mldiagnostics_operator.config")
+    return settings.reference(
+        OperatorConfig, title="Environment of the operator", module="mldiagnostics_operator.config"
+    )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Final
 WATCH_LAG_LIMIT_S: Final = 120.0
 
 
-class Stage(StrEnum):
+class ReplicaStage(StrEnum):
     """What this replica is doing."""
 
     STARTING = "starting"
@@ -20,10 +20,10 @@ class Stage(StrEnum):
 
 
 @dataclass(slots=True)
-class Health:
+class OperatorHealth:
     """What the probes report; the operator keeps it current."""
 
-    stage: Stage = Stage.STARTING
+    stage: ReplicaStage = ReplicaStage.STARTING
     watch_lag_s: float = 0.0
 
     def live(self) -> tuple[bool, str]:
@@ -33,4 +33,4 @@ class Health:
 
     def ready(self) -> tuple[bool, str]:
         """Whether this replica serves or can take over at any moment."""
-        return self.stage not in (Stage.STARTING, Stage.DRAINING), self.stage
+        return self.stage not in (ReplicaStage.STARTING, ReplicaStage.DRAINING), self.stage

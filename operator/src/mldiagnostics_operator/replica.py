@@ -18,12 +18,12 @@ from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.cluster_name import cluster_name
 from mldiagnostics_kube.lease import Leadership, LeaseTiming
 
-from mldiagnostics_operator import handlers, surroundings
-from mldiagnostics_operator.captures import Captures
-from mldiagnostics_operator.config import Config
+from mldiagnostics_operator import handlers, preflight
+from mldiagnostics_operator.captures.controller import CaptureController
+from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.freshness import Freshness
-from mldiagnostics_operator.probes import Health, Stage
-from mldiagnostics_operator.telemetry import Telemetry
+from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
+from mldiagnostics_operator.telemetry import OperatorMetrics
 from mldiagnostics_operator.watching import unfinished, watch
 
 _log: Final = logging.getLogger(__name__)
@@ -35,9 +35,9 @@ _FRESHNESS_CHECK_S: Final = 15.0
 _INTENT_S: Final = 2.0
 
 
-async def live(config: Config, environ: Mapping[str, str] = os.environ) -> int:
+async def live(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -> int:
     """Run one replica until SIGTERM or SIGINT, the loss of the Lease or a failure; gives the exit status."""
-    health, telemetry = Health(), Telemetry()
+    health, telemetry = OperatorHealth(), OperatorMetrics()
     async with http.serving(config.http_port, health, telemetry.exposition) as port:
         _log.info("Probes and metrics are served on port %d", port, extra={"port": port})
         cluster = await ApiClient.connect(environ)
@@ -51,7 +51,12 @@ class Replica:
     """One replica; everything that it needs to know of the outside comes in."""
 
     def __init__(
-        self, config: Config, environ: Mapping[str, str], cluster: ApiClient, health: Health, telemetry: Telemetry
+        self,
+        config: OperatorConfig,
+        environ: Mapping[str, str],
+        cluster: ApiClient,
+        health: OperatorHealth,
+        telemetry: OperatorMetrics,
     ) -> None:
         self._config = config
         self._environ = environ
@@ -97,13 +102,13 @@ class Replica:
 
     async def _prepare(self) -> None:
         """Return as the leader of a cluster with our resource that nobody else reconciles."""
-        await self._until(self._identified, Stage.STARTING)
-        await self._until(self._installed, Stage.WAITING)
-        await self._until(self._unmanaged, Stage.ASIDE)
-        self._health.stage = Stage.STANDBY
+        await self._until(self._identified, ReplicaStage.STARTING)
+        await self._until(self._installed, ReplicaStage.WAITING)
+        await self._until(self._unmanaged, ReplicaStage.ASIDE)
+        self._health.stage = ReplicaStage.STANDBY
         await self._leadership.acquire()
 
-    async def _until(self, condition: Callable[[], Awaitable[str | None]], stage: Stage) -> None:
+    async def _until(self, condition: Callable[[], Awaitable[str | None]], stage: ReplicaStage) -> None:
         """Ask again until the condition has nothing to complain of; each new complaint is logged."""
         said: str | None = None
         while True:
@@ -111,7 +116,7 @@ class Replica:
             try:
                 complaint = await condition()
             except ClusterError as error:
-                complaint, waiting = str(error), Stage.STARTING
+                complaint, waiting = str(error), ReplicaStage.STARTING
             if complaint is None:
                 return
             self._health.stage = waiting
@@ -127,15 +132,15 @@ class Replica:
         _log.info("The cluster's name is %s", name)
 
     async def _installed(self) -> str | None:
-        return await surroundings.missing(self._cluster)
+        return await preflight.missing(self._cluster)
 
     async def _unmanaged(self) -> str | None:
-        owner = None if self._config.ignore_managed_addon else await surroundings.managed_elsewhere(self._cluster)
+        owner = None if self._config.ignore_managed_addon else await preflight.managed_elsewhere(self._cluster)
         self._telemetry.standing_down(aside=owner is not None)
         return owner and f"Standing down, GKE's managed add-on captures here: {owner}"
 
     async def _lead(self) -> int:
-        captures = Captures(self._cluster, self._config, self._telemetry, self._me)
+        captures = CaptureController(self._cluster, self._config, self._telemetry, self._me)
         freshness = Freshness()
         work = {
             "captures": asyncio.ensure_future(captures.run()),
@@ -147,7 +152,7 @@ class Replica:
             "loss of the Lease": asyncio.ensure_future(self._leadership.hold()),
             "managed add-on": asyncio.ensure_future(self._managed()),
         }
-        self._health.stage = Stage.LEADING
+        self._health.stage = ReplicaStage.LEADING
         try:
             await asyncio.wait((*work.values(), *ends.values()), return_when=asyncio.FIRST_COMPLETED)
             status = _report({**work, **ends}, failures=work)
@@ -156,7 +161,7 @@ class Replica:
         finally:
             await _cancel([*ends.values(), *work.values()])
 
-    async def _watch(self, captures: Captures, freshness: Freshness) -> None:
+    async def _watch(self, captures: CaptureController, freshness: Freshness) -> None:
         def observe(body: Mapping[str, Any], event: "handlers.Event") -> None:
             freshness.observe(body, event)
             captures.observe(body, event)
@@ -186,9 +191,9 @@ class Replica:
                 if await self._unmanaged():
                     return
 
-    async def _leave(self, captures: Captures, ends: Collection[asyncio.Future[Any]]) -> None:
+    async def _leave(self, captures: CaptureController, ends: Collection[asyncio.Future[Any]]) -> None:
         """Let the next leader in, then finish what runs, within the grace."""
-        self._health.stage = Stage.DRAINING
+        self._health.stage = ReplicaStage.DRAINING
         self._telemetry.leading(leader=False)
         captures.stop_accepting()
         await _cancel(ends)

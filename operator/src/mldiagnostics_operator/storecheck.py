@@ -9,12 +9,12 @@ from typing import Final
 from mldiagnostics.errors import MLDiagnosticsError
 
 from mldiagnostics_operator import config
-from mldiagnostics_operator.storing import Directory, Storage
+from mldiagnostics_operator.captures.storage import LogDirectory, Storage
 
 DEADLINE_S: Final = 60.0
 
 
-async def check(directory: Directory) -> str:
+async def check(directory: LogDirectory) -> str:
     """Put, read and delete an object; return where it was.
 
     Raises what the store raises, and ValueError if it gives back something else than was put.

@@ -11,7 +11,7 @@ _DELAY_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SKEW_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
 
-class Telemetry:
+class OperatorMetrics:
     """The metrics of one operator process; labels are bounded, namespaces and names are none."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class Telemetry:
 def reference() -> str:
     """Write the reference page of the metrics (Markdown)."""
     return metrics.reference(
-        Telemetry().registry,
+        OperatorMetrics().registry,
         title="Metrics of the operator",
         module="mldiagnostics_operator.telemetry",
         notes="Served at `/metrics`, beside the\nusual `process_*`. "

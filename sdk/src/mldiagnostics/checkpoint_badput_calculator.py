@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.checkpoints import RESTORE, SAVE, Spread, number, operations, spread
+from mldiagnostics.goodput.checkpoints import RESTORE, SAVE, DurationStats, number, operations, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,16 +169,16 @@ class CheckpointBadputCalculator:
         self.entries = self.entries or self.read_entries()
 
 
-def _named(quantity: str, figures: Spread) -> dict[str, float]:
+def _named(quantity: str, figures: DurationStats) -> dict[str, float]:
     return {f"{figure}_{quantity}": value for figure, value in figures._asdict().items()}
 
 
 def _table(stats: SaveCheckpointManagerVerticalStepStats | RestoreCheckpointManagerVerticalStepStats) -> str:
     """Return the figures as text, a line for each quantity."""
     quantities = [each.name.removeprefix("total_") for each in fields(stats) if each.name.startswith("total_")]
-    lines = [f"{'seconds':34}" + "".join(f"{figure.split('_')[-1]:>10}" for figure in Spread._fields)]
+    lines = [f"{'seconds':34}" + "".join(f"{figure.split('_')[-1]:>10}" for figure in DurationStats._fields)]
     for quantity in quantities:
-        values = [getattr(stats, f"{figure}_{quantity}") for figure in Spread._fields]
+        values = [getattr(stats, f"{figure}_{quantity}") for figure in DurationStats._fields]
         lines.append(f"{quantity:34}" + "".join(f"{value:10.3f}" for value in values))
     return "\n".join(lines)
 

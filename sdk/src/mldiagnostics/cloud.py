@@ -21,7 +21,7 @@ LINK_LOCAL = "169.254.169.254"
 """The metadata server's address, which needs no name service."""
 
 
-class Cloud:
+class CloudEnvironment:
     """Answers once asked, and remembers; `project` and `region` are what the program said."""
 
     def __init__(self, *, project: str | None = None, region: str | None = None, env: Mapping[str, str]) -> None:

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Capture, print an outcome for each host, and return the exit status."""
     asked = _parser().parse_args(arguments)
     try:
-        from mldiagnostics.capture import State, Tracers, capture  # noqa: PLC0415 - a missing extra is said below
+        from mldiagnostics.capture import TargetState, Tracers, capture  # noqa: PLC0415 - a missing extra is said below
 
         hosts = _listed(asked.hosts)
         report = capture(
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, ConfigurationError) else 1
     for outcome in report.outcomes:
         _say(_line(outcome))
-    captured = sum(outcome.state is State.CAPTURED for outcome in report.outcomes)
+    captured = sum(outcome.state is TargetState.CAPTURED for outcome in report.outcomes)
     _say(f"session {report.session} in {report.directory}: captured {captured} of {len(report.outcomes)} hosts")
     return 0 if captured == len(report.outcomes) else 1
 

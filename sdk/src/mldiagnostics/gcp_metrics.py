@@ -6,7 +6,7 @@ import time
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.extras import require
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class GCPMetrics:
                 ]
             )
         except GoogleAPIError as error:
-            complain("cloud-monitoring", f"Cloud Monitoring of project {self.project_id} takes not all: {error}")
+            warn_once("cloud-monitoring", f"Cloud Monitoring of project {self.project_id} takes not all: {error}")
 
     def send(self, series: Sequence[Any]) -> None:
         """Write series, as many in one request as it takes. Raises `GoogleAPIError`."""

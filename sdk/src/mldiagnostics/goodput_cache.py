@@ -14,11 +14,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
-from mldiagnostics.drops import shown
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.payload import micros
 from mldiagnostics.layout import sanitize
+from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.strict_json import finite
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _cursor(info: object) -> tuple[datetime | None, str | None]:
         t = micros(when)
         if t is None:
             said = f"last_entry_info: {shown(info)} has no moment, it is ignored; give (datetime, id)"
-            complain("goodput-cursor", said)
+            warn_once("goodput-cursor", said)
         when = None if t is None else datetime.fromtimestamp(t / 1e6, timezone.utc)
     return when, name if name is None or isinstance(name, str) else shown(name)
 
@@ -161,7 +161,7 @@ def _line(entry: object) -> str:
     try:
         return f"{json.dumps(finite(entry), default=str, allow_nan=False)}\n"
     except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
-        complain("goodput-cache-entry", f"entry of {type(entry).__name__}: left out of the cache; {shown(error)}")
+        warn_once("goodput-cache-entry", f"entry of {type(entry).__name__}: left out of the cache; {shown(error)}")
         return ""
 
 

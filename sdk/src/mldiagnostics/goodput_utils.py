@@ -205,9 +205,9 @@ def get_gcp_metadata(category: str, attribute: str, timeout: float = 5, retries:
 
 def get_gcp_project_id() -> str | None:
     """Return the project's id: from the environment, gcloud or the metadata server; None if nobody knows."""
-    from mldiagnostics.cloud import Cloud  # noqa: PLC0415 - the options alone do without
+    from mldiagnostics.cloud import CloudEnvironment  # noqa: PLC0415 - the options alone do without
 
-    return Cloud(env=os.environ).project(_LOOK_UP_S)
+    return CloudEnvironment(env=os.environ).project(_LOOK_UP_S)
 
 
 def get_node_zone() -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.buffer import PROCESS
-from mldiagnostics.drops import shown
+from mldiagnostics.pipeline.buffer import PROCESS
+from mldiagnostics.pipeline.drops import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -115,15 +115,15 @@ def _explain(metric: object, error: Exception) -> str:
 def _warn_unknown(
     unknown: Mapping[str, object], surplus: tuple[object, ...], function: Callable[..., None] | None = None
 ) -> None:
-    from mldiagnostics.complaints import complain  # noqa: PLC0415 - who only imports needs no logging
+    from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - who only imports needs no logging
     from mldiagnostics.suggest import parameters, unknown_parameters  # noqa: PLC0415 - only after a mistake
 
     called = function or record
     name = f"metrics.{called.__name__}"
     if unknown:
-        complain(f"arguments-{name}", unknown_parameters(name, unknown, parameters(called)))
+        warn_once(f"arguments-{name}", unknown_parameters(name, unknown, parameters(called)))
     if surplus:
-        complain(f"positions-{name}", f"{name}: too many positional arguments; the last {len(surplus)} is ignored")
+        warn_once(f"positions-{name}", f"{name}: too many positional arguments; the last {len(surplus)} is ignored")
 
 
 class _Recorder:

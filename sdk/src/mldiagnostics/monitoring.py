@@ -152,9 +152,9 @@ def _lengths(windows: Sequence[int]) -> list[int]:
 
 
 def _complain(problem: str) -> None:
-    from mldiagnostics.complaints import complain  # noqa: PLC0415 - brings logging
+    from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - brings logging
 
-    complain("goodput-monitor", f"goodput is not monitored as asked: {problem}")
+    warn_once("goodput-monitor", f"goodput is not monitored as asked: {problem}")
 
 
 def __getattr__(name: str) -> object:

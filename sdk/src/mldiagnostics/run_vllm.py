@@ -17,7 +17,7 @@ import threading
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.run import Framework, RunPhase, ServingEngine, machinelearning_run
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def serve(command: Sequence[str], environment: Mapping[str, str], run: MLRun) ->
     try:
         status = child.run(command, environment)
     except OSError as error:
-        complain("vllm-start", f"{command[0]} cannot be started: {error.strerror}: install vllm in this environment")
+        warn_once("vllm-start", f"{command[0]} cannot be started: {error.strerror}: install vllm in this environment")
         status = NOT_FOUND
     failed = status != 0 and not child.stopped
     run.close(RunPhase.PHASE_FAILED if failed else RunPhase.PHASE_COMPLETED, timeout_s=CLOSE_TIMEOUT_S)
@@ -150,7 +150,7 @@ def _configs(text: str | None) -> dict[str, Any] | None:
     try:
         configs = json.loads(text)
     except ValueError as error:
-        complain("vllm-configs", f"--configs is no JSON and is kept as text: {error}")
+        warn_once("vllm-configs", f"--configs is no JSON and is kept as text: {error}")
         return {"configs": text}
     return configs if isinstance(configs, dict) else {"configs": configs}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.install import install_hint
 
 ORIGINALS = {
@@ -32,7 +32,7 @@ def advice(import_name: str) -> str:
 def warn_of_original(import_name: str) -> None:
     """Say once what to uninstall, if the original is there."""
     if found := original(import_name):
-        complain(
+        warn_once(
             f"shim-beside-original:{import_name}",
             f"{found} is installed beside mldiagnostics-shim, and both own the folder {import_name}: "
             f"mldiagnostics serves this process, but the next installation may change that: {advice(import_name)}",

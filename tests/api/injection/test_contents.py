@@ -4,16 +4,18 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from mldiagnostics_api.injection import Injection, Settings, decide
+from mldiagnostics_api.injection import Injection, InjectionSettings, decide
 from support import admission
 from support import builders as a
 
-SETTINGS = Settings(cluster="c1", control_plane_url="https://control", control_plane_ca="PEM", profiler_port=9012)
+SETTINGS = InjectionSettings(
+    cluster="c1", control_plane_url="https://control", control_plane_ca="PEM", profiler_port=9012
+)
 OURS = {"name": "mldiagnostics", "projected": {"sources": [{"serviceAccountToken": {"audience": "mldiagnostics"}}]}}
 THEIRS = {"name": "mldiagnostics", "emptyDir": {}}
 
 
-def injection(pod: dict[str, Any], settings: Settings = SETTINGS) -> Injection:
+def injection(pod: dict[str, Any], settings: InjectionSettings = SETTINGS) -> Injection:
     decision = decide(
         pod,
         namespace="ml",
@@ -73,7 +75,7 @@ def test_the_token_is_for_the_control_plane_alone_and_short_lived() -> None:
 
 
 def test_a_control_plane_that_everyone_trusts_needs_no_certificate() -> None:
-    found = injection(lone(), Settings(cluster="c1", control_plane_url="https://control"))
+    found = injection(lone(), InjectionSettings(cluster="c1", control_plane_url="https://control"))
     assert "MLDIAG_CONTROL_PLANE_URL" in names(found)
     assert "MLDIAG_CONTROL_PLANE_CA" not in names(found)
     assert "diagon.gke.io/control-plane-ca" not in found.annotations

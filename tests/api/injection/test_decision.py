@@ -11,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import identity
-from mldiagnostics_api.injection import Injection, NotInjected, Reason, Settings, Unknown, controller_of, decide, patch
-from mldiagnostics_api.matching import Why
+from mldiagnostics_api.injection import (
+    Injection,
+    InjectionReason,
+    InjectionSettings,
+    NotInjected,
+    OwnersUnknown,
+    controller_of,
+    decide,
+    patch,
+)
+from mldiagnostics_api.matching import MatchReason
 from mldiagnostics_api.owners import lone_run, owner_chain
 from support import admission
 from support import builders as a
@@ -20,8 +29,8 @@ from support import builders as a
 Object = dict[str, Any]
 
 NOW = dt.datetime(2026, 11, 21, 7, 0, 0, 123, tzinfo=dt.UTC)
-PLAIN = Settings(cluster="projects/p/locations/l/clusters/train-cluster")
-FULL = Settings(
+PLAIN = InjectionSettings(cluster="projects/p/locations/l/clusters/train-cluster")
+FULL = InjectionSettings(
     cluster="train-cluster",
     storage="gs://bücket/runs",
     sinks=("jsonl:", "otlp://c:4317"),
@@ -94,7 +103,7 @@ def size(value: Any) -> int:
 
 settings = st.sampled_from([PLAIN, FULL])
 situations = st.tuples(admission.situations(), settings).map(lambda drawn: (*drawn[0], drawn[1]))
-Situation = tuple[a.World, Object, Settings]
+Situation = tuple[a.World, Object, InjectionSettings]
 
 
 @given(situations)
@@ -212,7 +221,7 @@ def test_any_json_is_answered_and_what_is_no_pod_stays_as_it_is(situation: Situa
     world, pod, settings = situation
     damaged = data.draw(admission.broken(pod) | admission.any_json)
     decision = decided(damaged, world, settings=settings, namespace_labels=admission.LABELLED)
-    if isinstance(decision, NotInjected) and decision.reason is Reason.MALFORMED:
+    if isinstance(decision, NotInjected) and decision.reason is InjectionReason.MALFORMED:
         assert decision.annotations == {}
         return
     after = patched(damaged, decision)
@@ -224,7 +233,7 @@ def test_any_json_is_answered_and_what_is_no_pod_stays_as_it_is(situation: Situa
 def test_any_name_gives_json_that_can_be_sent(name: str, owner: str) -> None:
     pod = a.pod("trainer-0", owner=a.thing(owner, kind="Job", api_version="batch/v1"))
     pod["spec"]["containers"][0]["name"] = name
-    for owners in (Unknown("\ud800 is in the way"), ()):
+    for owners in (OwnersUnknown("\ud800 is in the way"), ()):
         decision = refused(pod, owners=owners, namespace_labels=admission.LABELLED)
         json.dumps(patch(pod, decision), ensure_ascii=False).encode()
     lone = a.pod(name, labels=dict(admission.LABELLED))
@@ -273,7 +282,7 @@ def test_a_lone_pod_has_the_same_run_in_its_variables_and_for_those_who_see_it_l
 def test_a_copy_of_a_told_pod_is_not_told_of_another_run_while_it_names_the_first() -> None:
     copied = injected(a.pod("notebook", labels=admission.LABELLED))
     later = refused(copied, now=NOW + dt.timedelta(hours=1))
-    assert later.reason is Reason.OTHER_RUN
+    assert later.reason is InjectionReason.OTHER_RUN
     assert "diagon.gke.io/run-created" in later.message
 
 
@@ -287,34 +296,59 @@ DAEMON = a.thing("agent", kind="DaemonSet", api_version="apps/v1")
 @pytest.mark.parametrize(
     ("pod", "changes", "reason", "asked"),
     [
-        (a.pod(), {}, Why.NO_LABEL, False),
-        (a.pod(), {"namespace_labels": ON}, Why.KIND_NEEDS_OWN_LABEL, True),
-        (a.pod(labels=OFF), {"namespace_labels": ON}, Why.WORKLOAD_OPTED_OUT, False),
-        (a.pod(labels=ON), {"namespace": "kube-system"}, Why.NAMESPACE_EXCLUDED, False),
-        (a.pod(labels=ON), {"namespace_labels": {"diagon-webhook-exempt": "true"}}, Why.NAMESPACE_EXEMPT, False),
-        (a.pod(labels=ON) | {"metadata": {"labels": ON, "generateName": "a-"}}, {}, Reason.NAME_NOT_KNOWN, True),
-        (a.pod(labels=ON, owner=DAEMON), {}, Reason.KIND_NOT_SUPPORTED, True),
-        (a.pod(owner=DAEMON), {"namespace_labels": ON}, Reason.KIND_NOT_SUPPORTED, True),
-        (a.pod(owner=DAEMON), {}, Reason.KIND_NOT_SUPPORTED, False),
-        (a.jobset().pods[0], {"namespace_labels": ON}, Reason.OWNER_NOT_FOUND, True),
-        (a.jobset().pods[0], {"owners": Unknown("slow")}, Reason.OWNERS_UNKNOWN, False),
-        (a.jobset().pods[0], {"owners": Unknown("slow"), "namespace_labels": ON}, Reason.OWNERS_UNKNOWN, True),
-        (a.pod(labels=ON, annotations={"kubernetes.io/config.mirror": "x"}), {}, Reason.MIRROR_POD, False),
-        (a.pod(labels=ON, annotations={"diagon.gke.io/inject": "false"}), {}, Reason.OPTED_OUT, False),
-        (a.pod(labels=ON), {"namespace_annotations": {"diagon.gke.io/inject": "false"}}, Reason.OPTED_OUT, False),
-        (a.pod(labels=ON, annotations={"diagon.gke.io/sinks": "a;b"}), {}, Reason.ANNOTATION_INVALID, True),
-        (a.pod(labels=ON), {"settings": Settings(cluster="")}, Reason.IDENTITY_UNUSABLE, True),
-        (a.pod(labels=ON | {"diagon.gke.io/run": "0" * 32}), {}, Reason.OTHER_RUN, True),
-        (a.pod(labels=ON, annotations={"diagon.gke.io/run-id": "0" * 64}), {}, Reason.OTHER_RUN, True),
-        (a.pod(labels=ON, annotations={"diagon.gke.io/inject-containers": "x"}), {}, Reason.NO_CONTAINER_CHOSEN, True),
-        (a.pod(labels=ON) | {"spec": {}}, {}, Reason.NO_CONTAINER_CHOSEN, True),
-        (a.pod(labels=ON) | {"spec": {"containers": [{"name": "c"}] * 9}}, {}, Reason.TOO_LARGE, True),
-        (a.pod(labels=ON, annotations={"note": "x" * 262_000}), {}, Reason.ANNOTATIONS_FULL, True),
-        (a.pod(labels=ON) | {"spec": {"containers": "none"}}, {}, Reason.MALFORMED, False),
+        (a.pod(), {}, MatchReason.NO_LABEL, False),
+        (a.pod(), {"namespace_labels": ON}, MatchReason.KIND_NEEDS_OWN_LABEL, True),
+        (a.pod(labels=OFF), {"namespace_labels": ON}, MatchReason.WORKLOAD_OPTED_OUT, False),
+        (a.pod(labels=ON), {"namespace": "kube-system"}, MatchReason.NAMESPACE_EXCLUDED, False),
+        (
+            a.pod(labels=ON),
+            {"namespace_labels": {"diagon-webhook-exempt": "true"}},
+            MatchReason.NAMESPACE_EXEMPT,
+            False,
+        ),
+        (
+            a.pod(labels=ON) | {"metadata": {"labels": ON, "generateName": "a-"}},
+            {},
+            InjectionReason.NAME_NOT_KNOWN,
+            True,
+        ),
+        (a.pod(labels=ON, owner=DAEMON), {}, InjectionReason.KIND_NOT_SUPPORTED, True),
+        (a.pod(owner=DAEMON), {"namespace_labels": ON}, InjectionReason.KIND_NOT_SUPPORTED, True),
+        (a.pod(owner=DAEMON), {}, InjectionReason.KIND_NOT_SUPPORTED, False),
+        (a.jobset().pods[0], {"namespace_labels": ON}, InjectionReason.OWNER_NOT_FOUND, True),
+        (a.jobset().pods[0], {"owners": OwnersUnknown("slow")}, InjectionReason.OWNERS_UNKNOWN, False),
+        (
+            a.jobset().pods[0],
+            {"owners": OwnersUnknown("slow"), "namespace_labels": ON},
+            InjectionReason.OWNERS_UNKNOWN,
+            True,
+        ),
+        (a.pod(labels=ON, annotations={"kubernetes.io/config.mirror": "x"}), {}, InjectionReason.MIRROR_POD, False),
+        (a.pod(labels=ON, annotations={"diagon.gke.io/inject": "false"}), {}, InjectionReason.OPTED_OUT, False),
+        (
+            a.pod(labels=ON),
+            {"namespace_annotations": {"diagon.gke.io/inject": "false"}},
+            InjectionReason.OPTED_OUT,
+            False,
+        ),
+        (a.pod(labels=ON, annotations={"diagon.gke.io/sinks": "a;b"}), {}, InjectionReason.ANNOTATION_INVALID, True),
+        (a.pod(labels=ON), {"settings": InjectionSettings(cluster="")}, InjectionReason.IDENTITY_UNUSABLE, True),
+        (a.pod(labels=ON | {"diagon.gke.io/run": "0" * 32}), {}, InjectionReason.OTHER_RUN, True),
+        (a.pod(labels=ON, annotations={"diagon.gke.io/run-id": "0" * 64}), {}, InjectionReason.OTHER_RUN, True),
+        (
+            a.pod(labels=ON, annotations={"diagon.gke.io/inject-containers": "x"}),
+            {},
+            InjectionReason.NO_CONTAINER_CHOSEN,
+            True,
+        ),
+        (a.pod(labels=ON) | {"spec": {}}, {}, InjectionReason.NO_CONTAINER_CHOSEN, True),
+        (a.pod(labels=ON) | {"spec": {"containers": [{"name": "c"}] * 9}}, {}, InjectionReason.TOO_LARGE, True),
+        (a.pod(labels=ON, annotations={"note": "x" * 262_000}), {}, InjectionReason.ANNOTATIONS_FULL, True),
+        (a.pod(labels=ON) | {"spec": {"containers": "none"}}, {}, InjectionReason.MALFORMED, False),
     ],
 )
 def test_a_pod_that_is_left_alone_says_why_if_a_label_asked_for_more(
-    pod: Object, changes: dict[str, Any], reason: Reason | Why, *, asked: bool
+    pod: Object, changes: dict[str, Any], reason: InjectionReason | MatchReason, *, asked: bool
 ) -> None:
     decision = refused(pod, **changes)
     assert (decision.reason, decision.asked) == (reason, asked)
@@ -329,7 +363,7 @@ def test_a_pod_that_is_left_alone_says_why_if_a_label_asked_for_more(
 
 def test_no_reason_is_given_where_the_annotations_have_no_room_even_for_that() -> None:
     decision = refused(a.pod(labels=ON, annotations={"note": "x" * (256 * 1024 - 4)}))
-    assert decision.reason is Reason.ANNOTATIONS_FULL
+    assert decision.reason is InjectionReason.ANNOTATIONS_FULL
     assert decision.annotations == {}
 
 
@@ -339,13 +373,13 @@ def test_an_owner_that_is_gone_anywhere_on_the_way_leaves_the_pod_without_a_run(
     chain = owner_chain(controller_of(world.pods[0], "ml"), world.owners().get, pods=False)
     assert len(chain) == 3
     decision = refused(world.pods[0], owners=chain[:depth], namespace_labels=ON)
-    assert decision.reason is Reason.OWNER_NOT_FOUND
+    assert decision.reason is InjectionReason.OWNER_NOT_FOUND
 
 
 def test_owners_of_another_pod_do_not_count() -> None:
     world, other = a.job("mine"), a.job("other", labels=ON)
     chain = owner_chain(controller_of(other.pods[0], "ml"), other.owners().get)
-    assert refused(world.pods[0], owners=chain, namespace_labels=ON).reason is Reason.OWNER_NOT_FOUND
+    assert refused(world.pods[0], owners=chain, namespace_labels=ON).reason is InjectionReason.OWNER_NOT_FOUND
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import jsonpatch
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
-from mldiagnostics_api.injection import Settings, controller_of, decide, patch
+from mldiagnostics_api.injection import InjectionSettings, controller_of, decide, patch
 from mldiagnostics_api.owners import owner_chain
 from support import admission
 from support import builders as a
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.apiserver
 
-SETTINGS = Settings(
+SETTINGS = InjectionSettings(
     cluster="projects/p/locations/l/clusters/c1",
     storage="gs://bücket/$(HOME)",
     sinks=("jsonl:",),

@@ -10,7 +10,7 @@ from typing import Any
 import jsonpatch
 import pytest
 from mldiagnostics import identity
-from mldiagnostics_api.injection import NotInjected, Reason, Unknown, patch
+from mldiagnostics_api.injection import InjectionReason, NotInjected, OwnersUnknown, patch
 from mldiagnostics_api.names import (
     INJECTION_ANNOTATION,
     OPT_IN_LABEL,
@@ -127,13 +127,13 @@ def test_an_owner_with_another_uid_does_not_count(title: str) -> None:
     pod["metadata"]["ownerReferences"][0]["uid"] = "00000000-0000-0000-0000-000000000000"
     decision = decided(pod, owners, {OPT_IN_LABEL: "true"})
     assert isinstance(decision, NotInjected)
-    assert decision.reason == Reason.OWNER_NOT_FOUND
+    assert decision.reason == InjectionReason.OWNER_NOT_FOUND
 
 
 @pytest.mark.parametrize("title", OWNED)
 def test_owners_that_cannot_be_found_out_leave_the_pod_as_it_is_and_say_so(title: str) -> None:
     pod, _ = recorded(title)
-    decision = decided(pod, Unknown("the API server did not answer within 1 s"), {OPT_IN_LABEL: "true"})
+    decision = decided(pod, OwnersUnknown("the API server did not answer within 1 s"), {OPT_IN_LABEL: "true"})
     assert isinstance(decision, NotInjected)
     patched = jsonpatch.apply_patch(pod, patch(pod, decision))
     said = patched["metadata"]["annotations"].pop(INJECTION_ANNOTATION)

@@ -4,28 +4,30 @@ from pathlib import Path
 
 import pytest
 from mldiagnostics_api import names
-from mldiagnostics_api.injection import Reason, Settings
-from mldiagnostics_api.matching import Why
-from mldiagnostics_api.owners import Run
-from mldiagnostics_api.variables import Identity, told, variables
-from mldiagnostics_api.workloads import WORKLOADS, Workload
+from mldiagnostics_api.injection import InjectionReason, InjectionSettings
+from mldiagnostics_api.matching import MatchReason
+from mldiagnostics_api.owners import WorkloadRun
+from mldiagnostics_api.variables import InjectedIdentity, told, variables
+from mldiagnostics_api.workloads import WORKLOADS, WorkloadKind
 from support import builders as a
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/injection.md").read_text(encoding="utf-8")
-OPTS_IN = {Why.WORKLOAD_LABEL, Why.POD_LABEL, Why.NAMESPACE_LABEL}
-SETTINGS = Settings(cluster="c", storage="s", sinks=("x",), view_url="v", control_plane_url="u", control_plane_ca="p")
+OPTS_IN = {MatchReason.WORKLOAD_LABEL, MatchReason.POD_LABEL, MatchReason.NAMESPACE_LABEL}
+SETTINGS = InjectionSettings(
+    cluster="c", storage="s", sinks=("x",), view_url="v", control_plane_url="u", control_plane_ca="p"
+)
 
 
-@pytest.mark.parametrize("reason", [*Reason, *(why for why in Why if why not in OPTS_IN)])
+@pytest.mark.parametrize("reason", [*InjectionReason, *(why for why in MatchReason if why not in OPTS_IN)])
 def test_every_reason_is_explained(reason: str) -> None:
     assert f"`{reason}`" in PAGE
 
 
 @pytest.mark.parametrize("workload", [w for w in WORKLOADS if not w.groups], ids=lambda workload: workload.kind)
-def test_every_kind_and_variable_is_documented(workload: Workload) -> None:
+def test_every_kind_and_variable_is_documented(workload: WorkloadKind) -> None:
     assert workload.kind in PAGE
     body = a.thing("w", kind=workload.kind, api_version=workload.api_version)
-    identity = Identity.of(Run(body), workload, cluster="c", namespace="ml")
+    identity = InjectedIdentity.of(WorkloadRun(body), workload, cluster="c", namespace="ml")
     peer = variables(identity, SETTINGS, pod_labels={}, peer_url="http://u")
     for name in {*told(identity, SETTINGS, pod_labels={}), *(variable["name"] for variable in peer)}:
         assert f"`{name}`" in PAGE

@@ -5,8 +5,8 @@ from typing import Any
 
 import jsonpatch
 import pytest
-from mldiagnostics_api.injection import Settings, decide, patch
-from mldiagnostics_api.injection.model import NotInjected, Reason
+from mldiagnostics_api.injection import InjectionSettings, decide, patch
+from mldiagnostics_api.injection.model import InjectionReason, NotInjected
 from support import admission
 from support import builders as a
 
@@ -18,7 +18,7 @@ def told(pod: dict[str, Any]) -> list[dict[str, Any]]:
         namespace_labels={},
         namespace_annotations={},
         owners=(),
-        settings=Settings(cluster="c1"),
+        settings=InjectionSettings(cluster="c1"),
         now=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
     )
     return patch(pod, decision)
@@ -39,7 +39,7 @@ def test_what_is_null_empty_or_there_is_added_to(
 
 
 def test_keys_are_escaped_for_the_path() -> None:
-    decision = NotInjected(reason=Reason.TOO_LARGE, message="", asked=True, annotations={"a/b~c": "d"})
+    decision = NotInjected(reason=InjectionReason.TOO_LARGE, message="", asked=True, annotations={"a/b~c": "d"})
     pod = {"metadata": {"annotations": {"note": "mine"}}}
     assert jsonpatch.apply_patch(pod, patch(pod, decision)) == {
         "metadata": {"annotations": {"note": "mine", "a/b~c": "d"}}
@@ -47,5 +47,5 @@ def test_keys_are_escaped_for_the_path() -> None:
 
 
 def test_a_decision_that_adds_nothing_is_no_patch() -> None:
-    decision = NotInjected(reason=Reason.MALFORMED, message="no pod", asked=False, annotations={})
+    decision = NotInjected(reason=InjectionReason.MALFORMED, message="no pod", asked=False, annotations={})
     assert patch({}, decision) == []

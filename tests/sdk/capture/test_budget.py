@@ -4,7 +4,7 @@ import asyncio
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.capture.budget import ByteBudget, Held
+from mldiagnostics.capture.budget import ByteBudget, Reservation
 from mldiagnostics.capture.deadline import Deadline
 
 MEBIBYTE = 1024 * 1024
@@ -49,7 +49,7 @@ async def _most_bytes_held(sizes: list[int]) -> int:
 async def _some_give_up(gives_up: list[bool]) -> None:
     budget = ByteBudget(1)
     first = await budget.take(Deadline(60))
-    waiting: list[asyncio.Task[Held]] = [asyncio.create_task(budget.take(Deadline(60))) for _ in gives_up]
+    waiting: list[asyncio.Task[Reservation]] = [asyncio.create_task(budget.take(Deadline(60))) for _ in gives_up]
     await asyncio.sleep(0)
     for task, gone in zip(waiting, gives_up, strict=True):
         if gone:

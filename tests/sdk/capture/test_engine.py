@@ -19,9 +19,9 @@ from mldiagnostics.capture.model import (
     Options,
     Outcome,
     Reason,
-    Server,
-    State,
+    ServerProbe,
     Target,
+    TargetState,
     TraceSink,
     Verify,
 )
@@ -82,7 +82,11 @@ async def test_a_trace_comes_back_whole_with_the_times_of_its_host() -> None:
     async with FakeProfiler().serving() as server:
         before_ns = time.time_ns()
         outcome = await only(at(server.port, "trainer-0"), sink=sink)
-    assert (outcome.state, outcome.reason, outcome.server) == (State.CAPTURED, Reason.CAPTURED, Server.SNAPSHOTS)
+    assert (outcome.state, outcome.reason, outcome.server) == (
+        TargetState.CAPTURED,
+        Reason.CAPTURED,
+        ServerProbe.SNAPSHOTS,
+    )
     assert outcome.file == "memory:trainer-0"
     assert outcome.bytes == len(sink.traces["trainer-0"])
     assert outcome.sha256 == hashlib.sha256(sink.traces["trainer-0"]).hexdigest()
@@ -116,7 +120,7 @@ async def test_the_start_is_waited_for() -> None:
 async def test_a_start_that_has_passed_means_at_once() -> None:
     async with FakeProfiler().serving() as server:
         outcome = await only(at(server.port), replace(QUICK, start_ns=time.time_ns() - 1))
-    assert outcome.state is State.CAPTURED
+    assert outcome.state is TargetState.CAPTURED
     assert server.requests[0].opts.start_timestamp_ns == 0
 
 
@@ -134,7 +138,7 @@ async def test_nothing_listens() -> None:
         bound_only.bind(("127.0.0.1", 0))
         port = bound_only.getsockname()[1]
         outcome = await only(at(port))
-    assert (outcome.state, outcome.reason) == (State.FAILED, Reason.NOTHING_LISTENS)
+    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.NOTHING_LISTENS)
     assert str(port) in outcome.message
 
 
@@ -163,8 +167,8 @@ async def test_an_old_server_is_left_alone() -> None:
     server.snapshot = servers.unknown_method
     async with server.serving():
         outcome = await only(at(server.port))
-    assert (outcome.state, outcome.reason) == (State.SKIPPED, Reason.SERVER_MAY_DEADLOCK)
-    assert outcome.server is Server.OLD
+    assert (outcome.state, outcome.reason) == (TargetState.SKIPPED, Reason.SERVER_MAY_DEADLOCK)
+    assert outcome.server is ServerProbe.OLD
     assert not server.requests
 
 
@@ -175,7 +179,7 @@ async def test_an_old_server_that_somebody_vouches_for_is_captured(vouched_by: s
     async with server.serving():
         target = replace(at(server.port), server_ok=vouched_by == "target")
         outcome = await only(target, replace(QUICK, allow_old_server=vouched_by == "options"))
-    assert (outcome.state, outcome.server) == (State.CAPTURED, Server.OLD)
+    assert (outcome.state, outcome.server) == (TargetState.CAPTURED, ServerProbe.OLD)
 
 
 async def test_a_snapshot_of_continuous_profiling_is_left_unread() -> None:
@@ -183,7 +187,7 @@ async def test_a_snapshot_of_continuous_profiling_is_left_unread() -> None:
     server.snapshot = lambda: servers.answer(servers.trace(padding=8_000_000))
     async with server.serving():
         outcome = await only(at(server.port), replace(QUICK, max_trace_bytes=1_000_000))
-    assert outcome.state is State.CAPTURED
+    assert outcome.state is TargetState.CAPTURED
 
 
 async def test_an_old_server_that_ignores_the_wish_for_an_answer_writes_to_the_bucket_if_there_is_one() -> None:
@@ -192,7 +196,7 @@ async def test_an_old_server_that_ignores_the_wish_for_an_answer_writes_to_the_b
     async with server.serving():
         target = replace(at(server.port), server_ok=True, workload_root="gs://bucket/runs/r1/")
         outcome = await only(target)
-    assert outcome.state is State.CAPTURED
+    assert outcome.state is TargetState.CAPTURED
     assert outcome.file == "gs://bucket/runs/r1/plugins/profile/s1/host-0.xplane.pb"
     assert server.requests[0].repository_root == "gs://bucket/runs/r1/plugins/profile"
 
@@ -210,7 +214,7 @@ async def test_an_old_server_without_a_bucket_is_too_old_and_writes_nothing(
     server.snapshot, server.reply = servers.unknown_method, reply
     async with server.serving():
         outcome = await only(replace(at(server.port), server_ok=True, workload_root=root))
-    assert (outcome.state, outcome.reason) == (State.FAILED, Reason.SERVER_TOO_OLD)
+    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.SERVER_TOO_OLD)
     assert server.requests[0].repository_root == HARMLESS_ROOT
 
 
@@ -221,7 +225,7 @@ async def test_the_workload_writes_when_it_is_to_deliver() -> None:
     async with server.serving():
         target = replace(at(server.port), workload_root="/profiles")
         outcome = await only(target, replace(QUICK, delivery=Delivery.WORKLOAD), sink)
-    assert (outcome.state, outcome.file) == (State.CAPTURED, "/profiles/plugins/profile/s1/host-0.xplane.pb")
+    assert (outcome.state, outcome.file) == (TargetState.CAPTURED, "/profiles/plugins/profile/s1/host-0.xplane.pb")
     assert not server.requests[0].emit_xspace
     assert not sink.traces
 
@@ -248,7 +252,7 @@ async def test_busy_is_tried_again_until_it_is_free() -> None:
     server.reply = servers.busy(times=2)
     async with server.serving():
         outcome = await only(at(server.port))
-    assert outcome.state is State.CAPTURED
+    assert outcome.state is TargetState.CAPTURED
     assert len(server.requests) == 3
 
 
@@ -300,7 +304,7 @@ async def test_an_empty_trace_is_not_stored(data: bytes) -> None:
     server.reply = servers.replying(data)
     async with server.serving():
         outcome = await only(at(server.port), sink=sink)
-    assert (outcome.state, outcome.reason) == (State.FAILED, Reason.EMPTY_TRACE)
+    assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.EMPTY_TRACE)
     assert not sink.traces
 
 
@@ -340,7 +344,7 @@ async def test_terminate_stores_what_was_recorded() -> None:
         await server.began.wait()
         control.terminate()
         (outcome,) = await coming
-    assert (outcome.state, outcome.reason) == (State.CANCELLED, Reason.CANCELLED)
+    assert (outcome.state, outcome.reason) == (TargetState.CANCELLED, Reason.CANCELLED)
     assert outcome.file == "memory:host-0"
     assert sink.traces
     assert outcome.start_ns
@@ -353,7 +357,7 @@ async def test_terminate_before_anything_was_recorded() -> None:
     control.terminate()
     async with FakeProfiler().serving() as server:
         (outcome,) = await captured([at(server.port)], control=control)
-    assert (outcome.state, outcome.file) == (State.CANCELLED, None)
+    assert (outcome.state, outcome.file) == (TargetState.CANCELLED, None)
     assert not server.requests
 
 
@@ -365,7 +369,7 @@ async def test_terminate_ends_the_wait_for_a_busy_process() -> None:
         await server.began.wait()
         control.terminate()
         (outcome,) = await coming
-    assert outcome.state is State.CANCELLED
+    assert outcome.state is TargetState.CANCELLED
 
 
 async def test_closing_the_stream_early_aborts_the_captures() -> None:
@@ -418,7 +422,7 @@ async def test_a_store_that_recovers_gets_the_trace() -> None:
     sink = Memory(failures=[StoreUnreachable("away"), StoreNotFound("no bucket yet")])
     async with FakeProfiler().serving() as server:
         outcome = await only(at(server.port), sink=sink)
-    assert (outcome.state, outcome.file) == (State.CAPTURED, "memory:host-0")
+    assert (outcome.state, outcome.file) == (TargetState.CAPTURED, "memory:host-0")
 
 
 async def test_stores_that_do_not_recover() -> None:
@@ -436,7 +440,7 @@ async def test_stores_that_do_not_recover() -> None:
     async with FakeProfiler().serving() as server:
         ended = await asyncio.gather(*map(captured_into, troubles.values()))
     for reason, (outcome, sink) in zip(troubles, ended, strict=True):
-        assert (outcome.state, outcome.reason, outcome.file) == (State.FAILED, reason, None)
+        assert (outcome.state, outcome.reason, outcome.file) == (TargetState.FAILED, reason, None)
         assert "the store's own words" in outcome.message
         assert not sink.traces
 
@@ -476,7 +480,7 @@ async def test_a_slow_store_holds_back_the_reading_and_not_the_memory() -> None:
         targets = [at(server.port, f"host-{number}") for number in range(40)]
         async with aclosing(run(targets, QUICK, sink=slow, budget=ByteBudget(budget_bytes))) as outcomes:
             states = [outcome.state async for outcome in outcomes]
-    assert states == [State.CAPTURED] * 40
+    assert states == [TargetState.CAPTURED] * 40
     assert size <= most <= budget_bytes
 
 

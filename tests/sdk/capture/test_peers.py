@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mldiagnostics.capture import Control, Delivery, Options, Outcome, Reason, Server, State, Target, capture, run
+from mldiagnostics.capture import (
+    Control,
+    Delivery,
+    Options,
+    Outcome,
+    Reason,
+    ServerProbe,
+    Target,
+    TargetState,
+    capture,
+    run,
+)
 from mldiagnostics.layout import trace_key
 from mldiagnostics.store import open_store
 from support import environments
@@ -51,7 +62,9 @@ def xprof(tool: str, files: list[str], **parameters: object) -> Any:
 
 def test_both_hosts_of_a_jax_job_end_in_one_session_that_xprof_reads(two_hosts: list[Training], tmp_path: Path) -> None:
     report = capture([host.address for host in two_hosts], duration_ms=400, storage=str(tmp_path))
-    assert [(outcome.state, outcome.server) for outcome in report.outcomes] == [(State.CAPTURED, Server.SNAPSHOTS)] * 2
+    assert [(outcome.state, outcome.server) for outcome in report.outcomes] == [
+        (TargetState.CAPTURED, ServerProbe.SNAPSHOTS)
+    ] * 2
     files = sorted((tmp_path / "plugins/profile" / report.session).glob("*.xplane.pb"))
     assert [str(file) for file in files] == sorted(outcome.file or "" for outcome in report.outcomes)
     for outcome in report.outcomes:
@@ -99,7 +112,7 @@ async def test_a_second_capture_waits_for_the_first(two_hosts: list[Training], t
         outcomes_of(two_hosts[0], Options("first", 600, 60), tmp_path),
         outcomes_of(two_hosts[0], Options("second", 600, 60), tmp_path),
     )
-    assert [outcome.state for outcome in first + second] == [State.CAPTURED] * 2
+    assert [outcome.state for outcome in first + second] == [TargetState.CAPTURED] * 2
     earlier, later = sorted(first + second, key=lambda outcome: outcome.start_ns or 0)
     assert (later.start_ns or 0) > (earlier.stop_ns or 0)
 
@@ -122,7 +135,7 @@ async def test_terminate_keeps_what_was_recorded(two_hosts: list[Training], tmp_
     await asyncio.to_thread(two_hosts[0].wait_for_step, two_hosts[0].steps() + 300)
     control.terminate()
     (outcome,) = await coming
-    assert (outcome.state, outcome.reason) == (State.CANCELLED, Reason.CANCELLED)
+    assert (outcome.state, outcome.reason) == (TargetState.CANCELLED, Reason.CANCELLED)
     assert outcome.file
     assert xprof("trace_viewer", [outcome.file])["traceEvents"]
     assert (outcome.stop_ns or 0) - (outcome.start_ns or 0) < 60_000_000_000
@@ -131,7 +144,7 @@ async def test_terminate_keeps_what_was_recorded(two_hosts: list[Training], tmp_
 async def test_the_process_writes_its_own_trace_where_it_is_told_to(two_hosts: list[Training], tmp_path: Path) -> None:
     options = Options("own", 100, 60, delivery=Delivery.WORKLOAD)
     (outcome,) = await outcomes_of(two_hosts[0], options, tmp_path / "unused", workload_root=str(tmp_path / "pod"))
-    assert outcome.state is State.CAPTURED
+    assert outcome.state is TargetState.CAPTURED
     assert outcome.file == str(tmp_path / "pod" / trace_key("own", "trainer-0"))
     assert traces_below(tmp_path) == [outcome.file]
 
@@ -154,7 +167,7 @@ def test_an_idle_process_has_an_empty_trace(tmp_path: Path) -> None:
 def test_an_old_jax_is_left_alone_and_goes_on_training(tmp_path: Path) -> None:
     with training(environment("jax-0.8"), "training_jax.py", tmp_path) as host:
         (outcome,) = capture([host.address], duration_ms=100, storage=str(tmp_path / "traces")).outcomes
-        assert (outcome.state, outcome.reason) == (State.SKIPPED, Reason.SERVER_MAY_DEADLOCK)
+        assert (outcome.state, outcome.reason) == (TargetState.SKIPPED, Reason.SERVER_MAY_DEADLOCK)
         host.wait_for_step(host.steps() + 100)
 
 
@@ -163,7 +176,7 @@ def test_an_old_jax_beside_tensorflow_is_captured_when_allowed(tmp_path: Path) -
         storage = tmp_path / "traces"
         (outcome,) = capture([host.address], duration_ms=200, storage=str(storage), allow_old_server=True).outcomes
         host.wait_for_step(host.steps() + 100)
-    assert (outcome.state, outcome.server) == (State.CAPTURED, Server.OLD)
+    assert (outcome.state, outcome.server) == (TargetState.CAPTURED, ServerProbe.OLD)
     assert traces_below(storage) == [outcome.file]
     assert xprof("trace_viewer", [outcome.file or ""])["traceEvents"]
 
@@ -171,6 +184,6 @@ def test_an_old_jax_beside_tensorflow_is_captured_when_allowed(tmp_path: Path) -
 def test_tensorflows_own_server_answers_like_a_new_jax(tmp_path: Path) -> None:
     with training(environment("tensorflow"), "training_tensorflow.py", tmp_path) as host:
         (outcome,) = capture([host.address], duration_ms=200, storage=str(tmp_path / "traces")).outcomes
-    assert (outcome.state, outcome.server) == (State.CAPTURED, Server.SNAPSHOTS)
+    assert (outcome.state, outcome.server) == (TargetState.CAPTURED, ServerProbe.SNAPSHOTS)
     assert outcome.start_ns
     assert xprof("trace_viewer", [outcome.file or ""])["traceEvents"]

@@ -4,7 +4,7 @@ import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.capture.trace import Summary, summarize
+from mldiagnostics.capture.trace import TraceSummary, summarize
 from mldiagnostics.capture.wire import WireError, integer, text
 from mldiagnostics.capture.wire import message as wire_message
 from support.profiler_protos import message
@@ -16,14 +16,14 @@ INSTANT = st.integers(1, 2**63 - 1)
 @given(start_ns=INSTANT, stop_ns=INSTANT, events=st.integers(0, 5))
 def test_property_times_and_emptiness_are_read_back(start_ns: int, stop_ns: int, events: int) -> None:
     summary = summarize(memoryview(trace(start_ns=start_ns, stop_ns=stop_ns, events=events)))
-    assert summary == Summary(start_ns, stop_ns, has_events=events > 0)
+    assert summary == TraceSummary(start_ns, stop_ns, has_events=events > 0)
 
 
 @given(st.permutations(["empty", "environment", "busy"]))
 def test_property_the_order_of_planes_does_not_matter(order: list[str]) -> None:
     parts = {"empty": trace(events=0), "environment": trace(start_ns=7, stop_ns=9, events=0), "busy": _plane_only()}
     joined = b"".join(parts[name] for name in order if name != "empty")
-    assert summarize(memoryview(joined)) == Summary(7, 9, has_events=True)
+    assert summarize(memoryview(joined)) == TraceSummary(7, 9, has_events=True)
 
 
 @given(st.binary(max_size=200) | st.integers(0, 120).map(lambda cut: trace()[:cut]))
@@ -35,7 +35,7 @@ def test_property_any_bytes_are_summarised_or_refused(data: bytes) -> None:
 
 
 def test_a_trace_without_an_environment_tells_no_times() -> None:
-    assert summarize(memoryview(_plane_only())) == Summary(None, None, has_events=True)
+    assert summarize(memoryview(_plane_only())) == TraceSummary(None, None, has_events=True)
 
 
 def test_a_hostile_trace_of_many_statistics_costs_no_memory_of_its_own() -> None:

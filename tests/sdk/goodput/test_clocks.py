@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput import GoodputCalculator
 from mldiagnostics.goodput.clocks import CLOCK_STEP, Clocks
-from mldiagnostics.goodput.events import Code, Saved
+from mldiagnostics.goodput.events import CheckpointEvent, EventCode
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.goodput.log.given import GivenLog
+from mldiagnostics.goodput.log.given import CallbackLog
 from mldiagnostics.goodput.log.snapshot import keep, recall
 from mldiagnostics.goodput.payload import payload_of
-from mldiagnostics.goodput.pictures.table import table
-from mldiagnostics.records import Record, encode
+from mldiagnostics.goodput.render.table import table
+from mldiagnostics.pipeline.records import Record, encode
 from support.goodput_histories import dice, jobs
 from support.goodput_logs import LOGGER, NOW, Heard, heard, log_of, run_program
 
@@ -92,7 +92,7 @@ for first, ahead in ((0, 7200.0), (3, -7200.0)):
 """
     run_program(body, tmp_path, before=MACHINE)
     events = sorted(heard(log_of(tmp_path)).events)
-    starts = [event.t for event in events if event.code in (Code.JOB_START, Code.STEP_START)]
+    starts = [event.t for event in events if event.code in (EventCode.JOB_START, EventCode.STEP_START)]
     assert [later - earlier for earlier, later in pairwise(starts)] == [10_000_000] * 7
 
 
@@ -128,7 +128,7 @@ def told(job: Job, random: Random) -> tuple[list[list[dict[str, Any]]], list[Eve
 
 
 def _moved(event: Event, by: int) -> Event:
-    arg = event.arg._replace(until=event.arg.until + by) if isinstance(event.arg, Saved) else event.arg
+    arg = event.arg._replace(until=event.arg.until + by) if isinstance(event.arg, CheckpointEvent) else event.arg
     return event._replace(t=event.t + by, arg=arg)
 
 
@@ -176,7 +176,7 @@ class Entries:
 def test_entries_of_a_service_are_read_by_the_clock_as_it_is_at_last(job: Job, random: Random) -> None:
     logs, true = told(job, random)
     entries, listener = Entries(), Heard()
-    log = GivenLog(entries)
+    log = CallbackLog(entries)
     for payload in (payload for payloads in logs for payload in payloads):
         entries.payloads.append(payload)
         if random.random() < 0.1:

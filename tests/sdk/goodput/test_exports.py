@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.complaints import counts
-from mldiagnostics.goodput.account import Account, Spent, StepTimes
+from mldiagnostics.diagnostics import counts
+from mldiagnostics.goodput.account import Account, Bucket, StepTimes
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.exports import metrics as ours
-from mldiagnostics.goodput.exports.choosing import open_exports
 from mldiagnostics.goodput.exports.export import Export
 from mldiagnostics.goodput.exports.observe import (
-    Cumulative,
-    Rolling,
+    CumulativeObservation,
+    RollingObservation,
     StepDeviations,
-    Window,
+    WindowObservation,
     observe_steps,
     percent,
 )
+from mldiagnostics.goodput.exports.selection import open_exports
 from mldiagnostics.goodput.exports.tensorboard import curves, without_badput
 from mldiagnostics.goodput.exports.workload import series
 from mldiagnostics.goodput.monitor.assignment import Assignment
 from mldiagnostics.metric_types import GOODPUT_UNITS
-from mldiagnostics.sinks import Pace
+from mldiagnostics.sinks import BatchPolicy
 from support.receivers import collector
 from support.records import DEADLINE_S, ListSink, eventually, found, origin
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -35,12 +35,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mldiagnostics.goodput.report.view import View
+    from mldiagnostics.goodput.report.view import RunView
 
 SECOND = 1_000_000
 T = 1_790_000_000 * SECOND
 NO_CLOUD = {"enable_gcp_goodput_metrics": False, "enable_gcp_step_deviation_metrics": False}
-EVAL = Spent(BadputType.CUSTOM_BADPUT_EVENTS, "EVAL")
+EVAL = Bucket(BadputType.CUSTOM_BADPUT_EVENTS, "EVAL")
 ACCOUNT = Account(
     start=T,
     end=T + 100 * SECOND,
@@ -48,18 +48,18 @@ ACCOUNT = Account(
     excluded=0,
     productive=60 * SECOND,
     unproductive={
-        Spent(BadputType.TPU_INITIALIZATION): 25 * SECOND,
+        Bucket(BadputType.TPU_INITIALIZATION): 25 * SECOND,
         EVAL: 10 * SECOND,
-        Spent(BadputType.OTHER): 5 * SECOND,
+        Bucket(BadputType.OTHER): 5 * SECOND,
     },
     overlay=7 * SECOND,
     disruptions=2,
     max_step=41,
     last_step=42,
 )
-SEEN = Cumulative(T + 100 * SECOND, ACCOUNT, 2 * SECOND, SECOND // 4, (0.5, 1.0))
-WINDOW = replace(ACCOUNT, unproductive={Spent(BadputType.OTHER): 40 * SECOND})
-ROLLING = Rolling(SEEN.at, (Window(3600, WINDOW, (EVAL,), (0.25, 0.75)),))
+SEEN = CumulativeObservation(T + 100 * SECOND, ACCOUNT, 2 * SECOND, SECOND // 4, (0.5, 1.0))
+WINDOW = replace(ACCOUNT, unproductive={Bucket(BadputType.OTHER): 40 * SECOND})
+ROLLING = RollingObservation(SEEN.at, (WindowObservation(3600, WINDOW, (EVAL,), (0.25, 0.75)),))
 STEPS = StepDeviations(SEEN.at, [3, 4], [SECOND, 2 * SECOND], SECOND // 2)
 
 BASE = {
@@ -139,7 +139,7 @@ def test_series_of_windows_tell_also_of_buckets_that_a_window_has_nothing_of() -
 
 def test_a_window_that_the_job_did_not_live_in_is_not_told() -> None:
     empty = replace(WINDOW, elapsed=0, productive=0, unproductive={})
-    assert not list(series(Rolling(T, (Window(60, empty, (), None),))))
+    assert not list(series(RollingObservation(T, (WindowObservation(60, empty, (), None),))))
 
 
 def test_series_are_of_goodput_of_deviations_or_of_both() -> None:
@@ -184,7 +184,7 @@ class _Steps:
         return None
 
 
-def _steps(times: StepTimes) -> View:
+def _steps(times: StepTimes) -> RunView:
     view: Any = _Steps(times)
     return view  # type: ignore[no-any-return]
 
@@ -218,7 +218,7 @@ def test_tensorboard_reads_it_from_a_bucket(gcs_bucket: str, tmp_path: Path) -> 
 
 def test_a_history_longer_than_the_buffer_is_told_whole() -> None:
     steps = range(140_000)
-    sink = ListSink(pace=Pace(records=10_000))
+    sink = ListSink(pace=BatchPolicy(records=10_000))
     export = Export(origin(), curves, [sink.maker])
     export.write(StepDeviations(T, steps, [SECOND] * len(steps), None))
     export.close(DEADLINE_S)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import grpc
 import pytest
-from mldiagnostics.buffer import Buffer
-from mldiagnostics.complaints import counts
+from mldiagnostics.diagnostics import counts
 from mldiagnostics.goodput.exports.cloud_monitoring import APART_S, CloudMonitoringSink, maker
 from mldiagnostics.goodput_utils import GCPOptions
-from mldiagnostics.recording import Recording
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.buffer import Buffer
+from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkRefused, SinkUnavailable
 from support.monitoring_server import monitoring_server
 from support.records import DEADLINE_S, RUN, origin
@@ -185,7 +185,7 @@ def test_without_credentials_it_takes_nothing_and_asks_again(
 
 
 def test_a_recording_brings_its_metrics_there(server: MonitoringServer) -> None:
-    recording = Recording(origin(), [maker(server.url, OPTIONS)], buffer=Buffer())
+    recording = RecordPipeline(origin(), [maker(server.url, OPTIONS)], buffer=Buffer())
     recording.append("metric", "goodput_time", value=4.0)
     recording.append("event", "goodput_report", payload={"no": "metric"})
     assert recording.close(DEADLINE_S).complete

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 import pytest
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 from mldiagnostics.goodput.history import History
 from support.goodput_notation import events, micros, summary
 
@@ -57,7 +57,7 @@ def test_runs_with_ids_are_told_apart_by_them() -> None:
 def test_bulk_goes_to_its_run() -> None:
     told = History()
     times = array("q", [micros(0), micros(1)])
-    told.extend(times, bytes([Code.JOB_START, Code.STEP_START]), array("i", [0, 0]), run="blue")
+    told.extend(times, bytes([EventCode.JOB_START, EventCode.STEP_START]), array("i", [0, 0]), run="blue")
     assert told.runs(micros(9)) == ["blue"]
     assert told.of(micros(9)).open_step(micros(9)) == (0, micros(1))
 

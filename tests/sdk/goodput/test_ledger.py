@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from mldiagnostics.goodput.account import Segment, Spent
+from mldiagnostics.goodput.account import Bucket, TimelineSegment
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.ledger import Ledger
 from support.goodput_notation import T0, events, micros, summary
 
@@ -198,7 +198,7 @@ def test_the_first_load_of_each_attempt_blocks_and_the_others_run_beside() -> No
 def test_a_load_is_found_to_block_when_its_step_is_done_again() -> None:
     trace = ledger("job@0 load@3-8 0..2@10+10 load@40-44")
     assert summary(trace.account(micros(45)))["async"] == 4
-    trace.add(Event(micros(46), Code.STEP_START, 1))
+    trace.add(Event(micros(46), EventCode.STEP_START, 1))
     assert summary(trace.account(micros(47)))["sync"] == 5 + 4
 
 
@@ -225,11 +225,11 @@ def test_a_window_clips_the_same_timeline() -> None:
 def test_the_timeline_names_the_step() -> None:
     trace = ledger("job@0 0@2 *eval@3-4 1@6")
     assert list(trace.timeline(micros(7))) == [
-        Segment(micros(0), micros(2), Spent(BadputType.OTHER)),
-        Segment(micros(2), micros(3), None, 0),
-        Segment(micros(3), micros(4), Spent(BadputType.CUSTOM_BADPUT_EVENTS, "EVAL")),
-        Segment(micros(4), micros(6), None, 0),
-        Segment(micros(6), micros(7), Spent(BadputType.OTHER)),
+        TimelineSegment(micros(0), micros(2), Bucket(BadputType.OTHER)),
+        TimelineSegment(micros(2), micros(3), None, 0),
+        TimelineSegment(micros(3), micros(4), Bucket(BadputType.CUSTOM_BADPUT_EVENTS, "EVAL")),
+        TimelineSegment(micros(4), micros(6), None, 0),
+        TimelineSegment(micros(6), micros(7), Bucket(BadputType.OTHER)),
     ]
 
 
@@ -249,7 +249,7 @@ def test_ideal_step_time_leaves_outliers_out() -> None:
     trace = ledger("job@0 0..9@0+10 9.@95 10@190 11@200")
     assert list(trace.step_times(micros(999)).durations) == [10 * S] * 9 + [100 * S, 10 * S]
     assert trace.ideal_step_time(micros(999)) == 10 * S
-    trace.add(Event(micros(190.5), Code.STEP_START, 10))
+    trace.add(Event(micros(190.5), EventCode.STEP_START, 10))
     assert trace.ideal_step_time(micros(999)) == 10 * S
 
 

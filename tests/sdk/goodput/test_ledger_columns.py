@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.ledger import Ledger
-from mldiagnostics.goodput.ledger.columns import Columns
+from mldiagnostics.goodput.ledger.columns import EventColumns
 from mldiagnostics.goodput.ledger.intervals import Intervals
 from support.goodput_histories import logs
 from support.goodput_notation import events, micros
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 S = 1_000_000
 
 
-def columns(told: Iterable[Event]) -> Columns:
-    found = Columns()
+def columns(told: Iterable[Event]) -> EventColumns:
+    found = EventColumns()
     for event in told:
         found.add(event)
     return found
 
 
-def content(log: Columns) -> list[tuple[int, int, object]]:
+def content(log: EventColumns) -> list[tuple[int, int, object]]:
     """The columns without the places of arguments, which depend on who came first."""
-    inline = (Code.ALIVE, *(code for code in Code if code < Code.SAVE_START), *range(18, 22))
+    inline = (EventCode.ALIVE, *(code for code in EventCode if code < EventCode.SAVE_START), *range(18, 22))
     return [
         (t, code, arg if code in inline else log.table[arg])
         for t, code, arg in zip(log.t, log.code, log.arg, strict=True)
@@ -40,10 +40,10 @@ def content(log: Columns) -> list[tuple[int, int, object]]:
 
 def training(steps: int) -> tuple[array[int], bytearray, array[int]]:
     """What MaxText logs: begin and end of a load, and a step."""
-    times, codes, args = array("q", [0]), bytearray([Code.JOB_START]), array("i", [0])
+    times, codes, args = array("q", [0]), bytearray([EventCode.JOB_START]), array("i", [0])
     for step in range(steps):
         times.extend((step * S + 1, step * S + 100, step * S + 100))
-        codes.extend((Code.LOAD_START, Code.LOAD_END, Code.STEP_START))
+        codes.extend((EventCode.LOAD_START, EventCode.LOAD_END, EventCode.STEP_START))
         args.extend((0, 0, step))
     return times, codes, args
 
@@ -52,7 +52,7 @@ def test_at_one_moment_events_have_an_order_of_their_own() -> None:
     told = events("end@5 *eval@5- 3@5 tpu@-5 job@5")
     for order in permutations(told):
         log = columns(order)
-        names = [Code(code).name for code in log.code]
+        names = [EventCode(code).name for code in log.code]
         assert names == ["JOB_START", "TPU_INIT_END", "STEP_START", "CUSTOM_START", "JOB_END"]
 
 
@@ -83,9 +83,9 @@ def test_bulk_is_one_by_one(told: list[Event], rank: int) -> None:
 def test_what_has_no_number_does_not_come_in_bulk() -> None:
     ledger = Ledger(splits=False)
     with pytest.raises(ValueError, match="code 22 have no number"):
-        ledger.extend(array("q", [1]), bytes([Code.CUSTOM_START]), array("i", [0]))
+        ledger.extend(array("q", [1]), bytes([EventCode.CUSTOM_START]), array("i", [0]))
     with pytest.raises(ValueError, match="2 times, 1 codes and 1 args"):
-        ledger.extend(array("q", [1, 2]), bytes([Code.JOB_START]), array("i", [0]))
+        ledger.extend(array("q", [1, 2]), bytes([EventCode.JOB_START]), array("i", [0]))
     ledger.extend(array("q"), b"", array("i"))
     assert ledger.first_event is None
 
@@ -106,7 +106,7 @@ def test_going_back_a_little_does_not_mean_to_begin_anew() -> None:
     ledger.account(now)
     (life,) = ledger.lives(now)
     for step in range(40_000, 40_100):
-        ledger.add(Event(step * S, Code.STEP_START, step))
+        ledger.add(Event(step * S, EventCode.STEP_START, step))
         ledger.account(step * S)
     for behind in (1, 5, 50):
         place = len(ledger.log.t) - behind
@@ -150,6 +150,6 @@ def test_a_lower_rank_takes_over() -> None:
     told = events("0..3@0+10#2 alive@5#2 alive@6#1 save:1@7-8#2 1@9#1 alive@10#2")
     log = columns(told)
     assert log.authority == 1
-    assert [Code(code).name for code in log.code] == ["ALIVE", "SAVE_START", "SAVE_END", "STEP_START"]
+    assert [EventCode(code).name for code in log.code] == ["ALIVE", "SAVE_START", "SAVE_END", "STEP_START"]
     assert log.ignored == {"told by another rank": 6}
     assert log.t[-1] == micros(9)

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.report import make_report
 from support.goodput_notation import micros
@@ -39,13 +39,13 @@ def restarts(number: int, steps: Callable[[int], Sequence[int]], *, ends: bool =
     """A job that starts so many times, each time with these steps; without or with recorded ends."""
     found, t = [], micros(0)
     for attempt in range(number):
-        found.append(Event(t, Code.JOB_START))
+        found.append(Event(t, EventCode.JOB_START))
         for index in steps(attempt):
             t += 10_000_000
-            found.append(Event(t, Code.STEP_START, index))
+            found.append(Event(t, EventCode.STEP_START, index))
         t += 5_000_000
         if ends:
-            found.append(Event(t, Code.JOB_END))
+            found.append(Event(t, EventCode.JOB_END))
         t += 30_000_000
     return found
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.ledger import Ledger
 from support.goodput_histories import dice, jobs, logs, moments, retold
@@ -254,7 +254,7 @@ def test_what_is_settled_stays(job: Job, data: st.DataObject) -> None:
     startup, recovery and OTHER (and find that a load blocked); what is lost stays lost; the stretch stays as long.
     """
     ledger = ledger_of(job.events)
-    steps = [event.t for event in job.events if event.code is Code.JOB_START]
+    steps = [event.t for event in job.events if event.code is EventCode.JOB_START]
     settled = data.draw(st.sampled_from(steps))
     later = data.draw(st.sampled_from([event.t for event in job.events if event.t >= settled] + [job.clock]))
     then, now = ledger.account(settled), ledger.account(later, end=settled)
@@ -306,7 +306,7 @@ def test_a_history_can_be_kept_and_taken_up_again(events: list[Event], random: R
 def test_a_history_names_the_runs_that_there_are() -> None:
     history = History()
     for run in ("first", "second"):
-        history.add(Event(1_000_000, Code.JOB_START, run=run))
+        history.add(Event(1_000_000, EventCode.JOB_START, run=run))
     assert history.runs(2_000_000) == ["first", "second"]
     with pytest.raises(KeyError, match="no run 'third': there are first, second"):
         history.of(2_000_000, "third")

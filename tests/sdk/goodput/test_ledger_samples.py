@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.payload import parse
@@ -53,7 +53,7 @@ def test_the_oracle_knows_what_is_right(trace: Trace, query: Query) -> None:
 @pytest.mark.parametrize("trace", SAMPLES + WORKED, ids=lambda trace: trace.name.replace(" ", "_"))
 def test_what_is_logged_is_read_as_what_happened(trace: Trace) -> None:
     for entry in trace.entries:
-        if entry.event.code is not Code.ALIVE:
+        if entry.event.code is not EventCode.ALIVE:
             assert parse(entry.payload) == (entry.event,)
 
 

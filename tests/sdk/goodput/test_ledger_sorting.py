@@ -6,7 +6,7 @@ from array import array
 from random import Random
 
 import pytest
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.ledger import Ledger
 from mldiagnostics.goodput.ledger.sorting import in_order
 
@@ -35,11 +35,14 @@ def test_very_many_numbers_are_sorted_as_few_are(numbers: list[int]) -> None:
 
 def test_events_anywhere_among_very_many_steps_are_no_part_of_them() -> None:
     ledger, starts = Ledger(splits=False), array("q", range(0, 140_000 * S, S))
-    ledger.extend(array("q", [0]), bytes([Code.JOB_START]), array("i", [0]))
-    ledger.extend(starts, bytes([Code.STEP_START]) * len(starts), array("i", range(len(starts))))
+    ledger.extend(array("q", [0]), bytes([EventCode.JOB_START]), array("i", [0]))
+    ledger.extend(starts, bytes([EventCode.STEP_START]) * len(starts), array("i", range(len(starts))))
     expected = [S] * (len(starts) - 1)
     for first in (10, 65_534, 131_071):  # from the middle of a step to that of the next but one
-        for at, code in ((first * S + S // 2, Code.CUSTOM_START), ((first + 2) * S + S // 2, Code.CUSTOM_END)):
+        for at, code in (
+            (first * S + S // 2, EventCode.CUSTOM_START),
+            ((first + 2) * S + S // 2, EventCode.CUSTOM_END),
+        ):
             ledger.add(Event(at, code, "EVAL"))
         expected[first : first + 3] = [S // 2, 0, S // 2]
     assert list(ledger.step_times(starts[-1]).durations) == expected

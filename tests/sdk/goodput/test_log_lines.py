@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.drops import Loss
 from mldiagnostics.goodput.event_payloads import telling
-from mldiagnostics.goodput.events import Code, Event, Saved
-from mldiagnostics.goodput.log.lines import Lines
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
+from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.goodput.payload import PLAIN_KEYS, parse
-from mldiagnostics.lanes import drop_record
-from mldiagnostics.origin import Origin
-from mldiagnostics.records import Record, encode
+from mldiagnostics.identity.origin import Origin
+from mldiagnostics.pipeline.drops import DroppedRecords
+from mldiagnostics.pipeline.records import Record, encode
+from mldiagnostics.pipeline.sink_worker import drop_record
 from support.goodput_logs import Heard
 
 T = 1_735_689_600.25
@@ -40,7 +40,7 @@ def record(kind: Any, name: str, payload: dict[str, Any] | None = None) -> bytes
 
 
 def heard(*blocks: bytes, job: str | None = None) -> Heard:
-    lines, listener = Lines(job_name=job), Heard()
+    lines, listener = LineParser(job_name=job), Heard()
     for block in blocks:
         lines.feed(block, listener)
     return listener
@@ -72,28 +72,28 @@ def test_a_checkpoint_amid_the_lines_is_no_hindrance() -> None:
     steps = b"".join(line("step_start_time", T + step, step=step) for step in range(1000))
     listener = heard(head(), steps + line("checkpoint_save_start_time") + steps)
     assert listener.bulk == 2000
-    assert (Code.SAVE_START, -1) in listener.told
+    assert (EventCode.SAVE_START, -1) in listener.told
 
 
 def test_what_columns_do_not_know_is_read_too() -> None:
     custom = line("custom_badput_event_start_time", custom_badput_event_type="eval")
     block = line("job_start_time") + custom + line("step_start_time", step=1) + line("job_end_time")
     assert sorted(heard(head(), block).told) == [
-        (Code.JOB_START, 0), (Code.JOB_END, 0), (Code.STEP_START, 1), (Code.CUSTOM_START, "EVAL"),
+        (EventCode.JOB_START, 0), (EventCode.JOB_END, 0), (EventCode.STEP_START, 1), (EventCode.CUSTOM_START, "EVAL"),
     ]  # fmt: skip
 
 
 def test_a_head_amid_the_lines_says_whose_the_next_are() -> None:
     block = head(rank=1, run="a") + line("job_start_time") * 2 + head(rank=2, run="b") + line("job_end_time") * 2
     assert heard(block).events == [
-        Event(US, Code.JOB_START, 0, 1, "a"), Event(US, Code.JOB_START, 0, 1, "a"),
-        Event(US, Code.JOB_END, 0, 2, "b"), Event(US, Code.JOB_END, 0, 2, "b"),
+        Event(US, EventCode.JOB_START, 0, 1, "a"), Event(US, EventCode.JOB_START, 0, 1, "a"),
+        Event(US, EventCode.JOB_END, 0, 2, "b"), Event(US, EventCode.JOB_END, 0, 2, "b"),
     ]  # fmt: skip
 
 
 def test_files_that_somebody_joined_are_taken_apart_once() -> None:
     block = b"".join(head(rank=rank) + line("step_start_time", step=rank) for rank in range(200))
-    lines, listener, passes = Lines(), Heard(), 0
+    lines, listener, passes = LineParser(), Heard(), 0
 
     def count(_: object, event: str, called: Any) -> None:
         nonlocal passes
@@ -117,7 +117,8 @@ def test_the_peers_cache_is_a_log() -> None:
     ]
     block = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
     assert heard(block).events == [
-        Event(US, Code.JOB_START), Event(US, Code.STEP_START, 3), Event(US, Code.SAVED, Saved(US + 1_000_000, 1)),
+        Event(US, EventCode.JOB_START), Event(US, EventCode.STEP_START, 3),
+        Event(US, EventCode.SAVED, CheckpointEvent(US + 1_000_000, 1)),
     ]  # fmt: skip
 
 
@@ -126,15 +127,16 @@ def test_a_run_tells_of_life_and_of_causes() -> None:
     block += record("phase", "Failed", {"reason": "Preempted"}) + record("phase", "Failed", {"reason": "Lost"})
     block += record("metric", "loss") + record("config", "configs", {"user": {}}) + record("event", "note", {"a": 1})
     listener = heard(block)
-    assert listener.told == [(Code.ALIVE, 0), (Code.CAUSE, "preemption")]
+    assert listener.told == [(EventCode.ALIVE, 0), (EventCode.CAUSE, "preemption")]
     assert not listener.ignored
 
 
 def test_events_that_never_came_into_the_log_are_counted() -> None:
     origin = Origin(run_id="", name="job", storage="", incarnation="0123abcd", host="host")
     losses = [
-        Loss("", "bad-value", 2, "goodput: str is no number"), Loss("jsonl:/log", "queue-full", 5, ""),
-        Loss("", "bad-value", 7, "loss: None"), Loss("stdout", "queue-full", 9, ""),
+        DroppedRecords("", "bad-value", 2, "goodput: str is no number"),
+        DroppedRecords("jsonl:/log", "queue-full", 5, ""),
+        DroppedRecords("", "bad-value", 7, "loss: None"), DroppedRecords("stdout", "queue-full", 9, ""),
     ]  # fmt: skip
     lines = [encode(drop_record(origin, loss)).encode() for loss in losses]
     hostile = [b'["x"]', b"{}", b'"new"', b"null", b"NaN", b"1e999", b"-1"]
@@ -146,13 +148,15 @@ def test_events_that_never_came_into_the_log_are_counted() -> None:
 
 def test_an_entry_of_orbax_without_start_ends_when_it_was_logged() -> None:
     payload = {"job_name": "job", "event_type": "restore", "checkpoint_manager_duration_secs": 2.0}
-    assert heard(record("event", "goodput", payload)).events == [Event(US - 2_000_000, Code.RESTORED, Saved(US))]
+    assert heard(record("event", "goodput", payload)).events == [
+        Event(US - 2_000_000, EventCode.RESTORED, CheckpointEvent(US))
+    ]
 
 
 def test_other_jobs_are_passed_over() -> None:
     block = line("job_start_time") + line("job_end_time", job='a "b"') + line("step_start_time", job='a "b"', step=1)
-    assert heard(block, job="job").told == [(Code.JOB_START, 0)]
-    assert sorted(heard(block, job='a "b"').told) == [(Code.JOB_END, 0), (Code.STEP_START, 1)]
+    assert heard(block, job="job").told == [(EventCode.JOB_START, 0)]
+    assert sorted(heard(block, job='a "b"').told) == [(EventCode.JOB_END, 0), (EventCode.STEP_START, 1)]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +174,7 @@ def test_other_jobs_are_passed_over() -> None:
 )
 def test_garbage_is_counted_and_costs_nothing_else(garbage: bytes, reason: str) -> None:
     listener = heard(head(), line("job_start_time") + garbage + line("step_start_time", step=7), b"\n \n")
-    assert sorted(listener.told) == [(Code.JOB_START, 0), (Code.STEP_START, 7)]
+    assert sorted(listener.told) == [(EventCode.JOB_START, 0), (EventCode.STEP_START, 7)]
     assert listener.ignored == {reason: 1}
 
 

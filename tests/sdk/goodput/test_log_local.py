@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.log.blocks import MAX_LINE_BYTES
 from mldiagnostics.goodput.recorder import GoodputRecorder
-from mldiagnostics.records import Record, encode
+from mldiagnostics.pipeline.records import Record, encode
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 from support.goodput_logs import NOW, Heard, heard
 
@@ -133,7 +133,7 @@ def test_a_position_elsewhere_is_refused(tmp_path: Path, position: object) -> No
 def test_a_single_file_is_a_log(tmp_path: Path) -> None:
     file = tmp_path / "job_timeline.jsonl"
     file.write_bytes(b'{"job_name": "job", "job_start_time": 1735689600}\n')
-    assert heard(file).told == heard(f"file://{file}").told == heard(tmp_path).told == [(Code.JOB_START, 0)]
+    assert heard(file).told == heard(f"file://{file}").told == heard(tmp_path).told == [(EventCode.JOB_START, 0)]
 
 
 def test_jobs_in_one_directory_are_told_apart(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_recorder_and_reader_find_one_log(tmp_path: Path, monkeypatch: pytest.Mo
     recorder = GoodputRecorder("my/job", "goodput_job", logging_enabled=True)
     recorder.record_job_start_time()
     recorder.close()
-    assert heard(find_log("my/job", "goodput_job")).told == [(Code.JOB_START, 0)]
+    assert heard(find_log("my/job", "goodput_job")).told == [(EventCode.JOB_START, 0)]
     assert find_log("my/job", "goodput_job").startswith(f"{tmp_path}/goodput/goodput_job/my-job-")
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import LogUnreadable
-from mldiagnostics.goodput.events import Code, Event, Saved
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.goodput.log.given import GivenLog
+from mldiagnostics.goodput.log.given import CallbackLog
 from mldiagnostics.goodput.log.payloads import read_payloads
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from support.goodput_logs import NOW, Heard, heard
@@ -54,7 +54,7 @@ class _WithCursor(Reader):
 
 def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new() -> None:
     reader, listener = _WithCursor(), Heard()
-    log = GivenLog(reader)
+    log = CallbackLog(reader)
     reader.entries = [(T - 86400 * 300, step(0)), (T - 1, step(1))]
     log.read_new(listener, NOW)
     reader.entries += [(T - 5, step(2)), (T + 1, step(3))]  # one that becomes visible late
@@ -67,7 +67,7 @@ def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new()
 
 def test_an_object_that_does_not_is_asked_for_all_again() -> None:
     reader, listener = Reader(), Heard()
-    log = GivenLog(reader)
+    log = CallbackLog(reader)
     reader.entries = [(T - 86400, step(0))]
     log.read_new(listener, NOW)
     reader.entries.append((T - 80000, step(1)))
@@ -94,13 +94,13 @@ class _WithoutDefaults(Reader):
 def test_an_object_is_asked_in_the_way_that_it_takes(kind: type[Reader]) -> None:
     reader, listener = kind(), Heard()
     reader.entries = [(T - 60, step(0)), (T + 1, step(1))]
-    GivenLog(reader).read_new(listener, NOW)
+    CallbackLog(reader).read_new(listener, NOW)
     assert listener.steps() == [0]
 
 
 def test_retention_bounds_the_first_question() -> None:
     reader = Reader()
-    GivenLog(reader, retention=timedelta(days=7)).read_new(Heard(), NOW)
+    CallbackLog(reader, retention=timedelta(days=7)).read_new(Heard(), NOW)
     assert reader.asked == [(NOW - timedelta(days=7), NOW)]
 
 
@@ -109,7 +109,7 @@ def test_older_readers_take_no_arguments_and_return_a_list() -> None:
         def read_cloud_logging_entries(self) -> list[dict[str, Any]]:
             return [step(0), step(1), step(2, job="other")]
 
-    log, listener = GivenLog(Old(), job_name="job"), Heard()
+    log, listener = CallbackLog(Old(), job_name="job"), Heard()
     log.read_new(listener, NOW)
     assert listener.steps() == [0, 1]
     assert [told.payload for told in log.payloads(NOW)] == [step(0), step(1)]
@@ -119,7 +119,7 @@ def test_older_readers_take_no_arguments_and_return_a_list() -> None:
 def test_garbage_is_counted_once_however_often_it_is_read() -> None:
     reader, listener = Reader(), Heard()
     reader.entries = [(T - 1, step(-5)), (T - 1, step(-6)), (T - 1, None), (T - 1, {"job_name": "job"})]  # type: ignore[list-item]
-    log = GivenLog(reader, job_name="job")
+    log = CallbackLog(reader, job_name="job")
     for _ in range(3):
         log.read_new(listener, NOW)
     assert listener.ignored == {"bad step": 2, "unreadable payload": 1, "no known event": 1}
@@ -131,7 +131,7 @@ def test_what_an_object_answers_never_ends_a_query_oddly(answer: Any) -> None:
         def read_cloud_logging_entries(self, *_: object) -> Any:
             return answer
 
-    log, listener = GivenLog(Odd()), Heard()
+    log, listener = CallbackLog(Odd()), Heard()
     if answer == 7:
         with pytest.raises(LogUnreadable, match="Odd"):
             log.read_new(listener, NOW)
@@ -146,7 +146,7 @@ def test_an_object_that_fails_is_named() -> None:
             raise OSError("the network is gone")
 
     with pytest.raises(LogUnreadable, match=r"cloud_logger=Broken gives no entries: .*the network is gone"):
-        heard(GivenLog(Broken()))
+        heard(CallbackLog(Broken()))
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_what_a_recorder_writes_to_cloud_logging_is_read_there(
         recorder.record_step_start_time(number, T - 50 + number)  # type: ignore[arg-type]
     recorder.close()
     listener = heard(url(server, "a%20%22job%22"))
-    assert listener.events[0] == Event(round((T - 60) * 1e6), Code.JOB_START, 0, 2, "e" * 64)
+    assert listener.events[0] == Event(round((T - 60) * 1e6), EventCode.JOB_START, 0, 2, "e" * 64)
     assert listener.steps() == list(range(10))
     written = list(server.entries.values())
     assert {each["logName"] for each in written} == {"projects/my-project/logs/goodput_job"}
@@ -220,7 +220,7 @@ def test_entries_of_orbax_are_dated_by_the_service(server: LoggingServer) -> Non
     told = {"job_name": "job", "event_type": "save", "checkpoint_manager_blocking_duration_secs": 2, "step": 5.0}
     server.put(entry(told, "2026-11-20T23:00:02Z"))
     us = round((T - 3600) * 1e6)
-    assert heard(url(server)).events == [Event(us, Code.SAVED, Saved(us + 2_000_000, 5))]
+    assert heard(url(server)).events == [Event(us, EventCode.SAVED, CheckpointEvent(us + 2_000_000, 5))]
 
 
 def test_a_position_is_the_moment_of_the_last_question(server: LoggingServer) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.goodput.events import Code, Event
-from mldiagnostics.goodput.log.lines import Told, take
-from mldiagnostics.goodput.log.shapes import Repeats, already_known, take_shaped
+from mldiagnostics.goodput.events import Event, EventCode
+from mldiagnostics.goodput.log.lines import LoggedPayload, take
+from mldiagnostics.goodput.log.shapes import RepeatFilter, already_known, take_shaped
 from support.goodput_entries import JOB, at, step, steps
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class Heard:
 
     def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
         self.columns += len(times)
-        self.events += [Event(t, Code(code), arg, rank, run) for t, code, arg in zip(times, codes, args, strict=True)]
+        self.events += [
+            Event(t, EventCode(code), arg, rank, run) for t, code, arg in zip(times, codes, args, strict=True)
+        ]
 
 
 odd: Any = st.sampled_from([None, True, "3", -1, 3.0, 2**31, float("nan"), float("inf"), [], 1e300])
@@ -51,10 +53,10 @@ def test_columns_say_the_same(log: list[Any]) -> None:
     shaped, one_by_one = Heard(), Heard()
     for payload in take_shaped(log, JOB, shaped):
         if not isinstance(payload, dict) or payload.get("job_name", JOB) == JOB:
-            take(Told(payload, None, 0, ""), shaped)
+            take(LoggedPayload(payload, None, 0, ""), shaped)
     for payload in log:
         if not isinstance(payload, dict) or payload.get("job_name", JOB) == JOB:
-            take(Told(payload, None, 0, ""), one_by_one)
+            take(LoggedPayload(payload, None, 0, ""), one_by_one)
     assert sorted(shaped.events) == sorted(one_by_one.events)
     assert shaped.ignored == one_by_one.ignored
 
@@ -80,7 +82,7 @@ def test_only_what_an_answer_repeats_is_known(old: list[str], both: list[str], n
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=8, unique=True), max_size=8))
 def test_answers_are_taken_whole_however_they_overlap(answers: list[list[int]]) -> None:
-    repeats, taken = Repeats(), set()
+    repeats, taken = RepeatFilter(), set()
     for answer in answers:
         new = repeats.new_in(answer)
         assert answer[len(answer) - len(new) :] == new
@@ -90,7 +92,7 @@ def test_answers_are_taken_whole_however_they_overlap(answers: list[list[int]]) 
 
 def test_of_a_list_that_grew_only_what_it_grew_by_is_new() -> None:
     log: list[Any] = [at("job_start_time", 0), *steps(0, [float(t) for t in range(1, 100_000)])]
-    repeats = Repeats()
+    repeats = RepeatFilter()
     assert repeats.new_in([dict(each) for each in log]) == log
     log += steps(99_999, [100_000.0])
     assert repeats.new_in([dict(each) for each in log]) == log[-1:]
@@ -106,6 +108,6 @@ def test_payloads_that_cannot_be_compared_are_not_known() -> None:
         __hash__ = object.__hash__
 
     assert already_known([Odd(), {"a": 1}], [{"a": 1}]) == 0
-    repeats = Repeats()
+    repeats = RepeatFilter()
     for answer in ([Odd()], [Odd(), {"a": 1}]):
         assert repeats.new_in(answer) == answer

@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.snapshot import keep, recall, snapshot_path
-from mldiagnostics.records import Record, encode
+from mldiagnostics.pipeline.records import Record, encode
 from support.goodput_logs import NOW, Heard
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ DAMAGES: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_cannot_be_believed_is_read_anew_with_one_line(folder: Path, damage: str) -> None:
-    path, before = kept(folder), complaints.counts().get("goodput-snapshot", 0)
+    path, before = kept(folder), diagnostics.counts().get("goodput-snapshot", 0)
     DAMAGES[damage](folder, path)
     log, rest = open_log(folder / "log"), Heard()
     assert recall(path, log) is None
-    assert complaints.counts()["goodput-snapshot"] == before + 1
+    assert diagnostics.counts()["goodput-snapshot"] == before + 1
     log.read_new(rest, NOW)
     assert rest.steps() == ([] if damage == "a shrunk log" else list(range(10)))
 

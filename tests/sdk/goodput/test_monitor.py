@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.complaints import counts
+from mldiagnostics.diagnostics import counts
 from mldiagnostics.goodput.calculator import GoodputCalculator
-from mldiagnostics.goodput.exports.choosing import open_exports
+from mldiagnostics.goodput.exports.selection import open_exports
 from mldiagnostics.goodput.monitor.assignment import Assignment
 from mldiagnostics.goodput.monitor.uploading import MAX_RESTARTS
 from mldiagnostics.goodput.recorder import GoodputRecorder
@@ -312,7 +312,7 @@ def test_a_program_that_asks_for_cloud_monitoring_is_warned_of_a_missing_extra(
     gcp: dict[str, object], level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "google.cloud.monitoring_v3", None)
-    monkeypatch.setattr("mldiagnostics.complaints._counts", {})
+    monkeypatch.setattr("mldiagnostics.diagnostics._counts", {})
     with caplog.at_level(logging.INFO, logger="mldiagnostics"):
         exports = open_exports(Assignment(job="job", logger="logger", log="/nowhere", gcp=gcp))
     exports.close(0.0)

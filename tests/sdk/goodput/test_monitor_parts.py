@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.monitor.assignment import Assignment, assigned, line
 from mldiagnostics.goodput.monitor.inbox import Inbox
-from mldiagnostics.goodput.monitor.schedule import LONGEST_PAUSE_S, Schedule
+from mldiagnostics.goodput.monitor.schedule import LONGEST_PAUSE_S, UploadSchedule
 from mldiagnostics.goodput_utils import GCPOptions
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_turns_come_after_the_interval_and_later_and_later_while_they_fail(
     interval_s: float, turns: list[tuple[float, bool]]
 ) -> None:
     now = 0.0
-    schedule = Schedule(interval_s, now)
+    schedule = UploadSchedule(interval_s, now)
     assert schedule.due == interval_s
     pause_s = interval_s
     for took_s, well in turns:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.goodput.events import Code, Event, Saved, Slices
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode, SliceCounts
 from mldiagnostics.goodput.payload import micros, parse, payload_of
 from support.records import Hostile, json_values
 
@@ -37,50 +37,54 @@ RESTORE = {
 @pytest.mark.parametrize(
     ("told", "code", "arg"),
     [
-        ({"job_start_time": T}, Code.JOB_START, 0),
-        ({"job_end_time": T}, Code.JOB_END, 0),
-        ({"step_count": 3, "step_start_time": T}, Code.STEP_START, 3),
-        ({"step_count": 3.0, "step_start_time": T}, Code.STEP_START, 3),
-        ({"step_start_time": T, "step_count": 0}, Code.STEP_START, 0),
-        ({"step_count": 3, "step_end_time": T}, Code.STEP_END, 3),
-        ({"tpu_init_start_time": T}, Code.TPU_INIT_START, 0),
-        ({"tpu_init_end_time": T}, Code.TPU_INIT_END, 0),
-        ({"training_prep_start_time": T}, Code.PREP_START, 0),
-        ({"training_prep_end_time": T}, Code.PREP_END, 0),
-        ({"data_loading_start_time": T}, Code.LOAD_START, 0),
-        ({"data_loading_end_time": T}, Code.LOAD_END, 0),
-        ({"custom_badput_event_type": "eval", "custom_badput_event_start_time": T}, Code.CUSTOM_START, "EVAL"),
-        ({"custom_badput_event_type": "eval", "custom_badput_event_end_time": T}, Code.CUSTOM_END, "EVAL"),
-        ({"elastic_wait_event_type": "elastic_SCALE_UP", "elastic_wait_start_time": T}, Code.SCALE_UP_START, 0),
-        ({"elastic_wait_event_type": "elastic_slice_down", "elastic_wait_end_time": T}, Code.SLICE_DOWN_END, 0),
-        ({"elastic_reinit_start_time": T}, Code.REINIT_START, 0),
-        ({"elastic_reinit_end_time": T}, Code.REINIT_END, 0),
+        ({"job_start_time": T}, EventCode.JOB_START, 0),
+        ({"job_end_time": T}, EventCode.JOB_END, 0),
+        ({"step_count": 3, "step_start_time": T}, EventCode.STEP_START, 3),
+        ({"step_count": 3.0, "step_start_time": T}, EventCode.STEP_START, 3),
+        ({"step_start_time": T, "step_count": 0}, EventCode.STEP_START, 0),
+        ({"step_count": 3, "step_end_time": T}, EventCode.STEP_END, 3),
+        ({"tpu_init_start_time": T}, EventCode.TPU_INIT_START, 0),
+        ({"tpu_init_end_time": T}, EventCode.TPU_INIT_END, 0),
+        ({"training_prep_start_time": T}, EventCode.PREP_START, 0),
+        ({"training_prep_end_time": T}, EventCode.PREP_END, 0),
+        ({"data_loading_start_time": T}, EventCode.LOAD_START, 0),
+        ({"data_loading_end_time": T}, EventCode.LOAD_END, 0),
+        ({"custom_badput_event_type": "eval", "custom_badput_event_start_time": T}, EventCode.CUSTOM_START, "EVAL"),
+        ({"custom_badput_event_type": "eval", "custom_badput_event_end_time": T}, EventCode.CUSTOM_END, "EVAL"),
+        ({"elastic_wait_event_type": "elastic_SCALE_UP", "elastic_wait_start_time": T}, EventCode.SCALE_UP_START, 0),
+        ({"elastic_wait_event_type": "elastic_slice_down", "elastic_wait_end_time": T}, EventCode.SLICE_DOWN_END, 0),
+        ({"elastic_reinit_start_time": T}, EventCode.REINIT_START, 0),
+        ({"elastic_reinit_end_time": T}, EventCode.REINIT_END, 0),
         (
             {"active_slices": 1, "total_slices": 4.0, "available_slices": 2, "elastic_slice_counts_timestamp": T},
-            Code.SLICES,
-            Slices(1, 4, 2),
+            EventCode.SLICES,
+            SliceCounts(1, 4, 2),
         ),
-        ({"program_startup_start_time": T}, Code.STARTUP_START, 0),
-        ({"checkpoint_save_start_time": T, "checkpoint_step": 7}, Code.SAVE_START, 7),
-        ({"checkpoint_restore_end_time": T}, Code.RESTORE_END, -1),
-        ({"disruption_cause": "preemption", "disruption_time": T}, Code.CAUSE, "preemption"),
+        ({"program_startup_start_time": T}, EventCode.STARTUP_START, 0),
+        ({"checkpoint_save_start_time": T, "checkpoint_step": 7}, EventCode.SAVE_START, 7),
+        ({"checkpoint_restore_end_time": T}, EventCode.RESTORE_END, -1),
+        ({"disruption_cause": "preemption", "disruption_time": T}, EventCode.CAUSE, "preemption"),
     ],
 )
-def test_each_kind_of_entry_is_understood(told: dict[str, Any], code: Code, arg: object) -> None:
+def test_each_kind_of_entry_is_understood(told: dict[str, Any], code: EventCode, arg: object) -> None:
     assert parse({"job_name": "job", **told}) == (Event(US, code, arg),)  # type: ignore[arg-type]
 
 
 def test_what_an_entry_says_of_its_process_wins() -> None:
     told = {"job_start_time": T, "rank": 2.0, "run_id": "abc"}
-    assert parse(told, rank=5, run="def") == (Event(US, Code.JOB_START, 0, 2, "abc"),)
-    assert parse({"job_start_time": T}, rank=5, run="def") == (Event(US, Code.JOB_START, 0, 5, "def"),)
+    assert parse(told, rank=5, run="def") == (Event(US, EventCode.JOB_START, 0, 2, "abc"),)
+    assert parse({"job_start_time": T}, rank=5, run="def") == (Event(US, EventCode.JOB_START, 0, 5, "def"),)
 
 
 def test_orbax_tells_saves_and_restores_with_their_ends() -> None:
-    assert parse(SAVE) == (Event(US, Code.SAVED, Saved(US + 2_500_000, 3, "persistent")),)
-    assert parse({**SAVE, "directory": None, "step": None}) == (Event(US, Code.SAVED, Saved(US + 2_500_000)),)
+    assert parse(SAVE) == (Event(US, EventCode.SAVED, CheckpointEvent(US + 2_500_000, 3, "persistent")),)
+    assert parse({**SAVE, "directory": None, "step": None}) == (
+        Event(US, EventCode.SAVED, CheckpointEvent(US + 2_500_000)),
+    )
     for kind in ("restore", "emergency_restore"):
-        assert parse({**RESTORE, "event_type": kind}) == (Event(US, Code.RESTORED, Saved(US + 4_000_000, 3, "local")),)
+        assert parse({**RESTORE, "event_type": kind}) == (
+            Event(US, EventCode.RESTORED, CheckpointEvent(US + 4_000_000, 3, "local")),
+        )
 
 
 def test_a_save_without_its_start_ends_when_it_was_logged() -> None:
@@ -93,8 +97,8 @@ def test_a_save_without_its_start_ends_when_it_was_logged() -> None:
 
 def test_a_save_for_a_preemption_tells_the_cause_too() -> None:
     told = {**SAVE, "reached_preemption": True}
-    assert parse(told) == (*parse(SAVE), Event(US, Code.CAUSE, "preemption"))
-    assert parse({**told, "preemption_received_at": T - 1})[1] == Event(US - 1_000_000, Code.CAUSE, "preemption")
+    assert parse(told) == (*parse(SAVE), Event(US, EventCode.CAUSE, "preemption"))
+    assert parse({**told, "preemption_received_at": T - 1})[1] == Event(US - 1_000_000, EventCode.CAUSE, "preemption")
 
 
 @pytest.mark.parametrize(
@@ -136,25 +140,25 @@ def test_nothing_that_a_log_can_hold_raises(payload: dict[str, Any]) -> None:
     assert isinstance(found, str) or all(0 <= event.t < 7_258_118_400_000_000 for event in found)
 
 
-def _args(code: Code) -> st.SearchStrategy[Any]:
-    if code in {Code.STEP_START, Code.STEP_END}:
+def _args(code: EventCode) -> st.SearchStrategy[Any]:
+    if code in {EventCode.STEP_START, EventCode.STEP_END}:
         return st.integers(0, 2**31 - 1)
-    if Code.SAVE_START <= code <= Code.RESTORE_END:
+    if EventCode.SAVE_START <= code <= EventCode.RESTORE_END:
         return st.integers(-1, 2**31 - 1)
-    if code in {Code.CUSTOM_START, Code.CUSTOM_END, Code.CAUSE}:
+    if code in {EventCode.CUSTOM_START, EventCode.CUSTOM_END, EventCode.CAUSE}:
         return st.sampled_from(["EVAL", "A B", "É"])
-    if code is Code.SLICES:
-        return st.builds(Slices, *[st.integers(0, 9)] * 3)
+    if code is EventCode.SLICES:
+        return st.builds(SliceCounts, *[st.integers(0, 9)] * 3)
     return st.just(0)
 
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
-    code = draw(st.sampled_from([code for code in Code if code is not Code.ALIVE]))
+    code = draw(st.sampled_from([code for code in EventCode if code is not EventCode.ALIVE]))
     t = draw(st.integers(0, 4_102_444_800_000_000))
-    if code in {Code.SAVED, Code.RESTORED}:
+    if code in {EventCode.SAVED, EventCode.RESTORED}:
         step, tier = draw(st.integers(-1, 9)), draw(st.sampled_from(["", "local", "persistent"]))
-        return Event(t, code, Saved(t + draw(st.integers(0, 10**12)), step, tier))
+        return Event(t, code, CheckpointEvent(t + draw(st.integers(0, 10**12)), step, tier))
     return Event(t, code, draw(_args(code)))
 
 
@@ -171,4 +175,4 @@ def test_only_moments_have_time_in_their_keys(event: Event) -> None:
 
 def test_a_sign_of_life_has_no_payload() -> None:
     with pytest.raises(ValueError, match="ALIVE"):
-        payload_of(Event(US, Code.ALIVE), "job")
+        payload_of(Event(US, EventCode.ALIVE), "job")

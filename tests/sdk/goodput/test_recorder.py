@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import pytest
-from mldiagnostics import complaints
-from mldiagnostics.goodput.events import Code, Slices
+from mldiagnostics import diagnostics
+from mldiagnostics.goodput.events import EventCode, SliceCounts
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.payload import PLAIN_KEYS
 from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
@@ -79,8 +79,8 @@ def test_every_event_of_the_peer_is_in_the_log(recorder: ElasticGoodputRecorder,
     assert sorted(told.told, key=repr) == sorted(
         [
             *((code, 0) for key, code in PLAIN_KEYS.items() if "program" not in key),
-            *((Code.STEP_START, 0), (Code.CUSTOM_START, "EVAL"), (Code.CUSTOM_END, "EVAL")),
-            *((Code.SLICES, Slices(1, 4, 3)), (Code.SCALE_UP_START, 0), (Code.SLICE_DOWN_END, 0)),
+            *((EventCode.STEP_START, 0), (EventCode.CUSTOM_START, "EVAL"), (EventCode.CUSTOM_END, "EVAL")),
+            *((EventCode.SLICES, SliceCounts(1, 4, 3)), (EventCode.SCALE_UP_START, 0), (EventCode.SLICE_DOWN_END, 0)),
         ],
         key=repr,
     )
@@ -101,9 +101,10 @@ def test_our_events_are_in_the_log_too(recorder: ElasticGoodputRecorder, tmp_pat
     recorder.record_entry({**entry, **times, "job_name": "another"})
     told = closed(recorder, tmp_path)
     assert set(told.told) >= {
-        (Code.STEP_END, 3), (Code.SAVE_START, 3), (Code.SAVE_END, -1), (Code.RESTORE_START, -1),
-        (Code.RESTORE_END, 4), (Code.STARTUP_START, 0), (Code.STARTUP_END, 0), (Code.CAUSE, "preemption"),
-        (Code.SAVED, (2_000_000_001_500_000, 5, "persistent")),
+        (EventCode.STEP_END, 3), (EventCode.SAVE_START, 3), (EventCode.SAVE_END, -1), (EventCode.RESTORE_START, -1),
+        (EventCode.RESTORE_END, 4), (EventCode.STARTUP_START, 0), (EventCode.STARTUP_END, 0),
+        (EventCode.CAUSE, "preemption"),
+        (EventCode.SAVED, (2_000_000_001_500_000, 5, "persistent")),
     }  # fmt: skip
     assert {record.payload["job_name"] for record in recorded(tmp_path) if record.payload} == {"job"}
 
@@ -121,14 +122,16 @@ def test_blocks_are_recorded_by_their_start_and_end(recorder: ElasticGoodputReco
         with recorder.elastic_wait("scale_up"), recorder.elastic_reinit():
             pass
     told = [event.code for event in sorted(closed(recorder, tmp_path).events, key=lambda event: event.t)]
-    assert sorted(told) == sorted({Code(code) for code in range(24)} - {Code.SLICE_DOWN_START, Code.SLICE_DOWN_END})
+    assert sorted(told) == sorted(
+        {EventCode(code) for code in range(24)} - {EventCode.SLICE_DOWN_START, EventCode.SLICE_DOWN_END}
+    )
 
 
 def test_what_an_exception_leaves_is_not_done(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), recorder.job(), recorder.step(1), recorder.event("eval"):
         raise ZeroDivisionError
     told = {event.code for event in closed(recorder, tmp_path).events}
-    assert told == {Code.JOB_START, Code.STEP_START, Code.CUSTOM_START, Code.CUSTOM_END}
+    assert told == {EventCode.JOB_START, EventCode.STEP_START, EventCode.CUSTOM_START, EventCode.CUSTOM_END}
 
 
 def test_each_record_says_who_told_it(
@@ -172,7 +175,7 @@ def test_moments_are_datetimes_or_posix_seconds(
 
 
 def test_what_is_no_moment_is_dropped_and_counted(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
-    before = complaints.counts().get("goodput-time", 0)
+    before = diagnostics.counts().get("goodput-time", 0)
     early, late = datetime(1, 1, 1), datetime(9999, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - naive ones can be too early
 
     class Odd(datetime):
@@ -184,8 +187,8 @@ def test_what_is_no_moment_is_dropped_and_counted(recorder: ElasticGoodputRecord
         recorder.record_job_start_time(moment)
         recorder.record_step_start_time(1, moment)
     recorder.record_job_end_time()
-    assert closed(recorder, tmp_path).told == [(Code.JOB_END, 0)]
-    assert complaints.counts()["goodput-time"] == before + 2 * len(moments)
+    assert closed(recorder, tmp_path).told == [(EventCode.JOB_END, 0)]
+    assert diagnostics.counts()["goodput-time"] == before + 2 * len(moments)
 
 
 def test_what_is_no_step_is_dropped(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
@@ -194,7 +197,7 @@ def test_what_is_no_step_is_dropped(recorder: ElasticGoodputRecorder, tmp_path: 
         recorder.record_step_start_time(step)
         recorder.record_step_end_time(step)
     recorder.record_job_end_time()
-    assert closed(recorder, tmp_path).told == [(Code.JOB_END, 0)]
+    assert closed(recorder, tmp_path).told == [(EventCode.JOB_END, 0)]
 
 
 def test_steps_of_other_makes_are_read_later(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
@@ -236,7 +239,7 @@ def test_hostile_texts_and_counts_lose_only_themselves(recorder: ElasticGoodputR
         recorder.record_disruption(thing)  # type: ignore[arg-type]
         recorder.record_entry(thing)  # type: ignore[arg-type]
     recorder.record_job_end_time()
-    assert closed(recorder, tmp_path).told.count((Code.JOB_END, 0)) == 1
+    assert closed(recorder, tmp_path).told.count((EventCode.JOB_END, 0)) == 1
 
 
 def test_a_recorder_that_is_off_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +309,7 @@ def test_names_may_be_members_of_an_enum(tmp_path: Path, monkeypatch: pytest.Mon
     recorder.record_custom_badput_event_start_time(custom_badput_event_type=Names.EVENT)
     recorder.close()
     assert find_log(Names.JOB, Names.JOB) == find_log("job", "job") == f"{tmp_path}/job/job"
-    assert heard(open_log(tmp_path / "job/job", job_name="job")).told == [(Code.CUSTOM_START, "EVAL")]
+    assert heard(open_log(tmp_path / "job/job", job_name="job")).told == [(EventCode.CUSTOM_START, "EVAL")]
 
 
 def test_flush_puts_all_into_the_log(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
@@ -318,13 +321,13 @@ def test_flush_puts_all_into_the_log(recorder: ElasticGoodputRecorder, tmp_path:
 
 @pytest.mark.parametrize("log", ["ftp://host/log", "gs://", "cloud-logging:ftp://host", 7, Hostile])
 def test_a_log_that_cannot_be_costs_the_events_and_nothing_else(log: Any) -> None:
-    before = complaints.counts().get("goodput-log", 0)
+    before = diagnostics.counts().get("goodput-log", 0)
     recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=log() if log is Hostile else log)
     recorder.record_job_start_time()
     recorder.record_step_start_time(1)
     recorder.flush()
     recorder.close()
-    assert complaints.counts()["goodput-log"] == before + 2
+    assert diagnostics.counts()["goodput-log"] == before + 2
 
 
 def test_an_object_gets_what_the_peer_writes_at_once() -> None:
@@ -353,12 +356,12 @@ def test_an_object_gets_what_the_peer_writes_at_once() -> None:
 
 
 def test_an_object_that_fails_costs_only_the_event() -> None:
-    before = complaints.counts().get("goodput-writer", 0)
+    before = diagnostics.counts().get("goodput-writer", 0)
     recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, cloud_logger=Hostile())
     recorder.record_job_start_time()
     recorder.record_step_start_time("no step")
     recorder.flush()
-    assert complaints.counts()["goodput-writer"] == before + 2
+    assert diagnostics.counts()["goodput-writer"] == before + 2
 
 
 @pytest.mark.parametrize("count", [10**5000, -(10**5000), 2**63, 10**30], ids=["huge", "huge below 0", "2^63", "10^30"])
@@ -374,9 +377,9 @@ def test_a_count_that_no_line_can_hold_loses_only_itself(
     recorder.record_job_end_time(AT + timedelta(seconds=9))
     log = closed(recorder, tmp_path)
     assert sorted(log.steps()) == [*range(6), 7]
-    assert [code for code, _ in log.told if code in (Code.JOB_START, Code.JOB_END, Code.SLICES)] == [
-        Code.JOB_START,
-        Code.JOB_END,
+    assert [code for code, _ in log.told if code in (EventCode.JOB_START, EventCode.JOB_END, EventCode.SLICES)] == [
+        EventCode.JOB_START,
+        EventCode.JOB_END,
     ]
     [gap] = [record for record in recorded(tmp_path) if record.kind == "drop"]
     assert (gap.name, gap.value) == ("bad-value", 1.0)
@@ -393,8 +396,8 @@ def test_a_text_is_cut_where_readers_stop(
     with recorder.elastic_wait(long):
         pass
     log = closed(recorder, tmp_path)
-    assert [arg for code, arg in log.told if code in (Code.CUSTOM_START, Code.CUSTOM_END)] == ["E" * 200] * 2
-    assert (Code.CAUSE, "e" * 200) in log.told
+    assert [arg for code, arg in log.told if code in (EventCode.CUSTOM_START, EventCode.CUSTOM_END)] == ["E" * 200] * 2
+    assert (EventCode.CAUSE, "e" * 200) in log.told
     assert not log.ignored
     assert max(map(len, lines(tmp_path))) < 1000
     assert "5000000 characters; only the first 200 are recorded" in caplog.text

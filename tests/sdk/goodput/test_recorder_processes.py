@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 from support.goodput_logs import heard, lines, log_of, program, run_program
 from support.records import DEADLINE_S, eventually
 
@@ -95,11 +95,11 @@ worker.join()
 def test_a_full_disk_costs_neither_events_nor_whose_they_are(tmp_path: Path) -> None:
     body = """
 import resource
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 recorder = begin()
 recorder.record_step_start_time(1)
-while not any(key.startswith("sink-unavailable") for key in complaints.counts()):
+while not any(key.startswith("sink-unavailable") for key in diagnostics.counts()):
     time.sleep(0.01)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 recorder.record_step_start_time(2)
@@ -179,17 +179,20 @@ for name in ("first", "second"):
     out, _ = run_program(body, tmp_path)
     for name, directory in zip(("FIRST", "SECOND"), out.split(), strict=True):
         events = [event for event in heard(directory).events if isinstance(event.arg, str)]
-        assert [(event.code, event.arg) for event in events] == [(Code.CUSTOM_START, name), (Code.CUSTOM_END, name)]
+        assert [(event.code, event.arg) for event in events] == [
+            (EventCode.CUSTOM_START, name),
+            (EventCode.CUSTOM_END, name),
+        ]
         assert {event.run for event in events} == {directory.rpartition("/")[2]}
 
 
 def test_an_exit_does_not_wait_for_what_is_closed(tmp_path: Path) -> None:
     body = """
-from mldiagnostics.goodput import outlet
-outlet.FLUSH_TIMEOUT_S = 3600
+from mldiagnostics.goodput import log_writer
+log_writer.FLUSH_TIMEOUT_S = 3600
 recorder = begin()
 recorder.record_job_start_time()
-outlet._write_the_last()
+log_writer._write_the_last()
 recorder.flush()
 """
     assert run_program(body, tmp_path) == ("", "")
@@ -203,13 +206,13 @@ atexit.register(recorder.record_job_end_time)
 recorder.record_job_start_time()
 """
     assert run_program(body, tmp_path) == ("", "")
-    assert sorted(heard(log_of(tmp_path)).told) == [(Code.JOB_START, 0), (Code.JOB_END, 0)]
+    assert sorted(heard(log_of(tmp_path)).told) == [(EventCode.JOB_START, 0), (EventCode.JOB_END, 0)]
 
 
 def test_importing_and_making_a_recorder_loads_little(tmp_path: Path) -> None:
     body = """
 begin()
-print(*({"json", "dataclasses", "mldiagnostics.recording", "mldiagnostics.goodput.log"} & set(sys.modules)))
+print(*({"json", "dataclasses", "mldiagnostics.pipeline.recorder", "mldiagnostics.goodput.log"} & set(sys.modules)))
 print(threading.active_count())
 """
     assert run_program(body, tmp_path) == ("\n1\n", "")
@@ -220,9 +223,9 @@ def test_a_log_that_cannot_be_written_now_is_written_later(tmp_path: Path) -> No
     log_of(tmp_path).write_text("in the way")
     body = f"""
 recorder = begin()
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 recorder.record_step_start_time(1)
-while not any(key.startswith("spool ") for key in complaints.counts()):
+while not any(key.startswith("spool ") for key in diagnostics.counts()):
     time.sleep(0.01)
 os.unlink({str(log_of(tmp_path))!r})
 recorder.record_step_start_time(2)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 from mldiagnostics.goodput.ledger import Ledger
-from mldiagnostics.goodput.report import Report, as_json, from_json, make_report
+from mldiagnostics.goodput.report import GoodputReport, as_json, from_json, make_report
 from support.goodput_histories import START, jobs, logs, moments
 from support.goodput_notation import events, micros
 from support.goodput_story import S, Story, eventful, finished
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mldiagnostics.goodput.events import Event
-    from mldiagnostics.goodput.report import Stretch
+    from mldiagnostics.goodput.report import TimeBreakdown
 
 
 def ledger_of(events: Iterable[Event]) -> Ledger:
@@ -38,12 +38,12 @@ def story() -> Story:
 
 
 @pytest.fixture(scope="module")
-def report(story: Story) -> Report:
+def report(story: Story) -> GoodputReport:
     created = story.events[0].t - 600 * S
     return make_report(ledger_of(story.events), now=story.clock, windows_s=[600, 86_400], devices=256, created=created)
 
 
-def test_disruptions_tell_what_was_lost_and_how_long_each_phase_took(report: Report) -> None:
+def test_disruptions_tell_what_was_lost_and_how_long_each_phase_took(report: GoodputReport) -> None:
     first, second = report.disruptions
     assert (first.cause, second.cause) == ("preemption", "unknown")
     assert (first.steps_lost, second.steps_lost) == (10, 30)
@@ -65,28 +65,28 @@ def test_losing_a_slice_is_a_failure_also_if_no_step_is_repeated() -> None:
     assert (len(grown.disruptions), grown.failures.count) == (1, 0)
 
 
-def test_the_mean_recovery_is_that_of_both(report: Report) -> None:
+def test_the_mean_recovery_is_that_of_both(report: GoodputReport) -> None:
     mean = report.failures.recovery
     assert mean is not None
     assert mean.total_s == pytest.approx(sum(told.recovery.total_s for told in report.disruptions) / 2)
     assert mean.restore_s == 13
 
 
-def test_time_to_failure_is_operation_by_failures(report: Report) -> None:
+def test_time_to_failure_is_operation_by_failures(report: GoodputReport) -> None:
     away = sum(told.recovery.total_s for told in report.disruptions)
     assert report.failures.operating_s == pytest.approx(report.cumulative.elapsed_s - away)
     assert report.failures.mttf_s == pytest.approx(report.failures.operating_s / 2)
     assert report.failures.mttf_device_s == pytest.approx(report.failures.operating_s / 2 * 256)
 
 
-def test_lost_work_is_waste_and_recoveries_of_all_devices(report: Report) -> None:
+def test_lost_work_is_waste_and_recoveries_of_all_devices(report: GoodputReport) -> None:
     lost = report.lost_work
     assert lost.wasted_s == report.cumulative.unproductive_s["WASTED_PROGRESS_FROM_DISRUPTION"]
     assert lost.total_s == lost.wasted_s + lost.recovery_s
     assert lost.device_hours == pytest.approx(lost.total_s * 256 / 3600)
 
 
-def test_saves_are_counted_and_compared_with_the_best_interval(report: Report) -> None:
+def test_saves_are_counted_and_compared_with_the_best_interval(report: GoodputReport) -> None:
     saves = report.checkpoints
     assert (saves.saves, saves.cost_s) == (14, 3)  # steps 50 to 250, 300 to 400, 450 to 700
     assert saves.interval_s == pytest.approx(50 * 2.35 + 11, abs=15)
@@ -96,7 +96,7 @@ def test_saves_are_counted_and_compared_with_the_best_interval(report: Report) -
     assert 0 < saves.best_overhead <= saves.overhead
 
 
-def test_windows_end_now_and_since_resume_begins_with_the_last_restart(report: Report, story: Story) -> None:
+def test_windows_end_now_and_since_resume_begins_with_the_last_restart(report: GoodputReport, story: Story) -> None:
     ten_minutes, day = report.windows
     assert (ten_minutes.window_s, ten_minutes.elapsed_s, ten_minutes.end) == (600, 600, story.clock / 1e6)
     assert day.elapsed_s == report.cumulative.elapsed_s
@@ -105,7 +105,7 @@ def test_windows_end_now_and_since_resume_begins_with_the_last_restart(report: R
     assert (report.since_resume.goodput or 0) > (report.cumulative.goodput or 0)
 
 
-def test_queueing_counts_from_the_creation(report: Report) -> None:
+def test_queueing_counts_from_the_creation(report: GoodputReport) -> None:
     queueing = report.queueing
     assert queueing is not None
     assert queueing.queued_s == 600
@@ -114,7 +114,7 @@ def test_queueing_counts_from_the_creation(report: Report) -> None:
     assert queueing.scheduling_goodput == pytest.approx((wall - 600 - 230) / wall)
 
 
-def test_attempts_divide_the_life_of_the_job(report: Report) -> None:
+def test_attempts_divide_the_life_of_the_job(report: GoodputReport) -> None:
     assert [(told.first_step, told.last_step) for told in report.attempts] == [(0, 260), (250, 430), (400, 700)]
     assert [told.ended_by for told in report.attempts] == ["preemption", "unknown", None]
     assert report.start_told
@@ -159,13 +159,13 @@ def test_a_step_that_does_not_end_is_suspected_and_an_evaluation_is_not() -> Non
     stuck = make_report(ledger, now=job.clock + 120 * S).hang
     assert (stuck.suspected, stuck.step) == (True, 700)
     assert stuck.age_s == pytest.approx(122, abs=1)
-    job.tell(Code.CUSTOM_START, "EVAL")
+    job.tell(EventCode.CUSTOM_START, "EVAL")
     assert not make_report(ledger_of(job.events), now=job.clock + 120 * S).hang.suspected
 
 
 def test_a_job_that_has_only_begun() -> None:
     job = Story()
-    job.tell(Code.JOB_START)
+    job.tell(EventCode.JOB_START)
     report = make_report(ledger_of(job.events), now=job.clock, windows_s=[60], devices=8, created=job.clock)
     assert report.cumulative.goodput is None
     assert report.queueing is not None
@@ -175,7 +175,7 @@ def test_a_job_that_has_only_begun() -> None:
 
 
 def test_a_log_without_job_start_begins_with_its_first_event(story: Story) -> None:
-    events = [event for event in story.events if event.code is not Code.JOB_START]
+    events = [event for event in story.events if event.code is not EventCode.JOB_START]
     report = make_report(ledger_of(events), now=story.clock)
     assert not report.start_told
     assert report.started == report.cumulative.start == events[0].t / 1e6
@@ -209,7 +209,7 @@ def test_nothing_that_was_lost_is_counted_twice_or_was_productive(data: st.DataO
     now = data.draw(moments(events))
     ledger = ledger_of(events)
     account, disruptions = ledger.account(now), ledger.disruptions(now)
-    wasted = account.unproductive.get(Spent(BadputType.WASTED_PROGRESS_FROM_DISRUPTION), 0)
+    wasted = account.unproductive.get(Bucket(BadputType.WASTED_PROGRESS_FROM_DISRUPTION), 0)
     assert sum(told.wasted for told in disruptions) == wasted
     recovery = 0
     for told, following in zip_longest(disruptions, disruptions[1:]):
@@ -221,7 +221,7 @@ def test_nothing_that_was_lost_is_counted_twice_or_was_productive(data: st.DataO
     assert account.productive + wasted + recovery <= account.elapsed
 
 
-def micros_of(stretch: Stretch) -> int:
+def micros_of(stretch: TimeBreakdown) -> int:
     """What the parts of a stretch differ from the whole, in microseconds."""
     parts = [stretch.productive_s, *stretch.unproductive_s.values()]
     return sum(round(part * 1e6) for part in parts) - round(stretch.elapsed_s * 1e6)

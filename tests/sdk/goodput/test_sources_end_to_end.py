@@ -17,7 +17,7 @@ from support.programs import eventually
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account, Disruption
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
     from support.goodput_jobs import Diary
 
 pytestmark = pytest.mark.peers

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
@@ -47,7 +47,7 @@ def accounted(log: str) -> tuple[float, float]:
     open_log(log).read_new(history, now)
     moment = round(now.timestamp() * 1e6)
     spent = history.of(moment).account(moment).unproductive
-    return spent.get(Spent(SAVE), 0) / 1e6, spent.get(Spent(RESTORE), 0) / 1e6
+    return spent.get(Bucket(SAVE), 0) / 1e6, spent.get(Bucket(RESTORE), 0) / 1e6
 
 
 def run(programs: Programs, body: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mldiagnostics.capture import Server, State, capture
+from mldiagnostics.capture import ServerProbe, TargetState, capture
 from support import environments
 from support.training import training
 from support.xprof_reader import names_in
@@ -65,7 +65,10 @@ def test_captures_from_outside_find_a_server_that_never_freezes_its_process(
         for _ in range(2):
             report = capture([host.address], duration_ms=300, storage=str(tmp_path / "traces"))
             (outcome,) = report.outcomes
-            assert (outcome.state, outcome.server) == (State.CAPTURED, Server.SNAPSHOTS), (name, outcome.message)
+            assert (outcome.state, outcome.server) == (TargetState.CAPTURED, ServerProbe.SNAPSHOTS), (
+                name,
+                outcome.message,
+            )
             assert (outcome.stop_ns or 0) - (outcome.start_ns or 0) >= 300_000_000
             assert "train_step" in names_in(outcome.file or "")
         host.wait_for_step(host.steps() + 50)

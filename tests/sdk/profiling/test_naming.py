@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.identity.origin import Origin
 from mldiagnostics.layout import sanitize, trace_key
-from mldiagnostics.origin import Origin
 from mldiagnostics.profiling.naming import called_session, host_stem, named_session, stepped_session, window
 
 NUMBERS = st.integers(0, 10**6)

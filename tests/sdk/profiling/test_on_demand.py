@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics.capture import State, capture
+from mldiagnostics.capture import TargetState, capture
 from mldiagnostics.profiling.ports import is_free
 from support import environments
 from support.jax_programs import end_of, free_port, run_program, start_program
@@ -43,7 +43,7 @@ told.start()
 while told.is_alive():
     step()
 run.close()
-tell(problems=complaints.counts())
+tell(problems=diagnostics.counts())
 """
 
 
@@ -54,7 +54,7 @@ def test_a_run_listens_publishes_where_and_leaves_the_backends_alone(tmp_path: P
         assert json.loads(process.stdout.readline()) == {"backends": False}
         (outcome,) = capture([f"127.0.0.1:{port}"], duration_ms=200, storage=str(tmp_path / "captures")).outcomes
         ended = end_of(process, tmp_path / "runs")
-    assert outcome.state is State.CAPTURED, outcome.message
+    assert outcome.state is TargetState.CAPTURED, outcome.message
     assert ended.told == {"problems": {}}, ended.log
     section = published(tmp_path / "runs")
     assert (section["port"], section["server"]) == (port, "jax")
@@ -87,7 +87,7 @@ def test_the_local_rank_is_added_and_a_program_may_start_and_stop_by_itself(tmp_
         stop_on_demand_xprof(); stop_on_demand_xprof()
         while not is_free({port}):
             time.sleep(0.01)
-        tell(ports=[first, again, start_on_demand_xprof({port - 1})], problems=complaints.counts())
+        tell(ports=[first, again, start_on_demand_xprof({port - 1})], problems=diagnostics.counts())
         """,
         tmp_path,
         LOCAL_RANK="1",
@@ -100,7 +100,7 @@ def test_what_is_no_port_is_refused_and_training_goes_on(tmp_path: Path) -> None
         """
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof
         ports = [start_on_demand_xprof(port) for port in (0, -1, 70_000, 1 << 80, "ten", [], 1j)]
-        tell(ports=ports, problems=complaints.counts())
+        tell(ports=ports, problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -130,7 +130,7 @@ def test_a_local_rank_alone_gives_each_process_of_a_host_a_port(tmp_path: Path) 
 
 BARE = """
 import json, sys, threading
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.run import machinelearning_run
 
 def tell(**what):
@@ -188,7 +188,7 @@ def test_captures_begin_with_the_framework_that_the_program_imports_later(
         with xprof():
             step()
         run.close()
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """
     with start_program(
         text, tmp_path / "runs", python=python, prelude=BARE, MLDIAG_PROFILER_PORT=str(port), CUDA_VISIBLE_DEVICES=""
@@ -201,7 +201,7 @@ def test_captures_begin_with_the_framework_that_the_program_imports_later(
         assert json.loads(process.stdout.readline()) == {"framework": name}
         (outcome,) = _captured(port, tmp_path / "captures").outcomes
         ended = end_of(process, tmp_path / "runs")
-    assert outcome.state is State.CAPTURED, outcome.message
+    assert outcome.state is TargetState.CAPTURED, outcome.message
     assert ended.told == {"problems": {}}, ended.log
     assert (published(tmp_path / "runs")["port"], published(tmp_path / "runs")["server"]) == (port, server)
     assert ended.states("a0-n1") == ["recording", "stored"]
@@ -215,7 +215,7 @@ def _captured(port: int, storage: Path) -> CaptureReport:
     until = time.monotonic() + 60
     while True:
         report = capture([f"127.0.0.1:{port}"], duration_ms=200, storage=str(storage), session=f"s{time.monotonic()}")
-        if report.outcomes[0].state is State.CAPTURED or time.monotonic() > until:
+        if report.outcomes[0].state is TargetState.CAPTURED or time.monotonic() > until:
             return report
 
 
@@ -223,9 +223,9 @@ def test_a_run_without_any_framework_listens_nowhere_and_says_so_in_the_end(tmp_
     ended = run_program(
         """
         run = begin(on_demand_xprof=True)
-        tell(early=complaints.counts())
+        tell(early=diagnostics.counts())
         run.close()
-        tell(late=complaints.counts(), threads=[thread.name for thread in threading.enumerate() if thread.is_alive()])
+        tell(late=diagnostics.counts(), threads=[thread.name for thread in threading.enumerate() if thread.is_alive()])
         """,
         tmp_path,
         prelude=BARE,
@@ -241,7 +241,7 @@ def test_unknown_parameters_are_ignored_with_a_hint(tmp_path: Path) -> None:
     ended = run_program(
         f"""
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof
-        tell(port=start_on_demand_xprof(prt=3, port={port}), problems=complaints.counts())
+        tell(port=start_on_demand_xprof(prt=3, port={port}), problems=diagnostics.counts())
         """,
         tmp_path,
     )

@@ -11,7 +11,7 @@ from mldiagnostics.capture.model import Options, Target
 from mldiagnostics.capture.wire import WireError
 from mldiagnostics.profiling.requests import (
     MAX_DURATION_MS,
-    Request,
+    ProfileRequest,
     read_profile_request,
     read_terminate_request,
     write_answer,
@@ -36,7 +36,7 @@ def test_property_the_engines_request_is_understood(
     encoded = profile_request(
         Target("::1", 1, host), options, root=root, answer_with_trace=wanted, start_ns=start_ns or None
     )
-    expected = Request(session, min(duration_ms, MAX_DURATION_MS), start_ns, wanted, root, host)
+    expected = ProfileRequest(session, min(duration_ms, MAX_DURATION_MS), start_ns, wanted, root, host)
     assert read_profile_request(encoded) == expected
 
 

@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 import pytest
-from mldiagnostics.capture import Control, Delivery, Options, Outcome, Reason, Server, State, Target, capture, run
-from mldiagnostics.capture.verdict import is_busy
+from mldiagnostics.capture import (
+    Control,
+    Delivery,
+    Options,
+    Outcome,
+    Reason,
+    ServerProbe,
+    Target,
+    TargetState,
+    capture,
+    run,
+)
+from mldiagnostics.capture.failures import is_busy
 from mldiagnostics.layout import trace_key
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
 from mldiagnostics.profiling.service import ProfilerService
-from mldiagnostics.profiling.xspace import HOST_PLANE, Line, encode
+from mldiagnostics.profiling.xspace import HOST_PLANE, XSpaceLine, encode
 from mldiagnostics.store import open_store
 from support.profiler_protos import message
 
@@ -47,7 +58,7 @@ class Clockwork:
 
     def stop(self) -> bytes:
         stop_ns = time.time_ns()
-        line = Line("main", [("tick", self._start_ns, stop_ns - self._start_ns)])
+        line = XSpaceLine("main", [("tick", self._start_ns, stop_ns - self._start_ns)])
         return encode({HOST_PLANE: {1: line}}, host="h", start_ns=self._start_ns, stop_ns=stop_ns)
 
     def serve(self, port: int) -> ProfilerService:
@@ -94,7 +105,7 @@ def test_it_is_captured_like_a_server_of_jax(service: ProfilerService, tmp_path:
         [f"127.0.0.1:{service.port}", f"localhost:{service.port}"][:1], duration_ms=50, storage=str(tmp_path)
     )
     (outcome,) = report.outcomes
-    assert (outcome.state, outcome.server) == (State.CAPTURED, Server.SNAPSHOTS)
+    assert (outcome.state, outcome.server) == (TargetState.CAPTURED, ServerProbe.SNAPSHOTS)
     assert duration_ns(outcome) >= 50_000_000
     assert Path(outcome.file or "").parent == tmp_path / "plugins/profile" / report.session
 
@@ -110,7 +121,7 @@ async def test_the_second_capture_waits_for_the_first(service: ProfilerService, 
     outcomes = await asyncio.gather(
         *(outcome_of(service, tmp_path, Options(name, 200, PATIENCE_S)) for name in ("one", "two"))
     )
-    assert [outcome.state for outcome in outcomes] == [State.CAPTURED] * 2
+    assert [outcome.state for outcome in outcomes] == [TargetState.CAPTURED] * 2
     earlier, later = sorted(outcomes, key=lambda outcome: outcome.start_ns or 0)
     assert (later.start_ns or 0) >= (earlier.stop_ns or 0)
 
@@ -123,7 +134,7 @@ async def test_what_stands_in_the_way_is_told_to_the_caller(
     assert outcome.reason is Reason.SERVER_ERROR
     assert "the clockwork is broken" in outcome.message
     recorder.refusal = None
-    assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is State.CAPTURED
+    assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is TargetState.CAPTURED
 
 
 async def test_terminate_keeps_what_was_recorded(service: ProfilerService, recorder: Clockwork, tmp_path: Path) -> None:
@@ -132,7 +143,7 @@ async def test_terminate_keeps_what_was_recorded(service: ProfilerService, recor
     assert await asyncio.to_thread(recorder.started.wait, PATIENCE_S)
     control.terminate()
     outcome = await coming
-    assert (outcome.state, outcome.reason) == (State.CANCELLED, Reason.CANCELLED)
+    assert (outcome.state, outcome.reason) == (TargetState.CANCELLED, Reason.CANCELLED)
     assert traces_below(tmp_path) == [outcome.file]
     assert duration_ns(outcome) < 60_000_000_000
 
@@ -145,13 +156,13 @@ async def test_a_caller_that_leaves_frees_the_process(
     coming.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await coming
-    assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is State.CAPTURED
+    assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is TargetState.CAPTURED
 
 
 async def test_the_process_writes_its_own_trace_where_it_is_told_to(service: ProfilerService, tmp_path: Path) -> None:
     options = Options("own", 10, PATIENCE_S, delivery=Delivery.WORKLOAD)
     outcome = await outcome_of(service, tmp_path / "unused", options, workload_root=str(tmp_path / "pod"))
-    assert outcome.state is State.CAPTURED
+    assert outcome.state is TargetState.CAPTURED
     assert outcome.file == str(tmp_path / "pod" / trace_key("own", "trainer-0"))
     assert traces_below(tmp_path) == [outcome.file]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import pytest
-from mldiagnostics.capture import CaptureReport, Options, State, Target, capture
+from mldiagnostics.capture import CaptureReport, Options, Target, TargetState, capture
 from mldiagnostics.capture.messages import PROFILE, profile_request
 from mldiagnostics.layout import is_trace
 from mldiagnostics.profiling.xprof import Xprof, xprof
@@ -77,7 +77,7 @@ def test_an_object_a_block_and_a_decorator_each_make_a_session_that_xprof_reads(
 
         bare()
         run.close()
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -107,7 +107,7 @@ def test_steps_drive_windows_of_their_own(tmp_path: Path) -> None:
                 if number in (5, 11, 21):
                     settle()  # a recording may end a moment after it is stopped
                 step(f"step {number}.")
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -140,7 +140,7 @@ def test_whatever_the_order_of_calls_training_goes_on_and_is_told_once(tmp_path:
         xprof(run, session_id=3).start(12)   # numbers, and nobody stops it
         run.close(); run.close()
         profile.start(); profile.stop()      # after the end
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -202,7 +202,7 @@ with begin() as run:
     settle()
     with xprof():
         step("on both again")
-    tell(rank=run.origin.rank, problems=complaints.counts())
+    tell(rank=run.origin.rank, problems=diagnostics.counts())
 """
 
 
@@ -232,7 +232,7 @@ for word in sys.stdin:
         settle()
     getattr(profile, word.strip())()
     step("in " + word.strip())
-    tell(problems=complaints.counts())
+    tell(problems=diagnostics.counts())
 """
 
 
@@ -289,7 +289,7 @@ def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Pat
         until_a_capture_holds(program)
         keep_training(program, coming)
         (outcome,) = coming.result(120).outcomes
-        assert outcome.state is State.CAPTURED, outcome.message
+        assert outcome.state is TargetState.CAPTURED, outcome.message
 
         problems = program.do("start")
         assert "profiling session active" in refusal_of_a_capture(program)
@@ -297,7 +297,7 @@ def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Pat
 
         coming = thread.submit(ask, duration_ms=500)
         keep_training(program, coming)
-        assert coming.result().outcomes[0].state is State.CAPTURED
+        assert coming.result().outcomes[0].state is TargetState.CAPTURED
         ended = end_of(process, tmp_path / "runs")
     assert ended.returncode == 0, ended.log
     assert "has the process; profiles of one process cannot overlap" in ended.log
@@ -308,11 +308,11 @@ def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Pat
 def test_a_program_without_a_framework_is_told_what_is_missing(tmp_path: Path) -> None:
     text = """
         import sys
-        from mldiagnostics import complaints
+        from mldiagnostics import diagnostics
         from mldiagnostics.profiling.xprof import xprof
         from mldiagnostics.run import machinelearning_run
         with machinelearning_run("demo", storage=sys.argv[1]), xprof():
-            print(complaints.counts())
+            print(diagnostics.counts())
         """
     command = [sys.executable, "-c", textwrap.dedent(text), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
@@ -370,7 +370,7 @@ def test_a_store_that_hangs_holds_neither_training_nor_more_memory_than_allowed(
             profile.start(); step(); profile.stop()
             while not session._backlog.waiting_bytes:
                 time.sleep(0.001)
-        print("END", json.dumps(complaints.counts()), file=sys.stderr, flush=True)
+        print("END", json.dumps(diagnostics.counts()), file=sys.stderr, flush=True)
         """,
         f"gs://{gcs_bucket}/runs",
     ) as process:
@@ -436,7 +436,7 @@ OVERLAPS = {
 @pytest.mark.parametrize("how", OVERLAPS)
 def test_a_profile_inside_another_is_refused_at_once_and_the_outer_one_kept(tmp_path: Path, how: str) -> None:
     text = f"{SLOWEST_START}\nrun = begin()\nstep()\n{textwrap.dedent(OVERLAPS[how])}"
-    ended = run_program(f"{text}\nrun.close()\ntell(slowest=slowest, problems=complaints.counts())", tmp_path)
+    ended = run_program(f"{text}\nrun.close()\ntell(slowest=slowest, problems=diagnostics.counts())", tmp_path)
     assert ended.told["problems"] == {"profile-busy": 1}, ended.log
     assert "already profiling: profile a0-" in ended.log
     assert ended.told["slowest"] < 5  # it was 10 s
@@ -460,7 +460,7 @@ def test_profiles_one_after_another_are_all_kept(tmp_path: Path) -> None:
         for number in range(10):
             train(number)
         run.close()
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -495,7 +495,7 @@ def test_a_profile_begins_by_itself_when_the_trace_before_it_is_collected(tmp_pa
         step("recorded")
         profile.stop()
         run.close()
-        tell(late=late, slowest=slowest_start, problems=complaints.counts())
+        tell(late=late, slowest=slowest_start, problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -519,7 +519,7 @@ def test_a_profile_that_is_over_before_it_could_begin_says_so_and_is_in_nobodys_
                 step("in time")
             step("in time")
         run.close()
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -571,7 +571,7 @@ with xprof(session_id=None):
     step()
 profile.stop()
 run.close()
-tell(problems=complaints.counts())
+tell(problems=diagnostics.counts())
 """
 
 
@@ -592,7 +592,7 @@ def test_what_is_not_a_list_of_ranks_profiles_nobody_and_is_said_once(tmp_path: 
         with profile:
             step()
         run.close()
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )
@@ -608,7 +608,7 @@ def test_unknown_parameters_are_ignored_with_a_hint_and_the_profile_is_taken(tmp
         profile = xprof(None, None, "mine", session="mine", duration=3)
         profile.start("own", 2, step=5); step("recorded"); profile.stop(1, now=True)
         run.close()
-        tell(problems=complaints.counts())
+        tell(problems=diagnostics.counts())
         """,
         tmp_path,
     )

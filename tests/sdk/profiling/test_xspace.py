@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.trace import summarize
-from mldiagnostics.profiling.xspace import HOST_PLANE, Line, encode, gpu_plane
+from mldiagnostics.profiling.xspace import HOST_PLANE, XSpaceLine, encode, gpu_plane
 from support.profiler_protos import message
 
 START_NS = 1_795_243_877_512_895_656
@@ -18,16 +18,16 @@ EVENTS = st.lists(
         st.integers(0, SECOND_NS),
     )
 )
-LINES = st.dictionaries(st.integers(1, 2**31), st.builds(Line, st.text(max_size=20), EVENTS), max_size=4)
+LINES = st.dictionaries(st.integers(1, 2**31), st.builds(XSpaceLine, st.text(max_size=20), EVENTS), max_size=4)
 PLANES = st.dictionaries(st.sampled_from([HOST_PLANE, *map(gpu_plane, range(4))]), LINES, max_size=4)
 
 
-def encoded(planes: dict[str, dict[int, Line]]) -> bytes:
+def encoded(planes: dict[str, dict[int, XSpaceLine]]) -> bytes:
     return encode(planes, host="trainer-0", start_ns=START_NS, stop_ns=START_NS + SECOND_NS)
 
 
 @given(PLANES)
-def test_property_the_official_reader_sees_every_event(planes: dict[str, dict[int, Line]]) -> None:
+def test_property_the_official_reader_sees_every_event(planes: dict[str, dict[int, XSpaceLine]]) -> None:
     space = message("XSpace").FromString(encoded(planes))
     read = {
         plane.name: {
@@ -58,7 +58,7 @@ def test_property_the_official_reader_sees_every_event(planes: dict[str, dict[in
 
 @given(PLANES)
 def test_property_the_capture_engine_knows_when_it_was_and_whether_anything_happened(
-    planes: dict[str, dict[int, Line]],
+    planes: dict[str, dict[int, XSpaceLine]],
 ) -> None:
     summary = summarize(memoryview(encoded(planes)))
     assert (summary.start_ns, summary.stop_ns) == (START_NS, START_NS + SECOND_NS)
@@ -66,7 +66,7 @@ def test_property_the_capture_engine_knows_when_it_was_and_whether_anything_happ
 
 
 def test_the_part_of_an_event_before_the_recording_is_cut_off() -> None:
-    line = Line("main", [("step", START_NS - 300, 1000), ("gone", START_NS - 300, 100)])
+    line = XSpaceLine("main", [("step", START_NS - 300, 1000), ("gone", START_NS - 300, 100)])
     space = message("XSpace").FromString(encoded({HOST_PLANE: {1: line}}))
     times = {(event.offset_ps, event.duration_ps) for event in space.planes[0].lines[0].events}
     assert times == {(0, 700_000), (0, 0)}

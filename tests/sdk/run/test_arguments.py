@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.run import ApplicationFramework, Framework, RlOrchestrator
-from mldiagnostics.run.arguments import Arguments, normalized_location, read_arguments
+from mldiagnostics.run.arguments import RunArguments, normalized_location, read_arguments
 from mldiagnostics.run.settings import read_settings
 
 PARAMETERS = [
@@ -44,14 +44,14 @@ ODD = st.one_of(
 )
 
 
-def read(said: dict[str, Any], env: dict[str, str] | None = None) -> tuple[Arguments, dict[str, str]]:
+def read(said: dict[str, Any], env: dict[str, str] | None = None) -> tuple[RunArguments, dict[str, str]]:
     problems: dict[str, str] = {}
     settings = read_settings(env or {}, problems)
     platforms = (env or {}).get("JAX_PLATFORMS", "")
     return read_arguments(said, settings=settings, platforms=platforms, problems=problems), problems
 
 
-def meant(**said: Any) -> Arguments:
+def meant(**said: Any) -> RunArguments:
     arguments, problems = read({"name": "job", **said})
     assert problems == {}
     return arguments

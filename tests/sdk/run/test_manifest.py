@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.run.history import MAX_ATTEMPTS, continued, merged
 from mldiagnostics.run.manifest import Manifest
 from mldiagnostics.spool.directory import abandoned
@@ -85,7 +85,7 @@ def test_a_place_that_cannot_be_written_is_told_once_and_tried_again(tmp_path: P
     storage = RunStorage(origin(place))
     manifest, key = Manifest(lambda: storage, "r"), f"spool {place}"
     assert not manifest.write(document(0))
-    assert complaints.counts()[key] == 1
+    assert diagnostics.counts()[key] == 1
     place.unlink()
     assert manifest.write(document(0, phase="Completed"))
     storage.close()

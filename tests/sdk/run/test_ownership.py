@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 
+from mldiagnostics.identity.environment import is_running, started
 from mldiagnostics.run import ownership
-from mldiagnostics.run.surroundings import is_running, started
 
 CLAIM = "import os; from mldiagnostics.run.ownership import claim; print(claim('r', os.environ))"
 

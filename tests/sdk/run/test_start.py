@@ -233,7 +233,7 @@ subprocess.run([sys.executable, "-c", there], input=pickle.dumps(run), check=Tru
 """
     ended = programs.run(source)
     assert ended.code == 0, ended.err
-    assert ended.out.startswith("job Closed(written={}"), ended.out
+    assert ended.out.startswith("job CloseSummary(written={}"), ended.out
     assert programs.the_run().phase == "Completed"
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.buffer import Buffer
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.recording import Recording
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.buffer import Buffer
+from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
 from mldiagnostics.sinks.cloud_logging import CloudLoggingSink
 from support.receivers import http_receiver
@@ -63,7 +63,7 @@ def flushed(sink: Sink) -> bool:
 
 
 def test_googles_client_writes_what_is_recorded(server: HttpReceiver) -> None:
-    recording = Recording(PROCESS, [sink_maker(f"cloud-logging:{server.url}")], buffer=Buffer())
+    recording = RecordPipeline(PROCESS, [sink_maker(f"cloud-logging:{server.url}")], buffer=Buffer())
     for step in range(250):
         recording.append("metric", "loss", value=step / 8, step=step, labels={"a": "b"}, t=T + step)
     closed = recording.close(DEADLINE_S)
@@ -131,7 +131,7 @@ def test_a_server_that_is_away_and_comes_back_gets_all_in_order(server: HttpRece
 def test_a_server_that_never_answers_delays_no_other_sink_and_loses_nothing(server: HttpReceiver) -> None:
     server.hangs = True
     other = ListSink()
-    recording = Recording(PROCESS, [sink_maker(f"cloud-logging:{server.url}"), other.maker], buffer=Buffer())
+    recording = RecordPipeline(PROCESS, [sink_maker(f"cloud-logging:{server.url}"), other.maker], buffer=Buffer())
     recording.append("metric", "loss", value=1.0, step=7)
     eventually(lambda: len(other.taken) == 1, "the other sink has it")
     assert not recording.close(DEADLINE_S).dropped

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import sink_maker
 from support.records import RUN, found, origin
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks.log_entries import entry_of
 from support.records import RUN, origin, records
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.records import Record, decode
+from mldiagnostics.pipeline.records import Record, decode
 from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable, sink_maker
-from mldiagnostics.sinks.objects import StoredLines
+from mldiagnostics.sinks.objects import ObjectJsonlSink
 from mldiagnostics.spool.directory import abandoned
 from mldiagnostics.store import open_store
 from support.records import RUN, eventually, origin, run_program
@@ -61,7 +61,7 @@ def test_a_bucket_gets_an_object_with_each_flush_and_nothing_stays_here(gcs_buck
 
 def test_an_object_is_closed_at_its_size(gcs_bucket: str) -> None:
     root = f"gs://{gcs_bucket}"
-    sink = StoredLines(root, RUN, origin(), object_bytes=600)
+    sink = ObjectJsonlSink(root, RUN, origin(), object_bytes=600)
     for start in range(0, 12, 3):
         sink.write(numbers(start))
     sink.flush()
@@ -103,7 +103,7 @@ def test_what_a_killed_process_left_is_brought_by_the_next(gcs_bucket: str, spoo
 
 def test_a_process_killed_between_flushes_loses_nothing_that_was_taken(gcs_bucket: str, tmp_path: Path) -> None:
     body = f"""
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 sink = sinks.sink_maker("jsonl:gs://{gcs_bucket}").make(Origin("a" * 64, "test", "", "0123abcd", "host"))
 sink.open()
 sink.write([Record("metric", 1.0, "loss", 0.0)])
@@ -116,7 +116,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_waits_is_bounded() -> None:
-    sink = StoredLines("gs://bucket", RUN, origin(), max_waiting_bytes=1000)
+    sink = ObjectJsonlSink("gs://bucket", RUN, origin(), max_waiting_bytes=1000)
     with pytest.raises(SinkRefused, match="wait for"):  # noqa: PT012 - one of the first hundred
         for start in range(100):
             sink.write(numbers(start))

@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.buffer import Buffer
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.recording import Recording
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.buffer import Buffer
+from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkRefused, SinkUnavailable, sink_maker
-from mldiagnostics.sinks.otlp import Receiver, receiver_of
+from mldiagnostics.sinks.otlp import OtlpEndpoint, receiver_of
 from support.receivers import collector, http_receiver, mute_listener
 from support.records import DEADLINE_S, ListSink, eventually, origin, run_program
 
@@ -62,7 +62,7 @@ def steps_seen(made: Collector) -> list[int]:
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_every_point_arrives_with_its_time_unit_and_labels(real: Collector, protocol: str) -> None:
-    recording = Recording(origin(), [sink_maker(urls(real)[protocol])], buffer=Buffer())
+    recording = RecordPipeline(origin(), [sink_maker(urls(real)[protocol])], buffer=Buffer())
     for step in range(20):
         recording.append("metric", "step_time", value=step / 8, step=step, labels={"split": "eval"}, t=T + step)
     recording.append("metric", "hbm_utilization", value=[10.0, 20.0], t=T)
@@ -122,7 +122,7 @@ def test_a_collector_that_cannot_pass_it_on_gets_it_again(real: Collector) -> No
 def test_a_receiver_that_never_answers_delays_neither_other_sinks_nor_the_end(scheme: str) -> None:
     other = ListSink()
     with mute_listener() as port:
-        recording = Recording(origin(), [sink_maker(f"{scheme}://127.0.0.1:{port}"), other.maker], buffer=Buffer())
+        recording = RecordPipeline(origin(), [sink_maker(f"{scheme}://127.0.0.1:{port}"), other.maker], buffer=Buffer())
         recording.append("metric", "loss", value=7.0)
         eventually(lambda: len(other.taken) == 1, "the other sink has it")
         closed = recording.close(DEADLINE_S)
@@ -138,7 +138,7 @@ def test_a_receiver_that_never_answers_delays_neither_other_sinks_nor_the_end(sc
 def test_what_the_receiver_refuses_is_dropped_and_counted() -> None:
     with http_receiver() as receiver:
         receiver.status = 400
-        recording = Recording(origin(), [sink_maker(f"otlp+{receiver.url}")], buffer=Buffer())
+        recording = RecordPipeline(origin(), [sink_maker(f"otlp+{receiver.url}")], buffer=Buffer())
         recording.append("metric", "loss", value=1.0)
         recording.flush(DEADLINE_S)
         receiver.status = 200
@@ -188,23 +188,23 @@ def test_a_dead_receiver_does_not_hold_up_the_end_of_a_program(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("url", "env", "expected"),
     [
-        ("otlp://host:4317", {}, Receiver("host:4317", grpc=True, encrypted=False)),
-        ("otlp+http://host:4318", {}, Receiver("http://host:4318", grpc=False, encrypted=False)),
-        ("otlp+https://host/base/", {}, Receiver("https://host/base", grpc=False, encrypted=True)),
-        ("otlp:", {}, Receiver("localhost:4317", grpc=True, encrypted=False)),
+        ("otlp://host:4317", {}, OtlpEndpoint("host:4317", grpc=True, encrypted=False)),
+        ("otlp+http://host:4318", {}, OtlpEndpoint("http://host:4318", grpc=False, encrypted=False)),
+        ("otlp+https://host/base/", {}, OtlpEndpoint("https://host/base", grpc=False, encrypted=True)),
+        ("otlp:", {}, OtlpEndpoint("localhost:4317", grpc=True, encrypted=False)),
         (
             "otlp:",
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://host:4317", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/ca.pem"},
-            Receiver("host:4317", grpc=True, encrypted=True, certificate="/ca.pem"),
+            OtlpEndpoint("host:4317", grpc=True, encrypted=True, certificate="/ca.pem"),
         ),
         (
             "otlp:",
             {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_SERVICE_NAME": "mine"},
-            Receiver("http://localhost:4318", grpc=False, encrypted=False, declared={"service.name": "mine"}),
+            OtlpEndpoint("http://localhost:4318", grpc=False, encrypted=False, declared={"service.name": "mine"}),
         ),
     ],
 )
-def test_a_url_and_the_environment_mean_a_receiver(url: str, env: dict[str, str], expected: Receiver) -> None:
+def test_a_url_and_the_environment_mean_a_receiver(url: str, env: dict[str, str], expected: OtlpEndpoint) -> None:
     assert receiver_of(url, env) == expected
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks.otlp_messages import STEP, logs_request, metrics_request, resource_of
 from support.records import origin, records
 

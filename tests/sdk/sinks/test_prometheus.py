@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import sink_maker
-from mldiagnostics.sinks.prometheus import MAX_SERIES, PrometheusSink, Table
+from mldiagnostics.sinks.prometheus import MAX_SERIES, PrometheusSink, SeriesTable
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from support.records import RUN, origin, records
@@ -78,25 +78,25 @@ def test_the_run_its_step_and_its_drops_are_told(sink: PrometheusSink) -> None:
 
 
 def test_labels_that_vary_without_end_are_bounded_and_counted(sink: PrometheusSink) -> None:
-    before = complaints.counts().get("prometheus-series", 0)
+    before = diagnostics.counts().get("prometheus-series", 0)
     sink.write([metric("loss", 1.0, sample=str(number)) for number in range(MAX_SERIES + 5)])
     sink.write([metric("loss", 2.0, sample="0")])
     found = scraped(sink)
     assert sum(name == "ml_loss" for name, _ in found) == MAX_SERIES
     assert value(found, "ml_loss", sample="0") == 2.0
     assert value(found, "mldiagnostics_left_out_values_total") == 5.0
-    assert complaints.counts()["prometheus-series"] == before + 5
+    assert diagnostics.counts()["prometheus-series"] == before + 5
 
 
 def test_a_port_that_is_taken_is_complained_of_and_used_once_it_is_free() -> None:
-    before = complaints.counts().get("prometheus-port", 0)
+    before = diagnostics.counts().get("prometheus-port", 0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         sink = PrometheusSink("127.0.0.1", taken.getsockname()[1], origin())
         sink.open()
         sink.write([metric("loss", 1.0)])
         sink.flush()
         assert sink.port == 0
-        assert complaints.counts()["prometheus-port"] == before + 2
+        assert diagnostics.counts()["prometheus-port"] == before + 2
     sink.flush()
     assert value(scraped(sink), "ml_loss") == 1.0
     sink.close()
@@ -114,7 +114,7 @@ def test_processes_of_one_host_add_their_rank_on_it_to_the_port() -> None:
 @settings(max_examples=40)
 @given(batch=st.lists(records(), max_size=5))
 def test_whatever_is_recorded_the_scrape_can_be_read(batch: list[Record]) -> None:
-    table, registry = Table(origin()), CollectorRegistry(auto_describe=False)
+    table, registry = SeriesTable(origin()), CollectorRegistry(auto_describe=False)
     registry.register(table)
     table.take(batch)
     names = {name for name, _ in parsed(generate_latest(registry).decode())}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.layout import is_record_segment
-from mldiagnostics.records import Record, decode, encode
+from mldiagnostics.pipeline.records import Record, decode, encode
 from mldiagnostics.sinks import SinkUnavailable
 from mldiagnostics.sinks.segments import HEAD, Segments
 from support.records import RUN, found, origin, run_program
@@ -83,7 +83,7 @@ def test_a_descriptor_that_somebody_closes_is_neither_missed_nor_written_to(tmp_
     body = f"""
 import os
 from pathlib import Path
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks.segments import Segments
 origin = Origin("a" * 64, "test", sys.argv[1], "0123abcd", "host")
 segments = Segments(Path(sys.argv[1]) / "run", origin, max_bytes=10**9)
@@ -103,7 +103,7 @@ def test_a_disk_that_is_full_takes_nothing_of_a_batch_and_all_of_it_later(tmp_pa
     body = """
 import resource
 from pathlib import Path
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkUnavailable
 from mldiagnostics.sinks.segments import Segments
 origin = Origin("a" * 64, "test", sys.argv[1], "0123abcd", "host")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import SpooledSink, spooled
 from support.records import ListSink, origin
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.identity.origin import Origin
 
 _numbers = itertools.count()
 EVENTS = st.lists(st.sampled_from(["write", "down", "up", "flush", "restart"]), max_size=30)

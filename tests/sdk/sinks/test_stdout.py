@@ -7,7 +7,7 @@ import os
 import select
 from typing import TYPE_CHECKING
 
-from mldiagnostics.records import decode
+from mldiagnostics.pipeline.records import decode
 from support.records import DEADLINE_S, program, run_program
 
 if TYPE_CHECKING:

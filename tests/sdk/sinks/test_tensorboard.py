@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics.buffer import Buffer
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.recording import Recording
-from mldiagnostics.records import Record
+from mldiagnostics.pipeline.buffer import Buffer
+from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkUnavailable, sink_maker
 from mldiagnostics.sinks.tensorboard import tagged
 from mldiagnostics.store import open_store
@@ -48,7 +48,7 @@ def made_sink(url: str, incarnation: str = "00000001") -> Sink:
 
 
 def test_tensorboard_reads_names_times_steps_and_values(tmp_path: Path) -> None:
-    recording = Recording(origin(), [sink_maker(f"tensorboard:{tmp_path}")], buffer=Buffer())
+    recording = RecordPipeline(origin(), [sink_maker(f"tensorboard:{tmp_path}")], buffer=Buffer())
     for step in range(500):
         recording.append("metric", "loss", value=step / 8, step=step, t=1000.0 + step)
     recording.append("metric", "loss", value=9.0, step=3, labels={"split": "eval"}, t=1000.0)

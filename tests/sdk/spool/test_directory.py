@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.sinks import SinkUnavailable
 from mldiagnostics.spool.decisions import MAX_AGE_S
 from mldiagnostics.spool.directory import SpoolUnavailable, abandoned, claim, take
@@ -160,7 +160,7 @@ def test_what_nobody_uploaded_for_a_month_is_deleted_and_said(spool: Path) -> No
     left.leave()
     claim("gs://new", origin()).remove()
     assert not path.exists()
-    assert complaints.counts()["spool-expired"] >= 1
+    assert diagnostics.counts()["spool-expired"] >= 1
     assert [folder.name.startswith("gs-") for folder in spool.iterdir()] == [True, True]
 
 

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics import complaints
+from mldiagnostics import diagnostics
 from mldiagnostics.errors import StoreNotFound
 from mldiagnostics.layout import trace_key
 from mldiagnostics.spool.directory import SpoolDirectory, abandoned, claim
@@ -70,13 +70,13 @@ def test_other_content_is_not_touched_and_stops_nothing_else(tmp_path: Path) -> 
     store = open_store(str(tmp_path / "store"))
     store.put("r/records/a", b"other\n")
     store.put(TRACE, b"other")
-    directory, before = waiting({"r/records/a": b"ours\n", "r/records/b": b"b\n", TRACE: b"ours"}), complaints.counts()
+    directory, before = waiting({"r/records/a": b"ours\n", "r/records/b": b"b\n", TRACE: b"ours"}), diagnostics.counts()
     result = upload_all(directory, store)
     assert (result.files, result.conflicts, directory.keys()) == (2, ("r/records/a",), ["r/records/a"])
     assert content(tmp_path / "store") == {
         "r/records/a": b"other\n", "r/records/b": b"b\n", TRACE: b"other", "r/" + trace_key("s-2", "host"): b"ours",
     }  # fmt: skip
-    assert complaints.counts()["spool-conflict"] == before.get("spool-conflict", 0) + 1
+    assert diagnostics.counts()["spool-conflict"] == before.get("spool-conflict", 0) + 1
 
 
 @pytest.mark.parametrize("late", ["spooled", "stored"])

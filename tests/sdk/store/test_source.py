@@ -8,7 +8,7 @@ import io
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics.store.source import PIECE_BYTES, Source
+from mldiagnostics.store.source import PIECE_BYTES, UploadSource
 
 BYTES = st.binary(max_size=300) | st.sampled_from([PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES]).map(bytes)
 
@@ -18,7 +18,7 @@ BYTES = st.binary(max_size=300) | st.sampled_from([PIECE_BYTES, PIECE_BYTES + 1,
 def test_every_form_of_data_passes_whole_in_bounded_pieces(parts: list[bytes]) -> None:
     whole = b"".join(parts)
     for data in (whole, bytearray(whole), memoryview(whole), io.BytesIO(whole), parts, iter(parts)):
-        source = Source(data, md5=True)
+        source = UploadSource(data, md5=True)
         pieces = [bytes(piece) for piece in source]
         assert b"".join(pieces) == whole
         assert all(0 < len(piece) <= PIECE_BYTES for piece in pieces)
@@ -29,14 +29,14 @@ def test_every_form_of_data_passes_whole_in_bounded_pieces(parts: list[bytes]) -
 
 def test_only_bytes_in_hand_tell_their_size_in_advance() -> None:
     numbers = memoryview(array.array("q", range(10)))
-    assert Source(numbers).size_hint == 80
-    assert b"".join(Source(numbers)) == numbers.tobytes()
-    assert Source(io.BytesIO(b"x")).size_hint is None
-    assert Source([b"x"]).size_hint is None
+    assert UploadSource(numbers).size_hint == 80
+    assert b"".join(UploadSource(numbers)) == numbers.tobytes()
+    assert UploadSource(io.BytesIO(b"x")).size_hint is None
+    assert UploadSource([b"x"]).size_hint is None
 
 
 def test_what_is_left_can_be_measured_without_being_kept() -> None:
-    source = Source([b"a", b"b", b"c"])
+    source = UploadSource([b"a", b"b", b"c"])
     assert bytes(next(iter(source))) == b"a"
     source.drain()
     assert source.sha256 == hashlib.sha256(b"abc").hexdigest()

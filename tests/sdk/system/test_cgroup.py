@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.system.cgroup import UNIFIED, Groups, parse_memberships, parse_mounts
+from mldiagnostics.system.cgroup import UNIFIED, ControlGroups, parse_memberships, parse_mounts
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
 V1 = """25 23 0:22 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
@@ -13,7 +13,7 @@ V1 = """25 23 0:22 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacc
 """
 
 
-def system(root: Path, mounts: str, memberships: str, files: dict[str, str]) -> Groups:
+def system(root: Path, mounts: str, memberships: str, files: dict[str, str]) -> ControlGroups:
     proc = root / "proc"
     proc.mkdir()
     (proc / "mountinfo").write_text(f"22 1 8:1 / / rw - ext4 /dev/vda rw\n{mounts}")
@@ -22,10 +22,10 @@ def system(root: Path, mounts: str, memberships: str, files: dict[str, str]) -> 
         file = root / "sys/fs/cgroup" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
-    return Groups(root, proc)
+    return ControlGroups(root, proc)
 
 
-def bounds(groups: Groups) -> tuple[float | None, float | None, int | None, int | None]:
+def bounds(groups: ControlGroups) -> tuple[float | None, float | None, int | None, int | None]:
     return groups.cores(), groups.cpu_s(), groups.memory_bound_bytes(), groups.memory_bytes()
 
 
@@ -88,7 +88,7 @@ def test_a_group_outside_of_what_is_mounted_counts_as_the_mounted_one(tmp_path: 
 
 
 def test_without_control_groups_nothing_is_bounded(tmp_path: Path) -> None:
-    assert bounds(Groups(tmp_path, tmp_path / "absent")) == (None, None, None, None)
+    assert bounds(ControlGroups(tmp_path, tmp_path / "absent")) == (None, None, None, None)
 
 
 def test_blanks_in_a_mount_point_are_understood() -> None:
@@ -98,7 +98,7 @@ def test_blanks_in_a_mount_point_are_understood() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/cgroup").exists(), reason="only Linux has control groups")
 def test_this_machine_can_be_read() -> None:
-    groups = Groups()
+    groups = ControlGroups()
     cores, cpu_s, bound, used = bounds(groups)
     assert cores is None or cores > 0
     assert cpu_s is None or cpu_s >= 0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.metric_types import MetricType
-from mldiagnostics.system.cgroup import Groups
-from mldiagnostics.system.host import Host
+from mldiagnostics.system.cgroup import ControlGroups
+from mldiagnostics.system.host import HostMetrics
 
 CPU, MEMORY = MetricType.HOST_CPU_UTILIZATION, MetricType.HOST_MEMORY_UTILIZATION
 MEMINFO = "MemTotal:        1000 kB\nMemFree:          100 kB\nMemAvailable:     250 kB\nHugePages_Total:       0\n"
@@ -38,11 +38,13 @@ class Machine:
             (self.group / "memory.max").write_text(str(bound_bytes))
             (self.group / "memory.current").write_text(str(used_bytes))
 
-    def host(self) -> Host:
-        return Host(groups=Groups(self.root, self.root / "self"), proc=self.root, clock=lambda: self.now_s)
+    def host(self) -> HostMetrics:
+        return HostMetrics(
+            groups=ControlGroups(self.root, self.root / "self"), proc=self.root, clock=lambda: self.now_s
+        )
 
 
-def values(host: Host) -> dict[MetricType, tuple[float, str]]:
+def values(host: HostMetrics) -> dict[MetricType, tuple[float, str]]:
     return {reading.metric: (pytest.approx(reading.value), reading.labels["scope"]) for reading in host.read()}
 
 
@@ -74,7 +76,7 @@ def test_a_bound_above_the_machines_memory_is_none(tmp_path: Path) -> None:
 
 
 def test_without_proc_there_is_no_series(tmp_path: Path) -> None:
-    assert Host(groups=Groups(tmp_path, tmp_path), proc=tmp_path / "absent").read() == []
+    assert HostMetrics(groups=ControlGroups(tmp_path, tmp_path), proc=tmp_path / "absent").read() == []
 
 
 @given(
@@ -102,7 +104,7 @@ def test_counters_that_stand_fall_or_break_give_no_negative_part(
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="only Linux has /proc")
 def test_work_on_this_machine_is_seen() -> None:
-    host = Host()
+    host = HostMetrics()
     begun = os.times()
     while os.times().user - begun.user < 0.2:
         sum(range(10_000))

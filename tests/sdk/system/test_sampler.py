@@ -11,7 +11,7 @@ from mldiagnostics.metric_types import MetricType
 from mldiagnostics.runs import read_records
 from mldiagnostics.sinks.log_entries import entry_of
 from mldiagnostics.system.sampler import Sampler, available_sources
-from mldiagnostics.system.source import Reading
+from mldiagnostics.system.source import SystemSample
 
 WAIT_S = 60
 THREAD = "mldiagnostics-system"
@@ -27,13 +27,13 @@ class Turns:
         self._enough = enough
         self.done = threading.Event()
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[SystemSample]:
         self.asked += 1
         if self.asked == self._enough:
             self.done.set()
         if self.asked % 2 == 0:
             raise OSError("the driver is gone")
-        return [Reading(MetricType.GPU_UTILIZATION, (1.0, 2.0), {"accelerator_type": "gpu"})]
+        return [SystemSample(MetricType.GPU_UTILIZATION, (1.0, 2.0), {"accelerator_type": "gpu"})]
 
 
 def test_sources_that_fail_now_and_then_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -66,7 +66,7 @@ def test_stopping_does_not_wait_for_a_source_that_hangs(tmp_path: Path) -> None:
     class Hanging:
         name = "hanging"
 
-        def read(self) -> list[Reading]:
+        def read(self) -> list[SystemSample]:
             asked.set()
             release.wait(WAIT_S)
             return []

@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from mldiagnostics_api.injection import Unknown
-from mldiagnostics_api.owners import Reference, owner_chain
-from mldiagnostics_api.workloads import WORKLOADS, Workload
+from mldiagnostics_api.injection import OwnersUnknown
+from mldiagnostics_api.owners import ObjectReference, owner_chain
+from mldiagnostics_api.workloads import WORKLOADS, WorkloadKind
 from mldiagnostics_kube.apiserver import ClusterError, NotFound, RequestRejected, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.informer import Backoff, Informer, SyncState
 from mldiagnostics_kube.object_store import MemoryBudget, Object, ObjectStore, cut
 
-from mldiagnostics_webhook.telemetry import Telemetry
+from mldiagnostics_webhook.telemetry import WebhookMetrics
 
 LOOKUP_S: Final = 1.0
 ROOM_BYTES: Final = 64 * 2**20
@@ -29,7 +29,7 @@ FOLLOWED: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.k
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class CacheHit:
     """What a shelf showed at a place."""
 
     shelf: ObjectStore
@@ -43,12 +43,12 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
+class OwnerContext:
     """What a pod's run depends on besides the pod: its namespace's metadata, and its owners, nearest first."""
 
     namespace: Object
-    owners: tuple[Object, ...] | Unknown
-    sights: tuple[Sight, ...]
+    owners: tuple[Object, ...] | OwnersUnknown
+    sights: tuple[CacheHit, ...]
     """All of it that came from the cache; empty if something had to be asked for."""
 
     def hold(self) -> bool:
@@ -56,13 +56,13 @@ class Surroundings:
         return bool(self.sights) and all(sight.holds() for sight in self.sights)
 
 
-class Cache:
+class MetadataCache:
     """Namespaces, and the workloads of every kind that exists."""
 
     def __init__(
         self,
         cluster: ApiClient,
-        telemetry: Telemetry,
+        telemetry: WebhookMetrics,
         *,
         room_bytes: int = ROOM_BYTES,
         patience: Backoff = PATIENCE,
@@ -71,9 +71,9 @@ class Cache:
         self._cluster = cluster
         self._telemetry = telemetry
         self._lookup_s = lookup_s
-        self._asked: dict[str, asyncio.Task[Object | Unknown | None]] = {}
+        self._asked: dict[str, asyncio.Task[Object | OwnersUnknown | None]] = {}
         self._turn = asyncio.Semaphore(PARALLEL_LOOKUPS)
-        self._walked: dict[Reference, Surroundings] = {}
+        self._walked: dict[ObjectReference, OwnerContext] = {}
         room = MemoryBudget(room_bytes)
 
         def following(name: str, *paths: str) -> Informer:
@@ -102,8 +102,8 @@ class Cache:
                 await asyncio.gather(*self._asked.values(), return_exceptions=True)  # they end by their own deadlines
 
     async def surroundings(
-        self, namespace: str, controller: Reference | None, *, within_s: float = math.inf
-    ) -> Surroundings | Unknown:
+        self, namespace: str, controller: ObjectReference | None, *, within_s: float = math.inf
+    ) -> OwnerContext | OwnersUnknown:
         """Find the namespace of a pod and the owners from its controller upwards, all within one deadline.
 
         While the cache shows the same to the same controller's pods, they are given the same object.
@@ -114,19 +114,21 @@ class Cache:
             return before
         until_s = asyncio.get_running_loop().time() + min(within_s, self._lookup_s)
         around = await self._around(namespace, controller, until_s)
-        if controller and isinstance(around, Surroundings) and around.sights:
+        if controller and isinstance(around, OwnerContext) and around.sights:
             if len(self._walked) >= _WALKS:
                 self._walked.pop(next(iter(self._walked)))
             self._walked[controller] = around
         return around
 
-    async def _around(self, namespace: str, controller: Reference | None, until_s: float) -> Surroundings | Unknown:
+    async def _around(
+        self, namespace: str, controller: ObjectReference | None, until_s: float
+    ) -> OwnerContext | OwnersUnknown:
         """Walk up through the cache; whenever something is not there, ask for it and walk again."""
-        sights: list[Sight] = []
-        asked: dict[Reference, Object | None] = {}
-        missing: list[Reference] = []
+        sights: list[CacheHit] = []
+        asked: dict[ObjectReference, Object | None] = {}
+        missing: list[ObjectReference] = []
 
-        def lookup(reference: Reference) -> Object | None:
+        def lookup(reference: ObjectReference) -> Object | None:
             if reference in asked:
                 return asked[reference]
             sight = self._sight(self._kinds[_kind(reference)], reference.namespace, reference.name)
@@ -139,35 +141,35 @@ class Cache:
 
         sight = self._sight(self._namespaces, "", namespace)
         space = sight.shown if sight else await self._ask(self._namespaces, None, namespace, until_s)
-        if isinstance(space, Unknown):
+        if isinstance(space, OwnersUnknown):
             return space
         if space is None:
-            return Unknown(f"the namespace {namespace} does not exist")
+            return OwnersUnknown(f"the namespace {namespace} does not exist")
         while True:
             sights[:] = [sight] if sight else []
             chain = owner_chain(controller, lookup, pods=False)
             if not missing:
                 self._telemetry.looked_up("cache", len(sights))
-                return Surroundings(space, chain, tuple(sights) if sight and not asked else ())
+                return OwnerContext(space, chain, tuple(sights) if sight and not asked else ())
             reference = missing.pop()
             owner = await self._ask(self._kinds[_kind(reference)], reference.namespace, reference.name, until_s)
-            if isinstance(owner, Unknown):
+            if isinstance(owner, OwnersUnknown):
                 self._telemetry.looked_up("cache", len(sights))
-                return Surroundings(space, owner, ())
+                return OwnerContext(space, owner, ())
             asked[reference] = owner
 
     @staticmethod
-    def _sight(following: Informer, namespace: str, name: str) -> Sight | None:
+    def _sight(following: Informer, namespace: str, name: str) -> CacheHit | None:
         shown = following.shelf.get(namespace, name)
-        return None if shown is None else Sight(following.shelf, namespace, name, shown)
+        return None if shown is None else CacheHit(following.shelf, namespace, name, shown)
 
     async def _ask(
         self, following: Informer, namespace: str | None, name: str, until_s: float
-    ) -> Object | Unknown | None:
+    ) -> Object | OwnersUnknown | None:
         """Ask the API server until a moment of the loop's clock; who asks for the same meanwhile gets the same."""
         if following.state is SyncState.FORBIDDEN:
             self._telemetry.looked_up("forbidden")
-            return Unknown(f"the webhook may not read objects of kind {following.name}")
+            return OwnersUnknown(f"the webhook may not read objects of kind {following.name}")
         if not all(_NAME.fullmatch(part) for part in (namespace or name, name)):
             self._telemetry.looked_up("nowhere")  # it would lead to another path
             return None
@@ -179,37 +181,37 @@ class Cache:
             async with asyncio.timeout_at(until_s):
                 return await asyncio.shield(self._asked[path])
         except TimeoutError:
-            return Unknown("the API server did not tell in time")
+            return OwnersUnknown("the API server did not tell in time")
 
-    async def _answer(self, path: str) -> Object | Unknown | None:
+    async def _answer(self, path: str) -> Object | OwnersUnknown | None:
         answer, found = await self._served(path)
         self._telemetry.looked_up(found)
         return answer
 
-    async def _served(self, path: str) -> tuple[Object | Unknown | None, str]:
+    async def _served(self, path: str) -> tuple[Object | OwnersUnknown | None, str]:
         """Ask in turn; gives the answer and where it was found. Ends within twice the time of a lookup."""
         try:
             async with asyncio.timeout(self._lookup_s):
                 await self._turn.acquire()
         except TimeoutError:
-            return Unknown(f"{PARALLEL_LOOKUPS} other lookups are under way"), "failed"
+            return OwnersUnknown(f"{PARALLEL_LOOKUPS} other lookups are under way"), "failed"
         try:
             return cut(await self._cluster.get(path, metadata_only=True, timeout_s=self._lookup_s)), "server"
         except NotFound:
             return None, "nowhere"
         except RequestRejected as refused:
-            return Unknown(str(refused)), "forbidden"
+            return OwnersUnknown(str(refused)), "forbidden"
         except ClusterError as silent:
-            return Unknown(str(silent)), "failed"
+            return OwnersUnknown(str(silent)), "failed"
         finally:
             self._turn.release()
 
 
-def _kind(reference: Reference) -> tuple[str, str]:
+def _kind(reference: ObjectReference) -> tuple[str, str]:
     """Give group and kind; the version does not matter."""
     group, slash, _ = reference.api_version.partition("/")
     return group if slash else "", reference.kind
 
 
-def _collections(kind: Workload) -> list[str]:
+def _collections(kind: WorkloadKind) -> list[str]:
     return [path_to(kind.group, version, kind.plural) for version in kind.versions]

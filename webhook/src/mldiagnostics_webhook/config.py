@@ -11,7 +11,7 @@ from cryptography.x509 import load_pem_x509_certificates
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sink_urls import parse_sinks
 from mldiagnostics_api.names import DEFAULT_PORT
-from mldiagnostics_api.variables import Settings
+from mldiagnostics_api.variables import InjectionSettings
 from mldiagnostics_kube import settings
 from mldiagnostics_kube.settings import Setting
 
@@ -47,7 +47,7 @@ def _certificates(raw: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class WebhookConfig:
     """The webhook's settings; each field names its environment variable."""
 
     pod_namespace: Annotated[
@@ -145,9 +145,9 @@ class Config:
         str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
     ] = "INFO"
 
-    def injected(self, cluster: str) -> Settings:
+    def injected(self, cluster: str) -> InjectionSettings:
         """Give what the pods of a cluster are told."""
-        return Settings(
+        return InjectionSettings(
             cluster=cluster,
             storage=self.storage,
             sinks=self.sinks,
@@ -158,12 +158,12 @@ class Config:
         )
 
 
-def load(environ: Mapping[str, str]) -> Config:
+def load(environ: Mapping[str, str]) -> WebhookConfig:
     """Read the settings; an unset or empty variable means its default.
 
     Raises ConfigurationError that lists every fault, not only the first.
     """
-    config, faults = settings.read(Config, environ)
+    config, faults = settings.read(WebhookConfig, environ)
     if faults:
         raise ConfigurationError("The webhook's environment is wrong: " + "; ".join(faults))
     return config
@@ -171,7 +171,7 @@ def load(environ: Mapping[str, str]) -> Config:
 
 def reference() -> str:
     """Write the reference page of the variables (Markdown)."""
-    return settings.reference(Config, title="Environment of the webhook", module="mldiagnostics_webhook.config")
+    return settings.reference(WebhookConfig, title="Environment of the webhook", module="mldiagnostics_webhook.config")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ DEADLINE_S: Final = 60.0
 PAUSE_S: Final = 1.0
 
 
-class NotTold(Exception):
+class RunNotInjected(Exception):
     """A pod that asked for it was told of no run."""
 
 
@@ -43,7 +43,9 @@ async def check(cluster: ApiClient, namespace: str, deadline_s: float = DEADLINE
                     last = annotations.get(INJECTION_ANNOTATION, last)
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
-        raise NotTold(f"a labelled pod in {namespace} was told of no run within {deadline_s:g} s: {last}") from None
+        raise RunNotInjected(
+            f"a labelled pod in {namespace} was told of no run within {deadline_s:g} s: {last}"
+        ) from None
 
 
 def _pod() -> dict[str, Any]:
@@ -72,7 +74,7 @@ def main() -> int:
     """Check injection in the namespace that is named as the argument, and say how it went; 0 if it works."""
     try:
         sys.stdout.write(asyncio.run(_report(sys.argv[1])))
-    except (ClusterError, ConfigurationError, NotTold) as fault:
+    except (ClusterError, ConfigurationError, RunNotInjected) as fault:
         sys.stderr.write(f"Injection does not work: {fault}\n")
         return 1
     return 0

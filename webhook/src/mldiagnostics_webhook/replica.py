@@ -17,11 +17,11 @@ from mldiagnostics_kube.certificates import CertificateObjects, RotationRules
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.cluster_name import cluster_name
 
-from mldiagnostics_webhook.answering import Answering
-from mldiagnostics_webhook.cache import Cache
-from mldiagnostics_webhook.config import Config
-from mldiagnostics_webhook.server import Server
-from mldiagnostics_webhook.telemetry import Telemetry
+from mldiagnostics_webhook.cache import MetadataCache
+from mldiagnostics_webhook.config import WebhookConfig
+from mldiagnostics_webhook.review_handler import ReviewHandler
+from mldiagnostics_webhook.server import ReviewServer
+from mldiagnostics_webhook.telemetry import WebhookMetrics
 
 _log: Final = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ LINGER_S: Final = 5.0
 
 
 @dataclass(slots=True)
-class Health:
+class WebhookHealth:
     """What the probes report."""
 
     synced: Callable[[], bool]
@@ -57,7 +57,7 @@ class Health:
         return True, "serving"
 
 
-async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
+async def live(config: WebhookConfig, environ: Mapping[str, str] = os.environ) -> None:
     """Run one replica until SIGTERM or SIGINT.
 
     Raises ConfigurationError if there is no way to the API server, and whatever makes it impossible to go on.
@@ -65,10 +65,10 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    telemetry = Telemetry()
+    telemetry = WebhookMetrics()
     cluster = await ApiClient.connect(environ)
-    cache = Cache(cluster, telemetry)
-    health = Health(lambda: cache.synced)
+    cache = MetadataCache(cluster, telemetry)
+    health = WebhookHealth(lambda: cache.synced)
     async with (
         aclosing(cluster),
         http.serving(config.http_port, health, telemetry.exposition) as port,
@@ -80,11 +80,11 @@ async def live(config: Config, environ: Mapping[str, str] = os.environ) -> None:
         telemetry.certificate_ends(lambda: certificate.expires)
         if name := await _cluster_name(config, environ, cluster, stop):
             telemetry.identify(version=version("mldiagnostics-webhook"), cluster=name)
-            server = Server(Answering(cache, config.injected(name), telemetry).answer, telemetry)
+            server = ReviewServer(ReviewHandler(cache, config.injected(name), telemetry).answer, telemetry)
             await _serve(server, config.port, certificate, health, stop)
 
 
-def _certificate(config: Config, cluster: ApiClient) -> AbstractAsyncContextManager[certificates.Serving]:
+def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncContextManager[certificates.Serving]:
     if config.certificate_folder:
         return certificates.mounted(config.certificate_folder)
     service = f"{config.service_name}.{config.pod_namespace}.svc"
@@ -93,7 +93,7 @@ def _certificate(config: Config, cluster: ApiClient) -> AbstractAsyncContextMana
 
 
 async def _serve(
-    server: Server, port: int, certificate: certificates.Serving, health: Health, stop: asyncio.Event
+    server: ReviewServer, port: int, certificate: certificates.Serving, health: WebhookHealth, stop: asyncio.Event
 ) -> None:
     """Answer reviews until told to stop, and then as long as anybody may still send one."""
     async with server.serving(port, certificate.context) as listening:
@@ -107,7 +107,7 @@ async def _serve(
 
 
 async def _cluster_name(
-    config: Config, environ: Mapping[str, str], cluster: ApiClient, stop: asyncio.Event
+    config: WebhookConfig, environ: Mapping[str, str], cluster: ApiClient, stop: asyncio.Event
 ) -> str | None:
     """Find the cluster's name, however long that takes; None if told to stop before."""
     said = ""

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from mldiagnostics_kube.bounded_server import BoundedServer, Bounds, Respond
 
-from mldiagnostics_webhook.answering import Answer, Seen
-from mldiagnostics_webhook.telemetry import Telemetry
+from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
+from mldiagnostics_webhook.telemetry import WebhookMetrics
 
 MAX_BODY_BYTES: Final = 4 * 2**20
 """The API server takes objects of 3 MiB; a review adds its frame."""
@@ -25,7 +25,7 @@ FINISH_S: Final = 5.0
 _DEFAULT_TIMEOUT_S: Final = 3.0
 # What the way back to the API server may take of its timeout.
 _MARGIN_S: Final = 0.25
-_PATHS: Final = {f"/mutate/{seen}": seen for seen in Seen}
+_PATHS: Final = {f"/mutate/{seen}": seen for seen in LabelSource}
 _JSON: Final = {"Content-Type": "application/json"}
 _TEXT: Final = {"Content-Type": "text/plain"}
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -34,37 +34,37 @@ _PART: Final = re.compile(r"([\d.]+)(h|ms|m|s)")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReviewPath:
     """What a call's path and query say."""
 
-    seen: Seen | None
+    seen: LabelSource | None
     """None for a path that nothing answers."""
     timeout_s: float
 
 
 @lru_cache(maxsize=64)  # an API server calls with one and the same
-def target(raw: str) -> Target:
+def target(raw: str) -> ReviewPath:
     """Read path and query; a `timeout` that is no Go duration such as `3s` or `1m0s` counts as the default of 3 s."""
     path, _, query = raw.partition("?")
     text = dict(parse_qsl(query)).get("timeout", "")
     timeout_s = _DEFAULT_TIMEOUT_S
     if _DURATION.fullmatch(text):
         timeout_s = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
-    return Target(_PATHS.get(path), timeout_s)
+    return ReviewPath(_PATHS.get(path), timeout_s)
 
 
-class Answerer(Protocol):
+class Reviewer(Protocol):
     """Answers the bytes of a review; lookups take no longer than `within_s`."""
 
-    async def __call__(self, seen: Seen, body: bytes, *, within_s: float) -> Answer:
+    async def __call__(self, seen: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
         """Give the answer."""
 
 
-class Server:
+class ReviewServer:
     """Reviews over HTTPS: which path stands for which label, and how long an answer may take."""
 
     def __init__(
-        self, answer: Answerer, telemetry: Telemetry, *, read_s: float = READ_S, finish_s: float = FINISH_S
+        self, answer: Reviewer, telemetry: WebhookMetrics, *, read_s: float = READ_S, finish_s: float = FINISH_S
     ) -> None:
         self._answer = answer
         self._telemetry = telemetry
@@ -93,7 +93,7 @@ class Server:
         seen, until_s = to.seen, asyncio.get_running_loop().time() + to.timeout_s - _MARGIN_S
         return lambda body: self._review(seen, body, until_s)
 
-    async def _review(self, seen: Seen, body: bytes, until_s: float) -> web.Response:
+    async def _review(self, seen: LabelSource, body: bytes, until_s: float) -> web.Response:
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
         answer = await self._answer(seen, body, within_s=max(until_s - begun_s, 0.0))

@@ -13,7 +13,7 @@ _REVIEW_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 LOOKUPS: Final = ("cache", "server", "nowhere", "forbidden", "failed")
 
 
-class Telemetry:
+class WebhookMetrics:
     """The metrics of one webhook process; labels are bounded, namespaces and names are none."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Telemetry:
 def reference() -> str:
     """Write the reference page of the metrics (Markdown)."""
     return metrics.reference(
-        Telemetry().registry,
+        WebhookMetrics().registry,
         title="Metrics of the webhook",
         module="mldiagnostics_webhook.telemetry",
         notes="Served at `/metrics`, beside the usual `process_*`. Every replica counts its own.",

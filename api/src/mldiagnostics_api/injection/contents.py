@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mldiagnostics_api.injection import control_plane
-from mldiagnostics_api.injection.model import Addition
+from mldiagnostics_api.injection.model import ContainerAddition
+from mldiagnostics_api.injection.options import InjectionOptions
 from mldiagnostics_api.injection.shape import ContainerShape, PodShape
-from mldiagnostics_api.injection.wishes import Wishes
 from mldiagnostics_api.names import CONTROL_PLANE_CA_ANNOTATION
 from mldiagnostics_api.variables import (
-    Identity,
-    Settings,
+    InjectedIdentity,
+    InjectionSettings,
     Variable,
     control_plane_variables,
     profiler_port,
@@ -26,15 +26,15 @@ _KEYS: Final = len(',"env":,"volumeMounts":')
 _KEYS_OF_POD: Final = len(',"labels":{},"annotations":{},"volumes":[]')
 
 
-class TooLarge(Exception):
+class PatchTooLarge(Exception):
     """The additions are over their bound even without labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class PodContents:
     """What the containers of a pod get, and what that takes besides."""
 
-    containers: tuple[Addition, ...]
+    containers: tuple[ContainerAddition, ...]
     volume: Mapping[str, Any] | None
     annotations: Mapping[str, str]
     labels_dropped: bool
@@ -43,12 +43,12 @@ class Contents:
 def contents(
     pod: PodShape,
     chosen: tuple[ContainerShape, ...],
-    identity: Identity,
-    settings: Settings,
-    wishes: Wishes,
+    identity: InjectedIdentity,
+    settings: InjectionSettings,
+    wishes: InjectionOptions,
     *,
     besides: object,
-) -> Contents:
+) -> PodContents:
     """Gather what the chosen containers lack; `besides` is what the pod gets anyway.
 
     Labels of the workload are left out when all of it is over the bound. Raises TooLarge.
@@ -69,13 +69,15 @@ def contents(
                 _addition(container, common, settings, wishes.port, reachable=reachable) for container in chosen
             )
             return _contents(pod, additions, settings, labels_dropped=not labels)
-    raise TooLarge(f"{len(chosen)} containers get more than {MAX_BYTES} bytes even without the workload's labels")
+    raise PatchTooLarge(f"{len(chosen)} containers get more than {MAX_BYTES} bytes even without the workload's labels")
 
 
-def _contents(pod: PodShape, additions: tuple[Addition, ...], settings: Settings, *, labels_dropped: bool) -> Contents:
+def _contents(
+    pod: PodShape, additions: tuple[ContainerAddition, ...], settings: InjectionSettings, *, labels_dropped: bool
+) -> PodContents:
     mounted = any(addition.mount for addition in additions)
     ca = settings.control_plane_ca if mounted and CONTROL_PLANE_CA_ANNOTATION not in (pod.annotations or {}) else ""
-    return Contents(
+    return PodContents(
         containers=tuple(addition for addition in additions if addition.variables or addition.mount),
         volume=control_plane.volume(settings) if mounted and control_plane.VOLUME not in (pod.volumes or {}) else None,
         annotations={CONTROL_PLANE_CA_ANNOTATION: ca} if ca else {},
@@ -84,8 +86,13 @@ def _contents(pod: PodShape, additions: tuple[Addition, ...], settings: Settings
 
 
 def _addition(
-    container: ContainerShape, common: tuple[Variable, ...], settings: Settings, port: int | None, *, reachable: bool
-) -> Addition:
+    container: ContainerShape,
+    common: tuple[Variable, ...],
+    settings: InjectionSettings,
+    port: int | None,
+    *,
+    reachable: bool,
+) -> ContainerAddition:
     """Leave out what the container has: the user's value wins, wherever he takes it from."""
     mount = reachable and control_plane.takes(container, settings)
     told = (
@@ -94,7 +101,7 @@ def _addition(
         *(control_plane_variables(settings) if mount else ()),
     )
     present = container.variables or ()
-    return Addition(
+    return ContainerAddition(
         path=container.path,
         variables=tuple(variable for variable in told if variable["name"] not in present),
         mount=control_plane.MOUNT if mount else None,
@@ -104,7 +111,7 @@ def _addition(
 
 
 def _size(
-    common: tuple[Variable, ...], settings: Settings, containers: int, *, reachable: bool, besides: object
+    common: tuple[Variable, ...], settings: InjectionSettings, containers: int, *, reachable: bool, besides: object
 ) -> int:
     """Count what `containers` get as if they had none of it, so that a second look at the pod finds the same."""
     each: list[object] = [*common, profiler_port(65535)]

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from mldiagnostics_api.injection.shape import ContainerShape, PodShape
 from mldiagnostics_api.names import CONTROL_PLANE_CA_ANNOTATION
-from mldiagnostics_api.variables import CONTROL_PLANE_DIRECTORY, Settings, control_plane_variables
+from mldiagnostics_api.variables import CONTROL_PLANE_DIRECTORY, InjectionSettings, control_plane_variables
 
 VOLUME: Final = "mldiagnostics"
 AUDIENCE: Final = "mldiagnostics"
@@ -18,12 +18,12 @@ _CA_FIELD: Final = {"fieldPath": f"metadata.annotations['{CONTROL_PLANE_CA_ANNOT
 _CA: Final = {"downwardAPI": {"items": [{"path": "ca.crt", "fieldRef": _CA_FIELD}]}}
 
 
-def volume(settings: Settings) -> dict[str, Any]:
+def volume(settings: InjectionSettings) -> dict[str, Any]:
     """Describe the volume; the certificates in it come from the pod's annotation."""
     return {"name": VOLUME, "projected": {"sources": [_TOKEN, _CA] if settings.control_plane_ca else [_TOKEN]}}
 
 
-def reachable(pod: PodShape, settings: Settings) -> bool:
+def reachable(pod: PodShape, settings: InjectionSettings) -> bool:
     """Tell whether the pod can be given the way there.
 
     One is configured, the pod has a service account (the API server denies pods with a token of none), and the names of
@@ -36,7 +36,7 @@ def reachable(pod: PodShape, settings: Settings) -> bool:
     return (there is None or _is_ours(there)) and certificates == settings.control_plane_ca
 
 
-def takes(container: ContainerShape, settings: Settings) -> bool:
+def takes(container: ContainerShape, settings: InjectionSettings) -> bool:
     """Tell whether a container gets the way there, which is all of it or nothing.
 
     It does not if the user sets one of the variables, or has mounted something in the directory or around it: there,

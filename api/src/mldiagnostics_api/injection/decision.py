@@ -6,12 +6,12 @@ from typing import Final
 
 from mldiagnostics.identity import run_label_value
 
-from mldiagnostics_api.injection.belonging import Belonging, belonging
-from mldiagnostics_api.injection.contents import TooLarge, contents
-from mldiagnostics_api.injection.model import Injection, NotInjected, Reason, Unknown
-from mldiagnostics_api.injection.shape import ContainerShape, Malformed, PodShape
-from mldiagnostics_api.injection.wishes import Wishes
-from mldiagnostics_api.matching import Match, Why, match
+from mldiagnostics_api.injection.contents import PatchTooLarge, contents
+from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInjected, OwnersUnknown
+from mldiagnostics_api.injection.options import InjectionOptions
+from mldiagnostics_api.injection.owning_run import OwningRun, belonging
+from mldiagnostics_api.injection.shape import ContainerShape, MalformedPod, PodShape
+from mldiagnostics_api.matching import Match, MatchReason, match
 from mldiagnostics_api.names import (
     INJECT_CONTAINERS_ANNOTATION,
     INJECTION_ANNOTATION,
@@ -19,18 +19,20 @@ from mldiagnostics_api.names import (
     RUN_CREATED_ANNOTATION,
     RUN_LABEL,
 )
-from mldiagnostics_api.variables import Identity, Settings, written
+from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, written
 from mldiagnostics_api.workloads import LONE_POD, Object
 
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """Most that the API server takes for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
 _MAX_MESSAGE: Final = 400
 _DROPPED: Final = "; its labels are too long to be told"
-_KEPT_OUT: Final = frozenset({Why.NAMESPACE_EXCLUDED, Why.NAMESPACE_EXEMPT, Why.WORKLOAD_OPTED_OUT})
+_KEPT_OUT: Final = frozenset(
+    {MatchReason.NAMESPACE_EXCLUDED, MatchReason.NAMESPACE_EXEMPT, MatchReason.WORKLOAD_OPTED_OUT}
+)
 
 
-class _Refusal(Exception):
-    def __init__(self, reason: Reason | Why, message: str, *, asked: bool = True) -> None:
+class _Declined(Exception):
+    def __init__(self, reason: InjectionReason | MatchReason, message: str, *, asked: bool = True) -> None:
         super().__init__(message)
         self.reason, self.asked = reason, asked
         # Foreign names are in it: it must be writable whatever they are.
@@ -43,8 +45,8 @@ def decide(
     namespace: str,
     namespace_labels: Mapping[str, str],
     namespace_annotations: Mapping[str, str],
-    owners: tuple[Object, ...] | Unknown,
-    settings: Settings,
+    owners: tuple[Object, ...] | OwnersUnknown,
+    settings: InjectionSettings,
     now: datetime,
 ) -> Injection | NotInjected:
     """Decide about any JSON that is said to be a pod; never raises.
@@ -54,13 +56,13 @@ def decide(
     """
     try:
         shape = PodShape.of(pod, namespace)
-    except Malformed as fault:
-        return NotInjected(reason=Reason.MALFORMED, message=str(fault), asked=False, annotations={})
+    except MalformedPod as fault:
+        return NotInjected(reason=InjectionReason.MALFORMED, message=str(fault), asked=False, annotations={})
     try:
         found, matched = _matched(shape, namespace, namespace_labels, owners, now)
         wishes = _wishes(shape, found, namespace_annotations)
         return _injection(shape, found, wishes, matched.message, namespace=namespace, settings=settings)
-    except _Refusal as refusal:
+    except _Declined as refusal:
         return _refused(shape, refusal)
 
 
@@ -68,12 +70,12 @@ def _matched(
     pod: PodShape,
     namespace: str,
     namespace_labels: Mapping[str, str],
-    owners: tuple[Object, ...] | Unknown,
+    owners: tuple[Object, ...] | OwnersUnknown,
     now: datetime,
-) -> tuple[Belonging, Match]:
+) -> tuple[OwningRun, Match]:
     """Find the run and who opted it in. Raises _Refusal."""
     found = belonging(pod, owners, now)
-    workload, labels = (found.workload, found.labels) if isinstance(found, Belonging) else (LONE_POD, {})
+    workload, labels = (found.workload, found.labels) if isinstance(found, OwningRun) else (LONE_POD, {})
     matched = match(
         workload,
         labels=labels,
@@ -81,18 +83,18 @@ def _matched(
         namespace=namespace,
         namespace_labels=namespace_labels,
     )
-    if isinstance(found, Belonging):
+    if isinstance(found, OwningRun):
         if not matched.opted_in:
-            raise _Refusal(matched.why, matched.message, asked=matched.why is Why.KIND_NEEDS_OWN_LABEL)
+            raise _Declined(matched.why, matched.message, asked=matched.why is MatchReason.KIND_NEEDS_OWN_LABEL)
         return found, matched
     if matched.why in _KEPT_OUT:
-        raise _Refusal(matched.why, matched.message, asked=False)
-    asked = matched.opted_in or matched.why is Why.KIND_NEEDS_OWN_LABEL
-    raise _Refusal(found.reason, found.message, asked=asked and found.reason is not Reason.MIRROR_POD)
+        raise _Declined(matched.why, matched.message, asked=False)
+    asked = matched.opted_in or matched.why is MatchReason.KIND_NEEDS_OWN_LABEL
+    raise _Declined(found.reason, found.message, asked=asked and found.reason is not InjectionReason.MIRROR_POD)
 
 
 def _injection(
-    pod: PodShape, found: Belonging, wishes: Wishes, why: str, *, namespace: str, settings: Settings
+    pod: PodShape, found: OwningRun, wishes: InjectionOptions, why: str, *, namespace: str, settings: InjectionSettings
 ) -> Injection:
     """Put together all that the pod lacks. Raises _Refusal."""
     chosen = _chosen(pod, wishes)
@@ -106,14 +108,14 @@ def _injection(
     besides = [labels, annotations, INJECTION_ANNOTATION, message, _DROPPED]
     try:
         gathered = contents(pod, chosen, identity, settings, wishes, besides=besides)
-    except TooLarge as large:
+    except PatchTooLarge as large:
         advice = f"choose fewer containers with {INJECT_CONTAINERS_ANNOTATION}"
-        raise _Refusal(Reason.TOO_LARGE, f"{large}: {advice}") from large
+        raise _Declined(InjectionReason.TOO_LARGE, f"{large}: {advice}") from large
     annotations[INJECTION_ANNOTATION] = f"Injected: {message}{_DROPPED if gathered.labels_dropped else ''}"
     added = _lacking(pod.annotations, {**annotations, **gathered.annotations})
     if not _fits(pod.annotations, added):
-        raise _Refusal(
-            Reason.ANNOTATIONS_FULL, f"all annotations may have {MAX_ANNOTATION_BYTES} bytes, too few for ours"
+        raise _Declined(
+            InjectionReason.ANNOTATIONS_FULL, f"all annotations may have {MAX_ANNOTATION_BYTES} bytes, too few for ours"
         )
     return Injection(
         identity=identity,
@@ -126,30 +128,31 @@ def _injection(
     )
 
 
-def _chosen(pod: PodShape, wishes: Wishes) -> tuple[ContainerShape, ...]:
+def _chosen(pod: PodShape, wishes: InjectionOptions) -> tuple[ContainerShape, ...]:
     chosen = tuple(container for container in pod.containers if wishes.chooses(container))
     if not chosen:
         has = ", ".join(container.name for container in pod.containers) or "none"
-        raise _Refusal(
-            Reason.NO_CONTAINER_CHOSEN, f"{INJECT_CONTAINERS_ANNOTATION} chooses no container of the pod, it has {has}"
+        raise _Declined(
+            InjectionReason.NO_CONTAINER_CHOSEN,
+            f"{INJECT_CONTAINERS_ANNOTATION} chooses no container of the pod, it has {has}",
         )
     return chosen
 
 
-def _identified(found: Belonging, cluster: str, namespace: str) -> Identity:
+def _identified(found: OwningRun, cluster: str, namespace: str) -> InjectedIdentity:
     try:
-        return Identity.of(found.run, found.workload, cluster=cluster, namespace=namespace)
+        return InjectedIdentity.of(found.run, found.workload, cluster=cluster, namespace=namespace)
     except ValueError as fault:
-        raise _Refusal(Reason.IDENTITY_UNUSABLE, str(fault)) from fault
+        raise _Declined(InjectionReason.IDENTITY_UNUSABLE, str(fault)) from fault
 
 
-def _wishes(pod: PodShape, found: Belonging, of_namespace: Mapping[str, str]) -> Wishes:
+def _wishes(pod: PodShape, found: OwningRun, of_namespace: Mapping[str, str]) -> InjectionOptions:
     try:
-        wishes = Wishes.of(pod=pod.annotations or {}, workload=found.annotations, namespace=of_namespace)
+        wishes = InjectionOptions.of(pod=pod.annotations or {}, workload=found.annotations, namespace=of_namespace)
     except ValueError as fault:
-        raise _Refusal(Reason.ANNOTATION_INVALID, str(fault)) from fault
+        raise _Declined(InjectionReason.ANNOTATION_INVALID, str(fault)) from fault
     if wishes.opted_out:
-        raise _Refusal(Reason.OPTED_OUT, wishes.opted_out, asked=False)
+        raise _Declined(InjectionReason.OPTED_OUT, wishes.opted_out, asked=False)
     return wishes
 
 
@@ -159,10 +162,10 @@ def _agree(pod: PodShape, labels: Mapping[str, str], annotations: Mapping[str, s
     other = [key for key, value in {**labels, **annotations}.items() if present.get(key, value) != value]
     if other:
         copied = f"the pod says of another run in {', '.join(other)}: leave that out of what it is made from"
-        raise _Refusal(Reason.OTHER_RUN, copied)
+        raise _Declined(InjectionReason.OTHER_RUN, copied)
 
 
-def _refused(pod: PodShape, refusal: _Refusal) -> NotInjected:
+def _refused(pod: PodShape, refusal: _Declined) -> NotInjected:
     explained = {INJECTION_ANNOTATION: f"{refusal.reason}: {refusal.message}"} if refusal.asked else {}
     lacking = _lacking(pod.annotations, explained)
     return NotInjected(

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mldiagnostics_api.matching import Why
-from mldiagnostics_api.variables import Identity, Variable
+from mldiagnostics_api.matching import MatchReason
+from mldiagnostics_api.variables import InjectedIdentity, Variable
 
 
-class Reason(StrEnum):
+class InjectionReason(StrEnum):
     """Why a pod is not told of its run, apart from not being opted in (`matching.Why`)."""
 
     MALFORMED = "Malformed"
@@ -28,7 +28,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class OwnersUnknown:
     """The owners of a pod could not be found out."""
 
     message: str
@@ -36,7 +36,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
+class ContainerAddition:
     """What one container gets that it does not have."""
 
     path: str
@@ -51,12 +51,12 @@ class Addition:
 class Injection:
     """A pod is told of its run: everything that it does not have yet."""
 
-    identity: Identity
+    identity: InjectedIdentity
     message: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     volume: Mapping[str, Any] | None
-    containers: tuple[Addition, ...]
+    containers: tuple[ContainerAddition, ...]
     labels_dropped: bool
     """Whether the workload's labels are not told, because they are too long."""
 
@@ -65,7 +65,7 @@ class Injection:
 class NotInjected:
     """A pod stays as it is, save that it says why where a label `asked` for more."""
 
-    reason: Reason | Why
+    reason: InjectionReason | MatchReason
     message: str
     asked: bool
     annotations: Mapping[str, str]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mldiagnostics_api.injection.model import Addition, Injection, NotInjected
+from mldiagnostics_api.injection.model import ContainerAddition, Injection, NotInjected
 
 Operation = dict[str, Any]
 
@@ -24,7 +24,7 @@ def patch(pod: Mapping[str, Any], decision: Injection | NotInjected) -> list[Ope
     ]
 
 
-def _container(addition: Addition) -> Iterator[Operation]:
+def _container(addition: ContainerAddition) -> Iterator[Operation]:
     yield from _elements(f"{addition.path}/env", addition.variables, exists=addition.has_env)
     mounts = [addition.mount] if addition.mount else []
     yield from _elements(f"{addition.path}/volumeMounts", mounts, exists=addition.has_mounts)

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 
 from mldiagnostics_api.names import PROFILER_PORT_PREFIX
-from mldiagnostics_api.owners import Reference
+from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_api.variables import shown
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
@@ -21,7 +21,7 @@ _NAME_OF: Final = itemgetter("name")
 _KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a string"}
 
 
-class Malformed(ValueError):
+class MalformedPod(ValueError):
     """The JSON is no pod; the message says where."""
 
 
@@ -50,7 +50,7 @@ class PodShape:
     """Empty while the API server has not made one up."""
     labels: Mapping[str, str] | None
     annotations: Mapping[str, str] | None
-    controller: Reference | None
+    controller: ObjectReference | None
     service_account: str
     """Empty where nobody has said which; the API server does so before it asks us."""
     mirror: bool
@@ -81,11 +81,11 @@ class PodShape:
         )
 
 
-def controller_of(pod: object, namespace: str) -> Reference | None:
+def controller_of(pod: object, namespace: str) -> ObjectReference | None:
     """Name the controlling owner of any JSON that is said to be a pod; None without one. Never raises."""
     try:
         return _controller(_object(_object(pod, "the pod").get("metadata"), "metadata"), namespace)
-    except Malformed:
+    except MalformedPod:
         return None
 
 
@@ -118,23 +118,23 @@ def _profiler_ports(container: Mapping[str, Any]) -> Iterator[int]:
             yield number
 
 
-def _controller(metadata: Mapping[str, Any], namespace: str) -> Reference | None:
+def _controller(metadata: Mapping[str, Any], namespace: str) -> ObjectReference | None:
     for item in _list(metadata, "ownerReferences") or ():
         owner = _object(item, "ownerReferences")
         if owner.get("controller") is True:
             values = [_text(owner, key) for key in ("apiVersion", "kind", "name", "uid")]
             if not all(0 < len(value) <= _MAX_NAME for value in values):
                 what = f"apiVersion, kind, name or uid, or one has more than {_MAX_NAME} characters"
-                raise Malformed(f"the owner reference {shown(owner)} lacks {what}")
+                raise MalformedPod(f"the owner reference {shown(owner)} lacks {what}")
             api_version, kind, name, uid = values
-            return Reference(api_version, kind, namespace, name, uid)
+            return ObjectReference(api_version, kind, namespace, name, uid)
     return None
 
 
 def _object(value: object, where: str) -> Mapping[str, Any]:
     mapping = _typed(value, dict, where)
     if mapping is None:
-        raise Malformed(f"{where} is missing or null")
+        raise MalformedPod(f"{where} is missing or null")
     return mapping
 
 
@@ -174,4 +174,4 @@ def _names(parent: Mapping[str, Any], key: str) -> frozenset[str] | None:
 def _typed(value: object, kind: type[_T], where: str) -> _T | None:
     if value is None or isinstance(value, kind):
         return value
-    raise Malformed(f"{where} is {shown(value)}, not {_KINDS[kind]}")
+    raise MalformedPod(f"{where} is {shown(value)}, not {_KINDS[kind]}")

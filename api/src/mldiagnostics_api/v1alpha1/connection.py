@@ -8,7 +8,7 @@ plan's business, so that absence can mean "derive it".
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from mldiagnostics.capture.model import Delivery, State
+from mldiagnostics.capture.model import Delivery, TargetState
 from pydantic import ConfigDict, Field
 
 from mldiagnostics_api.names import Phase
@@ -252,7 +252,7 @@ class TargetResult(Model):
     """Position of the target in its pod, where that has several."""
     port: Count | None = None
     """Profiler port."""
-    state: State
+    state: TargetState
     """How the target ended."""
     reason: Annotated[str, Field(max_length=128)]
     """One word for programs."""

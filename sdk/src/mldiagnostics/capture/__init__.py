@@ -15,18 +15,18 @@ from mldiagnostics.capture.model import (
     Options,
     Outcome,
     Reason,
-    Server,
-    State,
+    ServerProbe,
     Target,
+    TargetState,
     Tracers,
     TraceSink,
     Verify,
 )
 
 if TYPE_CHECKING:
+    from mldiagnostics.capture.api import capture
     from mldiagnostics.capture.budget import ByteBudget
     from mldiagnostics.capture.engine import run
-    from mldiagnostics.capture.front import capture
     from mldiagnostics.capture.report import CaptureReport
 
 __all__ = [
@@ -37,9 +37,9 @@ __all__ = [
     "Options",
     "Outcome",
     "Reason",
-    "Server",
-    "State",
+    "ServerProbe",
     "Target",
+    "TargetState",
     "TraceSink",
     "Tracers",
     "Verify",
@@ -47,7 +47,7 @@ __all__ = [
     "run",
 ]
 
-_LAZY = {"ByteBudget": "budget", "CaptureReport": "report", "capture": "front", "run": "engine"}
+_LAZY = {"ByteBudget": "budget", "CaptureReport": "report", "capture": "api", "run": "engine"}
 """Loaded when first asked for, since most of it needs grpc."""
 
 

@@ -11,7 +11,7 @@ _LEAST_RESERVATION_BYTES = 4 * 1024 * 1024
 """Bounds how many are read at once, should big traces follow small ones."""
 
 
-class Held:
+class Reservation:
     """The share of the budget that one trace occupies."""
 
     def __init__(self, size: int) -> None:
@@ -30,13 +30,13 @@ class ByteBudget:
         self._free = total_bytes
         self._expected = total_bytes
         self._experienced = False
-        self._waiting: deque[asyncio.Future[Held]] = deque()
+        self._waiting: deque[asyncio.Future[Reservation]] = deque()
 
-    async def take(self, deadline: Deadline) -> Held:
+    async def take(self, deadline: Deadline) -> Reservation:
         """Wait for room for one trace and occupy it until `give_back`. Raises `asyncio.TimeoutError`."""
         if not self._waiting and self._fits():
             return self._reserve()
-        turn: asyncio.Future[Held] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
             await asyncio.wait({turn}, timeout=deadline.left_s())
@@ -48,12 +48,12 @@ class ByteBudget:
             raise asyncio.TimeoutError
         return turn.result()
 
-    def give_back(self, held: Held) -> None:
+    def give_back(self, held: Reservation) -> None:
         """Let others have the room: the trace is stored, or given up."""
         self._free += held.bytes
         self._admit()
 
-    def settle(self, held: Held, size: int) -> None:
+    def settle(self, held: Reservation, size: int) -> None:
         """Replace the guess by the trace's real size, in bytes."""
         self._free += held.bytes - size
         held.bytes = size
@@ -71,6 +71,6 @@ class ByteBudget:
     def _fits(self) -> bool:
         return self._free >= self._expected
 
-    def _reserve(self) -> Held:
+    def _reserve(self) -> Reservation:
         self._free -= self._expected
-        return Held(self._expected)
+        return Reservation(self._expected)

@@ -7,22 +7,22 @@ import resource
 from collections.abc import AsyncGenerator, Sequence
 
 from mldiagnostics.capture.budget import ByteBudget
-from mldiagnostics.capture.course import Course, Shared
 from mldiagnostics.capture.deadline import Deadline
-from mldiagnostics.capture.dial import CallError, Profiler
+from mldiagnostics.capture.failures import TargetFailed
 from mldiagnostics.capture.model import (
     Control,
     Delivery,
     Options,
     Outcome,
     Reason,
-    State,
     Target,
+    TargetState,
     TraceSink,
     Verify,
 )
-from mldiagnostics.capture.storing import Storing
-from mldiagnostics.capture.verdict import Verdict
+from mldiagnostics.capture.profiler_client import CallError, ProfilerClient
+from mldiagnostics.capture.storage import RetryingStore
+from mldiagnostics.capture.target_capture import CaptureContext, TargetCapture
 from mldiagnostics.errors import ConfigurationError
 
 _TERMINATE_TIMEOUT_S = 10.0
@@ -47,9 +47,9 @@ async def run(
     """
     _check(targets, options)
     _allow_descriptors(2 * len(targets))
-    shared = Shared(
+    shared = CaptureContext(
         options=options,
-        storing=Storing(sink),
+        storing=RetryingStore(sink),
         control=control or Control(),
         budget=budget or ByteBudget(),
         deadline=Deadline(options.deadline_s),
@@ -66,22 +66,22 @@ async def run(
         await asyncio.gather(*tasks, terminator, return_exceptions=True)
 
 
-async def _one(target: Target, shared: Shared) -> Outcome:
-    course = Course(target, shared)
+async def _one(target: Target, shared: CaptureContext) -> Outcome:
+    course = TargetCapture(target, shared)
     try:
         return await course.run()
-    except Verdict as verdict:
+    except TargetFailed as verdict:
         return verdict.outcome(target, course.server)
     except Exception as fault:  # noqa: BLE001 - one target's fault must not cost the others their outcomes
         _log.exception("capture of %s at %s", target.stem, target.address)
         message = f"an unexpected fault, please report it: {type(fault).__name__}: {fault}"
-        return Outcome(target, State.FAILED, Reason.UNEXPECTED, message, server=course.server)
+        return Outcome(target, TargetState.FAILED, Reason.UNEXPECTED, message, server=course.server)
 
 
-async def _terminate_when_asked(shared: Shared) -> None:
+async def _terminate_when_asked(shared: CaptureContext) -> None:
     await shared.control.wait()
 
-    async def terminate(profiler: Profiler) -> None:
+    async def terminate(profiler: ProfilerClient) -> None:
         with contextlib.suppress(CallError):  # its capture ends by itself, or at the deadline
             await profiler.terminate(shared.options.session, timeout_s=_TERMINATE_TIMEOUT_S)
 

@@ -21,7 +21,7 @@ _OPTIONS_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProfileResponse:
     """What a server said to Profile; `trace` is a serialised XSpace, None if the server did not send one."""
 
     empty: bool
@@ -63,7 +63,7 @@ def terminate_request(session: str) -> bytes:
     return text(1, session)
 
 
-def read_answer(data: bytes) -> Answer:
+def read_answer(data: bytes) -> ProfileResponse:
     """Decode a ProfileResponse without copying its trace. Raises `WireError`."""
     empty, trace = False, None
     for number, value in fields(memoryview(data)):
@@ -73,4 +73,4 @@ def read_answer(data: bytes) -> Answer:
             if isinstance(value, int):
                 raise WireError("the trace is an integer")
             trace = value
-    return Answer(empty, trace)
+    return ProfileResponse(empty, trace)

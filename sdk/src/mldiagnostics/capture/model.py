@@ -27,7 +27,7 @@ class Delivery(_Word):
     WORKLOAD = "Workload"
 
 
-class State(_Word):
+class TargetState(_Word):
     """Where a target ended; a cancelled one may still have a file, of what was recorded until then."""
 
     CAPTURED = "Captured"
@@ -36,7 +36,7 @@ class State(_Word):
     CANCELLED = "Cancelled"
 
 
-class Server(_Word):
+class ServerProbe(_Word):
     """What the probe before the dial said about the profiler server."""
 
     SNAPSHOTS = "Snapshots"
@@ -163,7 +163,7 @@ class Outcome:
     """
 
     target: Target
-    state: State
+    state: TargetState
     reason: Reason
     message: str = ""
     file: str | None = None
@@ -171,7 +171,7 @@ class Outcome:
     sha256: str | None = None
     start_ns: int | None = None
     stop_ns: int | None = None
-    server: Server | None = None
+    server: ServerProbe | None = None
 
 
 class StoredTrace(Protocol):

@@ -15,7 +15,7 @@ _TELLING_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TraceSummary:
     """Start and stop in Unix nanoseconds, where the trace tells them, and whether there is any event."""
 
     start_ns: int | None
@@ -23,7 +23,7 @@ class Summary:
     has_events: bool
 
 
-def summarize(trace: memoryview) -> Summary:
+def summarize(trace: memoryview) -> TraceSummary:
     """Walk the trace, skipping over what is not needed. Raises `WireError` if it is not an XSpace."""
     times: dict[bytes, int] = {}
     has_events = False
@@ -31,7 +31,7 @@ def summarize(trace: memoryview) -> Summary:
         if _name(plane) == _ENVIRONMENT:
             times = _statistics(plane)
         has_events = has_events or any(True for line in _messages(plane, 3) for _ in _messages(line, 4))
-    return Summary(times.get(_START), times.get(_STOP), has_events)
+    return TraceSummary(times.get(_START), times.get(_STOP), has_events)
 
 
 def _statistics(plane: memoryview) -> dict[bytes, int]:

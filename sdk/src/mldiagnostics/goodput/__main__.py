@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogMissing, MLDiagnosticsError
 from mldiagnostics.goodput import options
-from mldiagnostics.goodput.pictures.words import encodable
-from mldiagnostics.goodput.reading import Asked, read, read_exclusions
+from mldiagnostics.goodput.load_reports import ReportQuery, read, read_exclusions
+from mldiagnostics.goodput.render.words import encodable
 from mldiagnostics.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput.report import Report
-    from mldiagnostics.goodput.report.view import View
+    from mldiagnostics.goodput.report import GoodputReport
+    from mldiagnostics.goodput.report.view import RunView
 
 _NEWLINE = "\n"
 
@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
 
 
-def _asked(given: argparse.Namespace) -> Asked:
-    return Asked(
+def _asked(given: argparse.Namespace) -> ReportQuery:
+    return ReportQuery(
         now=options.moment(given.now) if given.now else time.time_ns() // 1000,
         run=given.run,
         all_runs=given.all_runs,
@@ -89,18 +89,18 @@ def _asked(given: argparse.Namespace) -> Asked:
     )
 
 
-def _shown(runs: Sequence[tuple[Report, View]], output: str, *, to_file: bool) -> str:
+def _shown(runs: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_file: bool) -> str:
     reports = [report for report, _ in runs]
     if output == "json":
         from mldiagnostics.goodput.report import as_json  # noqa: PLC0415 - the one that is asked for
 
         return "".join(json.dumps(as_json(report), allow_nan=False) + "\n" for report in reports)
     if output == "html":
-        from mldiagnostics.goodput.pictures.page import page  # noqa: PLC0415 - the one that is asked for
+        from mldiagnostics.goodput.render.page import page  # noqa: PLC0415 - the one that is asked for
 
         return page(runs)
-    from mldiagnostics.goodput.pictures.beside import beside  # noqa: PLC0415 - the one that is asked for
-    from mldiagnostics.goodput.pictures.table import table  # noqa: PLC0415 - the one that is asked for
+    from mldiagnostics.goodput.render.beside import beside  # noqa: PLC0415 - the one that is asked for
+    from mldiagnostics.goodput.render.table import table  # noqa: PLC0415 - the one that is asked for
     from mldiagnostics.goodput.report.legible import printable_report  # noqa: PLC0415 - the one that is asked for
 
     terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()

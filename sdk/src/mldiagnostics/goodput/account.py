@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.buckets import BadputType
 
-__all__ = ["Account", "Attempt", "Disruption", "Segment", "Spent", "StepTimes"]
+__all__ = ["Account", "Attempt", "Bucket", "Disruption", "StepTimes", "TimelineSegment"]
 
 
-class Spent(NamedTuple):
+class Bucket(NamedTuple):
     """A bucket: what kind of badput, and for CUSTOM_BADPUT_EVENTS which type of event (upper-case, else empty)."""
 
     bucket: BadputType
     custom: str = ""
 
 
-class Segment(NamedTuple):
+class TimelineSegment(NamedTuple):
     """A piece of the timeline: from `start` to `end` (microseconds) the job did one thing; None is productive."""
 
     start: int
     end: int
-    spent: Spent | None
+    spent: Bucket | None
     step: int | None = None
     """The step it belongs to, where it is productive, wasted or a step's startup."""
 
@@ -44,7 +44,7 @@ class Account:
     elapsed: int
     excluded: int
     productive: int
-    unproductive: Mapping[Spent, int]
+    unproductive: Mapping[Bucket, int]
     overlay: int
     disruptions: int
     max_step: int | None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.account import Account
 
-__all__ = ["BASE", "ELASTIC", "Answer", "Unproductive", "answer_of", "nothing_in", "percentages"]
+__all__ = ["BASE", "ELASTIC", "GoodputResult", "Unproductive", "answer_of", "nothing_in", "percentages"]
 
 Unproductive: TypeAlias = "dict[BadputType, float | dict[str, float]]"
 """Seconds or per cent by bucket; of CUSTOM_BADPUT_EVENTS by the type of event."""
@@ -24,7 +24,7 @@ _NOTHING: Unproductive = dict.fromkeys(BASE, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GoodputResult:
     """How much of `elapsed` was productive, and where the rest went."""
 
     productive: float
@@ -45,7 +45,7 @@ def nothing_in(buckets: Iterable[BadputType]) -> Unproductive:
     return {bucket: {} if bucket is BadputType.CUSTOM_BADPUT_EVENTS else 0.0 for bucket in buckets}
 
 
-def answer_of(account: Account) -> Answer:
+def answer_of(account: Account) -> GoodputResult:
     """Return an exact account in seconds, all base buckets present; without any step the highest one is 0."""
     custom: dict[str, float] = {}
     found: Unproductive = _NOTHING.copy()
@@ -56,7 +56,7 @@ def answer_of(account: Account) -> Answer:
         else:
             found[bucket] = spent / 1e6
     found[BadputType.DATA_LOADING_ASYNC] = account.overlay / 1e6
-    return Answer(
+    return GoodputResult(
         account.productive / 1e6,
         account.elapsed / 1e6,
         found,

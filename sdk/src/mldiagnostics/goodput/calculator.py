@@ -13,12 +13,12 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.answer import BASE, ELASTIC, Answer, Unproductive
+from mldiagnostics.goodput.answer import BASE, ELASTIC, GoodputResult, Unproductive
 from mldiagnostics.goodput.arguments import retention, window
 from mldiagnostics.goodput.buckets import GoodputType
 from mldiagnostics.goodput.exact import Exact, micros
 from mldiagnostics.goodput.exclusion import GoodputExclusion, normalize_intervals
-from mldiagnostics.goodput.source import Source
+from mldiagnostics.goodput.source import LogSource
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.accounting import Accounting
-    from mldiagnostics.goodput.report import Report
+    from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput_utils import (
         ElasticIntervalWorkloadMetricDetails,
         ElasticWorkloadMetricDetails,
@@ -55,10 +55,10 @@ def _one_at_a_time(
     return alone
 
 
-class _Told(NamedTuple):
+class _LastQuery(NamedTuple):
     """What the last query of the whole job found, and when it was asked."""
 
-    answer: Answer
+    answer: GoodputResult
     now: float
     ideal_step_time: float | None
 
@@ -104,7 +104,7 @@ class GoodputCalculator(GoodputExclusion):
         self._clock = clock
         self._lock = threading.RLock()
         live = clock is time.time
-        self._source = Source(
+        self._source = LogSource(
             job_name,
             logger_name,
             given=cloud_logger,
@@ -122,7 +122,7 @@ class GoodputCalculator(GoodputExclusion):
             from mldiagnostics.goodput.compatible import Compatible  # noqa: PLC0415 - few want it
 
             self._accounting = Compatible(self._source, elastic=self._elastic)
-        self._told: _Told | None = None
+        self._told: _LastQuery | None = None
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]
         """Name the log."""
@@ -151,7 +151,7 @@ class GoodputCalculator(GoodputExclusion):
         """
         now = self._now()
         answer = self._accounting.cumulative(now)
-        self._told = _Told(answer, now, configured_ideal_step_time)
+        self._told = _LastQuery(answer, now, configured_ideal_step_time)
         breakdown = self._accounting.breakdown(answer) if include_badput_breakdown else {}
         return answer.goodput, breakdown, answer.max_step
 
@@ -184,7 +184,7 @@ class GoodputCalculator(GoodputExclusion):
         answer = self._accounting.excluding(normalize_intervals(exclusion_intervals), now)
         if not answer.elapsed:
             return 0.0, {}, answer.max_step, answer.excluded
-        self._told = _Told(answer, now, configured_ideal_step_time)
+        self._told = _LastQuery(answer, now, configured_ideal_step_time)
         breakdown = self._accounting.breakdown(answer) if include_badput_breakdown else {}
         return answer.goodput, breakdown, answer.max_step, answer.excluded
 
@@ -242,7 +242,7 @@ class GoodputCalculator(GoodputExclusion):
         windows_s: Sequence[float] = (),
         exclude: Sequence[tuple[datetime, datetime]] = (),
         devices: float | None = None,
-    ) -> Report:
+    ) -> GoodputReport:
         """Return everything that the log tells, exactly, in one typed object.
 
         `windows_s` are sliding windows in seconds; `devices` are those of all workers together, also where one

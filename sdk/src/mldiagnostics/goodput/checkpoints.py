@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["RESTORE", "SAVE", "Spread", "Timing", "number", "operations", "spread"]
+__all__ = ["RESTORE", "SAVE", "DurationStats", "OperationTiming", "number", "operations", "spread"]
 
 
-class Timing(NamedTuple):
+class OperationTiming(NamedTuple):
     """Which keys say when an operation began and for how many seconds it blocked training."""
 
     start: str
     duration: str
 
 
-SAVE = Timing("checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs")
-RESTORE = Timing("checkpoint_manager_start_time", "checkpoint_manager_duration_secs")
+SAVE = OperationTiming("checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs")
+RESTORE = OperationTiming("checkpoint_manager_start_time", "checkpoint_manager_duration_secs")
 
 
-class Spread(NamedTuple):
+class DurationStats(NamedTuple):
     """Figures of one quantity over operations, in seconds; all are 0.0 without any."""
 
     total: float = 0.0
@@ -38,7 +38,7 @@ class Spread(NamedTuple):
     """Of a sample; 0.0 for fewer than two operations."""
 
 
-def operations(entries: Iterable[Mapping[str, Any]], timing: Timing) -> list[list[Mapping[str, Any]]]:
+def operations(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) -> list[list[Mapping[str, Any]]]:
     """Return entries by operation: those of one step and place whose times overlap."""
     places: dict[tuple[object, bool], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in entries:
@@ -46,7 +46,7 @@ def operations(entries: Iterable[Mapping[str, Any]], timing: Timing) -> list[lis
     return [operation for place in places.values() for operation in _overlapping(place, timing)]
 
 
-def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bool = True) -> Spread:
+def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bool = True) -> DurationStats:
     """Return the figures of the value at `key`, which of one operation is the mean of what its entries tell.
 
     Null values are none, and neither is 0 unless `zeros`.
@@ -55,8 +55,8 @@ def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bo
     counted = ([value for value in values if value or zeros] for values in told)
     means = [fmean(values) for values in counted if values]
     if not means:
-        return Spread()
-    return Spread(sum(means), fmean(means), min(means), max(means), stdev(means) if len(means) > 1 else 0.0)
+        return DurationStats()
+    return DurationStats(sum(means), fmean(means), min(means), max(means), stdev(means) if len(means) > 1 else 0.0)
 
 
 def number(value: object) -> float | None:
@@ -64,7 +64,7 @@ def number(value: object) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else None  # noqa: PLR0124 - NaN is no number
 
 
-def _overlapping(entries: Iterable[Mapping[str, Any]], timing: Timing) -> Iterator[list[Mapping[str, Any]]]:
+def _overlapping(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) -> Iterator[list[Mapping[str, Any]]]:
     group: list[Mapping[str, Any]] = []
     until = 0.0
     for entry in sorted(entries, key=lambda entry: number(entry.get(timing.start)) or 0.0):

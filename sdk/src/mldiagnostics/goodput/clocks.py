@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.events import Saved
+from mldiagnostics.goodput.events import CheckpointEvent
 
 if TYPE_CHECKING:
     from array import array
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mldiagnostics.goodput.events import Event
-    from mldiagnostics.goodput.log.lines import Listener
+    from mldiagnostics.goodput.log.lines import EventListener
 
 __all__ = ["CLOCK_STEP", "Clocks", "Moved"]
 
@@ -78,7 +78,7 @@ class Clocks:
 class Moved:
     """A listener to events that are moved by some microseconds on their way to another one."""
 
-    def __init__(self, listener: Listener, by: int) -> None:
+    def __init__(self, listener: EventListener, by: int) -> None:
         self._listener = listener
         self._by = by
         self._reason = f"moved by {by / 1e6:+,.3f} s: the clock of the host was set while the process recorded"
@@ -87,15 +87,15 @@ class Moved:
         self.clocks: Clocks = listener.clocks
 
     def add(self, event: Event) -> None:
-        """See `Listener.add`."""
+        """See `EventListener.add`."""
         arg = event.arg
-        if isinstance(arg, Saved):
+        if isinstance(arg, CheckpointEvent):
             arg = arg._replace(until=arg.until + self._by)
         self._listener.add(event._replace(t=event.t + self._by, arg=arg))
         self.corrected[self._reason] += 1
 
     def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
-        """See `Listener.extend`."""
+        """See `EventListener.extend`."""
         moved = times[:]
         for place, t in enumerate(times):
             moved[place] = t + self._by
@@ -103,7 +103,7 @@ class Moved:
         self.corrected[self._reason] += len(times)
 
     def begin_again(self) -> bool:
-        """See `Listener.begin_again`."""
+        """See `EventListener.begin_again`."""
         return self._listener.begin_again()
 
 

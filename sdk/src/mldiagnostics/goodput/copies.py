@@ -6,7 +6,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ def keep(files: Iterable[Path], url: str) -> None:
             with file.open("rb") as data:
                 store.put(f"{FOLDER}/{file.name}", data, replace=True)
     except Exception as error:  # noqa: BLE001 - without copies it takes longer elsewhere, that is all
-        complain("goodput-copy", f"no copies could be put into {url}: {error}")
+        warn_once("goodput-copy", f"no copies could be put into {url}: {error}")
 
 
 def fetch(files: Iterable[Path], url: str) -> None:
@@ -44,7 +44,7 @@ def fetch(files: Iterable[Path], url: str) -> None:
                 with store.open(key) as data:
                     _replace(file, data.read())
     except Exception as error:  # noqa: BLE001 - without copies it takes longer, that is all
-        complain("goodput-copy", f"the copies in {url} could not be read, begin without them: {error}")
+        warn_once("goodput-copy", f"the copies in {url} could not be read, begin without them: {error}")
 
 
 def _replace(file: Path, content: bytes) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
-from mldiagnostics.drops import shown
-from mldiagnostics.values import LARGEST_WHOLE, Unrecordable, keep
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.pipeline.drops import shown
+from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep
 
 if TYPE_CHECKING:
-    from mldiagnostics.buffer import Telling
+    from mldiagnostics.pipeline.buffer import Telling
 
 __all__ = ["MAX_NAME", "MAX_TEXT", "entry_telling", "short_text", "telling", "text"]
 
@@ -75,5 +75,7 @@ def short_text(thing: object) -> str:
     whole = text(thing)
     if len(whole) <= MAX_TEXT:
         return whole
-    complain("goodput-text", f"{shown(whole[:40])!r}…: {len(whole)} characters; only the first {MAX_TEXT} are recorded")
+    warn_once(
+        "goodput-text", f"{shown(whole[:40])!r}…: {len(whole)} characters; only the first {MAX_TEXT} are recorded"
+    )
     return whole[:MAX_TEXT]

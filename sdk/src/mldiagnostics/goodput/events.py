@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Arg", "Code", "Event", "Saved", "Slices"]
+__all__ = ["Arg", "CheckpointEvent", "Event", "EventCode", "SliceCounts"]
 
 
-class Code(IntEnum):
+class EventCode(IntEnum):
     """What happened. Those that come in pairs open (even) and close (odd) a span of time."""
 
     JOB_START = 0
@@ -42,7 +42,7 @@ class Code(IntEnum):
     ALIVE = 28  # a sign of life (heartbeat); nothing else follows from it
 
 
-class Slices(NamedTuple):
+class SliceCounts(NamedTuple):
     """How many slices of an elastic job there are at a moment."""
 
     active: int
@@ -50,7 +50,7 @@ class Slices(NamedTuple):
     available: int
 
 
-class Saved(NamedTuple):
+class CheckpointEvent(NamedTuple):
     """A checkpoint written or read by one host, told when it was over; as Orbax logs it."""
 
     until: int
@@ -60,7 +60,7 @@ class Saved(NamedTuple):
     """`local` or `persistent`, empty if unknown."""
 
 
-Arg: TypeAlias = "int | str | Slices | Saved"
+Arg: TypeAlias = "int | str | SliceCounts | CheckpointEvent"
 
 
 class Event(NamedTuple):
@@ -71,7 +71,7 @@ class Event(NamedTuple):
     """
 
     t: int
-    code: Code
+    code: EventCode
     arg: Arg = 0
     rank: int = 0
     run: str = ""

@@ -6,16 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.accounting import Steps
+from mldiagnostics.goodput.accounting import StepSeries
 from mldiagnostics.goodput.answer import answer_of, nothing_in, percentages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput.answer import Answer, Unproductive
+    from mldiagnostics.goodput.answer import GoodputResult, Unproductive
     from mldiagnostics.goodput.buckets import BadputType
     from mldiagnostics.goodput.history import History, Run
-    from mldiagnostics.goodput.source import Source
+    from mldiagnostics.goodput.source import LogSource
 
 __all__ = ["Exact", "micros"]
 
@@ -27,7 +27,7 @@ class Exact:
     its clock is ahead, or it is made up.
     """
 
-    def __init__(self, source: Source, *, run: str | None, buckets: Sequence[BadputType], live: bool) -> None:
+    def __init__(self, source: LogSource, *, run: str | None, buckets: Sequence[BadputType], live: bool) -> None:
         self._source = source
         self._run = run
         self._nothing = nothing_in(buckets)
@@ -57,7 +57,7 @@ class Exact:
         """Return what was not believed of a run that has been asked, and of the log, without reading anything."""
         return dict(Counter(self._source.history.ignored) + Counter(view.ignored))
 
-    def cumulative(self, now: float) -> Answer:
+    def cumulative(self, now: float) -> GoodputResult:
         """Return the account of the whole job. Raises ValueError if no job start is known."""
         view, moment = self.view(now)
         account, started = view.account(moment), view.started
@@ -65,7 +65,7 @@ class Exact:
             raise ValueError(f"total job time is 0: {self._source.name} has no start of the job before now")
         return answer_of(account)
 
-    def interval(self, start: float, end: float, now: float) -> Answer:
+    def interval(self, start: float, end: float, now: float) -> GoodputResult:
         """Return the account of a window. Raises ValueError if nothing of the job lies in it."""
         view, moment = self.view(now)
         account = view.account(moment, start=micros(start), end=micros(end))
@@ -73,7 +73,7 @@ class Exact:
             raise ValueError(f"no entries in the window: {self._source.name} tells of no job that ran then")
         return answer_of(account)
 
-    def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> Answer:
+    def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> GoodputResult:
         """Return the account of the job without the time in normalized windows; elapsed may be 0."""
         exclude = [(micros(start), micros(end)) for start, end in windows]
         view, moment = self.view(now)
@@ -83,17 +83,17 @@ class Exact:
         history = self._source.read(now)
         return history, max(micros(now), history.last_end) if self._live else micros(now)
 
-    def breakdown(self, answer: Answer) -> Unproductive:
+    def breakdown(self, answer: GoodputResult) -> Unproductive:
         """Return the buckets of an answer in per cent."""
         return percentages({**self._nothing, **answer.unproductive}, answer.elapsed)
 
-    def steps(self, now: float) -> Steps:
+    def steps(self, now: float) -> StepSeries:
         """Return how long the steps took that are done and not lost, without events inside them."""
         view, moment = self.view(now)
         times = view.step_times(moment)
         ideal = view.ideal_step_time(moment)
         durations = [spent / 1e6 for spent in times.durations]
-        return Steps(times.steps, durations, None if ideal is None else ideal / 1e6)
+        return StepSeries(times.steps, durations, None if ideal is None else ideal / 1e6)
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return which shares of the slices stepped, and could; None without any record."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import LOGGER
+from mldiagnostics.diagnostics import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

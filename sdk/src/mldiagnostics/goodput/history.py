@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mldiagnostics.goodput.clocks import Clocks
 from mldiagnostics.goodput.ledger import Ledger
-from mldiagnostics.goodput.ledger.keeping import read_head
+from mldiagnostics.goodput.ledger.snapshot import read_head
 
 if TYPE_CHECKING:
     from array import array
     from typing import BinaryIO
 
     from mldiagnostics.goodput.events import Event
-    from mldiagnostics.goodput.ledger import Life
+    from mldiagnostics.goodput.ledger import RunTimeline
 
-    Run: TypeAlias = "Ledger | Life"
+    Run: TypeAlias = "Ledger | RunTimeline"
 
 __all__ = ["History"]
 

@@ -23,7 +23,7 @@ from mldiagnostics.layout import sanitize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CACHE_DIR", "CLOUD_LOGGING", "VARIABLE", "CloudLog", "Place", "cloud_log", "log_places", "log_url"]
+__all__ = ["CACHE_DIR", "CLOUD_LOGGING", "VARIABLE", "CloudLog", "LogPlace", "cloud_log", "log_places", "log_url"]
 
 CLOUD_LOGGING = "cloud-logging:"
 VARIABLE = "MLDIAG_GOODPUT_LOG"
@@ -34,7 +34,7 @@ _CUT = ("gs:/", "file:/")
 _DEFAULT_ROOT = "mldiagnostics"
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """The path or URL of a log, and how it is known, in words for people."""
 
     url: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 def log_places(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
-) -> list[Place]:
+) -> list[LogPlace]:
     """Return where a job's log may be; its recorder writes to the first place.
 
     Args:
@@ -61,9 +61,9 @@ def log_places(
         if root and root.startswith(_CUT) and "://" not in root:
             raise ConfigurationError(f"{root!r} lacks a slash: write it as a text, like gs://bucket/log or file:///log")
         if root and root.startswith(CLOUD_LOGGING):
-            return [Place(_in_cloud_logging(root, logger_name, job_name), known_by)]
+            return [LogPlace(_in_cloud_logging(root, logger_name, job_name), known_by)]
     if log:
-        return [Place(log, "log=")]
+        return [LogPlace(log, "log=")]
     storages = (
         (run_storage, "the storage of this process's run"),
         (env.get("MLDIAG_STORAGE"), "MLDIAG_STORAGE"),
@@ -71,7 +71,7 @@ def log_places(
     )
     known = [(env.get(VARIABLE), VARIABLE), *((root and f"{_joined(root)}goodput", by) for root, by in storages)]
     names = "/".join((sanitize(logger_name), sanitize(job_name)))
-    return [Place(_joined(root) + names, known_by) for root, known_by in known if root]
+    return [LogPlace(_joined(root) + names, known_by) for root, known_by in known if root]
 
 
 def log_url(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.goodput.event_payloads import entry_telling
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.search import search_log
-from mldiagnostics.goodput.outlet import LogOutlet, flush_written
+from mldiagnostics.goodput.log_writer import LogWriter, flush_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class NamedLog:
         self.retention_period = max_logs_retention_period or timedelta(days=7)
         self.job_start_time: datetime | None = None
         """When the job started, once that was read."""
-        self._outlet = LogOutlet(job_name, log_name, None)
+        self._outlet = LogWriter(job_name, log_name, None)
 
     @property
     def project_id(self) -> str | None:

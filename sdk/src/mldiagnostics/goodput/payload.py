@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.events import Code, Event, Saved, Slices
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode, SliceCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,39 +24,39 @@ if TYPE_CHECKING:
 __all__ = ["PLAIN_KEYS", "STEP_KEYS", "micros", "parse", "payload_of"]
 
 PLAIN_KEYS = {
-    "job_start_time": Code.JOB_START,
-    "job_end_time": Code.JOB_END,
-    "tpu_init_start_time": Code.TPU_INIT_START,
-    "tpu_init_end_time": Code.TPU_INIT_END,
-    "training_prep_start_time": Code.PREP_START,
-    "training_prep_end_time": Code.PREP_END,
-    "data_loading_start_time": Code.LOAD_START,
-    "data_loading_end_time": Code.LOAD_END,
-    "elastic_reinit_start_time": Code.REINIT_START,
-    "elastic_reinit_end_time": Code.REINIT_END,
-    "program_startup_start_time": Code.STARTUP_START,
-    "program_startup_end_time": Code.STARTUP_END,
+    "job_start_time": EventCode.JOB_START,
+    "job_end_time": EventCode.JOB_END,
+    "tpu_init_start_time": EventCode.TPU_INIT_START,
+    "tpu_init_end_time": EventCode.TPU_INIT_END,
+    "training_prep_start_time": EventCode.PREP_START,
+    "training_prep_end_time": EventCode.PREP_END,
+    "data_loading_start_time": EventCode.LOAD_START,
+    "data_loading_end_time": EventCode.LOAD_END,
+    "elastic_reinit_start_time": EventCode.REINIT_START,
+    "elastic_reinit_end_time": EventCode.REINIT_END,
+    "program_startup_start_time": EventCode.STARTUP_START,
+    "program_startup_end_time": EventCode.STARTUP_END,
 }
 """Keys of moments that need no other key."""
 
-STEP_KEYS = {"step_start_time": Code.STEP_START, "step_end_time": Code.STEP_END}
+STEP_KEYS = {"step_start_time": EventCode.STEP_START, "step_end_time": EventCode.STEP_END}
 _CHECKPOINT_KEYS = {
-    "checkpoint_save_start_time": Code.SAVE_START,
-    "checkpoint_save_end_time": Code.SAVE_END,
-    "checkpoint_restore_start_time": Code.RESTORE_START,
-    "checkpoint_restore_end_time": Code.RESTORE_END,
+    "checkpoint_save_start_time": EventCode.SAVE_START,
+    "checkpoint_save_end_time": EventCode.SAVE_END,
+    "checkpoint_restore_start_time": EventCode.RESTORE_START,
+    "checkpoint_restore_end_time": EventCode.RESTORE_END,
 }
 _CUSTOM_KEYS = {
-    "custom_badput_event_start_time": Code.CUSTOM_START,
-    "custom_badput_event_end_time": Code.CUSTOM_END,
+    "custom_badput_event_start_time": EventCode.CUSTOM_START,
+    "custom_badput_event_end_time": EventCode.CUSTOM_END,
 }
 _WAIT_KEYS = {"elastic_wait_start_time": 0, "elastic_wait_end_time": 1}
 _SLICES_KEY = "elastic_slice_counts_timestamp"
 _CAUSE_KEY = "disruption_time"
-_ORBAX = {"save": Code.SAVED, "restore": Code.RESTORED, "emergency_restore": Code.RESTORED}
+_ORBAX = {"save": EventCode.SAVED, "restore": EventCode.RESTORED, "emergency_restore": EventCode.RESTORED}
 _ORBAX_TIMES = {
-    Code.SAVED: ("checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs"),
-    Code.RESTORED: ("checkpoint_manager_start_time", "checkpoint_manager_duration_secs"),
+    EventCode.SAVED: ("checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs"),
+    EventCode.RESTORED: ("checkpoint_manager_start_time", "checkpoint_manager_duration_secs"),
 }
 """When training was blocked, and for how long."""
 
@@ -111,7 +111,7 @@ def _whole(value: object) -> int | None:
     return int(value) if value == int(value) else None
 
 
-def _told(payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, Code, Arg]]:
+def _told(payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, EventCode, Arg]]:
     if "event_type" in payload and (kind := payload["event_type"]) in _ORBAX:
         return _checkpoint(_ORBAX[kind], payload, logged)
     found = [(_moment(payload[key]), *_READERS[key](payload, key)) for key in payload if key in _READERS]
@@ -120,38 +120,38 @@ def _told(payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, C
     return found
 
 
-def _plain(_: Mapping[str, Any], key: str) -> tuple[Code, Arg]:
+def _plain(_: Mapping[str, Any], key: str) -> tuple[EventCode, Arg]:
     return PLAIN_KEYS[key], 0
 
 
-def _step(payload: Mapping[str, Any], key: str) -> tuple[Code, Arg]:
+def _step(payload: Mapping[str, Any], key: str) -> tuple[EventCode, Arg]:
     return STEP_KEYS[key], _count(payload.get("step_count"), "bad step")
 
 
-def _own_checkpoint(payload: Mapping[str, Any], key: str) -> tuple[Code, Arg]:
+def _own_checkpoint(payload: Mapping[str, Any], key: str) -> tuple[EventCode, Arg]:
     return _CHECKPOINT_KEYS[key], _checkpoint_step(payload.get("checkpoint_step"))
 
 
-def _custom(payload: Mapping[str, Any], key: str) -> tuple[Code, Arg]:
+def _custom(payload: Mapping[str, Any], key: str) -> tuple[EventCode, Arg]:
     return _CUSTOM_KEYS[key], _text(payload.get("custom_badput_event_type"), "bad event type").upper()
 
 
-def _wait(payload: Mapping[str, Any], key: str) -> tuple[Code, Arg]:
+def _wait(payload: Mapping[str, Any], key: str) -> tuple[EventCode, Arg]:
     kind = _text(payload.get("elastic_wait_event_type"), "bad event type").lower()
-    opens = Code.SCALE_UP_START if "scale_up" in kind else Code.SLICE_DOWN_START
-    return Code(opens + _WAIT_KEYS[key]), 0
+    opens = EventCode.SCALE_UP_START if "scale_up" in kind else EventCode.SLICE_DOWN_START
+    return EventCode(opens + _WAIT_KEYS[key]), 0
 
 
-def _slices(payload: Mapping[str, Any], _: str) -> tuple[Code, Arg]:
-    counts = (payload.get(f"{name}_slices") for name in Slices._fields)
-    return Code.SLICES, Slices(*(_count(count, "bad slice count") for count in counts))
+def _slices(payload: Mapping[str, Any], _: str) -> tuple[EventCode, Arg]:
+    counts = (payload.get(f"{name}_slices") for name in SliceCounts._fields)
+    return EventCode.SLICES, SliceCounts(*(_count(count, "bad slice count") for count in counts))
 
 
-def _cause(payload: Mapping[str, Any], _: str) -> tuple[Code, Arg]:
-    return Code.CAUSE, _text(payload.get("disruption_cause"), "bad cause")
+def _cause(payload: Mapping[str, Any], _: str) -> tuple[EventCode, Arg]:
+    return EventCode.CAUSE, _text(payload.get("disruption_cause"), "bad cause")
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any], str], tuple[Code, Arg]]] = {
+_READERS: dict[str, Callable[[Mapping[str, Any], str], tuple[EventCode, Arg]]] = {
     **dict.fromkeys(PLAIN_KEYS, _plain),
     **dict.fromkeys(STEP_KEYS, _step),
     **dict.fromkeys(_CHECKPOINT_KEYS, _own_checkpoint),
@@ -163,10 +163,10 @@ _READERS: dict[str, Callable[[Mapping[str, Any], str], tuple[Code, Arg]]] = {
 """Key of a moment -> what happened then."""
 
 
-def _checkpoint(code: Code, payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, Code, Arg]]:
+def _checkpoint(code: EventCode, payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, EventCode, Arg]]:
     """Read what Orbax logs of a save or a restore: every field may be null."""
     start, took = map(payload.get, _ORBAX_TIMES[code])
-    found: list[tuple[int, Code, Arg]] = []
+    found: list[tuple[int, EventCode, Arg]] = []
     if took is not None and (start is not None or logged is not None):
         length = micros(took)
         if length is None:
@@ -174,11 +174,11 @@ def _checkpoint(code: Code, payload: Mapping[str, Any], logged: float | None) ->
         began = _moment(start) if start is not None else _moment(logged) - length
         directory = payload.get("directory")
         tier = "" if not isinstance(directory, str) else "persistent" if directory.startswith("gs://") else "local"
-        found.append((began, code, Saved(began + length, _checkpoint_step(payload.get("step")), tier)))
+        found.append((began, code, CheckpointEvent(began + length, _checkpoint_step(payload.get("step")), tier)))
     if payload.get("reached_preemption") is True:
         told = [payload.get("preemption_received_at"), start, logged]
         if moments := [t for t in map(micros, told) if t is not None]:
-            found.append((moments[0], Code.CAUSE, "preemption"))
+            found.append((moments[0], EventCode.CAUSE, "preemption"))
     if not found:
         raise _Unmeant("checkpoint without times")
     return found
@@ -187,11 +187,11 @@ def _checkpoint(code: Code, payload: Mapping[str, Any], logged: float | None) ->
 def _beside(event: Event) -> dict[str, Any]:
     """Return what a payload says beside the moment."""
     code, arg = event.code, event.arg
-    if isinstance(arg, Slices):
+    if isinstance(arg, SliceCounts):
         return {f"{name}_slices": number for name, number in arg._asdict().items()}
-    if isinstance(arg, Saved):
+    if isinstance(arg, CheckpointEvent):
         return {
-            "event_type": "save" if code is Code.SAVED else "restore",
+            "event_type": "save" if code is EventCode.SAVED else "restore",
             "step": None if arg.step == -1 else arg.step,
             "directory": {"persistent": "gs://", "local": "/"}.get(arg.tier),
             _ORBAX_TIMES[code][1]: (arg.until - event.t) / 1e6,
@@ -228,21 +228,21 @@ def _text(value: object, reason: str) -> str:
 
 
 _WAITS = {
-    Code.SLICE_DOWN_START: "slice_down",
-    Code.SLICE_DOWN_END: "slice_down",
-    Code.SCALE_UP_START: "scale_up",
-    Code.SCALE_UP_END: "scale_up",
+    EventCode.SLICE_DOWN_START: "slice_down",
+    EventCode.SLICE_DOWN_END: "slice_down",
+    EventCode.SCALE_UP_START: "scale_up",
+    EventCode.SCALE_UP_END: "scale_up",
 }
 _NAME_OF = {
     **dict.fromkeys(STEP_KEYS.values(), "step_count"),
     **dict.fromkeys(_CHECKPOINT_KEYS.values(), "checkpoint_step"),
     **dict.fromkeys(_CUSTOM_KEYS.values(), "custom_badput_event_type"),
-    Code.CAUSE: "disruption_cause",
+    EventCode.CAUSE: "disruption_cause",
 }
-_KEY_OF: dict[Code, str] = {
+_KEY_OF: dict[EventCode, str] = {
     **{code: key for keys in (PLAIN_KEYS, STEP_KEYS, _CHECKPOINT_KEYS, _CUSTOM_KEYS) for key, code in keys.items()},
     **{code: f"elastic_wait_{('start', 'end')[code % 2]}_time" for code in _WAITS},
     **{code: key for code, (key, _) in _ORBAX_TIMES.items()},
-    Code.SLICES: _SLICES_KEY,
-    Code.CAUSE: _CAUSE_KEY,
+    EventCode.SLICES: _SLICES_KEY,
+    EventCode.CAUSE: _CAUSE_KEY,
 }

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.event_payloads import MAX_NAME, entry_telling, short_text, telling, text
-from mldiagnostics.goodput.outlet import GivenOutlet, LogOutlet
+from mldiagnostics.goodput.log_writer import CallbackWriter, LogWriter
 
 if TYPE_CHECKING:
     import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
-    from mldiagnostics.goodput.outlet import Outlet
+    from mldiagnostics.goodput.log_writer import EventWriter
 
 __all__ = ["ElasticGoodputRecorder", "GoodputRecorder"]
 
@@ -53,12 +53,12 @@ class GoodputRecorder:
         log: str | os.PathLike[str] | None = None,
     ) -> None:
         self.job_name, self.logger_name = text(job_name), text(logger_name)
-        self._outlet: Outlet | None = None
+        self._outlet: EventWriter | None = None
         logging_enabled = bool(logging_enabled) and _are_short(self.job_name, self.logger_name)
         if logging_enabled and cloud_logger is not None:
-            self._outlet = GivenOutlet(cloud_logger)
+            self._outlet = CallbackWriter(cloud_logger)
         elif logging_enabled:
-            self._outlet = LogOutlet(self.job_name, self.logger_name, log)
+            self._outlet = LogWriter(self.job_name, self.logger_name, log)
         if logging_enabled:
             self._step_start = telling(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
             self._step_end = telling(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
@@ -255,7 +255,7 @@ def _are_short(job_name: str, logger_name: str) -> bool:
     """Tell whether both names may be recorded, with a complaint if not."""
     for parameter, name in (("job_name", job_name), ("logger_name", logger_name)):
         if len(name) > MAX_NAME:
-            complain(
+            warn_once(
                 "goodput-name",
                 f"{parameter}: {name[:40]!r}… has {len(name)} characters, nothing is recorded; give at most {MAX_NAME}",
             )

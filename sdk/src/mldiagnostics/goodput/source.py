@@ -10,10 +10,10 @@ from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.kept import KeptHistory
 from mldiagnostics.goodput.log import find_log, open_log
-from mldiagnostics.goodput.log.given import GivenLog
+from mldiagnostics.goodput.log.given import CallbackLog
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import snapshot_path
-from mldiagnostics.goodput.outlet import flush_written
+from mldiagnostics.goodput.log_writer import flush_written
 
 if TYPE_CHECKING:
     import os
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics.goodput.log import Log
-    from mldiagnostics.goodput.log.lines import Told
+    from mldiagnostics.goodput.log.lines import LoggedPayload
 
-__all__ = ["Source"]
+__all__ = ["LogSource"]
 
 
-class Source:
+class LogSource:
     """Reads the log of `given`, of `log`, or that of the two names. Raises as `GoodputCalculator` says."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Source:
 
     def _opened(self, retention: timedelta | None) -> Log:
         if self._given is not None:
-            return GivenLog(self._given, job_name=self.job_name, retention=retention, live=self._live)
+            return CallbackLog(self._given, job_name=self.job_name, retention=retention, live=self._live)
         return open_log(self._url, job_name=self.job_name, retention=retention)
 
 
@@ -127,7 +127,7 @@ def _moment(t: float) -> datetime:
     return datetime.fromtimestamp(t, timezone.utc)
 
 
-def _rank(told: Told) -> int:
+def _rank(told: LoggedPayload) -> int:
     rank = told.payload.get("rank")
     return rank if isinstance(rank, int) else told.rank
 

@@ -13,15 +13,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.tensorboard import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
 
-PACE = Pace(records=500, gather_s=1.0)
+PACE = BatchPolicy(records=500, gather_s=1.0)
 """A call for at most one second of records: each is a request to the server or a lock of its database."""
 
 LIMIT = 1000

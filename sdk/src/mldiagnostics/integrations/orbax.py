@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbax.checkpoint.logging import AbstractLogger
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.run import current
 
 if TYPE_CHECKING:
@@ -34,6 +34,6 @@ class MLDiagnosticsLogger(AbstractLogger):  # type: ignore[misc]  # Orbax is not
         if recorder is None and (run := current()) is not None:
             recorder = run.recorder
         if recorder is None:
-            complain("orbax", "a checkpoint is not accounted for: no run has begun, and the logger has no recorder")
+            warn_once("orbax", "a checkpoint is not accounted for: no run has begun, and the logger has no recorder")
             return
         recorder.record_entry(msg)

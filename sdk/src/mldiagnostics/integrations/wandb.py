@@ -11,15 +11,15 @@ import sys
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused
 from mldiagnostics.sinks.tensorboard import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
 
 
 def maker(url: str) -> SinkMaker:
@@ -34,7 +34,7 @@ def maker(url: str) -> SinkMaker:
 class WandbSink:
     """Adds rows to a run; it neither begins nor ends it."""
 
-    pace = Pace(records=256, gather_s=0.5)
+    pace = BatchPolicy(records=256, gather_s=0.5)
     durable = True
 
     def __init__(self, run: Any) -> None:
@@ -58,7 +58,7 @@ class WandbSink:
 
     def _log(self, row: dict[str, float], step: int) -> None:
         if step < self._run.step:
-            complain(
+            warn_once(
                 "wandb-late", f"W&B is at step {self._run.step} and takes no row of step {step}: it is left out there"
             )
             return

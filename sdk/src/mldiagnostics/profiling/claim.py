@@ -8,12 +8,12 @@ import threading
 from mldiagnostics.profiling.recorder import Busy
 
 _changed = threading.Condition()
-_holder: Claim | None = None
-_next: Claim | None = None
+_holder: ProfilerClaim | None = None
+_next: ProfilerClaim | None = None
 """Who records as soon as the trace of the holder is collected."""
 
 
-class Claim:
+class ProfilerClaim:
     """The right to record, from `who`'s turn until it is released."""
 
     def __init__(self, who: str) -> None:
@@ -52,7 +52,7 @@ class Claim:
                 _changed.notify_all()
 
 
-def claim(who: str) -> Claim:
+def claim(who: str) -> ProfilerClaim:
     """Take the right to record, now. Raises `Busy`, never waits."""
     held = queue(who)
     if not held.wait(0):
@@ -61,8 +61,8 @@ def claim(who: str) -> Claim:
     return held
 
 
-def queue(who: str) -> Claim:
-    """Take the right to record, now or after the trace that is being collected; see `Claim.wait`.
+def queue(who: str) -> ProfilerClaim:
+    """Take the right to record, now or after the trace that is being collected; see `ProfilerClaim.wait`.
 
     Raises `Busy`, without waiting, while another session records or is next.
     """
@@ -71,7 +71,7 @@ def queue(who: str) -> Claim:
         other = _next or _holder
         if other is not None and other.is_recording:
             raise Busy(f"already profiling: {other.who} is recording this process")
-        mine = Claim(who)
+        mine = ProfilerClaim(who)
         if _holder is None:
             _holder = mine
         else:

@@ -11,7 +11,7 @@ from mldiagnostics.run.detection import FRAMEWORKS, imported, is_installed
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from mldiagnostics.profiling.recorder import Recorder
+    from mldiagnostics.profiling.recorder import TraceRecorder
 
 _ADAPTERS = {
     "jax": "JaxRecorder",
@@ -52,18 +52,18 @@ def is_awaited(framework: str, imported: Container[str], installed: Container[st
     return True
 
 
-def recorder(framework: str) -> Recorder:
+def recorder(framework: str) -> TraceRecorder:
     """Return the recorder for this process. Raises `CannotRecord`."""
     name = choose(framework, imported())
     try:
         adapter = import_module(f"mldiagnostics.profiling.adapters.{name}")
-        made: Recorder = getattr(adapter, _ADAPTERS[name])()
+        made: TraceRecorder = getattr(adapter, _ADAPTERS[name])()
     except (ImportError, AttributeError) as error:  # e.g. a module of that name that is not the framework
         raise CannotRecord(f"{name} is imported and has no profiler that can be used: {error}") from error
     return made
 
 
-def recorder_once_imported(framework: str) -> Recorder | None:
+def recorder_once_imported(framework: str) -> TraceRecorder | None:
     """Return the recorder for this process, None while its framework may still be imported. Raises `CannotRecord`."""
     installed = {name for name in FRAMEWORKS if is_installed(name)}
     return None if is_awaited(framework, imported(), installed) else recorder(framework)

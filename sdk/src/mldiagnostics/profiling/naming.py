@@ -9,7 +9,7 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.layout import file_stem, sanitize
 
 if TYPE_CHECKING:
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.identity.origin import Origin
 
 _MAX_SESSION_BYTES = 190  # as in `layout`: room for the number of a retry
 
@@ -40,7 +40,7 @@ def host_stem(origin: Origin) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class StepWindow:
     """The steps to record: from `first` until before `last`, and so on again every `every` steps (0: once)."""
 
     first: int
@@ -52,7 +52,7 @@ class Window:
         return 0 <= (passed % self.every if self.every and passed >= 0 else passed) < self.last - self.first
 
 
-def window(steps: tuple[int, int] | None, every_n_steps: int | None) -> Window | None:
+def window(steps: tuple[int, int] | None, every_n_steps: int | None) -> StepWindow | None:
     """Return what `xprof(steps=…, every_n_steps=…)` means; None without either.
 
     `every_n_steps` alone records one step at a time, and never step 0, in which programs compile.
@@ -73,4 +73,4 @@ def window(steps: tuple[int, int] | None, every_n_steps: int | None) -> Window |
         raise ConfigurationError(f"{asked}: give the first step and the one to stop at, like (10, 13)")
     if every and last - first > every:
         raise ConfigurationError(f"{asked}: the steps to record are more than those between profiles")
-    return Window(first, last, every)
+    return StepWindow(first, last, every)

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.profiling.frameworks import recorder_once_imported
 from mldiagnostics.profiling.imports import ImportWatch
 from mldiagnostics.profiling.ports import is_free, listener
@@ -17,7 +17,7 @@ from mldiagnostics.run.detection import detect
 from mldiagnostics.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
-    from mldiagnostics.profiling.recorder import Server
+    from mldiagnostics.profiling.recorder import ProfilerServer
     from mldiagnostics.run import MLRun
 
 DEFAULT_PORT = 9999
@@ -30,7 +30,7 @@ class _OnDemand:
 
     port: int
     run: MLRun | None
-    server: Server | None = None
+    server: ProfilerServer | None = None
     """Kept here, since some servers live only as long as something refers to them."""
     watch: ImportWatch | None = None
 
@@ -49,11 +49,11 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
     global _running  # noqa: PLW0603 - a process has one profiler server
     if unknown:
         known = parameters(start_on_demand_xprof)
-        complain("on-demand-parameters", unknown_parameters("start_on_demand_xprof", unknown, known))
+        warn_once("on-demand-parameters", unknown_parameters("start_on_demand_xprof", unknown, known))
     run = current()
     with _lock:
         if _running is not None:
-            complain("on-demand-twice", f"on-demand captures are on already, at port {_running.port}")
+            warn_once("on-demand-twice", f"on-demand captures are on already, at port {_running.port}")
             return _running.port
         on_demand = None
         try:
@@ -83,10 +83,10 @@ def stop_on_demand_xprof() -> None:
         try:
             server.stop()
         except Exception as error:  # noqa: BLE001
-            complain("on-demand-stop", f"the profiler server did not end cleanly: {type(error).__name__}: {error}")
+            warn_once("on-demand-stop", f"the profiler server did not end cleanly: {type(error).__name__}: {error}")
     elif watch is not None:
         watch.stop()
-        complain("on-demand-off", "on-demand captures of this process never began: no framework was imported")
+        warn_once("on-demand-off", "on-demand captures of this process never began: no framework was imported")
 
 
 def _serve(on_demand: _OnDemand) -> bool:
@@ -120,7 +120,7 @@ def _give_up(error: Exception) -> None:
     global _running  # noqa: PLW0603 - as above
     _running = None
     reason = str(error) if isinstance(error, CannotRecord) else f"{type(error).__name__}: {error}"
-    complain("on-demand-off", f"on-demand captures of this process are off: {reason}")
+    warn_once("on-demand-off", f"on-demand captures of this process are off: {reason}")
 
 
 def _free_port(port: int) -> int:
@@ -145,7 +145,7 @@ def _local_rank(run: MLRun | None) -> int:
 def _number(variable: str, default: int) -> int:
     text = os.environ.get(variable, "")
     if text and not text.isdecimal():
-        complain("bad-variable", f"{variable}={text!r} is not a number; {default} is used")
+        warn_once("bad-variable", f"{variable}={text!r} is not a number; {default} is used")
     return int(text) if text.isdecimal() else default
 
 

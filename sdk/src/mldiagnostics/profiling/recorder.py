@@ -16,7 +16,7 @@ class Busy(CannotRecord):
     """Another profiling session has the process; that passes."""
 
 
-class Recording(Protocol):
+class TraceRecording(Protocol):
     """A recording under way."""
 
     def stop(self) -> bytes:
@@ -26,7 +26,7 @@ class Recording(Protocol):
         """
 
 
-class Recorder(Protocol):
+class TraceRecorder(Protocol):
     """The profiler of one framework, as it lies in this process."""
 
     @property
@@ -37,14 +37,14 @@ class Recorder(Protocol):
     def version(self) -> str:
         """The framework's version."""
 
-    def start(self) -> Recording:
+    def start(self) -> TraceRecording:
         """Begin to record. Raises `Busy` while another session does, and `CannotRecord`."""
 
-    def serve(self, port: int) -> Server:
+    def serve(self, port: int) -> ProfilerServer:
         """Answer on-demand captures at `port` on all interfaces. Raises `CannotRecord` or the framework's error."""
 
 
-class Server(Protocol):
+class ProfilerServer(Protocol):
     """A running profiler server; whoever wants it to run keeps it."""
 
     @property

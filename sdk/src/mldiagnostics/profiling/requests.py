@@ -14,7 +14,7 @@ MAX_DURATION_MS = 10 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProfileRequest:
     """What is asked of Profile: `start_ns` is Unix time, 0 for at once; `root` and `host` place a file, if wanted."""
 
     session: str
@@ -25,14 +25,14 @@ class Request:
     host: str
 
 
-def read_profile_request(data: bytes) -> Request:
+def read_profile_request(data: bytes) -> ProfileRequest:
     """Decode a ProfileRequest. Raises `WireError`."""
     request = dict(fields(memoryview(data)))
     options = request.get(4, b"")
     if isinstance(options, int):
         raise WireError("the options are an integer")
     tracing = dict(fields(memoryview(options)))
-    return Request(
+    return ProfileRequest(
         session=_text(request.get(6)),
         duration_ms=min(_integer(tracing.get(9)), MAX_DURATION_MS),
         start_ns=_integer(tracing.get(8)),

@@ -18,12 +18,12 @@ from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, trace_key
 from mldiagnostics.profiling.claim import claim
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
-from mldiagnostics.profiling.requests import Request, read_profile_request, read_terminate_request, write_answer
+from mldiagnostics.profiling.requests import ProfileRequest, read_profile_request, read_terminate_request, write_answer
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
-    from mldiagnostics.profiling.claim import Claim
-    from mldiagnostics.profiling.recorder import Recorder
+    from mldiagnostics.profiling.claim import ProfilerClaim
+    from mldiagnostics.profiling.recorder import TraceRecorder
 
 try:
     import grpc
@@ -45,10 +45,10 @@ class ProfilerService:
 
     kind = "mldiagnostics"
 
-    def __init__(self, recorder: Recorder, port: int) -> None:
+    def __init__(self, recorder: TraceRecorder, port: int) -> None:
         self.version = recorder.version
         self._recorder = recorder
-        self._sessions = _Sessions()
+        self._sessions = _SessionTable()
         self._server = grpc.server(
             ThreadPoolExecutor(_WORKERS, thread_name_prefix="mldiag-profiler"),
             options=[
@@ -87,7 +87,7 @@ class ProfilerService:
             held.release()
         return self._deliver(request, trace, context)
 
-    def _record(self, request: Request, held: Claim, context: Any) -> bytes:
+    def _record(self, request: ProfileRequest, held: ProfilerClaim, context: Any) -> bytes:
         """Record from the wished start until the duration is over, somebody ends the session, or the caller leaves."""
         ended = self._sessions.begin(request.session)
         try:
@@ -101,7 +101,7 @@ class ProfilerService:
         held.collect()
         return recording.stop()
 
-    def _deliver(self, request: Request, trace: bytes, context: Any) -> bytes:
+    def _deliver(self, request: ProfileRequest, trace: bytes, context: Any) -> bytes:
         """Answer with the trace, or write it where the caller wants it; never over another file."""
         if request.wants_trace:
             return write_answer(trace)
@@ -125,7 +125,7 @@ class ProfilerService:
         return b""
 
 
-class _Sessions:
+class _SessionTable:
     """The session that runs, and those that were asked to end before they began; the latest of these are remembered."""
 
     def __init__(self) -> None:

@@ -15,16 +15,16 @@ import weakref
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.profiling.backlog import Backlog
-from mldiagnostics.profiling.claim import Claim, queue
+from mldiagnostics.profiling.claim import ProfilerClaim, queue
 from mldiagnostics.profiling.frameworks import recorder
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
-from mldiagnostics.profiling.storing import keep_trace, spool_trace
+from mldiagnostics.profiling.storage import keep_trace, spool_trace
 
 if TYPE_CHECKING:
-    from mldiagnostics.profiling.recorder import Recorder, Recording
+    from mldiagnostics.profiling.recorder import TraceRecorder, TraceRecording
     from mldiagnostics.run import MLRun
 
 _BEGINS_TO_STOP_S = 1.0
@@ -47,10 +47,12 @@ _watched: weakref.ref[MLRun] | None = None
 class ProfileSession:
     """A recording under way, or next in turn, and what becomes of it."""
 
-    def __init__(self, run: MLRun, name: str, recorder: Recorder, held: Claim, *, step: int | None) -> None:
+    def __init__(
+        self, run: MLRun, name: str, recorder: TraceRecorder, held: ProfilerClaim, *, step: int | None
+    ) -> None:
         self.name = name
         self._run, self._recorder, self._held, self._step = run, recorder, held, step
-        self._recording: Recording | None = None
+        self._recording: TraceRecording | None = None
         self._trace: bytes | None = None
         self._start_ns = self._stop_ns = time.time_ns()
         # Unlike events, queues may be used by a signal's handler while its thread does so.
@@ -104,7 +106,7 @@ class ProfileSession:
                 raise CannotRecord("its trace is still being collected")  # noqa: TRY301 - one way out
             spool_trace(self._run, self.name, self._trace, problem)
         except (CannotRecord, MLDiagnosticsError) as error:
-            complain("profile-late", f"profile {self.name}: lost, {problem}; {error}")
+            warn_once("profile-late", f"profile {self.name}: lost, {problem}; {error}")
 
     def _record(self) -> None:
         self._recording = self._recorder.start()
@@ -155,7 +157,7 @@ class ProfileSession:
             self._close("spooled" if kept.spooled else "stored", file=kept.url, bytes=len(trace))
 
     def _fail(self, reason: str) -> None:
-        complain("profile-lost", f"profile {self.name}: lost, {reason}")
+        warn_once("profile-lost", f"profile {self.name}: lost, {reason}")
         self._close("failed", reason=reason)
 
     def _close(self, state: str, **more: object) -> None:
@@ -173,11 +175,11 @@ def begin(run: MLRun, name: str, *, step: int | None) -> ProfileSession | None:
     try:
         return _begin(run, name, step=step)
     except Busy as error:
-        complain("profile-busy", f"profile {name}: not taken, {error}; profiles of one process cannot overlap")
+        warn_once("profile-busy", f"profile {name}: not taken, {error}; profiles of one process cannot overlap")
     except (CannotRecord, MLDiagnosticsError) as error:
-        complain("profile-not-started", f"profile {name}: not taken, {error}")
+        warn_once("profile-not-started", f"profile {name}: not taken, {error}")
     except Exception as error:  # noqa: BLE001 - whatever a framework raises must not reach the training
-        complain("profile-not-started", f"profile {name}: not taken, {type(error).__name__}: {error}")
+        warn_once("profile-not-started", f"profile {name}: not taken, {type(error).__name__}: {error}")
     return None
 
 

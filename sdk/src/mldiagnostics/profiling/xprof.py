@@ -8,9 +8,9 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
-from mldiagnostics.drops import shown
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.profiling.naming import called_session, named_session, stepped_session, window
 from mldiagnostics.profiling.session import begin
 from mldiagnostics.profiling.wrapping import Function, wrap
@@ -93,7 +93,7 @@ class Xprof:
         """Begin a profile; all hosts that give the same `session_id`, or none, end in one session."""
         _ignore("xprof.start", Xprof.start, extra, unknown)
         if self._active is not None:
-            complain("profile-started-twice", "xprof.start: this object records already; call stop() before")
+            warn_once("profile-started-twice", "xprof.start: this object records already; call stop() before")
             return
         self._start(session_id)
 
@@ -101,7 +101,7 @@ class Xprof:
         """End the profile; its trace is stored in the background, and by the end of the run at the latest."""
         _ignore("xprof.stop", Xprof.stop, extra, unknown)
         if not self._stop():
-            complain("profile-not-running", "xprof.stop: nothing was recording; call start() before")
+            warn_once("profile-not-running", "xprof.stop: nothing was recording; call start() before")
 
     def __enter__(self) -> Self:
         """Begin a profile."""
@@ -133,7 +133,7 @@ class Xprof:
                 return False
             run = self._run()
             if run is None:
-                complain("profile-without-run", "xprof: there is no run to keep a profile; call machinelearning_run")
+                warn_once("profile-without-run", "xprof: there is no run to keep a profile; call machinelearning_run")
             else:
                 name = self._name(run, session_id, step)
                 self._skips = not self._records(run)
@@ -172,12 +172,12 @@ class Xprof:
             self._window = window(steps, every_n_steps)
         except ConfigurationError as error:
             self._window = None
-            complain("profile-steps", f"xprof records no steps: {error}")
+            warn_once("profile-steps", f"xprof records no steps: {error}")
         if self._window is None:
             return
         run = self._run()
         if run is None:
-            complain("profile-without-run", "xprof records no steps: call machinelearning_run before xprof(steps=…)")
+            warn_once("profile-without-run", "xprof records no steps: call machinelearning_run before xprof(steps=…)")
         else:
             run.on_step(self._at_step)
 
@@ -197,7 +197,7 @@ def _run(run: object) -> Any:
     """Return `run` if it is one, else None: the current run is profiled."""
     if run is None or hasattr(run, "origin"):
         return run
-    complain("profile-run", f"xprof: run={shown(run)} is not a run; the current run is profiled instead")
+    warn_once("profile-run", f"xprof: run={shown(run)} is not a run; the current run is profiled instead")
     return None
 
 
@@ -206,7 +206,7 @@ def _ranks(listed: Iterable[int]) -> frozenset[int]:
     try:
         return frozenset(map(operator.index, listed))
     except Exception as error:  # noqa: BLE001 - of whatever was passed
-        complain(
+        warn_once(
             "profile-ranks",
             f"xprof: process_index_list={shown(listed)} is not a list of ranks ({error}); no profile is taken, pass a "
             "list like [0], or None for all ranks",
@@ -217,6 +217,6 @@ def _ranks(listed: Iterable[int]) -> frozenset[int]:
 def _ignore(function: str, source: Callable[..., Any], extra: tuple[object, ...], unknown: dict[str, object]) -> None:
     """Say which arguments of a call are ignored."""
     if unknown:
-        complain(f"{function}-parameters", unknown_parameters(function, unknown, parameters(source)))
+        warn_once(f"{function}-parameters", unknown_parameters(function, unknown, parameters(source)))
     if extra:
-        complain(f"{function}-arguments", f"{function}: too many arguments; {', '.join(map(shown, extra))} is ignored")
+        warn_once(f"{function}-arguments", f"{function}: too many arguments; {', '.join(map(shown, extra))} is ignored")

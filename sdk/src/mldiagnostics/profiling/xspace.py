@@ -26,14 +26,14 @@ def gpu_plane(index: int) -> str:
 
 
 @dataclass(slots=True)
-class Line:
+class XSpaceLine:
     """A row of events: each a name, a start in Unix nanoseconds and a duration in nanoseconds."""
 
     name: str
     events: list[tuple[str, int, int]] = field(default_factory=list)
 
 
-def encode(planes: Mapping[str, Mapping[int, Line]], *, host: str, start_ns: int, stop_ns: int) -> bytes:
+def encode(planes: Mapping[str, Mapping[int, XSpaceLine]], *, host: str, start_ns: int, stop_ns: int) -> bytes:
     """Return the XSpace of a recording from `start_ns` to `stop_ns` (Unix): planes by name, their lines by number."""
     encoded = [
         _plane(number, name, lines.items(), start_ns=start_ns) for number, (name, lines) in enumerate(planes.items(), 1)
@@ -42,20 +42,20 @@ def encode(planes: Mapping[str, Mapping[int, Line]], *, host: str, start_ns: int
     return b"".join((*(message(1, plane) for plane in encoded), text(4, host)))
 
 
-def _plane(number: int, name: str, lines: Iterable[tuple[int, Line]], *, start_ns: int) -> bytes:
+def _plane(number: int, name: str, lines: Iterable[tuple[int, XSpaceLine]], *, start_ns: int) -> bytes:
     names: dict[str, int] = {}
     encoded = [message(3, _line(thread, line, names, start_ns=start_ns)) for thread, line in lines]
     metadata = (message(4, _entry(key, integer(1, key) + text(2, event))) for event, key in names.items())
     return b"".join((integer(1, number), text(2, name), *encoded, *metadata))
 
 
-def _line(number: int, line: Line, names: dict[str, int], *, start_ns: int) -> bytes:
+def _line(number: int, line: XSpaceLine, names: dict[str, int], *, start_ns: int) -> bytes:
     parts = [integer(1, number), text(2, line.name), integer(3, start_ns)]
     parts.extend(_events(line, names, start_ns=start_ns))
     return b"".join(parts)
 
 
-def _events(line: Line, names: dict[str, int], *, start_ns: int) -> Iterator[bytes]:
+def _events(line: XSpaceLine, names: dict[str, int], *, start_ns: int) -> Iterator[bytes]:
     """Encode events in the order of their starts, outer ones first; what began before the recording is cut to it."""
     for name, begin_ns, duration_ns in sorted(line.events, key=lambda event: (event[1], -event[2])):
         offset_ns = max(begin_ns - start_ns, 0)

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.identity.origin import Origin
 
 
 def announcement(origin: Origin, *, source: str, view_url: str) -> str:

@@ -21,7 +21,7 @@ from mldiagnostics.run.settings import ON_FULL
 from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
-    from mldiagnostics.run.settings import OnFull, Settings
+    from mldiagnostics.run.settings import OnFull, RunSettings
 
 DEFAULT_STORAGE = "mldiagnostics"
 DEFAULT_SINKS = ("jsonl:",)
@@ -34,7 +34,7 @@ _Member = TypeVar("_Member", bound=Enum)
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class RunArguments:
     """The parameters of `machinelearning_run`, each of its own type; empty or None where nothing was said.
 
     `storage` is the root for all runs as it was named; empty means that nobody named one.
@@ -66,13 +66,13 @@ class Arguments:
 
 
 def read_arguments(
-    said: Mapping[str, Any], *, settings: Settings, platforms: str, problems: dict[str, str]
-) -> Arguments:
+    said: Mapping[str, Any], *, settings: RunSettings, platforms: str, problems: dict[str, str]
+) -> RunArguments:
     """Check what was `said`, by parameter; `problems` takes a sentence for each one that cannot be meant.
 
     `platforms` is `JAX_PLATFORMS`.
     """
-    read = _Reader(said, problems)
+    read = _ArgumentReader(said, problems)
     gcs_path = normalized_location(read.text("gcs_path") or "") or None
     storage = normalized_location(read.text("storage") or "") or gcs_path or settings.storage
     if read.text("environment", "prod") not in ENVIRONMENTS:
@@ -80,7 +80,7 @@ def read_arguments(
     orchestrator = read.member("accelerator_orchestrator", AcceleratorOrchestrator.NONE)
     if "proxy" in platforms or "pathways" in platforms:
         orchestrator = AcceleratorOrchestrator.PATHWAYS
-    return Arguments(
+    return RunArguments(
         name=read.name(),
         run_group=read.text("run_group") or "",
         configs=read.configs(),
@@ -118,7 +118,7 @@ normalize_gcs_path = normalized_location
 """The name in Google's SDK."""
 
 
-class _Reader:
+class _ArgumentReader:
     """Values of parameters by type; what is of another type counts as not said, and as a problem."""
 
     def __init__(self, said: Mapping[str, Any], problems: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -72,7 +72,7 @@ class ConfigDict(dict[str, Any]):
         try:
             values = dict(*args, **kwargs)
         except (TypeError, ValueError) as error:
-            complain("configs", f"configs.update() was given no dictionary and changed nothing: {error}")
+            warn_once("configs", f"configs.update() was given no dictionary and changed nothing: {error}")
             return
         for key, value in values.items():
             super().__setitem__(key, self._adopted(value))

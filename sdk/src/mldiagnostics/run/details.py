@@ -12,9 +12,9 @@ from mldiagnostics.strict_json import dumps
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.run.arguments import Arguments
-    from mldiagnostics.whereabouts import Whereabouts
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.identity.resolve import ResolvedIdentity
+    from mldiagnostics.run.arguments import RunArguments
 
 __all__ = ["details"]
 
@@ -22,8 +22,8 @@ __all__ = ["details"]
 def details(
     origin: Origin,
     *,
-    arguments: Arguments,
-    whereabouts: Whereabouts,
+    arguments: RunArguments,
+    whereabouts: ResolvedIdentity,
     sinks: Sequence[str],
     env: Mapping[str, str],
     leads: bool,

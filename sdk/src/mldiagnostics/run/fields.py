@@ -19,9 +19,9 @@ from mldiagnostics.run.kinds import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.run.arguments import Arguments
-    from mldiagnostics.whereabouts import Whereabouts
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.identity.resolve import ResolvedIdentity
+    from mldiagnostics.run.arguments import RunArguments
 
 
 @dataclass(eq=False, kw_only=True)
@@ -57,7 +57,7 @@ class RunFields:
     namespace: str = ""
 
 
-def run_fields(arguments: Arguments, whereabouts: Whereabouts, origin: Origin) -> RunFields:
+def run_fields(arguments: RunArguments, whereabouts: ResolvedIdentity, origin: Origin) -> RunFields:
     """Return the fields of a run that begins."""
     return RunFields(
         name=origin.run_id,
@@ -88,7 +88,7 @@ def run_fields(arguments: Arguments, whereabouts: Whereabouts, origin: Origin) -
     )
 
 
-def told_process(whereabouts: Whereabouts) -> dict[str, object]:
+def told_process(whereabouts: ResolvedIdentity) -> dict[str, object]:
     """Return what run.json and the records of phases say of where this process runs; unknown parts are left out."""
     place = whereabouts.place
     parts: dict[str, str | int | None] = {
@@ -113,7 +113,7 @@ def told_kinds(fields: RunFields) -> dict[str, str]:
     }
 
 
-def _orchestrator(whereabouts: Whereabouts) -> Orchestrator:
+def _orchestrator(whereabouts: ResolvedIdentity) -> Orchestrator:
     if whereabouts.identity is None:
         return Orchestrator.NONE
     return {"injected": Orchestrator.GKE, "slurm": Orchestrator.SLURM}.get(

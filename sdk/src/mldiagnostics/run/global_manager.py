@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import LOGGER
+from mldiagnostics.diagnostics import LOGGER
 from mldiagnostics.run.registry import current as get_current_run
 from mldiagnostics.run.registry import enter as initialize_with_mlrun
 from mldiagnostics.run.registry import enter as register_run

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, NotStored
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.run.history import continued
@@ -49,7 +49,7 @@ class Manifest:
                 .spooled
             )
         except (MLDiagnosticsError, OSError) as error:
-            complain("run-record", f"run.json cannot be written, the run goes on without it for now: {error}")
+            warn_once("run-record", f"run.json cannot be written, the run goes on without it for now: {error}")
             return False
 
     def _put(self, store: Store, document: Mapping[str, Any]) -> str:
@@ -69,5 +69,5 @@ class Manifest:
         except NotStored:
             pass
         except ValueError as error:  # what is broken is replaced; what cannot be reached is tried again
-            complain("run-record-earlier", f"the run.json of an earlier attempt is broken and is replaced: {error}")
+            warn_once("run-record-earlier", f"the run.json of an earlier attempt is broken and is replaced: {error}")
         self._has_read = True

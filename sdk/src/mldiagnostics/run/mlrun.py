@@ -8,26 +8,26 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.config_dict import ConfigDict
 from mldiagnostics.run.detection import detect
 from mldiagnostics.run.fields import RunFields, told_kinds, told_process
-from mldiagnostics.run.judgement import FINAL, Phase, Verdict, judge, terminating
 from mldiagnostics.run.kinds import Framework, RunPhase
-from mldiagnostics.run.report import Report
+from mldiagnostics.run.outcome import FINAL, Phase, RunOutcome, judge, terminating
+from mldiagnostics.run.state import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from mldiagnostics.cloud import Cloud
+    from mldiagnostics.cloud import CloudEnvironment
     from mldiagnostics.goodput.recorder import ElasticGoodputRecorder
-    from mldiagnostics.recording import Closed, Recording
-    from mldiagnostics.run.arguments import Arguments
-    from mldiagnostics.run.endings import Endings
+    from mldiagnostics.identity.resolve import ResolvedIdentity
+    from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
+    from mldiagnostics.run.arguments import RunArguments
+    from mldiagnostics.run.exit_hooks import ExitHooks
     from mldiagnostics.spool.storage import RunStorage
-    from mldiagnostics.whereabouts import Whereabouts
 
 CLOSE_TIMEOUT_S = 10.0
 """How long the end of a run may take; what is not written then is counted as dropped."""
@@ -61,12 +61,12 @@ class MLRun(RunFields):
         self,
         fields: RunFields,
         *,
-        arguments: Arguments,
-        whereabouts: Whereabouts,
-        recording: Recording,
+        arguments: RunArguments,
+        whereabouts: ResolvedIdentity,
+        recording: RecordPipeline,
         recorder: ElasticGoodputRecorder,
-        endings: Endings,
-        cloud: Cloud,
+        endings: ExitHooks,
+        cloud: CloudEnvironment,
         leads: bool,
         heartbeat_s: float,
     ) -> None:
@@ -80,7 +80,7 @@ class MLRun(RunFields):
         self._pid = os.getpid()
         self._accounts = whereabouts.place.leads
         self._closing = threading.RLock()
-        self._closed: Closed | None = None
+        self._closed: CloseSummary | None = None
         self._ending = False
         self._told = False
         """Whether the last word of the run was said: what changes later is not recorded."""
@@ -91,7 +91,7 @@ class MLRun(RunFields):
             on_change=self._reconfigured,
         )
         identity = whereabouts.identity
-        self._report = Report(
+        self._report = RunState(
             origin=self.origin,
             recording=recording,
             leads=leads,
@@ -162,7 +162,7 @@ class MLRun(RunFields):
             last = self._report.step
             step = int(number) if number is not None else 0 if last is None else last + 1
         except (TypeError, ValueError, OverflowError):
-            complain("step", f"run.step({number!r}) names no step and is ignored: give a whole number")
+            warn_once("step", f"run.step({number!r}) names no step and is ignored: give a whole number")
             return
         self._report.step = step
         if self._accounts and step != last:
@@ -184,9 +184,9 @@ class MLRun(RunFields):
 
     def warn_once(self, key: str, message: str) -> None:
         """Say `message` the first time that `key` comes, and count every time."""
-        complain(key, message)
+        warn_once(key, message)
 
-    def close(self, phase: RunPhase | str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S) -> Closed:
+    def close(self, phase: RunPhase | str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S) -> CloseSummary:
         """End the run: everything recorded is written, within about `timeout_s`, and the phase with it.
 
         Without `phase` that is Completed, or Failed if an exception is in flight or has ended a thread. A second time
@@ -253,10 +253,10 @@ class MLRun(RunFields):
         return True
 
     def _end(self, said: Phase | None, timeout_s: float) -> None:
-        from mldiagnostics.recording import Closed  # noqa: PLC0415
+        from mldiagnostics.pipeline.recorder import CloseSummary  # noqa: PLC0415
 
         deadline, now = time.monotonic() + timeout_s, time.time()
-        self._closed = Closed()  # a callback may close the run too
+        self._closed = CloseSummary()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._at_close):
             _guarded("on-close", callback)
@@ -276,13 +276,13 @@ class MLRun(RunFields):
         self._ending = False
         self._endings.unwatch_sigterm()
 
-    def _settle(self, verdict: Verdict, *, last: bool) -> None:
+    def _settle(self, verdict: RunOutcome, *, last: bool) -> None:
         self.run_phase = _PHASES[verdict.phase]
         self._report.settle(verdict, last=last)
 
     def _reconfigured(self) -> None:
         if self._told:
-            complain(
+            warn_once(
                 "configs-closed",
                 f"configs of run {self.display_name!r}: changed after run.close() and not recorded; change them before",
             )
@@ -299,7 +299,7 @@ class MLRun(RunFields):
 
 def _run_there(name: str) -> MLRun:
     """Return what a pickled run stands for in another process: the run that it is in, or one that keeps nothing."""
-    from mldiagnostics.run.beginning import unrecorded  # noqa: PLC0415 - begins runs, and so imports this module
+    from mldiagnostics.run.startup import unrecorded  # noqa: PLC0415 - begins runs, and so imports this module
 
     return registry.current() or unrecorded(name)
 
@@ -311,7 +311,7 @@ def _phase_said(phase: RunPhase | str | None) -> Phase | None:
     text = str(phase.value if isinstance(phase, RunPhase) else phase).upper()
     found = next((ours for ours, theirs in _PHASES.items() if ours in FINAL and theirs.value == text), None)
     if found is None:
-        complain("phase", f"run.close(phase={phase!r}) is no end, what was seen decides: give RunPhase.PHASE_FAILED")
+        warn_once("phase", f"run.close(phase={phase!r}) is no end, what was seen decides: give RunPhase.PHASE_FAILED")
     return found
 
 
@@ -319,7 +319,7 @@ def _seconds(timeout_s: float) -> float:
     try:
         return max(0.0, min(float(timeout_s), threading.TIMEOUT_MAX))
     except (TypeError, ValueError):
-        complain("close", f"run.close(timeout_s={timeout_s!r}) is no number of seconds; {CLOSE_TIMEOUT_S:g} is used")
+        warn_once("close", f"run.close(timeout_s={timeout_s!r}) is no number of seconds; {CLOSE_TIMEOUT_S:g} is used")
         return CLOSE_TIMEOUT_S
 
 
@@ -327,4 +327,4 @@ def _guarded(key: str, callback: Callable[..., object], *arguments: object) -> N
     try:
         callback(*arguments)
     except Exception as error:  # noqa: BLE001 - whoever it belongs to, the training goes on
-        complain(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")
+        warn_once(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mldiagnostics.run.surroundings import is_running, started
+from mldiagnostics.identity.environment import is_running, started
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping

@@ -132,7 +132,7 @@ VARIABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunSettings:
     """What the environment says beyond identity; empty where it says nothing."""
 
     storage: str
@@ -143,9 +143,9 @@ class Settings:
     in_kubernetes: bool
 
 
-def read_settings(env: Mapping[str, str], problems: dict[str, str]) -> Settings:
+def read_settings(env: Mapping[str, str], problems: dict[str, str]) -> RunSettings:
     """Read the variables; `problems` takes what is malformed, by a key for each kind."""
-    return Settings(
+    return RunSettings(
         storage=env.get("MLDIAG_STORAGE", ""),
         sinks=split_sinks(env.get("MLDIAG_SINKS", "")),
         on_full=_on_full(env.get("MLDIAG_ON_FULL", ""), problems),

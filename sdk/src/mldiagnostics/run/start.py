@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.run.kinds import (
     AcceleratorOrchestrator,
@@ -52,7 +52,7 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
 ) -> MLRun:
     """Begin a run, or join it as one more process; a run that this process is in already is closed first.
 
-    All processes of a job call it, and find one id by what they share (see `mldiagnostics.whereabouts`). Nothing waits
+    All processes of a job call it, and find one id by what they share (`mldiagnostics.identity.resolve`). Nothing waits
     for a network or a disk here, and no framework is imported.
 
     `framework` is the one that the program has imported or imports later (JAX before PyTorch before TensorFlow, but
@@ -70,16 +70,16 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     it raises, before anything has begun: `MLRunConfigurationError`, or `MissingExtraError` where a package is missing.
     """
     said, asked = dict(locals()), time.time()
-    from mldiagnostics.run.beginning import begin, unrecorded  # noqa: PLC0415 - with the first run, not at import
+    from mldiagnostics.run.startup import start_run, unrecorded  # noqa: PLC0415 - with the first run, not at import
 
     try:
-        return begin(said, asked)
+        return start_run(said, asked)
     except MLDiagnosticsError as error:
         if strict is True:
             raise
-        complain("start", f"this run is not recorded: {error}")
+        warn_once("start", f"this run is not recorded: {error}")
     except (OSError, RuntimeError, MemoryError) as error:
-        complain("start", f"this run is not recorded, since the system does not give what that needs: {error!r}")
+        warn_once("start", f"this run is not recorded, since the system does not give what that needs: {error!r}")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
-        complain("start", f"this run is not recorded, by a fault in mldiagnostics, please report it: {error!r}")
+        warn_once("start", f"this run is not recorded, by a fault in mldiagnostics, please report it: {error!r}")
     return unrecorded(str(name))

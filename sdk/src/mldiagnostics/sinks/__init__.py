@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from mldiagnostics.sink_urls import check_sink_url
-from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Pace", "Sink", "SinkMaker", "SinkRefused", "SinkUnavailable", "sink_maker"]
+__all__ = ["BatchPolicy", "Sink", "SinkMaker", "SinkRefused", "SinkUnavailable", "sink_maker"]
 
 _MODULES = {
     "cloud-logging": "mldiagnostics.sinks.cloud_logging",

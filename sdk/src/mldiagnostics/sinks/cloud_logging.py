@@ -12,18 +12,18 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldiagnostics.cloud import Cloud
+from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.extras import require
+from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.sinks.log_entries import entry_of
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkNotReady, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkNotReady, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import spooled
-from mldiagnostics.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 TIMEOUT_S = 4.0
 """How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
@@ -51,13 +51,13 @@ EntryMaker: TypeAlias = "Callable[..., dict[str, Any] | None]"
 class CloudLoggingSink:
     """Writes each batch in one request that ends within `TIMEOUT_S`."""
 
-    pace = Pace(records=100, gather_s=0.3)
+    pace = BatchPolicy(records=100, gather_s=0.3)
     durable = False
 
     def __init__(self, endpoint: str, origin: Origin, *, entry: EntryMaker = entry_of) -> None:
         self._origin = origin
         self._entry = entry
-        self._access = LookUp(endpoint, project=origin.project, region=origin.region, scope=_SCOPE)
+        self._access = CredentialsLookup(endpoint, project=origin.project, region=origin.region, scope=_SCOPE)
 
     def open(self) -> None:
         """Find credentials and project. Raises `SinkUnavailable` if there are none, or not yet."""
@@ -70,7 +70,7 @@ class CloudLoggingSink:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - the same
 
         access = self._access.wait()
-        turns = Turns()
+        turns = GilYielder()
         entries = []
         for record in batch:
             if entry := self._entry(record, self._origin, project=access.project, region=access.region):
@@ -96,7 +96,7 @@ class CloudLoggingSink:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class LoggingClient:
     """Google's client for one project, and where the program runs."""
 
     project: str
@@ -104,7 +104,7 @@ class Access:
     api: Any
 
 
-class LookUp:
+class CredentialsLookup:
     """Credentials, project and region, looked up in a thread of its own: metadata servers that hang take their time.
 
     A sink waits no longer than `_LOOK_UP_S` at once; records wait on the disk meanwhile.
@@ -115,10 +115,10 @@ class LookUp:
         self._project, self._region = project, region
         self._scope = scope
         self._thread: threading.Thread | None = None
-        self._found: Access | None = None
+        self._found: LoggingClient | None = None
         self._problem = ""
 
-    def wait(self, timeout_s: float = _LOOK_UP_S) -> Access:
+    def wait(self, timeout_s: float = _LOOK_UP_S) -> LoggingClient:
         """Return what was found. Raises `SinkUnavailable` if that is nothing, or takes longer; then ask again."""
         if self._found is None:
             if self._thread is None:
@@ -138,13 +138,13 @@ class LookUp:
         except Exception as error:  # noqa: BLE001 - told by whoever waits; libraries for credentials raise anything
             self._problem = str(error) or repr(error)
 
-    def _access(self) -> Access:
+    def _access(self) -> LoggingClient:
         import google.auth  # noqa: PLC0415 - loaded by the sink's own thread
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - the same
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - the same
         from google.cloud.logging import Client  # noqa: PLC0415 - the same
 
-        cloud = Cloud(project=self._project or None, region=self._region or None, env=os.environ)
+        cloud = CloudEnvironment(project=self._project or None, region=self._region or None, env=os.environ)
         credentials: Any
         if self._endpoint.startswith("http://"):  # never send a token in the clear
             credentials, project = AnonymousCredentials(), None
@@ -160,7 +160,7 @@ class LookUp:
             _http=_bounded_session(credentials),
             _use_grpc=False,
         )
-        return Access(project, cloud.region() or _REGIONLESS, client.logging_api)
+        return LoggingClient(project, cloud.region() or _REGIONLESS, client.logging_api)
 
 
 def _bounded_session(credentials: Any) -> Any:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.layout import sanitize
 from mldiagnostics.sinks.local_first import LocalFirst, local_path
-from mldiagnostics.sinks.model import Pace, Sink, SinkMaker
+from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker
 from mldiagnostics.sinks.segments import Segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
-    from mldiagnostics.sinks.objects import StoredLines
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
+    from mldiagnostics.sinks.objects import ObjectJsonlSink
 
 LOCAL_SEGMENT_BYTES = 64 * 1024 * 1024
 
@@ -37,10 +37,10 @@ def log_maker(place: str) -> SinkMaker:
     return SinkMaker(f"jsonl:{place}", lambda origin: _sink(place, "", origin))
 
 
-class LocalLines:
+class LocalJsonlSink:
     """Appends lines to files on the local disk; they are there for readers with each batch."""
 
-    pace = Pace(records=256)
+    pace = BatchPolicy(records=256)
     durable = True
 
     def __init__(self, directory: Path, origin: Origin) -> None:
@@ -75,13 +75,13 @@ def _check(place: str) -> None:
 
 
 def _sink(place: str, folder: str, origin: Origin) -> Sink:
-    def stored(root: str, number: int = 0) -> StoredLines:
-        from mldiagnostics.sinks.objects import StoredLines  # noqa: PLC0415 - stores load only where one is used
+    def stored(root: str, number: int = 0) -> ObjectJsonlSink:
+        from mldiagnostics.sinks.objects import ObjectJsonlSink  # noqa: PLC0415 - stores load only where one is used
 
-        return StoredLines(root, folder, origin, number=number)
+        return ObjectJsonlSink(root, folder, origin, number=number)
 
     local = local_path(place)
     if local is None:
         return stored(place)
-    lines = LocalLines(local / folder, origin)
+    lines = LocalJsonlSink(local / folder, origin)
     return LocalFirst(str(local), lines, lambda: stored(str(local), lines.number))

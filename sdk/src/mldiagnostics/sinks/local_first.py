@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
-from mldiagnostics.sinks.model import Pace, Sink, SinkUnavailable
+from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
 
 RETRY_S = 60.0
 """How often what waits in the spool is offered to the place, which may be writable by then."""
@@ -42,7 +42,7 @@ class LocalFirst:
         self._spooled: SpooledFileSink | None = None
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BatchPolicy:
         """The direct sink's, with a look each minute whether the place can be written again."""
         return replace(self._direct.pace, flush_s=RETRY_S)
 

@@ -13,12 +13,12 @@ import math
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.records import encode, is_goodput
+from mldiagnostics.pipeline.records import encode, is_goodput
 from mldiagnostics.strict_json import spelled
 
 if TYPE_CHECKING:
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 LOG = "ml_diagnostics_metric"
 CONFIGS = "mlrun_configs"

@@ -11,8 +11,8 @@ from mldiagnostics.errors import MLDiagnosticsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 
 class SinkUnavailable(MLDiagnosticsError):
@@ -36,7 +36,7 @@ class SpoolFull(SinkRefused):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class BatchPolicy:
     """How a sink wants its records.
 
     A batch has at most `records` and is gathered for at most `gather_s`; small ones keep the time short for which the
@@ -57,7 +57,7 @@ class Sink(Protocol):
     """
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BatchPolicy:
         """How it wants its records."""
 
     @property

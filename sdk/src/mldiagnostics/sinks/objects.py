@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.sinks.model import Pace
+from mldiagnostics.sinks.model import BatchPolicy
 from mldiagnostics.sinks.segments import Segments
 from mldiagnostics.spool.decisions import MAX_PROCESS_BYTES
 from mldiagnostics.spool.queue import UploadQueue, check_place
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 OBJECT_BYTES = 8 * 1024 * 1024
 OBJECT_S = 60.0
 """How old the oldest record in an object that is still open may be."""
 
 
-class StoredLines:
+class ObjectJsonlSink:
     """Collects lines in files on the local disk and puts each, once it is closed, into a store as one object.
 
     `folder` is where, below the store's root. The files' numbers follow `number`.
     """
 
-    pace = Pace(records=256, flush_s=OBJECT_S)
+    pace = BatchPolicy(records=256, flush_s=OBJECT_S)
     durable = True
 
     def __init__(

@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 TIMEOUT_S = 4.0
 """How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
@@ -42,7 +42,7 @@ _HTTP_WORTH_ANOTHER_TRY = {401, 403, 408, 429, 502, 503, 504}
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class OtlpEndpoint:
     """Where and how to export: `address` is host:port for gRPC, a URL without the signal's path for HTTP."""
 
     address: str
@@ -63,7 +63,7 @@ def maker(url: str) -> SinkMaker:
     return spooled(SinkMaker(url.rstrip(":/"), lambda origin: OtlpSink(receiver, origin)), f"otlp {receiver.address}")
 
 
-def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
+def receiver_of(url: str, env: Mapping[str, str]) -> OtlpEndpoint:
     """Return the receiver that a URL and the environment mean. Raises `ConfigurationError`."""
     scheme, _, rest = url.partition(":")
     grpc = scheme == "otlp"
@@ -74,7 +74,7 @@ def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
     parts = urlsplit(address if "://" in address else f"http://{address}")
     if not parts.hostname or not _is_port(parts):
         raise ConfigurationError(f"{url!r} names no receiver: write otlp://host:4317 or otlp+http://host:4318")
-    return Receiver(
+    return OtlpEndpoint(
         address=parts.netloc if grpc else parts.geturl().rstrip("/"),
         grpc=grpc,
         encrypted=parts.scheme == "https",
@@ -91,21 +91,21 @@ def receiver_of(url: str, env: Mapping[str, str]) -> Receiver:
 class OtlpSink:
     """Exports each batch, metrics first, in requests that end within `TIMEOUT_S`."""
 
-    pace = Pace(records=100, gather_s=0.2)
+    pace = BatchPolicy(records=100, gather_s=0.2)
     durable = False
 
-    def __init__(self, receiver: Receiver, origin: Origin) -> None:
+    def __init__(self, receiver: OtlpEndpoint, origin: Origin) -> None:
         self._receiver = receiver
         self._origin = origin
         self._resource: Any = None
-        self._exports: _Exports | None = None
+        self._exports: _Exporter | None = None
 
     def open(self) -> None:
         """Get ready; a receiver that is not there shows with the first batch."""
         from mldiagnostics.sinks.otlp_messages import resource_of  # noqa: PLC0415 - loaded by the sink's own thread
 
         self._resource = resource_of(self._origin, self._receiver.declared)
-        self._exports = _ByGrpc(self._receiver) if self._receiver.grpc else _ByHttp(self._receiver)
+        self._exports = _GrpcExporter(self._receiver) if self._receiver.grpc else _HttpExporter(self._receiver)
 
     def write(self, batch: Sequence[Record]) -> None:
         """Export the batch. A receiver of metrics that takes no logs loses only those, which is told once."""
@@ -117,14 +117,14 @@ class OtlpSink:
         if metrics is not None:
             answer = self._exports.metrics(metrics).partial_success
             if answer.rejected_data_points:
-                complain("otlp-partial", f"{answer.rejected_data_points} points were rejected: {answer.error_message}")
+                warn_once("otlp-partial", f"{answer.rejected_data_points} points were rejected: {answer.error_message}")
         if logs is not None:
             try:
                 self._exports.logs(logs)
             except SinkRefused as error:
                 if metrics is None:
                     raise
-                complain("otlp-logs", f"the receiver of metrics takes no logs: {error}")
+                warn_once("otlp-logs", f"the receiver of metrics takes no logs: {error}")
 
     def flush(self) -> None:
         """Do nothing: nothing is held back."""
@@ -135,7 +135,7 @@ class OtlpSink:
             self._exports.close()
 
 
-class _Exports(Protocol):
+class _Exporter(Protocol):
     """One way to send; raises `SinkUnavailable` where another try makes sense, else `SinkRefused`."""
 
     def metrics(self, request: Any) -> Any: ...
@@ -143,8 +143,8 @@ class _Exports(Protocol):
     def close(self) -> None: ...
 
 
-class _ByGrpc:
-    def __init__(self, receiver: Receiver) -> None:
+class _GrpcExporter:
+    def __init__(self, receiver: OtlpEndpoint) -> None:
         import grpc  # noqa: PLC0415 - loaded by the sink's own thread
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub  # noqa: PLC0415
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (  # noqa: PLC0415
@@ -182,8 +182,8 @@ class _ByGrpc:
             raise (SinkUnavailable if code in _WORTH_ANOTHER_TRY else SinkRefused)(story) from error
 
 
-class _ByHttp:
-    def __init__(self, receiver: Receiver) -> None:
+class _HttpExporter:
+    def __init__(self, receiver: OtlpEndpoint) -> None:
         self._receiver = receiver
         context = ssl.create_default_context(cafile=receiver.certificate or None) if receiver.encrypted else None
         handlers = [urllib.request.HTTPSHandler(context=context)] if context else []

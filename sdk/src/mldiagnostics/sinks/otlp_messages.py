@@ -16,14 +16,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from mldiagnostics.records import is_goodput
-from mldiagnostics.turns import Turns
+from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.records import is_goodput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 STEP = "training_step"
 """Name of the gauge that tells steps, as Google's SDK has it."""
@@ -51,7 +51,7 @@ def metrics_request(resource: Resource, batch: Sequence[Record]) -> ExportMetric
     """Return the batch's metrics, None if it has none."""
     metrics: dict[str, Metric] = {}
     steps: dict[tuple[float, int, tuple[tuple[str, str], ...]], None] = {}
-    turns = Turns()
+    turns = GilYielder()
     for record in batch:
         if record.kind == "metric" and record.value is not None:
             name = _text(record.name)
@@ -77,7 +77,7 @@ def metrics_request(resource: Resource, batch: Sequence[Record]) -> ExportMetric
 
 def logs_request(resource: Resource, batch: Sequence[Record]) -> ExportLogsServiceRequest | None:
     """Return what else the batch tells, without signs of life and what goodput is computed from; None if nothing."""
-    turns = Turns()
+    turns = GilYielder()
     logs = []
     for record in batch:
         if record.kind not in {"metric", "heartbeat"} and not is_goodput(record):

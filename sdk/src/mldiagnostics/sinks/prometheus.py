@@ -13,15 +13,15 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.extras import require
-from mldiagnostics.sinks.model import Pace, SinkMaker
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 MAX_SERIES = 1000
 """How many series are kept at most: labels that vary without end would fill Prometheus."""
@@ -42,13 +42,13 @@ def maker(url: str) -> SinkMaker:
 class PrometheusSink:
     """Keeps what it is given in a table and serves that; a port that is taken costs the endpoint and nothing else."""
 
-    pace = Pace(flush_s=_RETRY_S)
+    pace = BatchPolicy(flush_s=_RETRY_S)
     durable = True
 
     def __init__(self, host: str, port: int, origin: Origin) -> None:
         self._host = host
         self._port = port + origin.local_rank if port else 0
-        self._table = Table(origin)
+        self._table = SeriesTable(origin)
         self._server: Any = None
 
     @property
@@ -61,14 +61,14 @@ class PrometheusSink:
         from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - in the sink's own thread
 
         if self._port > _MAX_PORT:
-            complain("prometheus-port", f"port {self._port} (given port + local rank) does not exist: no endpoint")
+            warn_once("prometheus-port", f"port {self._port} (given port + local rank) does not exist: no endpoint")
             return
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self._table)
         try:
             self._server, _ = start_http_server(self._port, self._host or "0.0.0.0", registry)
         except OSError as error:
-            complain(
+            warn_once(
                 "prometheus-port",
                 f"metrics cannot be served on {self._host}:{self._port}: {error.strerror}: choose another port with"
                 f" sinks=['prometheus::PORT']; it is tried again every {_RETRY_S:g} s",
@@ -90,14 +90,14 @@ class PrometheusSink:
             self._server.server_close()
 
 
-class Series(NamedTuple):
+class SeriesKey(NamedTuple):
     """One series by the names that Prometheus knows it by."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
 
 
-class Table:
+class SeriesTable:
     """Last values and counts, filled by the sink's thread and read by those that serve scrapes."""
 
     def __init__(self, origin: Origin) -> None:
@@ -110,7 +110,7 @@ class Table:
             "host": origin.host,
         }
         self._lock = threading.Lock()
-        self._values: dict[Series, float] = {}
+        self._values: dict[SeriesKey, float] = {}
         self._dropped: dict[tuple[str, str], float] = {}
         self._step = self._last_s = math.nan
         self._left_out = 0
@@ -167,23 +167,23 @@ class Table:
                 self._values[series] = value
             else:
                 self._left_out += 1
-                complain(
+                warn_once(
                     "prometheus-series",
                     f"{record.name} is not served with labels {dict(series.labels)}: {MAX_SERIES} series are the most;"
                     " use labels with few values",
                 )
 
 
-def series_of(record: Record) -> Iterator[tuple[Series, float]]:
+def series_of(record: Record) -> Iterator[tuple[SeriesKey, float]]:
     """Yield a metric's numbers with their series."""
     suffix = _SUFFIXES.get(record.unit, "")
     name = f"ml_{re.sub('[^a-zA-Z0-9_]', '_', record.name)}"
     name = name if name.endswith(suffix) else name + suffix
     if isinstance(record.value, tuple):
         for device, value in enumerate(record.value):
-            yield Series(name, _labels({**record.labels, "device": str(device)})), value
+            yield SeriesKey(name, _labels({**record.labels, "device": str(device)})), value
     elif record.value is not None:
-        yield Series(name, _labels(record.labels)), record.value
+        yield SeriesKey(name, _labels(record.labels)), record.value
 
 
 def _labels(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -9,15 +9,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mldiagnostics import layout
-from mldiagnostics.records import Record, encode, encode_head
+from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.records import Record, encode, encode_head
 from mldiagnostics.sinks.model import SinkUnavailable
-from mldiagnostics.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.identity.origin import Origin
 
 HEAD = "segment"
 """Name of the event that begins each file: whose records follow. It has every key a record can have, with a value of
@@ -41,7 +41,7 @@ class Segments:
 
     def append(self, batch: Sequence[Record]) -> None:
         """Append a batch. Raises `SinkUnavailable` if the disk does not take it, now."""
-        turns = Turns()
+        turns = GilYielder()
         lines = []
         for record in batch:
             lines.append(encode(record))

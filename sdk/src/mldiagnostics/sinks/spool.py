@@ -7,18 +7,18 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import complain
-from mldiagnostics.records import decode, encode
-from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.records import decode, encode
+from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
 from mldiagnostics.spool.directory import abandoned, claim
-from mldiagnostics.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
     from mldiagnostics.spool.directory import SpoolDirectory
 
 MAX_SPOOL_BYTES = 64 * 1024 * 1024
@@ -51,7 +51,7 @@ class SpooledSink:
         self._spool: Spool | None = None
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BatchPolicy:
         """The sink's own, and every 5 s a look whether it takes what waits."""
         pace = self._sink.pace
         return replace(pace, flush_s=min(pace.flush_s, _RETRY_S))
@@ -68,7 +68,7 @@ class SpooledSink:
                 self._ensure_open()
                 self._sink.write(batch)
             except SinkUnavailable as error:
-                complain(f"spooling {self._maker.name}", f"records for {self._destination} wait on disk: {error}")
+                warn_once(f"spooling {self._maker.name}", f"records for {self._destination} wait on disk: {error}")
                 self._spool = Spool(claim(self._destination, self._origin, form="records"), max_bytes=self._max_bytes)
             else:
                 return
@@ -122,7 +122,7 @@ class Spool:
 
     def append(self, batch: Sequence[Record]) -> None:
         """Have a batch wait. Raises `SpoolFull` if the spool is full and `SinkUnavailable` if the disk is."""
-        turns = Turns()
+        turns = GilYielder()
         lines = []
         for record in batch:
             lines.append(encode(record))
@@ -147,7 +147,7 @@ class Spool:
             try:
                 sink.write(batch)
             except SinkRefused as error:
-                complain("refused-spool", f"{len(batch)} records of {self._path} are refused: {error}")
+                warn_once("refused-spool", f"{len(batch)} records of {self._path} are refused: {error}")
             self._taken = end
 
     def remove(self) -> None:
@@ -161,7 +161,7 @@ class Spool:
     def _batches(self, size: int) -> Iterator[tuple[list[Record], int]]:
         """Yield batches from where the last delivery ended, each with the place of its end in the file."""
         batch: list[Record] = []
-        turns = Turns()
+        turns = GilYielder()
         end = self._taken
         with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
             file.seek(self._taken)

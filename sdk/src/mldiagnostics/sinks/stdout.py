@@ -7,14 +7,14 @@ import select
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mldiagnostics.records import encode, is_goodput
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused
-from mldiagnostics.turns import Turns
+from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.records import encode, is_goodput
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.records import Record
+    from mldiagnostics.pipeline.records import Record
 
 _STDOUT = 1
 
@@ -30,7 +30,7 @@ class StdoutSink:
     Each record is one write, so that no line is cut by another's as long as it fits a pipe's 4 KiB.
     """
 
-    pace = Pace()
+    pace = BatchPolicy()
     durable = False
 
     def open(self) -> None:
@@ -38,7 +38,7 @@ class StdoutSink:
 
     def write(self, batch: Sequence[Record]) -> None:
         """Write one line for each record, but not for steps and the like; waits while nobody reads."""
-        turns = Turns()
+        turns = GilYielder()
         for record in batch:
             if is_goodput(record):
                 continue

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.layout import sanitize
+from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
 from mldiagnostics.sinks.local_first import LocalFirst, local_path
-from mldiagnostics.sinks.model import Pace, Sink, SinkMaker, SinkUnavailable
-from mldiagnostics.turns import Turns
+from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
     from mldiagnostics.spool.queue import UploadQueue
 
 FLUSH_S = 60.0
@@ -56,17 +56,17 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
     def make(origin: Origin) -> Sink:
         inner = _folder(origin) if folder is None else folder
         if local is None:
-            return StoredEvents(root, inner, origin)
-        events = LocalEvents(local / inner, origin)
-        return LocalFirst(str(local), events, lambda: StoredEvents(str(local), inner, origin))
+            return ObjectTensorBoardSink(root, inner, origin)
+        events = LocalTensorBoardSink(local / inner, origin)
+        return LocalFirst(str(local), events, lambda: ObjectTensorBoardSink(str(local), inner, origin))
 
     return SinkMaker(url, make)
 
 
-class LocalEvents:
+class LocalTensorBoardSink:
     """Appends events to one file on the local disk; they are there for TensorBoard with each batch."""
 
-    pace = Pace(records=1024)
+    pace = BatchPolicy(records=1024)
     durable = True
 
     def __init__(self, folder: Path, origin: Origin) -> None:
@@ -88,10 +88,10 @@ class LocalEvents:
         self._file.close()
 
 
-class StoredEvents:
+class ObjectTensorBoardSink:
     """Collects events in files on the local disk and puts each, once it is closed, into a store as one object."""
 
-    pace = Pace(records=1024, flush_s=FLUSH_S)
+    pace = BatchPolicy(records=1024, flush_s=FLUSH_S)
     durable = True
 
     def __init__(self, root: str, folder: str, origin: Origin) -> None:
@@ -154,7 +154,7 @@ class EventFile:
     def append(self, batch: Sequence[Record]) -> None:
         """Append the batch's metrics. Raises `SinkUnavailable` if the disk does not take them, now."""
         self.open()
-        turns = Turns()
+        turns = GilYielder()
         events = []
         for record in batch:
             if record.kind == "metric" and record.value is not None:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 
-from mldiagnostics.complaints import LOGGER, complain
+from mldiagnostics.diagnostics import LOGGER, warn_once
 from mldiagnostics.errors import MLDiagnosticsError, StoreError
 from mldiagnostics.spool.directory import abandoned
 from mldiagnostics.spool.places import has_any
@@ -73,9 +73,9 @@ def _upload(destination: str) -> None:
     except Stopped:
         pass
     except (StoreError, MLDiagnosticsError) as error:
-        complain("spool-upload", f"what waits on the local disk is not uploaded now: {error}")
+        warn_once("spool-upload", f"what waits on the local disk is not uploaded now: {error}")
     except Exception as error:  # noqa: BLE001 - a thread that nobody watches
-        complain("spool-upload", f"what waits on the local disk is not uploaded now: {error!r}")
+        warn_once("spool-upload", f"what waits on the local disk is not uploaded now: {error!r}")
     if files:
         LOGGER.info("uploaded %d files of earlier processes to %s", files, destination)
 

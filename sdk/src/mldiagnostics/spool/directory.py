@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from weakref import WeakSet
 
-from mldiagnostics.complaints import complain
-from mldiagnostics.origin import Origin
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.identity.origin import Origin
 from mldiagnostics.sinks.model import SinkUnavailable
 from mldiagnostics.spool.decisions import (
     MAX_SPOOL_BYTES,
@@ -250,7 +250,7 @@ def _expire(root: Path) -> None:
         for path in (path for folder in directories(root) for path in directories(folder)):
             if is_expired(path.stat().st_mtime, now) and (found := take(path)) is not None:
                 if is_expired(max((each.stat().st_mtime for each in _files_below(path / _FILES)), default=0.0), now):
-                    complain(
+                    warn_once(
                         "spool-expired",
                         f"{path}: {found.bytes()} bytes for {found.description.destination} waited over 30 days and "
                         "were deleted; upload what waits with python -m mldiagnostics.upload",

@@ -23,7 +23,7 @@ from mldiagnostics.store import open_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.identity.origin import Origin
 
 _LASTING = (MissingExtraError, StoreForbidden, StoreNotFound, StoreFull)
 """What a second try within seconds does not change."""

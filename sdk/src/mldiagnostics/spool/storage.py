@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import AlreadyStored, MissingExtraError, NoCredentials, StoreError
 from mldiagnostics.sinks.model import SpoolFull
 from mldiagnostics.spool import background
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.identity.origin import Origin
     from mldiagnostics.store import Store
 
 _Result = TypeVar("_Result")
@@ -129,7 +129,7 @@ def attempt(url: str, action: Callable[[Store], _Result]) -> _Result:
 def report_spooling(destination: str, directory: Path, problem: str) -> None:
     """Warn, once for each destination, that files wait in the spool, and say how they get where they belong."""
     place, folder = normalized(destination), directory.parent
-    complain(
+    warn_once(
         f"spool {place}",
         f"storage {place!r} takes no files now: {problem}; records, profiles and run.json are kept in {folder} and "
         "uploaded by the next process on this machine that uses this storage, or by: "

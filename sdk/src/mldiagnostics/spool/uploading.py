@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
 from mldiagnostics.run.history import merged
 from mldiagnostics.spool.decisions import is_run_record, names_for, upload_order
@@ -75,7 +75,7 @@ def upload_all(
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         except AlreadyStored as error:
-            complain("spool-conflict", f"{path} is not uploaded: {error}; compare both and delete one")
+            warn_once("spool-conflict", f"{path} is not uploaded: {error}; compare both and delete one")
             conflicts.append(key)
         else:
             brought += 1

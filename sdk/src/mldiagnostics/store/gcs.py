@@ -27,7 +27,7 @@ from mldiagnostics.errors import (
     StoreUnreachable,
 )
 from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
-from mldiagnostics.store.source import Source
+from mldiagnostics.store.source import UploadSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class GcsStore:
     def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
         """See `Store.put`; the precondition "no generation yet" makes the object exclusive."""
         url = self.url(key)
-        source = Source(data, md5=True)
+        source = UploadSource(data, md5=True)
         stream = _Stream(source)
         generation = None if replace else 0
         with _errors_of(url, unless=stream):
@@ -81,7 +81,7 @@ class GcsStore:
                 self._require_bucket()
                 raise NotStored(f"there is no object {url}") from error
             reader = blob.open("rb", **self._limits)
-        return cast("BinaryIO", io.BufferedReader(_Reader(reader, url)))
+        return cast("BinaryIO", io.BufferedReader(_BlobReader(reader, url)))
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """See `Store.list`."""
@@ -125,7 +125,7 @@ class GcsStore:
     def _blob(self, key: str) -> storage.Blob:
         return self._client().bucket(self._bucket).blob(self._prefix + checked_key(key), chunk_size=_CHUNK_BYTES)
 
-    def _holds(self, blob: storage.Blob, source: Source) -> bool:
+    def _holds(self, blob: storage.Blob, source: UploadSource) -> bool:
         """Tell whether the object has exactly the content of the source, as after a put whose answer was lost."""
         try:
             blob.reload(**self._limits)
@@ -142,7 +142,7 @@ class GcsStore:
 class _Stream:
     """What Google's client needs of a file that it reads once and forwards: `read(n)` and `tell()`."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: UploadSource) -> None:
         self.failure: Exception | None = None
         self._pieces = iter(source)
         self._rest = memoryview(b"")
@@ -175,7 +175,7 @@ class _Stream:
         return True
 
 
-class _Reader(io.RawIOBase):
+class _BlobReader(io.RawIOBase):
     """Google's reader with our errors."""
 
     def __init__(self, reader: io.BufferedIOBase, url: str) -> None:

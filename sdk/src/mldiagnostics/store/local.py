@@ -24,7 +24,7 @@ from mldiagnostics.errors import (
     StoreUnreachable,
 )
 from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
-from mldiagnostics.store.source import PIECE_BYTES, Source
+from mldiagnostics.store.source import PIECE_BYTES, UploadSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ class LocalStore:
     def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
         """See `Store.put`; as durable as a closed file is on that file system."""
         path = self._path(key)
-        source = Source(data)
+        source = UploadSource(data)
         self._refuse_way_out(path.parent)
         with _partial_beside(path) as partial:
             _write(partial, source, path)
@@ -155,7 +155,7 @@ def _partial_beside(path: Path) -> Iterator[Path]:
             partial.unlink()
 
 
-def _write(partial: Path, source: Source, path: Path) -> None:
+def _write(partial: Path, source: UploadSource, path: Path) -> None:
     """Write the whole source; errors of the file are ours, those of the source are its owner's."""
     with _errors_of(path):
         partial.parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def _reserve_and_rename(partial: Path, path: Path) -> bool:
     return True
 
 
-def _holds(path: Path, source: Source) -> bool:
+def _holds(path: Path, source: UploadSource) -> bool:
     """Tell whether the file has exactly the content of the source that has passed."""
     if path.stat().st_size != source.bytes:
         return False

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1024 * 1024
 
 
-class Source:
+class UploadSource:
     """Iterates once over the pieces of `data` (≤ 1 MiB each); `bytes` and the digests cover what has passed.
 
     `md5` costs more than everything else here together, so it is only counted where asked for.

@@ -18,7 +18,7 @@ _UNBOUNDED_BYTES = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class CgroupMount:
     """A hierarchy's place in the file system: the group `root` of it appears at `point`."""
 
     root: str
@@ -26,7 +26,7 @@ class Mount:
     controllers: frozenset[str]
 
 
-def parse_mounts(text: str) -> list[Mount]:
+def parse_mounts(text: str) -> list[CgroupMount]:
     """Read the hierarchies out of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
     found = []
     for line in text.splitlines():
@@ -35,7 +35,7 @@ def parse_mounts(text: str) -> list[Mount]:
         if len(places) < 5 or len(kinds) < 3 or kinds[0] not in {"cgroup", "cgroup2"}:
             continue
         controllers = {UNIFIED} if kinds[0] == "cgroup2" else set(kinds[2].split(","))
-        found.append(Mount(_unescaped(places[3]), _unescaped(places[4]), frozenset(controllers)))
+        found.append(CgroupMount(_unescaped(places[3]), _unescaped(places[4]), frozenset(controllers)))
     return found
 
 
@@ -49,7 +49,7 @@ def parse_memberships(text: str) -> dict[str, str]:
     return found
 
 
-class Groups:
+class ControlGroups:
     """This process's groups; `system` is the root of the file system and `proc` the process's folder in /proc."""
 
     def __init__(self, system: Path = Path("/"), proc: Path = Path("/proc/self")) -> None:
@@ -106,7 +106,7 @@ class Groups:
         return self._chains.get(controller, ())
 
 
-def _chain(system: Path, mount: Mount, group: str) -> tuple[Path, ...]:
+def _chain(system: Path, mount: CgroupMount, group: str) -> tuple[Path, ...]:
     """Return the folders of a group and of those above it that can be seen from here, its own first."""
     top = system / mount.point.lstrip("/")
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.metric_types import MetricType
 from mldiagnostics.system.nvml import driver
-from mldiagnostics.system.source import Reading
+from mldiagnostics.system.source import SystemSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ _COUNTED = {
 }
 
 
-def gpus() -> Gpus | None:
+def gpus() -> GpuMetrics | None:
     """Return the GPUs of this host; None if there are none, or no driver. Raises `MissingExtraError`."""
     if (nvml := driver()) is None:
         return None
@@ -31,10 +31,10 @@ def gpus() -> Gpus | None:
         handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
     except nvml.NVMLError:
         return None
-    return Gpus(nvml, handles) if handles else None
+    return GpuMetrics(nvml, handles) if handles else None
 
 
-class Gpus:
+class GpuMetrics:
     """All devices of the host, in the driver's order."""
 
     name = "gpu"
@@ -44,7 +44,7 @@ class Gpus:
         self._handles = handles
         self._before = [self._sample(handle) for handle in handles]
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[SystemSample]:
         """Return series with one number per device, in percent; NaN for a device that does not answer."""
         nvml = self._nvml
         series = {
@@ -53,7 +53,7 @@ class Gpus:
             **self._counted(),
         }
         return [
-            Reading(metric, tuple(values), _LABELS)
+            SystemSample(metric, tuple(values), _LABELS)
             for metric, values in series.items()
             if not all(math.isnan(value) for value in values)
         ]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mldiagnostics.metric_types import MetricType
-from mldiagnostics.system.cgroup import Groups
-from mldiagnostics.system.source import Reading
+from mldiagnostics.system.cgroup import ControlGroups
+from mldiagnostics.system.source import SystemSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +17,14 @@ _CONTAINER = {"scope": "container"}
 _MACHINE = {"scope": "machine"}
 
 
-class _Moment(NamedTuple):
+class _CpuTimes(NamedTuple):
     at_s: float
     container_s: float | None
     machine_busy: int
     machine_all: int
 
 
-class Host:
+class HostMetrics:
     """Reads /proc and the control groups; the label `scope` says what a percentage is of."""
 
     name = "host"
@@ -32,21 +32,21 @@ class Host:
     def __init__(
         self,
         *,
-        groups: Groups | None = None,
+        groups: ControlGroups | None = None,
         proc: Path = Path("/proc"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._groups = groups or Groups()
+        self._groups = groups or ControlGroups()
         self._proc = proc
         self._clock = clock
-        self._before: _Moment | None = None
+        self._before: _CpuTimes | None = None
         self._before = self._moment()
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[SystemSample]:
         """Return CPU time since the last reading and memory now, each as a part of what there is; in percent."""
         return [*self._cpu(), *self._memory()]
 
-    def _cpu(self) -> list[Reading]:
+    def _cpu(self) -> list[SystemSample]:
         before, now = self._before, self._moment()
         self._before = now
         if before is None or now is None or now.at_s <= before.at_s:
@@ -60,7 +60,7 @@ class Host:
             return [_percent(MetricType.HOST_CPU_UTILIZATION, share, _MACHINE)]
         return []
 
-    def _memory(self) -> list[Reading]:
+    def _memory(self) -> list[SystemSample]:
         machine = self._machine_memory()
         whole = machine.get("MemTotal", 0)
         bound, used = self._groups.memory_bound_bytes(), self._groups.memory_bytes()
@@ -71,7 +71,7 @@ class Host:
             return [_percent(MetricType.HOST_MEMORY_UTILIZATION, share, _MACHINE)]
         return []
 
-    def _moment(self) -> _Moment | None:
+    def _moment(self) -> _CpuTimes | None:
         """Read the counters; None where there is no /proc, as on a Mac. First line of /proc/stat: proc_stat(5)."""
         try:
             words = (self._proc / "stat").read_text().split("\n", 1)[0].split()
@@ -81,7 +81,7 @@ class Host:
         if len(times) < 5:
             return None
         whole = sum(times)
-        return _Moment(self._clock(), self._groups.cpu_s(), whole - times[3] - times[4], whole)
+        return _CpuTimes(self._clock(), self._groups.cpu_s(), whole - times[3] - times[4], whole)
 
     def _machine_memory(self) -> dict[str, int]:
         """Return the amounts of /proc/meminfo in bytes."""
@@ -97,5 +97,5 @@ class Host:
         return found
 
 
-def _percent(metric: MetricType, share: float, labels: dict[str, str]) -> Reading:
-    return Reading(metric, max(0.0, 100 * share), labels)
+def _percent(metric: MetricType, share: float, labels: dict[str, str]) -> SystemSample:
+    return SystemSample(metric, max(0.0, 100 * share), labels)

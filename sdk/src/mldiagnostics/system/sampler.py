@@ -6,36 +6,36 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.system.gpu import gpus
-from mldiagnostics.system.host import Host
+from mldiagnostics.system.host import HostMetrics
 from mldiagnostics.system.tpu import tpus
 
 if TYPE_CHECKING:
-    from mldiagnostics.recording import Recording
-    from mldiagnostics.system.source import Source
+    from mldiagnostics.pipeline.recorder import RecordPipeline
+    from mldiagnostics.system.source import SystemSource
 
 STOP_TIMEOUT_S = 1.0
 _FIRST_S = 1.0
 
-Finder: TypeAlias = Callable[[], "Source | None"]
+Finder: TypeAlias = Callable[[], "SystemSource | None"]
 
 
-def available_sources() -> list[Source]:
+def available_sources() -> list[SystemSource]:
     """Look for what can be measured here; what is not there gives no series. May load a driver's library."""
     return [source for name, find in _FINDERS.items() if (source := _found(name, find)) is not None]
 
 
-_FINDERS: dict[str, Finder] = {"host": Host, "gpu": gpus, "tpu": tpus}
+_FINDERS: dict[str, Finder] = {"host": HostMetrics, "gpu": gpus, "tpu": tpus}
 
 
-def _found(name: str, find: Finder) -> Source | None:
+def _found(name: str, find: Finder) -> SystemSource | None:
     try:
         return find()
     except ImportError:  # an extra that nobody asked for
         return None
     except Exception as error:  # noqa: BLE001 - a driver's library may fail in any way
-        complain(f"system-{name}", f"there are no system metrics of the {name}: {error!r}")
+        warn_once(f"system-{name}", f"there are no system metrics of the {name}: {error!r}")
         return None
 
 
@@ -44,10 +44,10 @@ class Sampler:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: RecordPipeline,
         *,
         interval_s: float,
-        find: Callable[[], Sequence[Source]] = available_sources,
+        find: Callable[[], Sequence[SystemSource]] = available_sources,
     ) -> None:
         self._recording = recording
         self._interval_s = interval_s
@@ -76,9 +76,9 @@ class Sampler:
             for source in sources:
                 self._sample(source)
 
-    def _sample(self, source: Source) -> None:
+    def _sample(self, source: SystemSource) -> None:
         try:
             for metric, value, labels in source.read():
                 self._recording.append("metric", metric, value=value, labels={**labels, **self._process})
         except Exception as error:  # noqa: BLE001 - the training goes on whatever a driver does
-            complain(f"system-{source.name}", f"system metrics of the {source.name} are missing for now: {error!r}")
+            warn_once(f"system-{source.name}", f"system metrics of the {source.name} are missing for now: {error!r}")

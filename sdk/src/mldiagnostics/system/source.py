@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mldiagnostics.metric_types import MetricType
 
 
-class Reading(NamedTuple):
+class SystemSample(NamedTuple):
     """One value: a number, or one number for each device, NaN for a device that did not answer."""
 
     metric: MetricType
@@ -18,10 +18,10 @@ class Reading(NamedTuple):
     labels: Mapping[str, str]
 
 
-class Source(Protocol):
+class SystemSource(Protocol):
     """Gives readings; those that are rates are over the time since it was asked before."""
 
     name: str
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[SystemSample]:
         """Return what there is to tell now, which may be nothing. May raise anything; it is asked again later."""

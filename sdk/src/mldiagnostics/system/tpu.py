@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.metric_types import MetricType
-from mldiagnostics.system.source import Reading
+from mldiagnostics.system.source import SystemSample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ _HBM_USED = "hbm_capacity_usage"
 _HBM_WHOLE = "hbm_capacity_total"
 
 
-def tpus(environ: Mapping[str, str] = os.environ) -> Tpus | None:
+def tpus(environ: Mapping[str, str] = os.environ) -> TpuMetrics | None:
     """Return the TPUs of this host; None without libtpu's monitoring, or where MLRUN_SKIP_LIBTPU=true keeps off it."""
     if environ.get("MLRUN_SKIP_LIBTPU", "").lower() == "true" or importlib.util.find_spec("libtpu") is None:
         return None
@@ -28,10 +28,10 @@ def tpus(environ: Mapping[str, str] = os.environ) -> Tpus | None:
         monitoring = importlib.import_module("libtpu.sdk").tpumonitoring
     except (ImportError, AttributeError):  # an older libtpu
         return None
-    return Tpus(monitoring)
+    return TpuMetrics(monitoring)
 
 
-class Tpus:
+class TpuMetrics:
     """All chips of the host that this process can see, in libtpu's order."""
 
     name = "tpu"
@@ -39,7 +39,7 @@ class Tpus:
     def __init__(self, monitoring: Any) -> None:
         self._monitoring = monitoring
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[SystemSample]:
         """Return series with one number per chip or core, in percent; nothing while no program uses the chips."""
         used, whole = self._series(_HBM_USED), self._series(_HBM_WHOLE)
         filled = tuple(100 * part / total for part, total in zip(used, whole, strict=False) if total)
@@ -48,7 +48,7 @@ class Tpus:
             MetricType.TPU_TENSORCORE_UTILIZATION: self._series(_TENSORCORE),
             MetricType.HBM_UTILIZATION: filled,
         }
-        return [Reading(metric, values, _LABELS) for metric, values in series.items() if values]
+        return [SystemSample(metric, values, _LABELS) for metric, values in series.items() if values]
 
     def _series(self, name: str) -> tuple[float, ...]:
         """Ask for one metric, which libtpu gives as texts; nothing if this version or chip does not have it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mldiagnostics.goodput.accounting import Steps
-from mldiagnostics.goodput.answer import BASE, ELASTIC, Answer, Unproductive, nothing_in
+from mldiagnostics.goodput.accounting import StepSeries
+from mldiagnostics.goodput.answer import BASE, ELASTIC, GoodputResult, Unproductive, nothing_in
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.compatible.elastic import add_elastic, slice_efficiencies
 from mldiagnostics.goodput.compatible.excluding import divide_excluding
@@ -37,7 +37,7 @@ class Compatible:
         self._elastic = elastic
         self._nothing = nothing_in(BASE + ELASTIC if elastic else BASE)
 
-    def cumulative(self, now: float) -> Answer:
+    def cumulative(self, now: float) -> GoodputResult:
         """Return the account of the whole job. Raises ValueError as the peer does."""
         entries = self._entries.between(None, now)
         elapsed = _life(entries, now)[1]
@@ -45,7 +45,7 @@ class Compatible:
             raise ValueError("total job time is 0: the log has no job start that lies before its end")
         return self._divided(entries, elapsed)
 
-    def interval(self, start: float, end: float, now: float) -> Answer:  # noqa: ARG002 - the log ends with the window
+    def interval(self, start: float, end: float, now: float) -> GoodputResult:  # noqa: ARG002 - the log ends with the window
         """Return the account of what was logged in a window. Raises ValueError as the peer does."""
         entries = [entry for entry in self._entries.between(start, end) if (_logged(entry) or 0.0) > start]
         if not entries:
@@ -55,17 +55,17 @@ class Compatible:
             raise ValueError("the entries in the window span no time: ask for a longer one")
         return self._divided(entries, until - since)
 
-    def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> Answer:
+    def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> GoodputResult:
         """Return the account of the job without what entries tell of the time in windows."""
         entries = self._entries.between(None, now)
         found = divide_excluding(entries, windows)
         elapsed = max(0.0, _life(entries, now)[1] - found.excluded)
-        answer = Answer(
+        answer = GoodputResult(
             found.productive, elapsed, found.unproductive, found.max_step, found.disruptions, excluded=found.excluded
         )
         return _with_other(answer)
 
-    def breakdown(self, answer: Answer) -> Unproductive:
+    def breakdown(self, answer: GoodputResult) -> Unproductive:
         """Return the buckets in per cent; one that is as long as the job is told as 0."""
 
         def share(seconds: float) -> float:
@@ -76,10 +76,10 @@ class Compatible:
             for bucket, spent in {**self._nothing, **answer.unproductive}.items()
         }
 
-    def steps(self, now: float) -> Steps:
+    def steps(self, now: float) -> StepSeries:
         """Return the time from each step to the next."""
         durations = step_times_of(self._entries.between(None, now))
-        return Steps(list(durations), list(durations.values()), ideal_of(durations.values()))
+        return StepSeries(list(durations), list(durations.values()), ideal_of(durations.values()))
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return which shares of the slices stepped, and could; None without any record."""
@@ -87,14 +87,14 @@ class Compatible:
         start, elapsed = _life(entries, now)
         return slice_efficiencies(entries, *(window or (start, start + elapsed)))
 
-    def _divided(self, entries: Sequence[Mapping[str, Any]], elapsed: float) -> Answer:
+    def _divided(self, entries: Sequence[Mapping[str, Any]], elapsed: float) -> GoodputResult:
         found = divide(entries)
         if not 0 <= found.productive <= elapsed:
             raise ValueError(f"productive time {found.productive} s is not within the job's {elapsed} s")
         if self._elastic:
             add_elastic(found.unproductive, entries)
         within = {bucket: _within(spent, elapsed) for bucket, spent in found.unproductive.items()}
-        return _with_other(Answer(found.productive, elapsed, within, found.max_step, found.disruptions))
+        return _with_other(GoodputResult(found.productive, elapsed, within, found.max_step, found.disruptions))
 
 
 def _life(entries: Sequence[Mapping[str, Any]], now: float) -> tuple[float, float]:
@@ -117,7 +117,7 @@ def _within(spent: float | dict[str, float], elapsed: float) -> float | dict[str
     return spent if 0 <= spent <= elapsed else 0.0
 
 
-def _with_other(answer: Answer) -> Answer:
+def _with_other(answer: GoodputResult) -> GoodputResult:
     custom = answer.unproductive.get(BadputType.CUSTOM_BADPUT_EVENTS, {})
     known = sum(custom.values()) if isinstance(custom, dict) else 0.0
     for bucket, spent in answer.unproductive.items():

@@ -9,20 +9,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldiagnostics.cloud import Cloud
-from mldiagnostics.complaints import complain
+from mldiagnostics.cloud import CloudEnvironment
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.extras import require
 from mldiagnostics.gcp_metrics import GCPMetrics, ValueType
 from mldiagnostics.goodput.exports.workload import INTEGERS, PREFIX, UNLABELLED
 from mldiagnostics.goodput_utils import get_accelerator_type, get_cluster_name, get_node_zone
-from mldiagnostics.sinks.model import Pace, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mldiagnostics.goodput_utils import GCPOptions
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
 
 __all__ = ["SCHEME", "CloudMonitoringSink", "maker"]
 
@@ -54,7 +54,7 @@ def maker(url: str, options: GCPOptions, *, level: int = logging.WARNING) -> Sin
 class CloudMonitoringSink:
     """Writes the last point of each series, none sooner than the service wants; off Google Cloud it takes nothing."""
 
-    pace = Pace(records=10_000, gather_s=0.3, flush_s=_AGAIN_S)
+    pace = BatchPolicy(records=10_000, gather_s=0.3, flush_s=_AGAIN_S)
     durable = False
 
     def __init__(self, endpoint: str, options: GCPOptions, origin: Origin, *, level: int = logging.WARNING) -> None:
@@ -68,7 +68,7 @@ class CloudMonitoringSink:
 
     def open(self) -> None:
         """Find project, credentials and machine; where one is missing, say so, and ask again with the flushes."""
-        project = self._options.project_id or Cloud(env=os.environ).project(_LOOK_UP_S)
+        project = self._options.project_id or CloudEnvironment(env=os.environ).project(_LOOK_UP_S)
         if project is None:
             self._leave_out("no project of Google Cloud is known here")
             return
@@ -110,7 +110,7 @@ class CloudMonitoringSink:
 
     def _leave_out(self, problem: str) -> None:
         self._asked_at = time.monotonic()
-        complain("cloud-monitoring", f"Cloud Monitoring is left out: {problem}", level=self._level)
+        warn_once("cloud-monitoring", f"Cloud Monitoring is left out: {problem}", level=self._level)
 
     def _client(self) -> Any:
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - in the sink's own thread

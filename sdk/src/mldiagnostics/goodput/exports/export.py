@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from mldiagnostics.buffer import Buffer
-from mldiagnostics.recording import Recording
+from mldiagnostics.pipeline.buffer import Buffer
+from mldiagnostics.pipeline.recorder import RecordPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mldiagnostics.goodput.exports.observe import Observation, Point
-    from mldiagnostics.origin import Origin
+    from mldiagnostics.goodput.exports.observe import MetricPoint, Observation
+    from mldiagnostics.identity.origin import Origin
     from mldiagnostics.sinks.model import SinkMaker
 
 __all__ = ["Export", "Words"]
 
 
-Words: TypeAlias = "Callable[[Observation], Iterable[Point]]"
+Words: TypeAlias = "Callable[[Observation], Iterable[MetricPoint]]"
 """Says an observation in the names of one place."""
 
 _AT_ONCE = 50_000
@@ -37,7 +37,7 @@ class Export:
 
     def __init__(self, origin: Origin, words: Words, makers: Sequence[SinkMaker]) -> None:
         self._words = words
-        self._recording = Recording(origin, makers, buffer=Buffer())
+        self._recording = RecordPipeline(origin, makers, buffer=Buffer())
 
     def write(self, observation: Observation) -> None:
         """Tell an observation."""

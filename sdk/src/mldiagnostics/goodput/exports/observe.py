@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mldiagnostics.goodput.account import Spent
+from mldiagnostics.goodput.account import Bucket
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.ideal import compute_step_deviation_from_baseline
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from mldiagnostics.goodput.account import Account, StepTimes
-    from mldiagnostics.goodput.report.view import View
+    from mldiagnostics.goodput.report.view import RunView
 
 __all__ = [
-    "Cumulative",
+    "CumulativeObservation",
+    "MetricPoint",
     "Observation",
-    "Point",
-    "Rolling",
+    "RollingObservation",
     "StepDeviations",
-    "Window",
+    "WindowObservation",
     "buckets",
     "observe",
     "observe_steps",
@@ -38,14 +38,14 @@ _RECENT = 1100
 """How many of the last steps the one figure for all deviations depends on."""
 
 _ALWAYS = tuple(
-    Spent(bucket)
+    Bucket(bucket)
     for bucket in BadputType
     if bucket is not BadputType.CUSTOM_BADPUT_EVENTS and not bucket.name.startswith(("DATA_LOADING_ASYNC", "ELASTIC_"))
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Cumulative:
+class CumulativeObservation:
     """All of the job so far; `deviation` (microseconds) is None without steps, `slices` unless it is elastic."""
 
     at: int
@@ -66,24 +66,24 @@ class StepDeviations:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowObservation:
     """The last `seconds` of the job; `known` are the buckets of the whole job, which it may have nothing of."""
 
     seconds: int
     account: Account
-    known: tuple[Spent, ...]
+    known: tuple[Bucket, ...]
     slices: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Rolling:
+class RollingObservation:
     """Several windows that end now."""
 
     at: int
-    windows: tuple[Window, ...]
+    windows: tuple[WindowObservation, ...]
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """One number by the name and labels that a place knows it by."""
 
     name: str
@@ -92,18 +92,18 @@ class Point(NamedTuple):
     step: int | None = None
 
 
-Observation: TypeAlias = "Cumulative | StepDeviations | Rolling"
+Observation: TypeAlias = "CumulativeObservation | StepDeviations | RollingObservation"
 
 
-def observe(view: View, now: int, *, ideal: int | None = None, slices: bool = False) -> Cumulative:
+def observe(view: RunView, now: int, *, ideal: int | None = None, slices: bool = False) -> CumulativeObservation:
     """Return what is told of all of the job, with its `slices` or not; `ideal`, where given, is the ideal step time."""
     account, times = view.account(now), view.step_times(now)
     ideal = ideal if ideal is not None else view.ideal_step_time(now)
     efficiencies = view.slices(now, account.start, account.end) if slices else None
-    return Cumulative(now, account, ideal, _deviation(times, ideal), efficiencies)
+    return CumulativeObservation(now, account, ideal, _deviation(times, ideal), efficiencies)
 
 
-def observe_steps(view: View, now: int, *, told: StepTimes, ideal: int | None = None) -> StepDeviations:
+def observe_steps(view: RunView, now: int, *, told: StepTimes, ideal: int | None = None) -> StepDeviations:
     """Return what is told of steps; `told` are those that were told before."""
     times = view.step_times(now)
     ideal = ideal if ideal is not None else view.ideal_step_time(now)
@@ -114,24 +114,24 @@ def observe_steps(view: View, now: int, *, told: StepTimes, ideal: int | None = 
     return StepDeviations(now, times.steps[new:], deviations, _deviation(times, ideal))
 
 
-def observe_windows(view: View, now: int, sizes_s: Sequence[int], *, slices: bool = False) -> Rolling:
+def observe_windows(view: RunView, now: int, sizes_s: Sequence[int], *, slices: bool = False) -> RollingObservation:
     """Return what is told of windows of these sizes, in seconds, with their `slices` or not."""
     known = tuple(view.account(now).unproductive)
 
-    def window(seconds: int) -> Window:
+    def window(seconds: int) -> WindowObservation:
         account = view.account(now, start=now - seconds * _SECOND, end=now)
         efficiencies = view.slices(now, account.start, account.end) if slices else None
-        return Window(seconds, account, known, efficiencies)
+        return WindowObservation(seconds, account, known, efficiencies)
 
-    return Rolling(now, tuple(window(seconds) for seconds in sizes_s))
+    return RollingObservation(now, tuple(window(seconds) for seconds in sizes_s))
 
 
-def buckets(account: Account, known: Sequence[Spent] = ()) -> Iterator[tuple[Spent, int]]:
+def buckets(account: Account, known: Sequence[Bucket] = ()) -> Iterator[tuple[Bucket, int]]:
     """Yield every bucket that a job can have, those of `known` and what else there is, with its time, maybe 0.
 
     A bucket that was told once is told always, or places that keep the last value would keep a wrong one.
     """
-    spent: Mapping[Spent, int] = account.unproductive
+    spent: Mapping[Bucket, int] = account.unproductive
     for bucket in dict.fromkeys((*_ALWAYS, *known, *spent)):
         yield bucket, spent.get(bucket, 0)
 

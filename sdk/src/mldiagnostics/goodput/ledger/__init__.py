@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.ledger import keeping
-from mldiagnostics.goodput.ledger.columns import Columns
-from mldiagnostics.goodput.ledger.life import Life
-from mldiagnostics.goodput.ledger.lives import Lives
+from mldiagnostics.goodput.ledger import snapshot
+from mldiagnostics.goodput.ledger.columns import EventColumns
+from mldiagnostics.goodput.ledger.run_splitter import RunSplitter
+from mldiagnostics.goodput.ledger.run_timeline import RunTimeline
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-    from mldiagnostics.goodput.account import Account, Attempt, Disruption, Segment, StepTimes
+    from mldiagnostics.goodput.account import Account, Attempt, Disruption, StepTimes, TimelineSegment
     from mldiagnostics.goodput.buckets import BadputType
     from mldiagnostics.goodput.events import Event
 
-__all__ = ["Ledger", "Life"]
+__all__ = ["Ledger", "RunTimeline"]
 
 
 class Ledger:
@@ -31,8 +31,8 @@ class Ledger:
     """
 
     def __init__(self, *, splits: bool) -> None:
-        self.log = Columns()
-        self._lives = Lives(self.log, splits=splits)
+        self.log = EventColumns()
+        self._lives = RunSplitter(self.log, splits=splits)
 
     def add(self, event: Event) -> None:
         """Take an event in; its run id is not looked at."""
@@ -47,7 +47,7 @@ class Ledger:
         """
         self._changed(self.log.extend(times, codes, args, rank=rank))
 
-    def lives(self, now: int) -> Sequence[Life]:
+    def lives(self, now: int) -> Sequence[RunTimeline]:
         """Return the runs that have begun by `now`, oldest first: good until the next event comes."""
         return self._lives.as_of(now)
 
@@ -57,7 +57,7 @@ class Ledger:
         """Return the sums of a stretch of the job's life, without what is excluded."""
         return self._newest(now).account(now, start=start, end=end, exclude=exclude)
 
-    def timeline(self, now: int, *, start: int | None = None, end: int | None = None) -> Iterator[Segment]:
+    def timeline(self, now: int, *, start: int | None = None, end: int | None = None) -> Iterator[TimelineSegment]:
         """Return what the job did, piece by piece without a gap: what `account` adds up. Ask nothing else meanwhile."""
         return self._newest(now).timeline(now, start=start, end=end)
 
@@ -99,7 +99,7 @@ class Ledger:
         self._lives.splits = splits
 
     @property
-    def known_lives(self) -> list[Life]:
+    def known_lives(self) -> list[RunTimeline]:
         """The runs as far as they were asked for."""
         return self._lives.known
 
@@ -114,13 +114,13 @@ class Ledger:
 
     def dump(self, file: BinaryIO) -> None:
         """Write all that is known, for `load`."""
-        keeping.dump(self, file)
+        snapshot.dump(self, file)
 
     @classmethod
     def load(cls, file: BinaryIO) -> Ledger:
         """Read what `dump` has written. Raises `ValueError` saying what is wrong with anything else."""
         ledger = cls(splits=False)
-        keeping.load(ledger, file)
+        snapshot.load(ledger, file)
         return ledger
 
     @property
@@ -138,10 +138,10 @@ class Ledger:
         self._last()
         return sum((Counter(life.ignored) for life in self._lives.known), Counter(self.log.ignored))
 
-    def _newest(self, now: int) -> Life:
+    def _newest(self, now: int) -> RunTimeline:
         return self._lives.as_of(now)[-1]
 
-    def _last(self) -> Life:
+    def _last(self) -> RunTimeline:
         return self._newest(self.log.t[-1] if self.log.t else 0)
 
     def _changed(self, place: int | None) -> None:

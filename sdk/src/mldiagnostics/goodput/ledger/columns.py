@@ -14,7 +14,7 @@ from itertools import compress, count, repeat
 from operator import eq, le
 from typing import TYPE_CHECKING, TypeAlias
 
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 from mldiagnostics.goodput.ledger.rules import CHECKPOINTS, SECOND, TURNS
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ Whose: TypeAlias = "tuple[int, int]"
 """A checkpoint's step and the rank that tells of it."""
 
 _FOREIGN = "told by another rank"
-_OWN = frozenset({Code.SAVE_START, Code.SAVE_END, Code.RESTORE_START, Code.RESTORE_END})
-_OF_RANKS = _OWN | {Code.ALIVE}
-_NUMBERS = frozenset(code for code in Code if code < Code.SAVE_START) | {
-    code for code in Code if Code.RESTORE_END < code < Code.CUSTOM_START
+_OWN = frozenset({EventCode.SAVE_START, EventCode.SAVE_END, EventCode.RESTORE_START, EventCode.RESTORE_END})
+_OF_RANKS = _OWN | {EventCode.ALIVE}
+_NUMBERS = frozenset(code for code in EventCode if code < EventCode.SAVE_START) | {
+    code for code in EventCode if EventCode.RESTORE_END < code < EventCode.CUSTOM_START
 }
 
 
 _TRANSLATED = TURNS.ljust(256, b"\0")
 
 
-class Columns:
+class EventColumns:
     """`t` in microseconds, `code`, `arg`: sorted, each event once."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Columns:
             self.t.append(t)
             self.code.append(code)
             self.arg.append(number)
-        if code <= Code.JOB_END:
+        if code <= EventCode.JOB_END:
             self._edges = None
         return min(changed, place)
 
@@ -83,14 +83,14 @@ class Columns:
         kinds = bytearray(codes)
         if not len(times) == len(kinds) == len(args):
             raise ValueError(f"columns of {len(times)} times, {len(kinds)} codes and {len(args)} args: make them equal")
-        strange = [code for code in set(kinds) if code >= Code.CUSTOM_START and code != Code.ALIVE]
+        strange = [code for code in set(kinds) if code >= EventCode.CUSTOM_START and code != EventCode.ALIVE]
         if strange:
             raise ValueError(f"events of code {min(strange)} have no number as their argument: add them one by one")
         times, numbers = array("q", times), array("i", args)
         changed, times, kinds, numbers = self._heard(times, kinds, numbers, rank)
         if not times:
             return changed if changed < len(self.t) else None
-        if Code.JOB_START in kinds or Code.JOB_END in kinds:
+        if EventCode.JOB_START in kinds or EventCode.JOB_END in kinds:
             self._edges = None
         place = bisect_left(self.t, min(times))
         upto = bisect_right(self.t, max(times), place)
@@ -117,7 +117,7 @@ class Columns:
     def job_edges(self) -> tuple[array[int], array[int]]:
         """Return when the job started and when it ended, each time once."""
         if self._edges is None:
-            self._edges = self._once(Code.JOB_START), self._once(Code.JOB_END)
+            self._edges = self._once(EventCode.JOB_START), self._once(EventCode.JOB_END)
         return self._edges
 
     def has_edge(self, code: int, t: int) -> bool:
@@ -149,7 +149,7 @@ class Columns:
         if self.authority is not None and rank > self.authority:
             self.ignored[_FOREIGN] += 1
             return None
-        if code == Code.ALIVE:
+        if code == EventCode.ALIVE:
             return len(self.t)
         self.authority = rank
         return self._follow(rank)
@@ -157,7 +157,7 @@ class Columns:
     def _follow(self, rank: int) -> int:
         """Drop what another rank told; what is still here of others is about checkpoints or a sign of life."""
         kept = [
-            code in CHECKPOINTS or (code == Code.ALIVE and arg <= rank)
+            code in CHECKPOINTS or (code == EventCode.ALIVE and arg <= rank)
             for code, arg in zip(self.code, self.arg, strict=True)
         ]
         if all(kept):
@@ -177,7 +177,7 @@ class Columns:
         told = set(kinds)
         changed = len(self.t)
         if rank != self.authority:
-            for code in sorted(told - CHECKPOINTS - {Code.ALIVE}) + [Code.ALIVE] * (Code.ALIVE in told):
+            for code in sorted(told - CHECKPOINTS - {EventCode.ALIVE}) + [EventCode.ALIVE] * (EventCode.ALIVE in told):
                 before = self.ignored[_FOREIGN]
                 found = self._believe(code, rank)
                 if found is None:
@@ -196,7 +196,7 @@ class Columns:
     def _number(self, code: int, arg: Arg, rank: int) -> int:
         if code in _NUMBERS:
             return arg if type(arg) is int else int(arg)  # type: ignore[arg-type]
-        if code == Code.ALIVE:
+        if code == EventCode.ALIVE:
             return rank
         kept: Arg | Whose = (arg, rank) if code in _OWN and isinstance(arg, int) else arg
         place = self._places.get(kept)
@@ -206,7 +206,7 @@ class Columns:
         return place
 
     def _key(self, code: int, number: int) -> tuple[int, int, int | str]:
-        numeric = code in _NUMBERS or code == Code.ALIVE
+        numeric = code in _NUMBERS or code == EventCode.ALIVE
         return TURNS[code], code, number if numeric else str(self.table[number])
 
     def _place(self, t: int, code: int, number: int) -> int | None:

@@ -5,30 +5,30 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.events import Code
-from mldiagnostics.goodput.ledger.happenings import Happenings
+from mldiagnostics.goodput.events import EventCode
+from mldiagnostics.goodput.ledger.event_handlers import EventHandlers
 from mldiagnostics.goodput.ledger.rules import CONTRADICTS
-from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, State
+from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, FoldState
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.ledger.columns import Columns
-    from mldiagnostics.goodput.ledger.told import Lengths
+    from mldiagnostics.goodput.ledger.columns import EventColumns
+    from mldiagnostics.goodput.ledger.folded_columns import Lengths
 
 _CHUNK = 8192
 _APART = 16
 _KEPT = 64
 
 
-class Fold(Happenings):
+class Fold(EventHandlers):
     """The events of one run from place `since` of the log on.
 
     `kept` are states of before, the closer the later they are: going back by k events costs O(k), also right after
     very many were folded at once.
     """
 
-    def __init__(self, log: Columns, since: int) -> None:
+    def __init__(self, log: EventColumns, since: int) -> None:
         super().__init__(log, since)
-        self.kept: list[tuple[State, Lengths]] = []
+        self.kept: list[tuple[FoldState, Lengths]] = []
 
     def run(self, stop: int, end: int | None) -> None:
         """Fold up to place `stop` of the log, on or back."""
@@ -53,7 +53,7 @@ class Fold(Happenings):
         kept = self.kept
         while kept and kept[-1][0].place > place:
             kept.pop()
-        state, lengths = kept[-1] if kept else (State(self.since), (0, 0, 0, 0, 0, 0))
+        state, lengths = kept[-1] if kept else (FoldState(self.since), (0, 0, 0, 0, 0, 0))
         self.state = state.copy()
         self.told.cut(lengths)
 
@@ -68,21 +68,23 @@ class Fold(Happenings):
     def open_load(self) -> int | None:
         """Return since when a load goes on."""
         load = self.state.load
-        return None if load < 0 or self._contradicted(Code.LOAD_START, load) else load
+        return None if load < 0 or self._contradicted(EventCode.LOAD_START, load) else load
 
     def _contradicted(self, code: int, start: int) -> bool:
         state = self.state
         edges = state.edges
-        if start < max(state.last_t, edges.get(Code.JOB_START, NEVER)) or start <= edges.get(Code.JOB_END, NEVER):
+        if start < max(state.last_t, edges.get(EventCode.JOB_START, NEVER)) or start <= edges.get(
+            EventCode.JOB_END, NEVER
+        ):
             return True
         later = CONTRADICTS.get(code, ())  # type: ignore[call-overload]
         return any((self._seen(other), other) > (start, code) for other in later)
 
     def _seen(self, code: int) -> int:
-        return self.last_load() if code == Code.LOAD_START else self.state.edges.get(code, NEVER)
+        return self.last_load() if code == EventCode.LOAD_START else self.state.edges.get(code, NEVER)
 
     def _fold(self, start: int, stop: int) -> None:
-        """Fold a few thousand events. What nearly all of them are is done here, the rest in `Happenings`."""
+        """Fold a few thousand events. What nearly all of them are is done here, the rest in `EventHandlers`."""
         log, state, told = self.log, self.state, self.told
         add_index, add_at = told.index.append, told.at.append
         add_load_start, add_load_end = told.loads.start.append, told.loads.end.append

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.account import Attempt, Disruption
 from mldiagnostics.goodput.buckets import BadputType
-from mldiagnostics.goodput.events import Code
+from mldiagnostics.goodput.events import EventCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mldiagnostics.goodput.ledger.life import Life
-    from mldiagnostics.goodput.ledger.progress import Course, Progress
+    from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimeline, AttemptTimelines
+    from mldiagnostics.goodput.ledger.run_timeline import RunTimeline
 
 _INIT = tuple(
     bucket.value
@@ -21,16 +21,16 @@ _INIT = tuple(
 )
 _RESTORE = (BadputType.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME.value,)
 _STARTUP = (BadputType.PROGRAM_STARTUP.value,)
-_WAITS = {int(Code.SLICE_DOWN_START): "slice_down", int(Code.SCALE_UP_START): "scale_up"}
+_WAITS = {int(EventCode.SLICE_DOWN_START): "slice_down", int(EventCode.SCALE_UP_START): "scale_up"}
 
 
-def disruptions_of(life: Life) -> list[Disruption]:
+def disruptions_of(life: RunTimeline) -> list[Disruption]:
     """Return the disruptions within the job's life, oldest first."""
     begin = life.progress.begin
     return [loss for loss in _all(life) if loss.restarted > begin]
 
 
-def attempts_of(life: Life) -> list[Attempt]:
+def attempts_of(life: RunTimeline) -> list[Attempt]:
     """Return the attempts within the job's life, oldest first; the last one may have no step yet."""
     progress, index = life.progress, life.fold.told.index
     stretches: list[tuple[int, int, int | None, int | None]] = [
@@ -49,7 +49,7 @@ def attempts_of(life: Life) -> list[Attempt]:
     return found
 
 
-def _all(life: Life) -> Iterator[Disruption]:
+def _all(life: RunTimeline) -> Iterator[Disruption]:
     told, progress = life.fold.told, life.progress
     lost = _lost(progress)
     for attempt, course in enumerate(progress.courses):
@@ -59,7 +59,9 @@ def _all(life: Life) -> Iterator[Disruption]:
         yield _loss(life, progress.courses[-1], life.fold.state.back, None, (0, 0))
 
 
-def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[int, int]) -> Disruption:
+def _loss(
+    life: RunTimeline, old: AttemptTimeline, back: int, new: AttemptTimeline | None, lost: tuple[int, int]
+) -> Disruption:
     painting, log, at = life.painting, life.log, life.fold.told.at
     starts, _ = log.job_edges()
     over, until = max(old.over, life.progress.begin), new.start if new else life.progress.until
@@ -86,20 +88,20 @@ def _loss(life: Life, old: Course, back: int, new: Course | None, lost: tuple[in
     )
 
 
-def _cause(life: Life, old: Course, until: int) -> str:
+def _cause(life: RunTimeline, old: AttemptTimeline, until: int) -> str:
     """Return the cause that was told before the restart, else which wait began (S12)."""
     told = life.fold.told
     first, last = bisect_left(told.mark_t, old.start), bisect_right(told.mark_t, max(until, old.until))
     marks = [(told.mark_t[place], told.mark_code[place], told.mark_arg[place]) for place in range(first, last)]
-    causes = [str(life.log.table[arg]) for t, code, arg in marks if code == Code.CAUSE and t <= old.until]
+    causes = [str(life.log.table[arg]) for t, code, arg in marks if code == EventCode.CAUSE and t <= old.until]
     waits = [_WAITS[code] for t, code, _ in marks if code in _WAITS and old.over <= t <= until]
     return (causes or waits or ["unknown"])[-1]
 
 
-def _lost(progress: Progress) -> list[tuple[int, int]]:
+def _lost(progress: AttemptTimelines) -> list[tuple[int, int]]:
     """Return for each attempt how many steps that were done it does again, and how long they had taken."""
     told, begin, found = progress.fold.told, progress.begin, []
-    alive: list[tuple[Course, int]] = []
+    alive: list[tuple[AttemptTimeline, int]] = []
     for course in progress.courses:
         first, steps, wasted = told.index[course.first], 0, 0
         while alive:

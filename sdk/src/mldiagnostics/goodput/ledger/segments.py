@@ -5,24 +5,24 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, TypeAlias
 
-from mldiagnostics.goodput.account import Segment
-from mldiagnostics.goodput.ledger.progress import OTHER, PRODUCTIVE, RECOVERY, SPENT, STARTUP, WASTED
+from mldiagnostics.goodput.account import TimelineSegment
+from mldiagnostics.goodput.ledger.attempt_timeline import OTHER, PRODUCTIVE, RECOVERY, SPENT, STARTUP, WASTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mldiagnostics.goodput.ledger.progress import Course, Progress
+    from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimeline, AttemptTimelines
 
 _Piece: TypeAlias = "tuple[int, int, int, int | None]"
 """Start, end, what it is of an attempt, and the step."""
 
 
-def segments(progress: Progress, start: int, end: int) -> Iterator[Segment]:
+def segments(progress: AttemptTimelines, start: int, end: int) -> Iterator[TimelineSegment]:
     """Return what the job did from `start` to `end` (microseconds, within its life), without a gap."""
     return _merged(_painted(progress, start, end))
 
 
-def _painted(progress: Progress, start: int, end: int) -> Iterator[Segment]:
+def _painted(progress: AttemptTimelines, start: int, end: int) -> Iterator[TimelineSegment]:
     """Lay the spans over the attempts."""
     painting = progress.painting
     spans = painting.between(start, end)
@@ -32,16 +32,16 @@ def _painted(progress: Progress, start: int, end: int) -> Iterator[Segment]:
         reached = max(reached, left)
         limit = min(right, end)
         while span and span[0] < limit:
-            yield Segment(reached, span[0], SPENT[kind], step)
-            yield Segment(span[0], span[1], painting.spent(span[2]))
+            yield TimelineSegment(reached, span[0], SPENT[kind], step)
+            yield TimelineSegment(span[0], span[1], painting.spent(span[2]))
             reached = span[1]
             span = next(spans, None)
-        yield Segment(reached, limit, SPENT[kind], step)
+        yield TimelineSegment(reached, limit, SPENT[kind], step)
         if right >= end:
             break
 
 
-def _pieces(progress: Progress, start: int) -> Iterator[_Piece]:
+def _pieces(progress: AttemptTimelines, start: int) -> Iterator[_Piece]:
     """Return what lies under the spans from the attempt that is on at `start` to the end of the job's life."""
     courses = progress.courses
     first = max(0, bisect_right(progress.fold.told.begin, start) - 1)
@@ -55,7 +55,7 @@ def _pieces(progress: Progress, start: int) -> Iterator[_Piece]:
         yield progress.restart, progress.until, OTHER, None
 
 
-def _steps(progress: Progress, course: Course, start: int) -> Iterator[_Piece]:
+def _steps(progress: AttemptTimelines, course: AttemptTimeline, start: int) -> Iterator[_Piece]:
     told = progress.fold.told
     place = max(course.first, bisect_right(told.at, start, course.first, course.last + 1) - 1)
     if place == course.first:
@@ -66,9 +66,9 @@ def _steps(progress: Progress, course: Course, start: int) -> Iterator[_Piece]:
         yield begin, end, PRODUCTIVE if each < course.kept else WASTED, told.index[each]
 
 
-def _merged(pieces: Iterable[Segment]) -> Iterator[Segment]:
+def _merged(pieces: Iterable[TimelineSegment]) -> Iterator[TimelineSegment]:
     """Return neighbours that say the same as one, and none without length."""
-    last: Segment | None = None
+    last: TimelineSegment | None = None
     for piece in pieces:
         if piece.start >= piece.end:
             continue

@@ -12,7 +12,7 @@ NONE_FITS = 2**31 - 1
 """As `last`: no step may simply follow, each is looked at."""
 
 
-class State:
+class FoldState:
     """Scalars, and what is open. Times are microseconds, `NEVER` where there is none."""
 
     def __init__(self, place: int = 0) -> None:
@@ -64,9 +64,9 @@ class State:
             return self.job_end
         return self.step_end if self.step_end > self.last_t else NEVER
 
-    def copy(self) -> State:
+    def copy(self) -> FoldState:
         """Return a state that changes on its own."""
-        other = State.__new__(State)
+        other = FoldState.__new__(FoldState)
         plain = self.__dict__
         other.__dict__.update(plain)
         for name in _COPIED:
@@ -78,7 +78,7 @@ class State:
         return {name: _packed(getattr(self, name)) for name in vars(self)}
 
     @classmethod
-    def unpacked(cls, packed: dict[str, Any]) -> State:
+    def unpacked(cls, packed: dict[str, Any]) -> FoldState:
         """Return what was packed. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
         state = cls()
         for name in _PLAIN:
@@ -93,7 +93,7 @@ class State:
 
 _FLAGS = ("over", "job_started")
 _COPIED = ("moments", "edges", "open", "closed", "unopened", "ignored")
-_PLAIN = tuple(name for name in vars(State()) if name not in _COPIED)
+_PLAIN = tuple(name for name in vars(FoldState()) if name not in _COPIED)
 
 
 def _packed(value: object) -> object:

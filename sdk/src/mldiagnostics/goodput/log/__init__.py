@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime, timedelta
 
-    from mldiagnostics.goodput.location import Place
-    from mldiagnostics.goodput.log.lines import Listener, Told
+    from mldiagnostics.goodput.location import LogPlace
+    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
 
 __all__ = ["Log", "absolute", "find_log", "known_places", "open_log", "place_log"]
 
@@ -28,13 +28,13 @@ class Log(Protocol):
     def jobs(self) -> Collection[str]:
         """Names of jobs that it tells of as if they were one: none for a run's, which may be told by any name."""
 
-    def read_new(self, history: Listener, now: datetime) -> None:
+    def read_new(self, history: EventListener, now: datetime) -> None:
         """Feed all that is new since the last call; lines that cannot be read count in `history.ignored`.
 
         Raises `LogUnreadable` if the log is missing or may not be read.
         """
 
-    def payloads(self, now: datetime) -> Iterator[Told]:
+    def payloads(self, now: datetime) -> Iterator[LoggedPayload]:
         """Yield all that the log holds from its beginning to `now`, as it was logged. Raises as `read_new` does."""
 
     def exists(self) -> bool:
@@ -52,7 +52,7 @@ def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None
 
     So it is found also where a run began after the recorder did, or is over.
     """
-    from mldiagnostics.goodput.outlet import written_log  # noqa: PLC0415 - with the first log
+    from mldiagnostics.goodput.log_writer import written_log  # noqa: PLC0415 - with the first log
 
     return (None if log else written_log(job_name, logger_name)) or place_log(job_name, logger_name, log)
 
@@ -62,9 +62,9 @@ def place_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | Non
     return absolute(known_places(job_name, logger_name, log)[0].url)
 
 
-def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[Place]:
+def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
     """Return where the rule allows a job's log to be, by `log`, environment and run; the place of a writer first."""
-    from mldiagnostics.goodput.outlet import current_run  # noqa: PLC0415 - with the first log
+    from mldiagnostics.goodput.log_writer import current_run  # noqa: PLC0415 - with the first log
 
     run = current_run()
     return log_places(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.extras import require
 from mldiagnostics.goodput.location import cloud_log
-from mldiagnostics.goodput.log.lines import Told
-from mldiagnostics.goodput.log.overlap import Overlap
-from mldiagnostics.goodput.outlet import NAME
+from mldiagnostics.goodput.log.lines import LoggedPayload
+from mldiagnostics.goodput.log.overlap import OverlapWindow
+from mldiagnostics.goodput.log_writer import NAME
 from mldiagnostics.sinks.log_entries import rfc3339
 from mldiagnostics.sinks.model import SinkMaker
 from mldiagnostics.sinks.spool import spooled
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, timedelta
 
-    from mldiagnostics.goodput.log.lines import Listener
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
+    from mldiagnostics.goodput.log.lines import EventListener
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
     from mldiagnostics.sinks.model import Sink
 
 _PAGE = 1000
@@ -84,14 +84,14 @@ class CloudLoggingLog:
     def __init__(self, url: str, *, retention: timedelta | None = None) -> None:
         log = cloud_log(url)
         require("google.cloud.logging", extra=_EXTRA, needed_for=url)
-        from mldiagnostics.sinks.cloud_logging import LookUp  # noqa: PLC0415 - the extra is there
+        from mldiagnostics.sinks.cloud_logging import CredentialsLookup  # noqa: PLC0415 - the extra is there
 
         self._logger_name, self._job_name = log.logger_name, log.job_name
         self._where = log.project or "the project of the credentials"
-        self._access = LookUp(log.endpoint, project=log.project, scope=_SCOPE)
+        self._access = CredentialsLookup(log.endpoint, project=log.project, scope=_SCOPE)
         self._client: tuple[str, Any] | None = None
         self._retention = retention
-        self._overlap = Overlap(retention)
+        self._overlap = OverlapWindow(retention)
 
     @classmethod
     def of_client(cls, client: Any, logger_name: str, job_name: str) -> CloudLoggingLog:
@@ -105,16 +105,16 @@ class CloudLoggingLog:
         """Project and log."""
         return f"Cloud Logging {self._where}/{self._logger_name}, job {self._job_name}"
 
-    def read_new(self, history: Listener, now: datetime) -> None:
+    def read_new(self, history: EventListener, now: datetime) -> None:
         """See `Log.read_new`."""
         self._feed(history, now)
         while history.begin_again():
             self._overlap.begin_again()
             self._feed(history, now)
 
-    def payloads(self, now: datetime) -> Iterator[Told]:
+    def payloads(self, now: datetime) -> Iterator[LoggedPayload]:
         """See `Log.payloads`."""
-        return self._entries("timestamp", Overlap(self._retention).start(now), now)
+        return self._entries("timestamp", OverlapWindow(self._retention).start(now), now)
 
     def exists(self) -> bool:
         """Return true: a service has a log of any name."""
@@ -135,11 +135,11 @@ class CloudLoggingLog:
                 raise ValueError(f"{position!r} has no time zone")
             self._overlap.asked, self._overlap.since = asked, since
 
-    def _feed(self, history: Listener, now: datetime) -> None:
+    def _feed(self, history: EventListener, now: datetime) -> None:
         since = "timestamp" if self._overlap.asked is None else "receiveTimestamp"
         self._overlap.take(self._entries(since, self._overlap.start(now), now), now, history)
 
-    def _entries(self, since: str, start: datetime, end: datetime) -> Iterator[Told]:
+    def _entries(self, since: str, start: datetime, end: datetime) -> Iterator[LoggedPayload]:
         try:
             project, api = self._connected()
             self._where = project
@@ -154,7 +154,7 @@ class CloudLoggingLog:
             for entry in api.list_entries(names, filter_=" AND ".join(clauses), order_by=order, page_size=_PAGE):
                 logged = entry.timestamp.timestamp() if entry.timestamp else None
                 if isinstance(entry.payload, dict):
-                    yield Told(entry.payload, logged, 0, "")
+                    yield LoggedPayload(entry.payload, logged, 0, "")
         except Exception as error:  # Google's client and its transport raise anything
             raise LogUnreadable(f"{self.name}, cannot be read: {error}{_advice(error)}") from error
 

@@ -15,7 +15,7 @@ _TRUSTED_NS = 10_000_000_000
 """So long a listing holds; some file systems over object stores keep no times of directories."""
 
 
-class Folder:
+class LogFolder:
     """The files of lines in one directory, by their paths, sorted."""
 
     def __init__(self, path: str) -> None:

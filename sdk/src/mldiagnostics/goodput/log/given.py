@@ -8,16 +8,16 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mldiagnostics.errors import LogUnreadable
-from mldiagnostics.goodput.log.lines import Told
-from mldiagnostics.goodput.log.overlap import OVERLAP, Overlap
-from mldiagnostics.goodput.log.shapes import Repeats, take_shaped
+from mldiagnostics.goodput.log.lines import LoggedPayload
+from mldiagnostics.goodput.log.overlap import OVERLAP, OverlapWindow
+from mldiagnostics.goodput.log.shapes import RepeatFilter, take_shaped
 from mldiagnostics.goodput.payload import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
 
-    from mldiagnostics.goodput.log.lines import Listener
+    from mldiagnostics.goodput.log.lines import EventListener
 
 
 _Way: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"
@@ -50,7 +50,7 @@ class _Answer(NamedTuple):
         return min(self.end, now, *(datetime.fromtimestamp(event.t / 1e6, timezone.utc) for event in events))
 
 
-class GivenLog:
+class CallbackLog:
     """Asks `read_cloud_logging_entries(start_time, end_time)`, also by name, or without arguments if it takes none.
 
     The answer is a list of payloads, or a tuple of it and where it ends, `(timestamp, id)`. Nobody knows by which clock
@@ -71,9 +71,9 @@ class GivenLog:
         self._reader = reader
         self._job_name = job_name
         self._retention = retention
-        self._overlap = Overlap(retention)
+        self._overlap = OverlapWindow(retention)
         self._way: _Way | None = None
-        self._repeats = Repeats(), Repeats()
+        self._repeats = RepeatFilter(), RepeatFilter()
         self._unbounded = live and retention is None
         self._known_until: datetime | None = None
 
@@ -82,15 +82,15 @@ class GivenLog:
         """The class of the object."""
         return f"cloud_logger={type(self._reader).__name__}"
 
-    def read_new(self, history: Listener, now: datetime) -> None:
+    def read_new(self, history: EventListener, now: datetime) -> None:
         """See `Log.read_new`."""
         self._feed(history, now)
         while history.begin_again():
             self._overlap.begin_again()
-            self._repeats, self._known_until = (Repeats(), Repeats()), None
+            self._repeats, self._known_until = (RepeatFilter(), RepeatFilter()), None
             self._feed(history, now)
 
-    def _feed(self, history: Listener, now: datetime) -> None:
+    def _feed(self, history: EventListener, now: datetime) -> None:
         for repeats, window in zip(self._repeats, self._windows(now), strict=False):
             answer = self._ask(*window)
             others = take_shaped(repeats.new_in(answer.payloads), self._job_name, history)
@@ -98,7 +98,7 @@ class GivenLog:
             if answer.payloads:
                 self._known_until = answer.known_until(now)
 
-    def payloads(self, now: datetime) -> Iterator[Told]:
+    def payloads(self, now: datetime) -> Iterator[LoggedPayload]:
         """See `Log.payloads`."""
         yield from self._told(self._ask(self._first(now), now).payloads)
 
@@ -121,7 +121,7 @@ class GivenLog:
         return [(None, None), (self._first(now), now)] if self._unbounded else [(self._first(now), now)]
 
     def _first(self, now: datetime) -> datetime:
-        return Overlap(self._retention).start(now)
+        return OverlapWindow(self._retention).start(now)
 
     def _ask(self, start: datetime | None, end: datetime | None) -> _Answer:
         window = start and start.astimezone(timezone.utc), end and end.astimezone(timezone.utc)
@@ -134,8 +134,8 @@ class GivenLog:
         except Exception as error:
             raise LogUnreadable(f"{self.name} gives no entries: {error!r}") from error
 
-    def _told(self, payloads: list[Any]) -> list[Told]:
-        return [Told(payload, None, 0, "") for payload in payloads if self._is_ours(payload)]
+    def _told(self, payloads: list[Any]) -> list[LoggedPayload]:
+        return [LoggedPayload(payload, None, 0, "") for payload in payloads if self._is_ours(payload)]
 
     def _is_ours(self, payload: Any) -> bool:
         return (

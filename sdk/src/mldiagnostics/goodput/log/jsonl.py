@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
 from mldiagnostics.goodput.log.blocks import whole_lines
-from mldiagnostics.goodput.log.folder import SUFFIX, Folder
-from mldiagnostics.goodput.log.lines import Lines
+from mldiagnostics.goodput.log.folder import SUFFIX, LogFolder
+from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 from mldiagnostics.sinks.local_first import local_path
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from mldiagnostics.goodput.log.lines import Listener, Told
+    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
 
 
 @dataclass(slots=True)
-class _File:
+class _FilePosition:
     """How far a file was read; `told` is the size at which it was looked at last."""
 
-    lines: Lines
+    lines: LineParser
     offset: int = 0
     told: int = -1
     over: bool = False
@@ -49,9 +49,9 @@ class LocalLog:
                 f"{place!r} is no goodput log: give a path, file:///…, gs://bucket/… or cloud-logging:…"
             )
         self._path: Path = path
-        self._folders = (Folder(str(path / RECORDS_DIR)), Folder(str(path)))
+        self._folders = (LogFolder(str(path / RECORDS_DIR)), LogFolder(str(path)))
         self._job_name = job_name
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, _FilePosition] = {}
         self.jobs: set[str] = set()
 
     @property
@@ -59,14 +59,14 @@ class LocalLog:
         """The path."""
         return str(self._path)
 
-    def read_new(self, history: Listener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
+    def read_new(self, history: EventListener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
         """See `Log.read_new`."""
         self._feed(history)
         while history.begin_again():
             self._files = {}
             self._feed(history)
 
-    def payloads(self, now: datetime) -> Iterator[Told]:  # noqa: ARG002 - as above
+    def payloads(self, now: datetime) -> Iterator[LoggedPayload]:  # noqa: ARG002 - as above
         """See `Log.payloads`."""
         for lines, block in self._new_blocks({}):
             yield from lines.payloads(block)
@@ -91,23 +91,23 @@ class LocalLog:
         for path, found in position.items():
             match found:
                 case [int(offset), int(rank), str(run)] if 0 <= offset <= _size(path):
-                    files[path] = _File(self._lines(rank, run), offset)
+                    files[path] = _FilePosition(self._lines(rank, run), offset)
                 case _:
                     raise ValueError(f"{found!r} is no place in {path}")
         self._files = files
 
-    def _feed(self, history: Listener) -> None:
+    def _feed(self, history: EventListener) -> None:
         for lines, block in self._new_blocks(self._files):
             lines.feed(block, history)
 
-    def _new_blocks(self, files: dict[str, _File]) -> Iterator[tuple[Lines, bytes]]:
+    def _new_blocks(self, files: dict[str, _FilePosition]) -> Iterator[tuple[LineParser, bytes]]:
         """Yield whole lines that were not read yet, as `files` knows, the oldest files first."""
         try:
             folder, sizes = self._sizes(files)
             for path, size in sizes:
                 file = files.get(path)
                 if file is None:
-                    file = files[path] = _File(self._lines())
+                    file = files[path] = _FilePosition(self._lines())
                 if size != file.told:
                     if size < file.offset:
                         file.offset = 0
@@ -117,7 +117,7 @@ class LocalLog:
         except OSError as error:
             raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
 
-    def _sizes(self, files: dict[str, _File]) -> tuple[Folder, list[tuple[str, int]]]:
+    def _sizes(self, files: dict[str, _FilePosition]) -> tuple[LogFolder, list[tuple[str, int]]]:
         """Return the files that may say more than `files` knows, and their sizes.
 
         Raises `LogMissing` if there are none, `OSError` if that is unknown.
@@ -139,11 +139,11 @@ class LocalLog:
             f"with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job{below}"
         )
 
-    def _lines(self, rank: int = 0, run: str = "") -> Lines:
+    def _lines(self, rank: int = 0, run: str = "") -> LineParser:
         of_run = (self._path / RUN_RECORD).exists()  # all in it is of that run, whatever its name
         if of_run:
-            return Lines(rank=rank, run=run)
-        return Lines(job_name=self._job_name, rank=rank, run=run, jobs=self.jobs)
+            return LineParser(rank=rank, run=run)
+        return LineParser(job_name=self._job_name, rank=rank, run=run, jobs=self.jobs)
 
 
 def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:
@@ -171,7 +171,7 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
             yield status.st_mtime_ns, path, status.st_size
 
 
-def _blocks_of(path: str, file: _File) -> Iterator[tuple[Lines, bytes]]:
+def _blocks_of(path: str, file: _FilePosition) -> Iterator[tuple[LineParser, bytes]]:
     with suppress(FileNotFoundError), open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - a path as text costs less
         opened.seek(file.offset)
         start = file.offset

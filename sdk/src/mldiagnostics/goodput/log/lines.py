@@ -15,10 +15,10 @@ from contextlib import suppress
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from mldiagnostics.drops import ADVICE
 from mldiagnostics.goodput.clocks import CLOCK_STEP, Moved
-from mldiagnostics.goodput.events import Code, Event
+from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros, parse
+from mldiagnostics.pipeline.drops import ADVICE
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.clocks import Clocks
 
-__all__ = ["Lines", "Listener", "Told", "take"]
+__all__ = ["EventListener", "LineParser", "LoggedPayload", "take"]
 
 _CODES = {key.encode(): int(code) for key, code in (PLAIN_KEYS | STEP_KEYS).items()}
 _STEPS = tuple(key.encode() for key in STEP_KEYS)
@@ -48,7 +48,7 @@ _CAUSES = {
 """Reasons of phases that say why an attempt ended: a process may be killed while it deals with a signal."""
 
 
-class Listener(Protocol):
+class EventListener(Protocol):
     """Takes what is read, in any order; `History` is one."""
 
     ignored: Counter[str]
@@ -70,7 +70,7 @@ class Listener(Protocol):
         """Forget all events, to be fed again, if a clock was set after some of them; return whether it is so."""
 
 
-class Told(NamedTuple):
+class LoggedPayload(NamedTuple):
     """A payload with what stands around it; `logged` is None in a file of payloads alone."""
 
     payload: Mapping[str, Any]
@@ -79,14 +79,14 @@ class Told(NamedTuple):
     run: str
 
 
-class _Gap(NamedTuple):
+class _SequenceGap(NamedTuple):
     """Events that were recorded and never came into the log."""
 
     reason: str
     number: int
 
 
-class Lines:
+class LineParser:
     """Reads the lines of one file, in order. With `job_name`, what tells of other jobs is passed over.
 
     `rank` and `run` are those that the first line of our files says, 0 and empty in any other file. The names of jobs
@@ -108,7 +108,7 @@ class Lines:
             rb'([1-3][0-9]{9}\.[0-9]{1,6}),"event_id":"[^"]*"\}\}\n'
         )
 
-    def feed(self, block: bytes, history: Listener) -> None:
+    def feed(self, block: bytes, history: EventListener) -> None:
         """Take whole lines; each that begins a file of ours says whose the next are."""
         if _CLOCK_MARK in block:
             self._learn(block, history.clocks)
@@ -139,7 +139,7 @@ class Lines:
             self._shift = 0
         return self._shift
 
-    def _take(self, block: bytes, history: Listener) -> None:
+    def _take(self, block: bytes, history: EventListener) -> None:
         alone = self._known.fullmatch(block)  # as where a running job is watched
         if alone and _are_columns([None, *alone.groups()]):
             step, key, time = alone.groups()
@@ -156,18 +156,18 @@ class Lines:
             for odd in filter(None, parts[start + 4 : end : 4]):
                 self._take_lines(odd, history)
 
-    def payloads(self, block: bytes) -> Iterator[Told]:
+    def payloads(self, block: bytes) -> Iterator[LoggedPayload]:
         """Yield the payloads of whole lines, as they were logged."""
         for line in block.split(b"\n"):
             found = self._told(line)
-            if isinstance(found, Told):
+            if isinstance(found, LoggedPayload):
                 yield found
 
-    def _take_one(self, step: bytes | None, key: bytes, time: bytes, history: Listener) -> None:
+    def _take_one(self, step: bytes | None, key: bytes, time: bytes, history: EventListener) -> None:
         moment = int(time.ljust(_TIME_BYTES, b"0").replace(b".", b""))
-        history.add(Event(moment, Code(_CODES[key]), int(step or 0), self.rank, self.run))
+        history.add(Event(moment, EventCode(_CODES[key]), int(step or 0), self.rank, self.run))
 
-    def _take_columns(self, parts: list[Any], history: Listener) -> None:
+    def _take_columns(self, parts: list[Any], history: EventListener) -> None:
         """Take what stands between the odd ones of the parts."""
         steps, keys, times = parts[1::4], parts[2::4], parts[3::4]
         if keys:
@@ -177,22 +177,22 @@ class Lines:
             args = array("i", [0 if step is None else int(step) for step in steps])
             history.extend(moments, codes, args, rank=self.rank, run=self.run)
 
-    def _take_lines(self, lines: bytes, history: Listener) -> None:
+    def _take_lines(self, lines: bytes, history: EventListener) -> None:
         for line in lines.split(b"\n"):
             self._take_line(line, history)
 
-    def _take_line(self, line: bytes, history: Listener) -> None:
+    def _take_line(self, line: bytes, history: EventListener) -> None:
         found = self._told(line)
         if isinstance(found, Event):
             history.add(found)
-        elif isinstance(found, Told):
+        elif isinstance(found, LoggedPayload):
             take(found, history)
-        elif isinstance(found, _Gap):
+        elif isinstance(found, _SequenceGap):
             history.ignored[found.reason] += found.number
         elif found:
             history.ignored[found] += 1
 
-    def _told(self, line: bytes) -> Told | Event | _Gap | str:
+    def _told(self, line: bytes) -> LoggedPayload | Event | _SequenceGap | str:
         """Return what a line tells; a text is the reason why that is nothing, empty if it needs none."""
         if not line.strip() or line.startswith((b'{"v":1,"kind":"metric"', b'{"v":1,"kind":"config"')):
             return ""
@@ -204,19 +204,19 @@ class Lines:
         except (ValueError, RecursionError):
             return _UNREADABLE
 
-    def _record(self, record: dict[str, Any]) -> Told | Event | _Gap | str:
+    def _record(self, record: dict[str, Any]) -> LoggedPayload | Event | _SequenceGap | str:
         kind, t, payload = record["kind"], micros(record.get("t")), record.get("payload")
         if kind == "drop":
             return _gap(record)
         if kind == "event" and record.get("name") == _HEAD:
             return self._begin(record)
         if kind == "heartbeat" and t is not None:
-            return Event(t, Code.ALIVE, 0, self.rank, self.run)
+            return Event(t, EventCode.ALIVE, 0, self.rank, self.run)
         if not isinstance(payload, dict):
             return ""
         if kind == "phase" and t is not None:
             cause = _CAUSES.get(str(payload.get("reason")))
-            return Event(t, Code.CAUSE, cause, self.rank, self.run) if cause else ""
+            return Event(t, EventCode.CAUSE, cause, self.rank, self.run) if cause else ""
         return self._of_job(payload, record.get("t")) if kind == "event" else ""
 
     def _begin(self, head: dict[str, Any]) -> str:
@@ -226,26 +226,26 @@ class Lines:
             self._see(labels.get("name"))
         return ""
 
-    def _of_job(self, payload: dict[str, Any], logged: object) -> Told | str:
+    def _of_job(self, payload: dict[str, Any], logged: object) -> LoggedPayload | str:
         if self._job_name is not None and payload.get("job_name", self._job_name) != self._job_name:
             return ""
         self._see(payload.get("job_name"))
         moment = logged if isinstance(logged, float) else None
-        return Told(payload, moment, self.rank, self.run)
+        return LoggedPayload(payload, moment, self.rank, self.run)
 
     def _see(self, job_name: object) -> None:
         if isinstance(job_name, str) and self._job_name in (None, job_name):
             self._jobs.add(job_name)
 
 
-def _gap(record: dict[str, Any]) -> _Gap | str:
+def _gap(record: dict[str, Any]) -> _SequenceGap | str:
     """Return what a record of dropped ones says of events; a run's metrics and other sinks have gaps of their own."""
     labels, payload, number = record.get("labels") or {}, record.get("payload") or {}, record.get("value")
     if not (isinstance(labels, dict) and isinstance(payload, dict) and isinstance(number, float) and 0 < number < 1e15):
         return ""
     reason = str(record.get("name"))
     ours = str(labels.get("sink", _SINK)).startswith(_SINK) and str(payload.get("detail", _NAME)).startswith(_NAME)
-    return _Gap(f"never logged: {reason}", int(number)) if ours and reason in ADVICE else ""
+    return _SequenceGap(f"never logged: {reason}", int(number)) if ours and reason in ADVICE else ""
 
 
 def _are_columns(parts: list[Any]) -> bool:
@@ -254,7 +254,7 @@ def _are_columns(parts: list[Any]) -> bool:
     return _CODES.keys() >= set(keys) and sum(map(keys.count, _STEPS)) == len(keys) - steps.count(None)
 
 
-def take(told: Told, history: Listener) -> None:
+def take(told: LoggedPayload, history: EventListener) -> None:
     """Feed what a payload tells; one that the program logged for other purposes is none of ours."""
     found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
     if not isinstance(found, str):

@@ -11,7 +11,7 @@ from mldiagnostics.goodput.payload import parse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics.goodput.log.lines import Listener, Told
+    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
 
 OVERLAP = timedelta(minutes=10)
 """How late an entry may become visible: writers wait for batches, spools for a network that is back."""
@@ -19,7 +19,7 @@ OVERLAP = timedelta(minutes=10)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-class Overlap:
+class OverlapWindow:
     """From when to ask, and what of an answer is new. `retention` is how far back the first answer goes, None: all."""
 
     def __init__(self, retention: timedelta | None = None) -> None:
@@ -44,7 +44,7 @@ class Overlap:
         self.asked = None
         self._seen, self._faults = set(), set()
 
-    def take(self, answer: Iterable[Told], now: datetime, listener: Listener) -> None:
+    def take(self, answer: Iterable[LoggedPayload], now: datetime, listener: EventListener) -> None:
         """Feed what is new in the answer to the question of `now`."""
         recent = (now - 3 * OVERLAP).timestamp()  # what the next answer may repeat
         seen: set[object] = set()

@@ -6,9 +6,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.goodput.log.given import GivenLog
+from mldiagnostics.goodput.log.given import CallbackLog
 from mldiagnostics.goodput.log.search import search_log
-from mldiagnostics.goodput.outlet import flush_written
+from mldiagnostics.goodput.log_writer import flush_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,4 +32,4 @@ def read_payloads(
         from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - who has such a client
 
         return [told.payload for told in CloudLoggingLog.of_client(given, logger_name, job_name).payloads(moment)]
-    return [told.payload for told in GivenLog(given, job_name=job_name).payloads(moment)]
+    return [told.payload for told in CallbackLog(given, job_name=job_name).payloads(moment)]

@@ -18,9 +18,9 @@ from mldiagnostics.layout import sanitize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.origin import Origin
-    from mldiagnostics.records import Record
-    from mldiagnostics.sinks.model import Pace, Sink, SinkMaker
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.records import Record
+    from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker
 
 __all__ = ["pointed", "pointer_to", "with_pointer"]
 
@@ -82,7 +82,7 @@ class _PointingSink:
         self._pointer = pointer
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BatchPolicy:
         return self._sink.pace
 
     @property

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing
-from mldiagnostics.goodput.location import Place
+from mldiagnostics.goodput.location import LogPlace
 from mldiagnostics.goodput.log import absolute, known_places, open_log
 from mldiagnostics.goodput.log.pointers import pointed
-from mldiagnostics.goodput.outlet import written_log
+from mldiagnostics.goodput.log_writer import written_log
 from mldiagnostics.layout import RECORDS_DIR
 
 if TYPE_CHECKING:
@@ -24,19 +24,19 @@ _WRITTEN = "the recorder of this process"
 _BY_POINTER = "the last recorder of these names on this machine"
 
 
-def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[Place]:
+def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
     """Return where a reader looks for a log, the likeliest place first, each place once.
 
     Where a recorder of this process writes, or what `log` names, is the only place.
     """
     written = None if log else written_log(job_name, logger_name)
     if written is not None:
-        return [Place(written, _WRITTEN)]
-    known = [Place(absolute(place.url), place.known_by) for place in known_places(job_name, logger_name, log)]
+        return [LogPlace(written, _WRITTEN)]
+    known = [LogPlace(absolute(place.url), place.known_by) for place in known_places(job_name, logger_name, log)]
     left = None if log else pointed(job_name, logger_name)
     if left is not None:
-        known.append(Place(left, _BY_POINTER))
-    unique: dict[str, Place] = {}
+        known.append(LogPlace(left, _BY_POINTER))
+    unique: dict[str, LogPlace] = {}
     for place in known:
         unique.setdefault(place.url, place)
     return list(unique.values())
@@ -63,7 +63,7 @@ def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | No
     )
 
 
-def _others(known: list[Place]) -> Iterator[str]:
+def _others(known: list[LogPlace]) -> Iterator[str]:
     """Yield the logs of other names below the local roots of these places."""
     for place in known:
         if "://" not in place.url and place.known_by != _BY_POINTER:

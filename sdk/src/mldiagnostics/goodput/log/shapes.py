@@ -10,9 +10,9 @@ from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput.log.lines import Listener
+    from mldiagnostics.goodput.log.lines import EventListener
 
-__all__ = ["Repeats", "already_known", "take_shaped"]
+__all__ = ["RepeatFilter", "already_known", "take_shaped"]
 
 _SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
     **{("job_name", key): (key, int(code)) for key, code in PLAIN_KEYS.items()},
@@ -28,7 +28,7 @@ _REMEMBERED = 2**16
 _COMPARED = 2**10
 
 
-def take_shaped(payloads: Sequence[Any], job_name: str | None, listener: Listener) -> list[Any]:
+def take_shaped(payloads: Sequence[Any], job_name: str | None, listener: EventListener) -> list[Any]:
     """Feed the payloads of one job, or of all, that have a common shape; return the others."""
     times, codes, args = array("q"), bytearray(), array("i")
     others = []
@@ -58,7 +58,7 @@ def already_known(before: Sequence[Any], now: Sequence[Any]) -> int:
         return 0
 
 
-class Repeats:
+class RepeatFilter:
     """Tells what is new in each answer: those of a service overlap, those of a plain list begin with all it had."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log.own_files import open_own, require_own
 
@@ -47,7 +47,7 @@ def keep(path: Path, log: Log, history: History) -> bool:
             history.dump(file)
         partial.replace(path)
     except (OSError, ValueError) as error:
-        complain("goodput-snapshot", f"what was read of {log.name} is not kept for the next process: {error}")
+        warn_once("goodput-snapshot", f"what was read of {log.name} is not kept for the next process: {error}")
         with contextlib.suppress(OSError):
             partial.unlink()
         return False
@@ -68,6 +68,6 @@ def recall(path: Path, log: Log) -> History | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        complain("goodput-snapshot", f"{log.name} is read from its beginning, {path} is no use: {error}")
+        warn_once("goodput-snapshot", f"{log.name} is read from its beginning, {path} is no use: {error}")
         return None
     return history

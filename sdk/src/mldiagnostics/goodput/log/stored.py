@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing, LogUnreadable, NotStored, StoreError
 from mldiagnostics.goodput.log.blocks import whole_lines
-from mldiagnostics.goodput.log.lines import Lines
+from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
 from mldiagnostics.store import open_store
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from mldiagnostics.goodput.log.lines import Listener, Told
+    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
     from mldiagnostics.store import Entry, Store
 
 _SUFFIX = ".jsonl"
@@ -34,14 +34,14 @@ class StoredLog:
         """The URL."""
         return self._url
 
-    def read_new(self, history: Listener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
+    def read_new(self, history: EventListener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
         """See `Log.read_new`."""
         self._feed(history)
         while history.begin_again():
             self._taken = set()
             self._feed(history)
 
-    def payloads(self, now: datetime) -> Iterator[Told]:  # noqa: ARG002 - as above
+    def payloads(self, now: datetime) -> Iterator[LoggedPayload]:  # noqa: ARG002 - as above
         """See `Log.payloads`."""
         for lines, block in self._new_blocks(set()):
             yield from lines.payloads(block)
@@ -67,18 +67,18 @@ class StoredLog:
             raise ValueError(f"{position!r} is no list of objects")
         self._taken = set(taken)
 
-    def _feed(self, history: Listener) -> None:
+    def _feed(self, history: EventListener) -> None:
         for lines, block in self._new_blocks(self._taken):
             lines.feed(block, history)
 
-    def _new_blocks(self, taken: set[str]) -> Iterator[tuple[Lines, bytes]]:
+    def _new_blocks(self, taken: set[str]) -> Iterator[tuple[LineParser, bytes]]:
         """Yield the whole lines of objects that are not in `taken`, the oldest objects first."""
         try:
             store, keys, single = self._keys()
             of_run = not single and _has(store, RUN_RECORD)  # all in it is of that run, whatever its name
             for key in keys:
                 if key not in taken:
-                    lines = Lines() if of_run else Lines(job_name=self._job_name, jobs=self.jobs)
+                    lines = LineParser() if of_run else LineParser(job_name=self._job_name, jobs=self.jobs)
                     with store.open(key) as file:
                         for block, _ in whole_lines(file, ended=True):
                             yield lines, block

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.location import CLOUD_LOGGING
 from mldiagnostics.goodput.log.pointers import with_pointer
-from mldiagnostics.origin import Origin
-from mldiagnostics.recording import Recording
-from mldiagnostics.run.surroundings import look_around
-from mldiagnostics.whereabouts import locate
+from mldiagnostics.identity.environment import detect
+from mldiagnostics.identity.origin import Origin
+from mldiagnostics.identity.resolve import locate
+from mldiagnostics.pipeline.recorder import RecordPipeline
 
 if TYPE_CHECKING:
-    from mldiagnostics.buffer import Buffer
+    from mldiagnostics.pipeline.buffer import Buffer
     from mldiagnostics.run.mlrun import MLRun
     from mldiagnostics.sinks.model import SinkMaker
 
@@ -22,10 +22,10 @@ _LASTING = frozenset({"injected", "workload-id"})
 """Sources of run ids that outlive a restart of the job; without such a one the job's names stand for the run."""
 
 
-def begin(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> Recording:
+def begin(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> RecordPipeline:
     """Begin to write a log. Raises `ConfigurationError` and `MissingExtraError` if that cannot be meant."""
     maker = with_pointer(_maker(url), job_name, logger_name, url)
-    return Recording(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
+    return RecordPipeline(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
 
 
 def _maker(url: str) -> SinkMaker:
@@ -39,7 +39,7 @@ def _maker(url: str) -> SinkMaker:
 
 
 def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
-    whereabouts = locate(look_around(dict(os.environ)), name=job_name)
+    whereabouts = locate(detect(dict(os.environ)), name=job_name)
     identity = whereabouts.identity
     lasting_id = identity.run_id if identity is not None and identity.source in _LASTING else ""
     own = Origin.here(whereabouts, run_id=lasting_id, name=job_name, storage=url)

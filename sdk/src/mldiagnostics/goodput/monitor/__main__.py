@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from mldiagnostics.complaints import LOGGER
+from mldiagnostics.diagnostics import LOGGER
 from mldiagnostics.goodput.monitor.assignment import Assignment, line
 from mldiagnostics.goodput.monitor.inbox import Inbox
 
@@ -51,11 +51,11 @@ def main() -> None:
 
 
 def _serve(assignment: Assignment, inbox: Inbox, parent: _Parent) -> None:
-    from mldiagnostics.goodput.exports.choosing import open_exports  # noqa: PLC0415 - faults in it are told
-    from mldiagnostics.goodput.monitor.reading import Reading  # noqa: PLC0415 - the same
+    from mldiagnostics.goodput.exports.selection import open_exports  # noqa: PLC0415 - faults in it are told
+    from mldiagnostics.goodput.monitor.reading import LogFollower  # noqa: PLC0415 - the same
     from mldiagnostics.goodput.monitor.worker import Worker  # noqa: PLC0415 - the same
 
-    Worker(assignment, Reading(assignment), open_exports(assignment), parent.answer).serve(inbox)
+    Worker(assignment, LogFollower(assignment), open_exports(assignment), parent.answer).serve(inbox)
 
 
 def _outlive_parent(seconds: float) -> None:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log import Log
     from mldiagnostics.goodput.monitor.assignment import Assignment
-    from mldiagnostics.goodput.report.view import View
+    from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["KEEP_S", "Reading"]
+__all__ = ["KEEP_S", "LogFollower"]
 
 KEEP_S = 300.0
 """How often what was read is kept."""
 
 
-class Reading:
+class LogFollower:
     """Opens the log with the first question, and asks for it again with the next where that is not possible."""
 
     def __init__(self, assignment: Assignment) -> None:
@@ -39,7 +39,7 @@ class Reading:
         self.told = StepTimes()
         """The steps that an earlier process of this monitor has told."""
 
-    def view(self, now: int) -> View | None:
+    def view(self, now: int) -> RunView | None:
         """Return the newest run as of `now` (microseconds), None while the log tells of none.
 
         Raises `LogUnreadable`, `ConfigurationError` and `MissingExtraError`.
@@ -72,7 +72,7 @@ class Reading:
         self.told = view.step_times(now) if view is not None else self.told
         return log
 
-    def _newest(self, now: int) -> View | None:
+    def _newest(self, now: int) -> RunView | None:
         newest = self._history.of(now)
         return newest if newest.first_event is not None and newest.first_event <= now else None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_PAUSE_S", "Schedule"]
+__all__ = ["LONGEST_PAUSE_S", "UploadSchedule"]
 
 LONGEST_PAUSE_S = 300.0
 """Longest pause between two tries that fail, unless the interval itself is longer."""
 
 
-class Schedule:
+class UploadSchedule:
     """The turns of one uploader; all times are seconds of one clock."""
 
     def __init__(self, interval_s: float, now: float) -> None:

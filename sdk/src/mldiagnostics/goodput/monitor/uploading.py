@@ -10,7 +10,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import LOGGER, complain
+from mldiagnostics.diagnostics import LOGGER, warn_once
 from mldiagnostics.goodput.monitor.process import MonitorProcess, deadline
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Uploaders:
         """Start an uploader; one that runs already is left as it is."""
         with self._lock:
             if name in self._running:
-                complain(f"goodput-start {name}", f"the uploader of {name} runs already and is not started again")
+                warn_once(f"goodput-start {name}", f"the uploader of {name} runs already and is not started again")
                 return
             self._running[name] = options
             if self._process is None:
@@ -80,7 +80,7 @@ class Uploaders:
             if flush and not answer:
                 why = "takes too long" if answer is None else "could not"
                 job = self._assignment.job
-                complain("goodput-flush", f"the last goodput of {job} is not everywhere: its monitor {why}")
+                warn_once("goodput-flush", f"the last goodput of {job} is not everywhere: its monitor {why}")
             if answer is None or not self._running:
                 self._end(0.0 if answer is None else left_s())
 
@@ -127,7 +127,7 @@ class Uploaders:
         try:
             self._process = MonitorProcess(said=_say, ended=self._ended)
         except (OSError, RuntimeError) as error:  # no more processes or threads, or the interpreter ends
-            complain("goodput-monitor", f"goodput is not monitored, its process cannot be begun: {error}")
+            warn_once("goodput-monitor", f"goodput is not monitored, its process cannot be begun: {error}")
             return
         self._process.tell(self._assignment.to_json())
         for name in self._running:
@@ -148,10 +148,10 @@ class Uploaders:
             self._restarts = 1 if time.monotonic() - self._begun_at > STEADY_S else self._restarts + 1
             ended = f"the process that monitors the goodput of {self._assignment.job} ended with status {status}"
             if self._restarts <= MAX_RESTARTS:
-                complain("goodput-monitor-again", f"{ended}: another one goes on")
+                warn_once("goodput-monitor-again", f"{ended}: another one goes on")
                 self._begin()
             else:
-                complain("goodput-monitor-over", f"{ended} for the {self._restarts}th time: no other one goes on")
+                warn_once("goodput-monitor-over", f"{ended} for the {self._restarts}th time: no other one goes on")
 
 
 def _say(message: str, level: int) -> None:
@@ -160,7 +160,7 @@ def _say(message: str, level: int) -> None:
 
 def _flush_own_records(timeout_s: float) -> None:
     """Have what this process recorded last in the log before it is read."""
-    recording = sys.modules.get("mldiagnostics.recording")
+    recording = sys.modules.get("mldiagnostics.pipeline.recorder")
     if recording is not None:
         recording.flush_all(timeout_s)
 

@@ -10,20 +10,20 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.exports.observe import observe, observe_steps, observe_windows
 from mldiagnostics.goodput.monitor.assignment import DEVIATION, GOODPUT, ROLLING
-from mldiagnostics.goodput.monitor.schedule import Schedule
+from mldiagnostics.goodput.monitor.schedule import UploadSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mldiagnostics.goodput.account import StepTimes
-    from mldiagnostics.goodput.exports.choosing import Exports
+    from mldiagnostics.goodput.exports.selection import Exports
     from mldiagnostics.goodput.monitor.assignment import Assignment
     from mldiagnostics.goodput.monitor.inbox import Inbox
-    from mldiagnostics.goodput.monitor.reading import Reading
-    from mldiagnostics.goodput.report.view import View
+    from mldiagnostics.goodput.monitor.reading import LogFollower
+    from mldiagnostics.goodput.report.view import RunView
 
 __all__ = ["Worker"]
 
@@ -37,13 +37,13 @@ class Worker:
     """Serves one parent, whose questions it answers by `answer(number, well=…)`."""
 
     def __init__(
-        self, assignment: Assignment, reading: Reading, exports: Exports, answer: Callable[..., object]
+        self, assignment: Assignment, reading: LogFollower, exports: Exports, answer: Callable[..., object]
     ) -> None:
         self._assignment = assignment
         self._reading = reading
         self._exports = exports
         self._answer = answer
-        self._schedules: dict[str, Schedule] = {}
+        self._schedules: dict[str, UploadSchedule] = {}
         self._windows: list[int] = []
         self._told: StepTimes | None = None
         ideal_s = assignment.ideal_step_time_s
@@ -75,7 +75,7 @@ class Worker:
 
     def _start(self, name: str, windows: list[int]) -> None:
         interval_s = self._assignment.deviation_interval_s if name == DEVIATION else self._assignment.interval_s
-        self._schedules[name] = Schedule(interval_s, time.monotonic())
+        self._schedules[name] = UploadSchedule(interval_s, time.monotonic())
         self._windows = windows or self._windows
 
     def _stop(self, names: Iterable[str], *, flush: bool, timeout_s: float) -> bool:
@@ -98,16 +98,16 @@ class Worker:
             view = self._reading.view(now)
             if view is None:
                 asked = self._assignment
-                complain("goodput-nothing", f"the {name} of {asked.job}: {asked.log} tells nothing of this job yet")
+                warn_once("goodput-nothing", f"the {name} of {asked.job}: {asked.log} tells nothing of this job yet")
             else:
                 self._tell(name, view, now)
                 self._reading.keep()
         except Exception as error:  # noqa: BLE001 - another turn may do better
-            complain(f"goodput-upload {type(error).__name__}", f"the {name} of {self._assignment.job}: {error}")
+            warn_once(f"goodput-upload {type(error).__name__}", f"the {name} of {self._assignment.job}: {error}")
             return False
         return True
 
-    def _tell(self, name: str, view: View, now: int) -> None:
+    def _tell(self, name: str, view: RunView, now: int) -> None:
         if name == GOODPUT:
             self._exports.write(observe(view, now, ideal=self._ideal, slices=self._assignment.slices))
             if self._exports.wants_reports:
@@ -119,7 +119,7 @@ class Worker:
             self._exports.write(observe_steps(view, now, told=told, ideal=self._ideal))
             self._told = view.step_times(now)
 
-    def _report(self, view: View, now: int) -> dict[str, Any]:
+    def _report(self, view: RunView, now: int) -> dict[str, Any]:
         from mldiagnostics.goodput.report import as_json, make_report  # noqa: PLC0415 - where somebody reads it
 
         made = make_report(

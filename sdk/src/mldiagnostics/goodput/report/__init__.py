@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+from mldiagnostics.goodput.report.build import make_report
 from mldiagnostics.goodput.report.jsonable import as_json, from_json
-from mldiagnostics.goodput.report.making import make_report
 from mldiagnostics.goodput.report.model import (
     AttemptReport,
-    Checkpoints,
+    CheckpointStats,
     DisruptionReport,
-    Failures,
+    FailureStats,
+    GoodputReport,
     Hang,
     LostWork,
-    Phases,
     Queueing,
-    Report,
-    Steps,
-    Stretch,
+    RecoveryPhases,
+    StepStats,
+    TimeBreakdown,
 )
 
 __all__ = [
     "AttemptReport",
-    "Checkpoints",
+    "CheckpointStats",
     "DisruptionReport",
-    "Failures",
+    "FailureStats",
+    "GoodputReport",
     "Hang",
     "LostWork",
-    "Phases",
     "Queueing",
-    "Report",
-    "Steps",
-    "Stretch",
+    "RecoveryPhases",
+    "StepStats",
+    "TimeBreakdown",
     "as_json",
     "from_json",
     "make_report",

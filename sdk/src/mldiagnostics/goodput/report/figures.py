@@ -8,7 +8,14 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput import reliability
-from mldiagnostics.goodput.report.model import Checkpoints, Failures, LostWork, Phases, Queueing, Steps
+from mldiagnostics.goodput.report.model import (
+    CheckpointStats,
+    FailureStats,
+    LostWork,
+    Queueing,
+    RecoveryPhases,
+    StepStats,
+)
 from mldiagnostics.goodput.report.numbers import percentile
 
 if TYPE_CHECKING:
@@ -22,13 +29,13 @@ PLANNED = frozenset({"scale_up"})
 """Causes of disruptions that are no failures."""
 
 
-def mean_recovery(told: Sequence[Disruption]) -> Phases:
+def mean_recovery(told: Sequence[Disruption]) -> RecoveryPhases:
     """Return the mean of some recoveries, at least one (MTTR, IEC 60050-192-07-23: mean time to restoration)."""
 
     def mean(lengths: Iterable[int]) -> float:
         return fmean(lengths) / 1e6
 
-    return Phases(
+    return RecoveryPhases(
         total_s=mean(each.recovered for each in told),
         detect_s=mean(each.detect for each in told),
         reschedule_s=mean(each.reschedule for each in told),
@@ -43,13 +50,13 @@ def _rest(told: Disruption) -> int:
     return told.recovered - told.detect - told.reschedule - told.init - told.restore - told.first_step
 
 
-def failures(whole: Account, disruptions: Sequence[Disruption], devices: float | None) -> Failures:
+def failures(whole: Account, disruptions: Sequence[Disruption], devices: float | None) -> FailureStats:
     """Return how often the job failed, and how long it took to go on."""
     count = sum(each.cause not in PLANNED for each in disruptions)
     operating_s = max(0, whole.end - whole.start - sum(each.recovered for each in disruptions)) / 1e6
     mttf_s = reliability.mean_time_to_failure(operating_s, count)
     over = [each for each in disruptions if each.resumed is not None]
-    return Failures(
+    return FailureStats(
         count=count,
         by_cause=dict(Counter(each.cause for each in disruptions).most_common()),
         operating_s=operating_s,
@@ -72,15 +79,15 @@ def lost_work(disruptions: Sequence[Disruption], devices: float | None) -> LostW
     )
 
 
-def checkpoints(saves: Sequence[tuple[int, int]], mttf_s: float | None) -> Checkpoints:
+def checkpoints(saves: Sequence[tuple[int, int]], mttf_s: float | None) -> CheckpointStats:
     """Return what the saves, stretches in microseconds, cost, and how often they pay."""
     cost_s = fmean(end - start for start, end in saves) / 1e6 if saves else None
     between = [(later[0] - earlier[0]) / 1e6 for earlier, later in pairwise(saves)]
     interval_s = median(between) if between else None
     if not cost_s or not mttf_s:
-        return Checkpoints(len(saves), cost_s, interval_s, None, None, None, None)
+        return CheckpointStats(len(saves), cost_s, interval_s, None, None, None, None)
     young_s = reliability.young_interval(cost_s, mttf_s)
-    return Checkpoints(
+    return CheckpointStats(
         saves=len(saves),
         cost_s=cost_s,
         interval_s=interval_s,
@@ -91,10 +98,10 @@ def checkpoints(saves: Sequence[tuple[int, int]], mttf_s: float | None) -> Check
     )
 
 
-def steps(times: StepTimes, ideal_s: float | None) -> Steps:
+def steps(times: StepTimes, ideal_s: float | None) -> StepStats:
     """Return the distribution of the durations of steps."""
     ordered = sorted(times.durations)
-    return Steps(
+    return StepStats(
         count=len(ordered),
         ideal_s=ideal_s,
         median_s=percentile(ordered, 50) / 1e6 if ordered else None,

@@ -7,24 +7,24 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from mldiagnostics.goodput.report.model import Report
+from mldiagnostics.goodput.report.model import GoodputReport
 
 __all__ = ["VERSION", "as_json", "from_json"]
 
 VERSION = 1
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: GoodputReport) -> dict[str, Any]:
     """Return the report as numbers, texts, lists and maps; what cannot be known is null, nothing is NaN or infinite."""
     return {"v": VERSION, **_plain(report)}
 
 
-def from_json(document: Mapping[str, Any]) -> Report:
+def from_json(document: Mapping[str, Any]) -> GoodputReport:
     """Return the report that `as_json` was given. Raises ValueError if it is none, or of another version."""
     if document.get("v") != VERSION:
         raise ValueError(f"this is no report of version {VERSION}: v is {document.get('v')!r}")
     try:
-        report: Report = _typed(Report, document)
+        report: GoodputReport = _typed(GoodputReport, document)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is no report: {error!r}") from error
     return report

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.terminal import printable
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.report.model import Report
+    from mldiagnostics.goodput.report.model import GoodputReport
 
 __all__ = ["printable_report"]
 
 
-def printable_report(report: Report) -> Report:
+def printable_report(report: GoodputReport) -> GoodputReport:
     """Return the report with every text in it as `printable` returns it."""
-    shown: Report = _printable(report)
+    shown: GoodputReport = _printable(report)
     return shown
 
 

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "AttemptReport",
-    "Checkpoints",
+    "CheckpointStats",
     "DisruptionReport",
-    "Failures",
+    "FailureStats",
+    "GoodputReport",
     "Hang",
     "LostWork",
-    "Phases",
     "Queueing",
-    "Report",
-    "Steps",
-    "Stretch",
+    "RecoveryPhases",
+    "StepStats",
+    "TimeBreakdown",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimeBreakdown:
     """A stretch of the job's life, divided: productive time and all buckets are `elapsed_s`, to the microsecond."""
 
     start: float
@@ -57,7 +57,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Phases:
+class RecoveryPhases:
     """A recovery, or the mean of several, by what was waited for; they sum to `total_s`."""
 
     total_s: float
@@ -94,7 +94,7 @@ class DisruptionReport:
     """How many steps had to be done again."""
     wasted_s: float
     """Time of the steps that had to be done again."""
-    recovery: Phases
+    recovery: RecoveryPhases
     """How long it took, and what for."""
 
 
@@ -108,14 +108,14 @@ class AttemptReport:
     """None without a step."""
     last_step: int | None
     """The one that began last."""
-    stretch: Stretch
+    stretch: TimeBreakdown
     """Where its time went."""
     ended_by: str | None
     """Cause of the disruption that ended it, None if none did."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
+class FailureStats:
     """How often the job fails, and how long it then takes to go on."""
 
     count: int
@@ -128,7 +128,7 @@ class Failures:
     """Operating time by failures."""
     mttf_device_s: float | None
     """The same by device: what to divide by another number of devices for a projection to it."""
-    recovery: Phases | None
+    recovery: RecoveryPhases | None
     """Mean of the recoveries that are over (`total_s` is the MTTR)."""
 
 
@@ -147,7 +147,7 @@ class LostWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoints:
+class CheckpointStats:
     """What saving costs, and how often it pays at the failures seen. Intervals are from save to save."""
 
     saves: int
@@ -167,7 +167,7 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepStats:
     """Durations of the steps that count, without events inside them."""
 
     count: int
@@ -211,7 +211,7 @@ class Queueing:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class GoodputReport:
     """One run of one job as of `now`."""
 
     name: str
@@ -232,11 +232,11 @@ class Report:
     """Recorded end, None while there is none."""
     devices: float | None
     """How many devices all workers have together, if it was told."""
-    cumulative: Stretch
+    cumulative: TimeBreakdown
     """The whole life of the job so far."""
-    since_resume: Stretch
+    since_resume: TimeBreakdown
     """From the last restart on."""
-    windows: tuple[Stretch, ...]
+    windows: tuple[TimeBreakdown, ...]
     """Sliding windows up to now (or to the end), as asked for."""
     attempts: tuple[AttemptReport, ...]
     """The oldest first."""
@@ -244,13 +244,13 @@ class Report:
     """The oldest first."""
     ettr: float | None
     """Productive by wall-clock time; exclusions change neither."""
-    failures: Failures
+    failures: FailureStats
     """How often it fails."""
     lost_work: LostWork
     """What disruptions cost."""
-    checkpoints: Checkpoints
+    checkpoints: CheckpointStats
     """What saving costs, and how often it pays."""
-    steps: Steps
+    steps: StepStats
     """How long steps take."""
     hang: Hang
     """Whether the running step takes too long."""

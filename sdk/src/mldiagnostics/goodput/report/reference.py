@@ -16,16 +16,16 @@ HEAD = """# The report of goodput
 
 Written by `python -m mldiagnostics.goodput.report.reference`; do not edit.
 `python -m mldiagnostics.goodput LOG -o json` prints a report as one line of JSON, and
-`mldiagnostics.goodput.report.from_json` reads it back as a `Report`. Lengths of time end in `_s` and are seconds,
-shares are from 0 to 1, moments are POSIX seconds; what cannot be known is null. `v` is the version, 1: keys may be
-added to it, but none changes its meaning. Definitions and sources: [goodput](../goodput.md#figures).
+`mldiagnostics.goodput.report.from_json` reads it back as a `GoodputReport`. Lengths of time end in `_s` and are
+seconds, shares are from 0 to 1, moments are POSIX seconds; what cannot be known is null. `v` is the version, 1: keys
+may be added to it, but none changes its meaning. Definitions and sources: [goodput](../goodput.md#figures).
 """
 
 
 def reference() -> str:
     """Return the page, the whole report first and then its parts in their order."""
     classes = [node for node in ast.parse(inspect.getsource(model)).body if isinstance(node, ast.ClassDef)]
-    whole, *parts = sorted(classes, key=lambda node: node.name != "Report")
+    whole, *parts = sorted(classes, key=lambda node: node.name != "GoodputReport")
     return "\n".join([HEAD, *_lines(whole), *(line for part in parts for line in ("", *_lines(part))), ""])
 
 

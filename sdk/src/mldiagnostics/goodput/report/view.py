@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mldiagnostics.goodput.account import Account, Attempt, Disruption, Segment, StepTimes
+    from mldiagnostics.goodput.account import Account, Attempt, Disruption, StepTimes, TimelineSegment
     from mldiagnostics.goodput.buckets import BadputType
 
-__all__ = ["View"]
+__all__ = ["RunView"]
 
 
-class View(Protocol):
+class RunView(Protocol):
     """One run's history. All moments and lengths are microseconds."""
 
     @property
@@ -36,7 +36,7 @@ class View(Protocol):
         """Return a stretch of the job's life, divided."""
         ...
 
-    def timeline(self, now: int, /, *, start: int | None = None, end: int | None = None) -> Iterable[Segment]:
+    def timeline(self, now: int, /, *, start: int | None = None, end: int | None = None) -> Iterable[TimelineSegment]:
         """Return the pieces that the account of the stretch sums."""
         ...
 

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.complaints import complain
+from mldiagnostics.diagnostics import warn_once
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.recorder import GoodputRecorder
@@ -46,7 +46,7 @@ class Compilations:
                 monitoring.register_scalar_listener(self._begins)
             monitoring.register_event_duration_secs_listener(self._ends)
         except Exception as error:  # noqa: BLE001 - another version may want another call
-            complain("compilation", f"this version of JAX does not tell of compilations: {error!r}")
+            warn_once("compilation", f"this version of JAX does not tell of compilations: {error!r}")
         return True
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from mldiagnostics.profiling.recorder import Busy, CannotRecord
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mldiagnostics.profiling.recorder import Server
+    from mldiagnostics.profiling.recorder import ProfilerServer
 
 _FIRST_SAFE_JAXLIB = (0, 9)
 """Before, the first capture from outside freezes the process unless TensorFlow can be imported."""
@@ -52,7 +52,7 @@ class JaxRecorder:
         self._make_sure_that_it_is_free()
         return JaxRecording(self._session(_HOST_LEVEL))
 
-    def serve(self, port: int) -> Server:
+    def serve(self, port: int) -> ProfilerServer:
         """See `Recorder.serve`; JAX's own server, but ours where a capture by that one would freeze the process."""
         if _numbers(jaxlib_version) < _FIRST_SAFE_JAXLIB and importlib.util.find_spec("tensorflow") is None:
             return self._safe_server(port)
@@ -62,7 +62,7 @@ class JaxRecorder:
         kept = [self._native.start_server(port)]  # the public function would initialise the backends
         return JaxServer(kept.clear)
 
-    def _safe_server(self, port: int) -> Server:
+    def _safe_server(self, port: int) -> ProfilerServer:
         try:
             from mldiagnostics.profiling.service import ProfilerService  # noqa: PLC0415 - needs the extra `capture`
         except MissingExtraError as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
-from mldiagnostics.profiling.xspace import HOST_PLANE, Line, encode, gpu_plane
+from mldiagnostics.profiling.xspace import HOST_PLANE, XSpaceLine, encode, gpu_plane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,16 +85,16 @@ def _all_threads() -> Any:
         raise CannotRecord(f"PyTorch {torch.__version__} records single threads only: upgrade it") from None
 
 
-def _planes(events: list[Any], threads: Mapping[int, str]) -> dict[str, dict[int, Line]]:
+def _planes(events: list[Any], threads: Mapping[int, str]) -> dict[str, dict[int, XSpaceLine]]:
     """Sort Kineto's events: by thread on the host, by stream on each device."""
-    planes: dict[str, dict[int, Line]] = defaultdict(dict)
+    planes: dict[str, dict[int, XSpaceLine]] = defaultdict(dict)
     for event in events:
         row = event.device_resource_id()
         if event.device_type() == torch.autograd.DeviceType.CPU:
             plane, name = HOST_PLANE, threads.get(row, f"thread {row}")
         else:
             plane, name = gpu_plane(event.device_index()), f"stream {row}"
-        line = planes[plane].setdefault(row, Line(name))
+        line = planes[plane].setdefault(row, XSpaceLine(name))
         line.events.append((event.name(), event.start_ns(), event.duration_ns()))
     return planes
 

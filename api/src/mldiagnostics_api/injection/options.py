@@ -1,0 +1,75 @@
+"""What the annotations of a pod, its workload and its namespace ask for; the nearest one counts."""
+
+import re
+from dataclasses import dataclass
+from typing import Final, Self
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.sink_urls import parse_sinks
+
+from mldiagnostics_api.injection.shape import ContainerShape
+from mldiagnostics_api.matching import Annotations, kept_from_pods
+from mldiagnostics_api.names import (
+    INJECT_CONTAINERS_ANNOTATION,
+    PEER_URL_ANNOTATION,
+    PROFILER_PORTS_ANNOTATION,
+    SINKS_ANNOTATION,
+)
+from mldiagnostics_api.variables import shown
+
+_USUAL: Final = "*"
+_LAST_PORT: Final = 65535
+_URL: Final = re.compile(r"https?://[\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionOptions:
+    """What is asked for, in words that decide."""
+
+    opted_out: str = ""
+    """What wants the pod left as it is; empty if nothing does."""
+    containers: frozenset[str] | None = None
+    """None for the usual ones."""
+    sinks: tuple[str, ...] = ()
+    peer_url: str = ""
+    port: int | None = None
+
+    @classmethod
+    def of(cls, *, pod: Annotations, workload: Annotations, namespace: Annotations) -> Self:
+        """Read them. Raises ValueError that names the annotation and its value."""
+        chosen = pod.get(INJECT_CONTAINERS_ANNOTATION) or workload.get(INJECT_CONTAINERS_ANNOTATION) or ""
+        sinks = next((text for a in (pod, workload, namespace) if (text := a.get(SINKS_ANNOTATION))), "")
+        url = pod.get(PEER_URL_ANNOTATION) or workload.get(PEER_URL_ANNOTATION) or ""
+        if url and not _URL.fullmatch(url):
+            raise ValueError(f"annotation {PEER_URL_ANNOTATION}={shown(url)} is no URL such as http://host:8080")
+        return cls(
+            opted_out=kept_from_pods(pod=pod, workload=workload, namespace=namespace),
+            containers=frozenset(_listed(chosen)) or None,
+            sinks=_sinks(sinks),
+            peer_url=url,
+            port=_port(pod.get(PROFILER_PORTS_ANNOTATION, "")),
+        )
+
+    def chooses(self, container: ContainerShape) -> bool:
+        """Tell whether a container is to be told of the run; one that only starts up must be asked for by name."""
+        if self.containers is None:
+            return container.usual
+        return container.name in self.containers or (container.usual and _USUAL in self.containers)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _sinks(text: str) -> tuple[str, ...]:
+    try:
+        return parse_sinks(text)
+    except ConfigurationError as fault:
+        raise ValueError(f"annotation {SINKS_ANNOTATION}: {fault}") from fault
+
+
+def _port(ports: str) -> int | None:
+    """Read the first of the published ports; the operator reports those that are not ports."""
+    first = ports.partition(",")[0].strip()
+    port = int(first) if first.isascii() and first.isdecimal() and len(first) <= 5 else 0
+    return port if 1 <= port <= _LAST_PORT else None

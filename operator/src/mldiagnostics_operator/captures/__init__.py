@@ -1,0 +1,1 @@
+"""Captures: from an observed `MLDiagnosticsConnection` to stored traces and a final status."""

@@ -1,0 +1,85 @@
+"""Decide which waiting captures may start now: one per pod, bounded per namespace and in all, fair to namespaces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+
+class WaitReason(StrEnum):
+    """Why a capture has to wait; shown to its owner."""
+
+    POD_BUSY = "PodBusy"
+    NAMESPACE_QUOTA = "NamespaceQuota"
+    CLUSTER_QUOTA = "ClusterQuota"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureClaim:
+    """What a capture asks for: its place in its namespace's line and the pods that it would profile.
+
+    `arrival` orders the claims; two claims never share it. `pods` are pod uids.
+    """
+
+    uid: str
+    namespace: str
+    arrival: int
+    pods: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How many captures may be in flight at once; both at least 1."""
+
+    per_namespace: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionDecision:
+    """Who starts now, in this order, and why each of the others waits (by uid)."""
+
+    start: tuple[CaptureClaim, ...]
+    waits: Mapping[str, WaitReason]
+
+
+def decide(
+    waiting: Iterable[CaptureClaim], running: Collection[CaptureClaim], quota: Quota, turns: Mapping[str, int]
+) -> AdmissionDecision:
+    """Pick the claims that start now.
+
+    A pod serves its claims in order of arrival, so that a claim of many pods is not overtaken for ever by claims of
+    few. Free places go round the namespaces: to the one whose last turn (`turns`, a rising number for each start; a
+    namespace without one comes first) is longest ago, and within it to the earliest claim whose pods are free.
+    """
+    taken = set[str]().union(*(claim.pods for claim in running))
+    ready: dict[str, list[CaptureClaim]] = {}
+    waits: dict[str, WaitReason] = {}
+    for claim in sorted(waiting, key=lambda claim: claim.arrival):
+        if taken.isdisjoint(claim.pods):
+            ready.setdefault(claim.namespace, []).append(claim)
+        else:
+            waits[claim.uid] = WaitReason.POD_BUSY
+        taken |= claim.pods
+
+    in_flight = Counter(claim.namespace for claim in running)
+    last_turn = dict(turns)
+    start: list[CaptureClaim] = []
+    while len(running) + len(start) < quota.total:
+        open_namespaces = [name for name, line in ready.items() if line and in_flight[name] < quota.per_namespace]
+        if not open_namespaces:
+            break
+        name = min(open_namespaces, key=lambda name: (last_turn.get(name, -1), ready[name][0].arrival))
+        start.append(ready[name].pop(0))
+        in_flight[name] += 1
+        last_turn[name] = max(last_turn.values(), default=-1) + 1
+
+    for name, line in ready.items():
+        reason = WaitReason.NAMESPACE_QUOTA if in_flight[name] >= quota.per_namespace else WaitReason.CLUSTER_QUOTA
+        waits.update((claim.uid, reason) for claim in line)
+    return AdmissionDecision(tuple(start), waits)

@@ -1,0 +1,96 @@
+"""One run of the engine for one capture: keeps what comes, and can drop it again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.capture import engine
+from mldiagnostics.capture.model import Delivery, Options, Target
+from mldiagnostics_api.location import Medium
+
+from mldiagnostics_operator.captures.outcomes import of_outcome, of_skip
+
+if TYPE_CHECKING:
+    from mldiagnostics.capture.budget import ByteBudget
+    from mldiagnostics.capture.model import Control, StoredTrace
+    from mldiagnostics.store import Stored
+    from mldiagnostics_api.plan import CapturePlan, PlannedTarget
+
+    from mldiagnostics_operator.captures.addresses import Addresses
+    from mldiagnostics_operator.captures.session import Session
+
+_DROP_TIMEOUT_S: Final = 60.0
+
+
+class EngineRun:
+    """A run of the engine over a plan's targets; `endings` grows as they end, skipped ones are in it from the start."""
+
+    def __init__(self, plan: CapturePlan, session: Session, addresses: Addresses, control: Control) -> None:
+        self.endings = [of_skip(target) for target in plan.skipped]
+        self._control = control
+        self._plan = plan
+        self._session = session
+        self._addresses = addresses
+        self._dialled: set[str] = set()
+        self._puts: dict[asyncio.Task[Stored], PlannedTarget] = {}
+
+    async def run(self, *, deadline_s: float, budget: ByteBudget) -> None:
+        """Record all targets; each has its ending at the latest after `deadline_s`."""
+        plan = self._plan
+        options = Options(
+            session=plan.session,
+            duration_ms=plan.duration_ms,
+            deadline_s=deadline_s,
+            start_ns=plan.start_ns,
+            tracers=plan.tracers,
+            delivery=plan.delivery,
+            allow_old_server=plan.allow_old_server,
+            max_trace_bytes=plan.max_trace_bytes,
+        )
+        targets = [self._target(number, planned) for number, planned in enumerate(plan.targets)]
+        outcomes = engine.run(
+            targets, options, sink=self._store, control=self._control, verify=self._verify, budget=budget
+        )
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                self.endings.append(of_outcome(self._planned(outcome.target), outcome))
+
+    async def drop(self) -> None:
+        """Delete what was stored, after what is being stored right now."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DROP_TIMEOUT_S):
+                await asyncio.gather(*self._puts, return_exceptions=True)
+                await self._session.drop(list(self._puts.values()))
+
+    def _target(self, number: int, planned: PlannedTarget) -> Target:
+        own_file = self._plan.delivery is not Delivery.OPERATOR and planned.directory.medium is not Medium.VOLUME
+        return Target(
+            host=planned.host,
+            port=planned.port,
+            stem=planned.stem,
+            labels={"number": str(number), "uid": planned.uid},
+            workload_root=str(planned.directory) if own_file else None,
+        )
+
+    def _planned(self, target: Target) -> PlannedTarget:
+        return self._plan.targets[int(target.labels["number"])]
+
+    async def _store(self, target: Target, trace: memoryview) -> StoredTrace:
+        put = asyncio.ensure_future(self._session.put(self._planned(target), trace))
+        self._puts[put] = self._planned(target)
+        put.add_done_callback(self._settle)
+        return await asyncio.shield(put)
+
+    def _settle(self, put: asyncio.Task[Stored]) -> None:
+        """Forget a failure: its traceback holds the trace, and whoever was to hear of it may have given up."""
+        if put.cancelled() or put.exception() is not None:
+            del self._puts[put]
+
+    async def _verify(self, target: Target) -> str | None:
+        number, uid = target.labels["number"], target.labels["uid"]
+        if number in self._dialled:
+            return await self._addresses.after(uid, target.host)
+        self._dialled.add(number)
+        return await self._addresses.before(uid, target.host)

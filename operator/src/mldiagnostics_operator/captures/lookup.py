@@ -1,0 +1,150 @@
+"""Read from the cluster what a plan is made from: pods, their owners, the workload, and what else is near."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api.owners import missing_owners
+from mldiagnostics_api.plan import PodInventory
+from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.workloads import workload_of
+from mldiagnostics_kube.apiserver import NotFound, RequestRejected, path_to
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from mldiagnostics_api.owners import ObjectReference
+    from mldiagnostics_api.request import CaptureRequest
+    from mldiagnostics_api.workloads import Object
+    from mldiagnostics_kube.client import ApiClient
+
+_log: Final = logging.getLogger(__name__)
+
+FEW: Final = 20
+"""Up to so many objects are read one by one; more are listed."""
+_PARALLEL: Final = 8
+
+
+class Lookup:
+    """Looks for what requests ask for, a few at a time. Every method raises Unavailable or Refused."""
+
+    def __init__(self, cluster: ApiClient) -> None:
+        self._cluster = cluster
+        self._turn = asyncio.Semaphore(_PARALLEL)
+
+    async def find(self, request: CaptureRequest) -> PodInventory:
+        """Read all that the plan needs to know; what does not exist is absent."""
+        async with self._turn:
+            workload = await self._workload(request)
+            pods = await self._pods(request, workload)
+            return PodInventory(
+                pods=pods,
+                workload=workload,
+                owners=await self._owners(pods),
+                namespace_labels=await self._namespace_labels(request.namespace),
+                nearby=await self._nearby(request, workload, pods),
+            )
+
+    async def pods(self, request: CaptureRequest, workload: Object | None) -> list[PodView]:
+        """Read the pods again, as they are now."""
+        async with self._turn:
+            return await self._pods(request, workload)
+
+    async def _workload(self, request: CaptureRequest) -> Object | None:
+        if request.workload is None:
+            return None
+        for version in request.workload.versions:
+            path = path_to(
+                request.workload.group,
+                version,
+                request.workload.plural,
+                namespace=request.namespace,
+                name=request.workload_name,
+            )
+            if (found := await self._get(path)) is not None:
+                return found
+        return None
+
+    async def _pods(self, request: CaptureRequest, workload: Object | None) -> list[PodView]:
+        pods = path_to("", "v1", "pods", namespace=request.namespace)
+        if request.pods and len(request.pods) <= FEW:
+            found = await asyncio.gather(*(self._get(f"{pods}/{name}") for name in request.pods))
+            return [PodView.of(pod) for pod in found if pod is not None]
+        if request.pods:
+            wanted = frozenset(request.pods)
+            every = await self._cluster.items(pods, lambda pod: pod["metadata"]["name"] in wanted and PodView.of(pod))
+            return [pod for pod in every if pod]
+        selector = request.selector
+        if request.workload is not None:
+            selector = request.workload.pods(workload) if workload is not None else None
+        return await self._cluster.items(pods, PodView.of, labels=selector) if selector else []
+
+    async def _owners(self, pods: Iterable[PodView]) -> Mapping[ObjectReference, Object | None]:
+        known: dict[ObjectReference, Object | None] = {}
+        first = [pod.controller for pod in pods]
+        while missing := missing_owners(first, known):
+            kinds: defaultdict[tuple[str, str, str], list[ObjectReference]] = defaultdict(list)
+            for reference in missing:
+                kinds[reference.api_version, reference.kind, reference.namespace].append(reference)
+            for references in kinds.values():
+                known.update(await self._metadata(references))
+        return known
+
+    async def _metadata(self, references: list[ObjectReference]) -> Mapping[ObjectReference, Object | None]:
+        """Read the metadata of objects of one kind and namespace; what we may not read counts as absent."""
+        one = references[0]
+        kind = workload_of(one.kind, one.api_version)
+        group, _, version = one.api_version.rpartition("/")
+        path = path_to(group, version, kind.plural if kind else "", namespace=one.namespace)
+        found: dict[str, Object | None] = {}
+        wanted = {reference.name for reference in references}
+        try:
+            if len(wanted) <= FEW:
+                names = sorted(wanted)
+                read = await asyncio.gather(*(self._get(f"{path}/{name}", metadata_only=True) for name in names))
+                found = dict(zip(names, read, strict=True))
+            else:
+                listed = await self._cluster.items(path, lambda item: _wanted(item, wanted), metadata_only=True)
+                found = {item["metadata"]["name"]: item for item in listed if item}
+        except (NotFound, RequestRejected) as unread:
+            _log.warning("Owners of the pods cannot be read: %s", unread)
+        return {reference: found.get(reference.name) for reference in references}
+
+    async def _namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        found = await self._get(path_to("", "v1", "namespaces", name=namespace), metadata_only=True)
+        return (found or {}).get("metadata", {}).get("labels") or {}
+
+    async def _nearby(self, request: CaptureRequest, workload: Object | None, pods: list[PodView]) -> tuple[str, ...]:
+        """Name what exists in place of what was not found."""
+        kind = request.workload
+        if kind is not None and workload is None:
+            return await self._names(path_to(kind.group, kind.versions[0], kind.plural, namespace=request.namespace))
+        if len(pods) < len(request.pods) or (request.selector is not None and not pods):
+            return await self._names(path_to("", "v1", "pods", namespace=request.namespace))
+        return ()
+
+    async def _names(self, path: str) -> tuple[str, ...]:
+        """List what there is; nothing where the kind is not installed or not ours to read."""
+        try:
+            return tuple(
+                await self._cluster.items(path, lambda item: str(item["metadata"]["name"]), metadata_only=True)
+            )
+        except (NotFound, RequestRejected):
+            return ()
+
+    async def _get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any] | None:
+        try:
+            return await self._cluster.get(path, metadata_only=metadata_only)
+        except NotFound:
+            return None
+
+
+def _wanted(item: dict[str, Any], names: Collection[str]) -> dict[str, Any] | None:
+    """Keep the metadata of what is wanted, without the part that is only the API server's."""
+    if item["metadata"]["name"] not in names:
+        return None
+    item["metadata"].pop("managedFields", None)
+    return item

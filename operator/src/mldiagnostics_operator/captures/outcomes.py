@@ -1,0 +1,176 @@
+"""What became of each target, whether it was dialled, skipped, found in the store or lost with another process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.capture.model import Outcome, Reason, TargetState
+from mldiagnostics_api.v1alpha1 import TargetResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mldiagnostics.capture.model import ServerProbe
+    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MESSAGE_LENGTH: Final = 300
+_WORST_FIRST: Final = {TargetState.FAILED: 0, TargetState.CANCELLED: 1, TargetState.SKIPPED: 2, TargetState.CAPTURED: 3}
+DRY_RUN: Final = "DryRun"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOutcome:
+    """How one target ended; times are the host's own, in Unix nanoseconds."""
+
+    target: PlannedTarget | SkippedTarget
+    state: TargetState
+    reason: str
+    message: str = ""
+    file: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+    start_ns: int | None = None
+    stop_ns: int | None = None
+    server: ServerProbe | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether a trace lies in the store; of a cancelled target it can be a shorter one."""
+        return self.file is not None
+
+
+def of_outcome(target: PlannedTarget, outcome: Outcome) -> TargetOutcome:
+    """Take over what the engine says."""
+    return TargetOutcome(
+        target=target,
+        state=outcome.state,
+        reason=str(outcome.reason),
+        message=outcome.message,
+        file=outcome.file,
+        bytes=outcome.bytes,
+        sha256=outcome.sha256,
+        start_ns=outcome.start_ns,
+        stop_ns=outcome.stop_ns,
+        server=outcome.server,
+    )
+
+
+def of_skip(target: SkippedTarget) -> TargetOutcome:
+    """Say why a pod was not dialled."""
+    return TargetOutcome(target=target, state=TargetState.SKIPPED, reason=str(target.reason), message=target.message)
+
+
+def of_file(target: PlannedTarget | SkippedTarget, *, file: str, size: int) -> TargetOutcome:
+    """Report a trace that an earlier process stored."""
+    return TargetOutcome(target=target, state=TargetState.CAPTURED, reason=str(Reason.CAPTURED), file=file, bytes=size)
+
+
+def lost(target: PlannedTarget, reason: Reason) -> TargetOutcome:
+    """Report a target whose recording ended without a trace: `Interrupted` or `Cancelled`."""
+    state = TargetState.CANCELLED if reason is Reason.CANCELLED else TargetState.FAILED
+    message = {
+        Reason.INTERRUPTED: "the operator's process ended during the capture; what it had not stored is lost",
+        Reason.CANCELLED: "the capture was cancelled before anything was stored",
+    }[reason]
+    return TargetOutcome(target=target, state=state, reason=str(reason), message=message)
+
+
+def not_dialled(target: PlannedTarget) -> TargetOutcome:
+    """Report a target of a dry run."""
+    return TargetOutcome(
+        target=target,
+        state=TargetState.SKIPPED,
+        reason=DRY_RUN,
+        message=f"would be captured at {target.host}:{target.port}",
+    )
+
+
+def undialled(plan: CapturePlan) -> list[TargetOutcome]:
+    """Report all targets of a plan that is not carried out."""
+    return [*(not_dialled(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
+
+
+def interrupted(plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> list[TargetOutcome]:
+    """Report a capture that another process began: what it stored, and the rest as lost for the reason."""
+    found = {ending.target for ending in stored}
+    return [
+        *stored,
+        *(lost(target, reason) for target in plan.targets if target not in found),
+        *(of_skip(target) for target in plan.skipped if target not in found),
+    ]
+
+
+def skew(endings: Iterable[TargetOutcome]) -> timedelta | None:
+    """Time between the first and the last host's start; None with fewer than two known."""
+    starts = [ending.start_ns for ending in endings if ending.start_ns is not None]
+    return timedelta(microseconds=(max(starts) - min(starts)) / 1000) if len(starts) > 1 else None
+
+
+def count(endings: Iterable[TargetOutcome]) -> Counter[TargetState]:
+    """Count by state."""
+    return Counter(ending.state for ending in endings)
+
+
+def result(ending: TargetOutcome) -> TargetResult:
+    """Write an ending as the object's status shows it; long messages are cut, `capture.json` has them whole."""
+    target = ending.target
+    return TargetResult(
+        pod=target.pod,
+        uid=target.uid or None,
+        node=target.node or None,
+        rank=target.rank,
+        slice=target.slice,
+        local_rank=target.local_rank,
+        port=target.port,
+        state=ending.state,
+        reason=ending.reason,
+        message=_cut(ending.message) or None,
+        file=ending.file,
+        bytes=ending.bytes,
+        start_time=moment(ending.start_ns),
+        stop_time=moment(ending.stop_ns),
+    )
+
+
+def results(endings: Iterable[TargetOutcome], *, max_bytes: int) -> list[TargetResult]:
+    """Write as many as fit into `max_bytes` of JSON: failures first, then by rank."""
+    chosen: list[TargetResult] = []
+    for ending in sorted(endings, key=lambda ending: (_WORST_FIRST[ending.state], *_place(ending))):
+        written = result(ending)
+        max_bytes -= len(written.model_dump_json(by_alias=True, exclude_none=True).encode()) + 1
+        if max_bytes < 0:
+            break
+        chosen.append(written)
+    return chosen
+
+
+def summary(endings: Sequence[TargetOutcome]) -> str:
+    """Say in one sentence how many were captured and why others were not, with one example each."""
+    captured = count(endings)[TargetState.CAPTURED]
+    parts = [f"{captured} of {len(endings)} targets captured"]
+    others: dict[str, list[TargetOutcome]] = {}
+    for ending in sorted(endings, key=_place):
+        if ending.state is not TargetState.CAPTURED:
+            others.setdefault(ending.reason, []).append(ending)
+    for reason, ended in sorted(others.items(), key=lambda item: -len(item[1])):
+        first = ended[0]
+        parts.append(f"{len(ended)} {reason} ({first.target.pod}: {_cut(first.message)})")
+    return "; ".join(parts)
+
+
+def moment(ns: int | None) -> datetime | None:
+    """Turn Unix nanoseconds into a time, to the microsecond."""
+    return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
+
+
+def _place(ending: TargetOutcome) -> tuple[int, str]:
+    rank = ending.target.rank
+    return (-1 if rank is None else rank, ending.target.pod)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MESSAGE_LENGTH else f"{text[: _MESSAGE_LENGTH - 1]}…"

@@ -1,0 +1,123 @@
+"""The content of `capture.json`: whose session it is, what was asked for, and what became of every target."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics import layout
+from mldiagnostics_api.resources import CONNECTIONS
+
+from mldiagnostics_operator.captures.outcomes import moment, skew
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime, timedelta
+
+    from mldiagnostics_api.location import Location
+    from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
+    from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
+
+    from mldiagnostics_operator.captures.outcomes import TargetOutcome
+
+FORMAT: Final = 1
+PLANNED: Final = "Planned"
+
+
+def claim(
+    connection: MLDiagnosticsConnection, plan: CapturePlan, directory: Location, versions: Mapping[str, str]
+) -> bytes:
+    """Write the record that claims a session before anything is recorded: its targets are only planned."""
+    targets = [
+        {**_about(target), "file": _file(plan, target), "state": PLANNED}
+        for target in plan.targets
+        if target.directory == directory
+    ]
+    return _encode({**_head(connection, plan, versions), "targets": targets, "skewMilliseconds": None})
+
+
+def complete(
+    connection: MLDiagnosticsConnection,
+    plan: CapturePlan,
+    directory: Location,
+    endings: Iterable[TargetOutcome],
+    versions: Mapping[str, str],
+) -> bytes:
+    """Write the record of a capture that is over, for the targets of one log directory and those without any."""
+    here = [ending for ending in endings if ending.target.directory in (directory, None)]
+    return _encode(
+        {**_head(connection, plan, versions), "targets": [_entry(e) for e in here], "skewMilliseconds": _ms(skew(here))}
+    )
+
+
+def owner(content: bytes) -> str | None:
+    """Read whose session a record claims, as a uid; None if it is no record of ours."""
+    try:
+        uid = json.loads(content)["uid"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return uid if isinstance(uid, str) else None
+
+
+def _head(connection: MLDiagnosticsConnection, plan: CapturePlan, versions: Mapping[str, str]) -> dict[str, Any]:
+    metadata = connection.metadata
+    return {
+        "v": FORMAT,
+        "session": plan.session,
+        "uid": metadata.uid,
+        "object": {
+            "apiVersion": CONNECTIONS.api_version,
+            "kind": CONNECTIONS.kind,
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+        },
+        "requested": connection.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "plannedStart": _text(plan.planned_start),
+        "deadline": _text(plan.deadline),
+        "attempt": plan.attempt,
+        "versions": dict(versions),
+    }
+
+
+def _about(target: PlannedTarget | SkippedTarget) -> dict[str, Any]:
+    return {
+        "pod": target.pod,
+        "uid": target.uid or None,
+        "node": target.node or None,
+        "rank": target.rank,
+        "slice": target.slice,
+        "localRank": target.local_rank,
+        "port": target.port,
+        "runId": target.run_id,
+    }
+
+
+def _entry(ending: TargetOutcome) -> dict[str, Any]:
+    return {
+        **_about(ending.target),
+        "state": str(ending.state),
+        "reason": ending.reason,
+        "message": ending.message or None,
+        "file": ending.file,
+        "bytes": ending.bytes,
+        "sha256": ending.sha256,
+        "start": _text(moment(ending.start_ns)),
+        "stop": _text(moment(ending.stop_ns)),
+        "serverProbe": ending.server and str(ending.server),
+    }
+
+
+def _file(plan: CapturePlan, target: PlannedTarget) -> str:
+    return f"{target.directory}/{layout.trace_key(plan.session, target.stem)}"
+
+
+def _text(time: datetime | None) -> str | None:
+    return time.isoformat().replace("+00:00", "Z") if time else None
+
+
+def _ms(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds() * 1000
+
+
+def _encode(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, indent=1, ensure_ascii=False).encode()

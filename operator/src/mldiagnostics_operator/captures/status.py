@@ -1,0 +1,188 @@
+"""The status of a capture as its owner sees it, one function for each stage of its life."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.capture.model import Reason, TargetState
+from mldiagnostics_api.names import ConditionType, Phase, ProgressReason
+from mldiagnostics_api.v1alpha1 import CaptureResult, ConnectionStatus, StatusCondition, TargetCounts
+
+from mldiagnostics_operator.captures.outcomes import count, results, skew
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from mldiagnostics_api.plan import CapturePlan
+
+    from mldiagnostics_operator.captures.outcomes import TargetOutcome
+    from mldiagnostics_operator.captures.verdict import Verdict
+
+RESULTS_BYTES: Final = 224 * 1024
+"""Room for `results`: with the longest spec, and its copy in kubectl's annotation, the object stays below 512 KiB."""
+_MESSAGE_LENGTH: Final = 4096
+_NOT_STORED: Final = frozenset(
+    str(reason) for reason in Reason if reason.startswith("Store") or reason is Reason.FILE_EXISTS
+)
+
+Fact = tuple[ConditionType, str, str, str]
+"""Type, status, reason and message of a condition."""
+
+
+class StatusBuilder:
+    """Writes the statuses of one object; each is whole and takes over what the one before said and still holds."""
+
+    def __init__(self, previous: ConnectionStatus | None, *, generation: int, me: str) -> None:
+        self._last = previous or ConnectionStatus()
+        self._generation = generation
+        self._me = me
+
+    def waiting(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
+        """Say why the capture has not begun."""
+        return self._write(
+            {"phase": Phase.PENDING, "message": message, "start_time": self._last.start_time or now},
+            [(ConditionType.ACCEPTED, "False", reason, message)],
+            now,
+        )
+
+    def running(self, plan: CapturePlan, *, now: datetime) -> ConnectionStatus:
+        """Announce what is about to be dialled: written before the first request."""
+        targets = f"{len(plan.targets)} targets" if len(plan.targets) > 1 else plan.targets[0].pod
+        message = f"capturing {targets} for {plan.duration_ms / 1000:g} s"
+        ready = f"{len(plan.targets)} of {plan.total} targets are ready"
+        return self._write(
+            {
+                "phase": Phase.RUNNING,
+                "message": message,
+                "start_time": self._last.start_time or now,
+                "session_id": plan.session,
+                "attempt": plan.attempt,
+                "holder": self._me,
+                "planned_start_time": plan.planned_start,
+                "deadline": plan.deadline,
+                "progress": f"0/{plan.total}",
+                "targets": TargetCounts(total=plan.total, captured=0, failed=0, skipped=len(plan.skipped)),
+            },
+            [
+                (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, ready),
+                (ConditionType.CAPTURED, "False", ProgressReason.CAPTURING, message),
+            ],
+            now,
+        )
+
+    def progressed(self, endings: Iterable[TargetOutcome], plan: CapturePlan) -> ConnectionStatus:
+        """Count the targets that have ended so far, skipped ones included."""
+        return self._write(_numbers(list(endings), plan.total), [], None)
+
+    def refused(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
+        """Close a capture that never began."""
+        return self._close(
+            {"message": message},
+            CaptureResult(status="Failed", error_message=message),
+            succeeded=False,
+            facts=[
+                (ConditionType.ACCEPTED, "False", reason, message),
+                (ConditionType.COMPLETE, "True", reason, message),
+            ],
+            now=now,
+        )
+
+    def finished(
+        self, plan: CapturePlan, endings: Sequence[TargetOutcome], verdict: Verdict, *, now: datetime
+    ) -> ConnectionStatus:
+        """Close a capture: numbers, verdict and as many results as fit."""
+        facts: list[Fact] = [
+            (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{plan.total} targets were chosen")
+        ]
+        if not plan.dry_run:
+            facts += [_captured(endings), _stored(endings)]
+        return self._close(
+            {
+                **_numbers(endings, plan.total),
+                "message": verdict.message,
+                "session_id": plan.session,
+                "attempt": plan.attempt,
+                "start_skew_milliseconds": _skew_ms(endings),
+                "results": results(endings, max_bytes=RESULTS_BYTES),
+            },
+            CaptureResult(
+                status="Succeeded" if verdict.succeeded else "Failed",
+                error_message=None if verdict.succeeded else verdict.message[:_MESSAGE_LENGTH],
+                output_location=str(plan.output),
+            ),
+            succeeded=verdict.succeeded,
+            facts=[*facts, (ConditionType.COMPLETE, "True", verdict.reason, verdict.message)],
+            now=now,
+        )
+
+    def _close(
+        self, fields: dict[str, object], result: CaptureResult, *, succeeded: bool, facts: Sequence[Fact], now: datetime
+    ) -> ConnectionStatus:
+        closing = {
+            "phase": Phase.SUCCEEDED if succeeded else Phase.FAILED,
+            "start_time": self._last.start_time or now,
+            "completion_time": now,
+            "capture_result": result,
+        }
+        return self._write({**closing, **fields}, facts, now)
+
+    def _write(self, fields: dict[str, object], facts: Sequence[Fact], now: datetime | None) -> ConnectionStatus:
+        if isinstance(message := fields.get("message"), str):
+            fields["message"] = message[:_MESSAGE_LENGTH]
+        conditions = {condition.type: condition for condition in self._last.conditions or ()}
+        for kind, status, reason, text in facts if now else ():
+            before = conditions.get(str(kind))
+            conditions[str(kind)] = StatusCondition(
+                type=str(kind),
+                status=status,
+                reason=str(reason),
+                message=text[:_MESSAGE_LENGTH],
+                last_transition_time=before.last_transition_time if before and before.status == status else now,
+                observed_generation=self._generation,
+            )
+        self._last = self._last.model_copy(
+            update={**fields, "conditions": list(conditions.values()), "observed_generation": self._generation}
+        )
+        return self._last
+
+
+def _numbers(endings: Sequence[TargetOutcome], total: int) -> dict[str, object]:
+    states = count(endings)
+    captured = states[TargetState.CAPTURED]
+    return {
+        "progress": f"{captured}/{total}",
+        "targets": TargetCounts(
+            total=total,
+            captured=captured,
+            failed=states[TargetState.FAILED] + states[TargetState.CANCELLED],
+            skipped=states[TargetState.SKIPPED],
+        ),
+        "bytes": sum(ending.bytes or 0 for ending in endings if ending.stored),
+    }
+
+
+def _skew_ms(endings: Sequence[TargetOutcome]) -> int | None:
+    """Whole milliseconds; a host whose clock is off by weeks does not break the status."""
+    apart = skew(endings)
+    return None if apart is None else min(round(apart / timedelta(milliseconds=1)), 2**31 - 1)
+
+
+def _captured(endings: Sequence[TargetOutcome]) -> Fact:
+    recorded = sum(ending.stored or ending.reason in _NOT_STORED for ending in endings)
+    whole = recorded == len(endings)
+    message = f"{recorded} of {len(endings)} targets recorded"
+    reason = ProgressReason.CAPTURED if whole else ProgressReason.PARTLY_CAPTURED
+    return (ConditionType.CAPTURED, "True" if whole else "False", reason, message)
+
+
+def _stored(endings: Sequence[TargetOutcome]) -> Fact:
+    stored = sum(ending.stored for ending in endings)
+    unstored = sorted({ending.reason for ending in endings if ending.reason in _NOT_STORED})
+    if not stored and not unstored:
+        return (ConditionType.STORED, "False", ProgressReason.NOTHING_TO_STORE, "nothing was recorded")
+    if unstored:
+        reason = unstored[0] if len(unstored) == 1 and not stored else ProgressReason.PARTLY_STORED
+        return (ConditionType.STORED, "False", reason, f"{stored} traces stored, others not: {', '.join(unstored)}")
+    return (ConditionType.STORED, "True", ProgressReason.STORED, f"{stored} traces stored")

@@ -1,0 +1,60 @@
+"""From how the targets ended to how the capture ended: succeeded or not, one reason, one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mldiagnostics.capture.model import Reason, TargetState
+from mldiagnostics_api import names
+
+from mldiagnostics_operator.captures.outcomes import count, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics_operator.captures.outcomes import TargetOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a capture ended; `reason` is that of the condition Complete."""
+
+    succeeded: bool
+    reason: str
+    message: str
+
+
+def judge(endings: Sequence[TargetOutcome], *, needed: int) -> Verdict:
+    """Judge a capture by its targets, of which `needed` had to be captured.
+
+    A failure that all failed targets share is the reason of the whole; else the reason says how many were captured.
+    """
+    states = count(endings)
+    captured = states[TargetState.CAPTURED]
+    message = summary(endings)
+    if captured >= needed:
+        whole = captured == len(endings)
+        reason = names.CompleteReason.SUCCEEDED if whole else names.CompleteReason.PARTLY_SUCCEEDED
+        return Verdict(succeeded=True, reason=str(reason), message=message)
+    causes = {ending.reason for ending in endings if ending.state is not TargetState.CAPTURED}
+    if str(Reason.INTERRUPTED) in causes:
+        reason = names.CompleteReason.INTERRUPTED
+    elif len(causes) == 1:
+        return Verdict(succeeded=False, reason=causes.pop(), message=f"{message}; needed were {needed}")
+    else:
+        reason = names.CompleteReason.TOO_FEW_CAPTURED if captured else names.CompleteReason.NOTHING_CAPTURED
+    return Verdict(succeeded=False, reason=str(reason), message=f"{message}; needed were {needed}")
+
+
+def cancelled(endings: Sequence[TargetOutcome]) -> Verdict:
+    """Judge a capture that its owner cancelled: it counts as failed, whatever was stored until then."""
+    kept = sum(ending.stored for ending in endings)
+    message = f"cancelled by spec.cancel; traces of {kept} of {len(endings)} targets are stored"
+    return Verdict(succeeded=False, reason=str(names.CompleteReason.CANCELLED), message=message)
+
+
+def dry_run(endings: Sequence[TargetOutcome], targets: int) -> Verdict:
+    """Report a dry run, which succeeds if anything would be captured or not."""
+    message = f"dry run: {targets} of {len(endings)} targets would be captured"
+    return Verdict(succeeded=True, reason=str(names.CompleteReason.DRY_RUN), message=message)

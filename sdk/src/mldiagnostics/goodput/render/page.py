@@ -1,0 +1,44 @@
+"""Reports as one HTML file that needs nothing beside it: no network, no library, light and dark."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.render.beside import names, rows
+from mldiagnostics.goodput.render.drawing import drawing
+from mldiagnostics.goodput.render.sections import comparison, section, title
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput.report import GoodputReport
+    from mldiagnostics.goodput.report.view import RunView
+
+__all__ = ["page"]
+
+
+def page(runs: Sequence[tuple[GoodputReport, RunView]]) -> str:
+    """Return the page of some runs, each given as its report and the history that the report was made from."""
+    reports = [report for report, _ in runs]
+    drawings = [drawing(report, view, share=1 / len(runs)) for report, view in runs]
+    sections = [
+        section(report, number, [name for name, *_ in drawn["windows"]])
+        for number, (report, drawn) in enumerate(zip(reports, drawings, strict=True))
+    ]
+    if len(reports) > 1:
+        sections.insert(0, comparison(reports, names(reports), rows(reports)))
+    data = json.dumps(drawings, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    heading = escape(title(reports[0]) if len(reports) == 1 else ", ".join(names(reports)))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>Goodput: {heading}</title><style>{_part('page.css')}</style></head><body>{''.join(sections)}"
+        f'<script type="application/json" id="runs">{data}</script><script>{_part("page.js")}</script></body></html>\n'
+    )
+
+
+def _part(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,0 +1,265 @@
+"""A report as a table for a terminal: everything within the width, the largest first; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.render.words import duration, label, moment, percent, share_of, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mldiagnostics.goodput.report import GoodputReport, RecoveryPhases, TimeBreakdown
+
+__all__ = ["NARROWEST", "NO_START", "alarm", "excluded", "phases", "run_of", "table", "told"]
+
+NARROWEST = 80
+NO_START = "the log has no job start: the account begins with its first event"
+MOST_ROWS = 12
+"""Of attempts and of disruptions; the last are shown."""
+
+_PARTS = "▏▎▍▌▋▊▉"
+_BOLD, _GREEN, _RED, _PLAIN = "\033[1m", "\033[32m", "\033[31m", "\033[0m"
+
+
+def table(report: GoodputReport, *, width: int = 80, colour: bool = False) -> str:
+    """Return the report in lines of at most `width` characters (80 at least; with fewer it goes without bars)."""
+    bars, width = width >= NARROWEST, max(width, NARROWEST)
+    blocks = [
+        _head(report, width, colour, bars=bars),
+        _partition(report.cumulative, width, colour, bars=bars),
+        _windows(report, width),
+        _attempts(report, width),
+        _disruptions(report, width),
+        _reliability(report, width),
+        _counted("corrected in the log", report.corrected),
+        _counted("ignored in the log", report.ignored),
+    ]
+    lines = "\n\n".join("\n".join(_titled(block, colour)) for block in blocks if block)
+    return lines + "\n"
+
+
+def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
+    title, *rest = block
+    yield f"{_BOLD}{title}{_PLAIN}" if colour else title
+    yield from rest
+
+
+def _head(report: GoodputReport, width: int, colour: bool, *, bars: bool) -> list[str]:
+    whole = report.cumulative
+    step = ", no step" if whole.last_step is None else f", step {whole.last_step}"
+    life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
+    if report.stopped:
+        life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, no end recorded"
+    elif report.ended is None:
+        life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
+    share = f"goodput {share_of(whole.goodput, 1)}  "
+    others = [short(run) for run in report.runs if run != report.run]
+    notes = [] if report.start_told else [NO_START]
+    notes += [_cut(said, width)] if (said := excluded(report)) else []
+    notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
+    notes += [_painted(_cut(warning, width), _RED, colour)] if (warning := alarm(report)) else []
+    drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour) if bars else ""
+    return [_title(report.name, run_of(report), width), _cut(life + step, width), *notes, "", (share + drawn).rstrip()]
+
+
+def run_of(report: GoodputReport) -> str:
+    """Return which run it is, nothing if the name of the log ends with it."""
+    return "" if report.name.endswith(report.run) else f"run {short(report.run)}"
+
+
+def excluded(report: GoodputReport) -> str:
+    """Return how much the account leaves out, nothing if it is of the whole life."""
+    left_out_s = report.cumulative.excluded_s
+    if not left_out_s:
+        return ""
+    return f"{duration(left_out_s)} excluded, shares are those of the other {duration(report.cumulative.elapsed_s)}"
+
+
+def alarm(report: GoodputReport) -> str:
+    """Return what somebody should look at now, nothing if all is well."""
+    if report.stopped:
+        return f"NOT RUNNING: {report.stopped}"
+    if (hang := report.hang).suspected:
+        return (
+            f"HANG SUSPECTED: step {hang.step} for {duration(hang.age_s)}, expected at most {duration(hang.allowed_s)}"
+        )
+    last = report.disruptions[-1] if report.disruptions and report.ended is None else None
+    if last is None or last.resumed is not None:
+        return ""
+    starts = f", {last.starts} starts" if last.starts > 1 else ""
+    since = moment(last.lost, day=False)
+    return f"NOT BACK for {duration(last.recovery.total_s)}{starts}: no step since {since} ({last.cause})"
+
+
+def _title(name: str, run: str, width: int) -> str:
+    """Return what was read, its end if it is long: there names differ."""
+    room = width - len(run) - 2
+    shown = name if len(name) <= room else "…" + name[1 - room :]
+    return "  ".join(part for part in (shown, run) if part) or "goodput"
+
+
+def _partition(stretch: TimeBreakdown, width: int, colour: bool, *, bars: bool) -> list[str]:
+    name_width, bar_width = 32, width - 32 - 14 - 9 - 3 if bars else 0
+    lines = [f"{'where the time went':{name_width}}{'time':>14}{'%':>9}"]
+    rows = [("productive", stretch.productive_s, _GREEN)]
+    rows += [(label(bucket), seconds, _RED) for bucket, seconds in stretch.unproductive_s.items()]
+    for name, seconds, paint in rows:
+        share = seconds / stretch.elapsed_s if stretch.elapsed_s else 0.0
+        drawn = _painted(bar(share, bar_width).rstrip(), paint, colour)
+        lines.append(
+            f"{_cut('  ' + name, name_width):{name_width}}{duration(seconds):>14}{percent(share):>9}   {drawn}".rstrip()
+        )
+    lines.append(f"{'  elapsed':{name_width}}{duration(stretch.elapsed_s):>14}{'100.00':>9}")
+    if stretch.excluded_s:
+        lines.append(f"{'  excluded from it':{name_width}}{duration(stretch.excluded_s):>14}")
+    if stretch.data_loading_async_s:
+        beside = f"{'  ' + label('DATA_LOADING_ASYNC'):{name_width}}{duration(stretch.data_loading_async_s):>14}"
+        lines.append(f"{beside}{'no part':>9}")
+    return lines
+
+
+def _windows(report: GoodputReport, width: int) -> list[str]:
+    named = [("since resume", report.since_resume)] if report.disruptions else []
+    named += [(f"last {duration(window.window_s)}", window) for window in report.windows]
+    if not named:
+        return []
+    lines = [f"{'windows':24}{'elapsed':>14}{'goodput':>9}  mostly lost to"]
+    for name, stretch in named:
+        most = next(iter(stretch.unproductive_s), None)
+        numbers = f"{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
+        lines.append(_cut(f"{'  ' + name:24}{numbers}  {label(most) if most else '-'}", width))
+    return lines
+
+
+def _attempts(report: GoodputReport, width: int) -> list[str]:
+    if len(report.attempts) < 2:
+        return []
+    last = "end" if report.ended is not None else "not running" if report.stopped else "running"
+    lines = [f"{'attempts':10}{'steps':>18}{'elapsed':>14}{'goodput':>9}  ended by"]
+    for attempt in report.attempts[-MOST_ROWS:]:
+        steps = "none" if attempt.first_step is None else f"{attempt.first_step}-{attempt.last_step}"
+        stretch = attempt.stretch
+        lines.append(
+            _cut(
+                f"{f'  {attempt.number}':10}{steps:>18}{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
+                f"  {attempt.ended_by or last}",
+                width,
+            )
+        )
+    return lines + _more(len(report.attempts), "attempts")
+
+
+def _disruptions(report: GoodputReport, width: int) -> list[str]:
+    if not report.disruptions:
+        return []
+    lines = [f"{'disruptions':25}{'cause':16}{'steps lost':>10}{'wasted':>14}{'recovery':>14}"]
+    lines += [
+        _cut(
+            f"  {moment(told.lost):23}{_cut(told.cause, 15):16}{told.steps_lost:>10}"
+            f"{duration(told.wasted_s):>14}{duration(told.recovery.total_s):>14}",
+            width,
+        )
+        for told in report.disruptions[-MOST_ROWS:]
+    ]
+    return lines + _more(len(report.disruptions), "disruptions")
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"  … and {count - MOST_ROWS} {what} before"] if count > MOST_ROWS else []
+
+
+def _reliability(report: GoodputReport, width: int) -> list[str]:
+    return ["reliability and cost", *(_cut(f"  {name:22}{text}", width) for name, text in told(report))]
+
+
+def told(report: GoodputReport) -> Iterator[tuple[str, str]]:
+    """Yield the figures beside the partition as name and text."""
+    yield from _failures_told(report)
+    yield "effective time (ETTR)", f"{share_of(report.ettr)}"
+    if queueing := report.queueing:
+        available = share_of(queueing.scheduling_goodput)
+        yield "  with queueing", f"{share_of(queueing.ettr)}, queued {duration(queueing.queued_s)}"
+        yield "  scheduling goodput", available
+    yield from _checkpoints_told(report)
+    yield "waiting for data", f"{share_of(report.cumulative.input_bound)} of the time"
+    if steps := report.steps.count:
+        usual = f"ideal {duration(report.steps.ideal_s)}, median {duration(report.steps.median_s)}"
+        yield "steps", f"{steps:,} done, {usual}, p99 {duration(report.steps.p99_s)}"
+    if report.stepping_slice_efficiency is not None:
+        stepping, available = share_of(report.stepping_slice_efficiency), share_of(report.available_slice_efficiency)
+        yield "slices", f"{stepping} stepping, {available} available"
+
+
+def _failures_told(report: GoodputReport) -> Iterator[tuple[str, str]]:
+    failures, operating = report.failures, duration(report.failures.operating_s)
+    if failures.count:
+        yield (
+            "time to failure",
+            f"{duration(failures.mttf_s)} (MTTF; {_count(failures.count, 'failure')} in {operating})",
+        )
+    else:
+        yield "time to failure", f"no failure in {operating}"
+    if len(failures.by_cause) > 1:
+        yield "  causes", ", ".join(f"{count:,} {cause}" for cause, count in failures.by_cause.items())
+    if mean := failures.recovery:
+        yield "time to recover", f"{duration(mean.total_s)} (MTTR)"
+        shown = [f"{name} {duration(seconds)}" for name, seconds in phases(mean) if seconds]
+        for place in range(0, len(shown), 3):
+            yield ("" if place else "  by phase"), ", ".join(shown[place : place + 3])
+    if report.disruptions:
+        hours = report.lost_work.device_hours
+        devices = "" if hours is None else f", {hours:,.1f} device-hours"
+        yield "lost work", duration(report.lost_work.total_s) + devices
+
+
+def phases(recovery: RecoveryPhases) -> list[tuple[str, float]]:
+    """Return the phases of a recovery in their order, with their seconds."""
+    return [
+        ("detect", recovery.detect_s),
+        ("reschedule", recovery.reschedule_s),
+        ("init", recovery.init_s),
+        ("restore", recovery.restore_s),
+        ("first step", recovery.first_step_s),
+        ("rest", recovery.rest_s),
+    ]
+
+
+def _checkpoints_told(report: GoodputReport) -> Iterator[tuple[str, str]]:
+    seen = report.checkpoints
+    if not seen.saves:
+        return
+    every = f", every {duration(seen.interval_s)}" if seen.interval_s else ""
+    yield "checkpoints", f"{_count(seen.saves, 'save')} of {duration(seen.cost_s)}{every}"
+    if seen.daly_s is not None:
+        least, now = _lost(seen.best_overhead), _lost(seen.overhead)
+        compared = "" if seen.overhead is None else f" ({least} of the time lost, now {now})"
+        yield "  best interval", f"{duration(seen.daly_s)}{compared}"
+
+
+def _lost(overhead: float | None) -> str:
+    return ">100 %" if overhead is not None and overhead > 1 else share_of(overhead, 1)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _counted(title: str, counts: Mapping[str, int]) -> list[str]:
+    return [title, *(f"  {count:>9,}  {reason}" for reason, count in counts.items())] if counts else []
+
+
+def bar(share: float, width: int, *, rest: str = " ") -> str:
+    """Return a bar of `width` characters of which `share` is filled, to an eighth of a character."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    full, part = divmod(eighths, 8)
+    drawn = "█" * full + (_PARTS[part - 1] if part else "")
+    return drawn + rest * (width - len(drawn))
+
+
+def _painted(text: str, paint: str, colour: bool) -> str:
+    return f"{paint}{text}{_PLAIN}" if colour and text else text
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,163 @@
+"""From what the ledger answers to the report; pure: the moment is given, and always in microseconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput import reliability
+from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.report import figures, hang
+from mldiagnostics.goodput.report.model import AttemptReport, DisruptionReport, GoodputReport, Hang, TimeBreakdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput.account import Account, Attempt, Bucket, Disruption, StepTimes
+    from mldiagnostics.goodput.report.view import RunView
+
+__all__ = ["bucket_name", "make_report", "stretch"]
+
+SAVING = BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME
+
+
+def make_report(
+    view: RunView,
+    *,
+    now: int,
+    windows_s: Sequence[float] = (),
+    exclude: Sequence[tuple[int, int]] = (),
+    devices: float | None = None,
+    created: int | None = None,
+    ideal_step_time_s: float | None = None,
+    name: str = "",
+    job: str = "",
+    run: str = "",
+    runs: Sequence[str] = (),
+) -> GoodputReport:
+    """Return the report of one run as of `now`.
+
+    `now`, `created` (when the job was asked for) and `exclude` (stretches that shall not count) are microseconds of
+    POSIX time, `windows_s` and `ideal_step_time_s` seconds; `devices` are those of all workers together.
+    Exclusions shorten stretches; reliability and cost are those of the whole life. Raises `ConfigurationError` if the
+    job was asked for after it began.
+    """
+    whole = view.account(now)
+    if created is not None and created > whole.start:
+        began = f"{name or 'the job'} began {(created - whole.start) / 1e6} s before it was created"
+        raise ConfigurationError(f"{began}: created={created / 1e6}, begin {whole.start / 1e6}")
+    disruptions, attempts = view.disruptions(now), view.attempts(now)
+    resumed = disruptions[-1].restarted if disruptions else whole.start
+    windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
+    efficiencies = view.slices(now, whole.start, whole.end)
+    cumulative = stretch(view.account(now, exclude=exclude) if exclude else whole)
+    failures = figures.failures(whole, disruptions, devices)
+    times = view.step_times(now)
+    return GoodputReport(
+        name=name,
+        job=job,
+        run=run,
+        runs=tuple(runs),
+        now=now / 1e6,
+        started=whole.start / 1e6,
+        start_told=view.started is not None and view.started <= now,
+        ended=_seconds(view.ended(now)),
+        devices=devices,
+        cumulative=cumulative,
+        since_resume=stretch(view.account(now, start=resumed, exclude=exclude)),
+        windows=tuple(
+            stretch(view.account(now, start=start, end=whole.end, exclude=exclude), window) for window, start in windows
+        ),
+        attempts=tuple(_attempt(view, now, attempt, exclude) for attempt in attempts),
+        disruptions=tuple(map(_disruption, disruptions)),
+        ettr=reliability.ettr(whole.productive, whole.end - whole.start),
+        failures=failures,
+        lost_work=figures.lost_work(disruptions, devices),
+        checkpoints=figures.checkpoints(view.spans(now, SAVING), failures.mttf_s),
+        steps=figures.steps(
+            times, ideal_step_time_s if ideal_step_time_s is not None else _seconds(view.ideal_step_time(now))
+        ),
+        hang=_hang(view, now, times, attempts, disruptions),
+        stepping_slice_efficiency=efficiencies and efficiencies[0],
+        available_slice_efficiency=efficiencies and efficiencies[1],
+        queueing=None if created is None else figures.queueing(created, whole, disruptions),
+        ignored=dict(sorted(view.ignored.items())),
+    )
+
+
+def bucket_name(spent: Bucket) -> str:
+    """Return a bucket's name: that of its `BadputType`, with the type of a custom event after a dot."""
+    return f"{spent.bucket.name}.{spent.custom}" if spent.custom else spent.bucket.name
+
+
+def stretch(account: Account, window_s: float | None = None) -> TimeBreakdown:
+    """Return an account in seconds."""
+    largest_first = sorted(
+        account.unproductive.items(), key=lambda item: (-item[1], item[0].bucket.value, item[0].custom)
+    )
+    waited = sum(
+        length for spent, length in account.unproductive.items() if spent.bucket is BadputType.DATA_LOADING_SYNC
+    )
+    return TimeBreakdown(
+        start=account.start / 1e6,
+        end=account.end / 1e6,
+        elapsed_s=account.elapsed / 1e6,
+        excluded_s=account.excluded / 1e6,
+        productive_s=account.productive / 1e6,
+        goodput=reliability.ratio(account.productive, account.elapsed),
+        unproductive_s={bucket_name(spent): length / 1e6 for spent, length in largest_first if length},
+        data_loading_async_s=account.overlay / 1e6,
+        input_bound=reliability.ratio(waited, account.elapsed),
+        disruptions=account.disruptions,
+        max_step=account.max_step,
+        last_step=account.last_step,
+        window_s=window_s,
+    )
+
+
+def _attempt(view: RunView, now: int, attempt: Attempt, exclude: Sequence[tuple[int, int]]) -> AttemptReport:
+    account = view.account(now, start=attempt.start, end=attempt.end, exclude=exclude) if exclude else attempt.account
+    return AttemptReport(
+        number=attempt.number,
+        first_step=attempt.first_step,
+        last_step=attempt.last_step,
+        stretch=stretch(account),
+        ended_by=attempt.ended_by.cause if attempt.ended_by else None,
+    )
+
+
+def _disruption(told: Disruption) -> DisruptionReport:
+    return DisruptionReport(
+        lost=told.lost / 1e6,
+        restarted=told.restarted / 1e6,
+        resumed=_seconds(told.resumed),
+        starts=told.starts,
+        cause=told.cause,
+        steps_lost=told.steps_lost,
+        wasted_s=told.wasted / 1e6,
+        recovery=figures.mean_recovery([told]),
+    )
+
+
+def _hang(
+    view: RunView, now: int, times: StepTimes, attempts: Sequence[Attempt], disruptions: Sequence[Disruption]
+) -> Hang:
+    opened = view.open_step(now)
+    if opened is None:
+        return hang.judged(None, None, None)
+    step, begin = opened
+    age = sum(  # the running step is OTHER, events in it are not
+        length
+        for spent, length in view.account(now, start=begin, end=now).unproductive.items()
+        if spent.bucket is BadputType.OTHER
+    )
+    allowed_s = hang.allowed(
+        [duration / 1e6 for duration in times.durations[-hang.RECENT :]],
+        first=bool(attempts) and attempts[-1].first_step == step,
+        longest_startup_s=max((each.first_step for each in disruptions), default=0) / 1e6,
+    )
+    return hang.judged(step, age / 1e6, allowed_s)
+
+
+def _seconds(moment: int | None) -> float | None:
+    return None if moment is None else moment / 1e6

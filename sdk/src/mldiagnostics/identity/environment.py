@@ -1,0 +1,85 @@
+"""What a process can see of where it runs, read from the system in no time: no network, no framework is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.identity.process import JaxProcess, ProcessEnvironment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_HOSTS_FILE = Path("/etc/hosts")
+
+
+def detect(env: Mapping[str, str]) -> ProcessEnvironment:
+    """Return the facts about this process, with `env` as its environment."""
+    import socket  # noqa: PLC0415 - not with the first import
+
+    host = socket.gethostname()
+    return ProcessEnvironment(
+        env=env,
+        host=host,
+        domain=_domain(host),
+        namespace=_content(_NAMESPACE_FILE).strip(),
+        launcher=f"{os.getppid()}-{started(os.getppid())}",
+        jax=jax_process(),
+    )
+
+
+def started(pid: int) -> str:
+    """Return when a process started, in the system's own count; empty where that cannot be seen."""
+    fields = _content(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else ""
+
+
+def is_running(pid: int, since: str) -> bool:
+    """Tell whether the process that started at `since` (see `started`) still runs."""
+    if since:
+        return started(pid) == since
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def has_native_handler(number: int = signal.SIGTERM) -> bool:
+    """Tell whether the system calls a handler for the signal: if Python has none, it is a library's, such as JAX's."""
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", _content(Path("/proc/self/status")), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
+
+
+def jax_process() -> JaxProcess | None:
+    """Return what `jax.distributed` knows, if the program has imported and initialised it."""
+    state: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if getattr(state, "client", None) is None:
+        return None
+    try:
+        return JaxProcess(int(state.process_id), int(state.num_processes), str(state.coordinator_address or ""))
+    except (AttributeError, TypeError, ValueError):  # another version of JAX
+        return None
+
+
+def _domain(host: str) -> str:
+    """Return the DNS domain that /etc/hosts gives to this host, as the kubelet writes it for pods of a JobSet."""
+    for line in _content(_HOSTS_FILE).splitlines():
+        for name in line.partition("#")[0].split()[1:]:
+            if name.startswith(f"{host}."):
+                return name.removeprefix(f"{host}.")
+    return ""
+
+
+def _content(path: Path) -> str:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text()
+    return ""

@@ -1,0 +1,237 @@
+"""A sink's own thread and queue: a slow, dead or hanging sink costs neither the training nor the other sinks."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.pipeline.buffer import CAPACITY, CAPACITY_BYTES, FlushToken
+from mldiagnostics.pipeline.drops import DroppedRecords
+from mldiagnostics.pipeline.records import Record
+from mldiagnostics.sinks.model import SinkNotReady, SinkUnavailable, SpooledForNow, SpoolFull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.pipeline.drops import Drops, Reason
+    from mldiagnostics.sinks.model import SinkMaker
+
+Batch: TypeAlias = "tuple[list[Record], int]"
+"""Records, and how many bytes their values hold beyond a number's."""
+
+_HOPELESS_S = 4.0
+
+Outcome: TypeAlias = Literal["done", "later", "never"]
+
+
+class SinkWorker:
+    """Takes batches from the drain and sees them into one sink, in order; what exceeds its bounds is counted.
+
+    What the sink cannot take now is kept and offered again, after 0.5 s at first and 30 s at last.
+    """
+
+    def __init__(self, maker: SinkMaker, origin: Origin, drops: Drops) -> None:
+        self.name = maker.name
+        self.written = 0
+        self._sink = maker.make(origin)
+        self._drops = drops
+        self._origin = origin
+        self._overflowed = 0
+        self._queue: SimpleQueue[Batch | FlushToken] = SimpleQueue()
+        self._offered = self._offered_bytes = 0  # counted by the drain
+        self._settled = self._settled_bytes = 0  # counted by the lane
+        self._held: deque[Record] = deque()
+        self._held_since = 0.0
+        self._opened = False
+        self._hopeless = False
+        self._refusal: Reason = "refused"
+        self._pace = self._sink.pace
+        self._unflushed_since = math.inf
+        self._writing, self._flushing = _RetrySchedule(), _RetrySchedule()
+        self.thread = threading.Thread(target=self._serve, name=f"mldiagnostics-{self.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the sink is opened by the lane's thread."""
+        self.thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many records the sink has not taken yet."""
+        return self._offered - self._settled
+
+    def offer(self, records: list[Record], size: int) -> None:
+        """Take a batch, or drop it if the sink is that far behind. Called by the drain only."""
+        if self.waiting + len(records) > CAPACITY or self._offered_bytes - self._settled_bytes + size > CAPACITY_BYTES:
+            self._overflowed += self._drop("queue-full", records)
+            return
+        if self._overflowed:  # the sink tells its own gap, as soon as it can
+            told = drop_record(self._origin, DroppedRecords(self.name, "queue-full", self._overflowed, ""))
+            self._overflowed, records = 0, [told, *records]
+        self._offered += len(records)
+        self._offered_bytes += size
+        self._queue.put((records, size))
+
+    def mark(self, marker: FlushToken) -> None:
+        """Have the marker answered when everything before it is where it belongs."""
+        self._queue.put(marker)
+
+    def _serve(self) -> None:
+        while True:
+            item = self._take()
+            if isinstance(item, FlushToken):
+                delivered = self._deliver_by(item)
+                if item.closing:
+                    self._close()
+                item.answer(delivered=delivered)
+                if item.closing:
+                    return
+            else:
+                if item is not None:
+                    self._hold(*item)
+                self._do_what_is_due()
+
+    def _take(self) -> Batch | FlushToken | None:
+        """Wait for something to come, or for the moment when something is due."""
+        due_at = min(self._write_at(), self._flush_at())
+        patience_s = None if due_at == math.inf else max(0.0, due_at - time.monotonic())
+        try:
+            return self._queue.get(timeout=patience_s)
+        except Empty:
+            return None
+
+    def _hold(self, records: list[Record], size: int) -> None:
+        if not self._held:
+            self._held_since = time.monotonic()
+        self._held.extend(records)
+        self._settled_bytes += size
+
+    def _write_at(self) -> float:
+        """Return when to write: a full batch at once, a part of one when it has been gathered long enough."""
+        if not self._opened:
+            return self._writing.at
+        if not self._held:
+            return math.inf
+        full = len(self._held) >= self._pace.records
+        return max(self._writing.at, self._held_since + (0.0 if full else self._pace.gather_s))
+
+    def _flush_at(self) -> float:
+        return max(self._flushing.at, self._unflushed_since + self._pace.flush_s)
+
+    def _do_what_is_due(self) -> None:
+        if time.monotonic() >= self._write_at():
+            self._write_held()
+        if time.monotonic() >= self._flush_at():
+            self._flush()
+
+    def _deliver_by(self, marker: FlushToken) -> bool:
+        """Write and flush all before the marker, again and again if need be, until its deadline."""
+        while True:
+            outcome = self._write_held()
+            if outcome == "done":
+                outcome = self._flush()
+            pause_s = max(self._writing.pause_s, self._flushing.pause_s)
+            left_s = marker.deadline - time.monotonic()
+            if outcome != "later" or left_s <= 0 or self._hopeless or (marker.closing and self._end_in_vain(pause_s)):
+                return outcome == "done"
+            time.sleep(min(left_s, pause_s))
+
+    def _end_in_vain(self, pause_s: float) -> bool:
+        """Tell whether the end of the process need not wait: what is taken is safe, or the sink is down for long."""
+        return (not self._held and self._sink.durable) or pause_s > _HOPELESS_S
+
+    def _write_held(self) -> Outcome:
+        """Give the sink what is held, in batches, and say what became of it; "done" if all of it is settled."""
+        if not self._opened and (outcome := self._open()) != "done":
+            return outcome
+        while self._held:
+            batch = list(islice(self._held, self._pace.records))
+            outcome = self._call(lambda: self._sink.write(batch), self._writing)  # noqa: B023 - called at once
+            if outcome == "later":
+                return outcome
+            for _ in batch:
+                self._held.popleft()
+            self._settled += len(batch)
+            if outcome == "never":
+                self._drop(self._refusal, batch)
+            else:
+                self.written += len(batch)
+                self._unflushed_since = min(self._unflushed_since, time.monotonic())
+        return "done"
+
+    def _open(self) -> Outcome:
+        outcome = self._call(self._sink.open, self._writing)
+        if outcome == "done":
+            self._opened = True
+        elif outcome == "never":  # it will not take a record either
+            self._settled += len(self._held)
+            self._drop("refused", self._held)
+            self._held.clear()
+            self._writing.put_off()
+        return outcome
+
+    def _drop(self, reason: Reason, records: Collection[Record]) -> int:
+        """Count dropped records, but not those that tell of drops: two sinks could tell each other for ever."""
+        number = sum(record.kind != "drop" for record in records)
+        if number:
+            self._drops.count(reason, number, sink=self.name)
+        return number
+
+    def _flush(self) -> Outcome:
+        outcome = self._call(self._sink.flush, self._flushing)
+        if outcome != "later":
+            self._unflushed_since = math.inf
+        return outcome
+
+    def _close(self) -> None:
+        self._call(self._sink.close, self._flushing)
+
+    def _call(self, action: Callable[[], object], retry: _RetrySchedule) -> Outcome:
+        """Have the sink do something, and say what its errors mean for the records."""
+        try:
+            action()
+        except SpooledForNow:
+            retry.put_off()
+            self._hopeless = True
+            return "later"
+        except SinkUnavailable as error:
+            retry.put_off()
+            kind = "sink-not-ready" if isinstance(error, SinkNotReady) else "sink-unavailable"
+            warn_once(f"{kind} {self.name}", f"the sink {self.name} is unavailable, will try again: {error}")
+            return "later"
+        except Exception as error:  # noqa: BLE001 - a sink's fault must not end its thread
+            warn_once(f"sink-refused {self.name}", f"the sink {self.name} takes nothing of what it got: {error!r}")
+            self._refusal = "spool-full" if isinstance(error, SpoolFull) else "refused"
+            retry.reset()
+            return "never"
+        retry.reset()
+        self._hopeless = False
+        return "done"
+
+
+def drop_record(origin: Origin, loss: DroppedRecords) -> Record:
+    """Return what tells readers of the records that some are missing."""
+    labels = {"sink": loss.sink} if loss.sink else {}
+    payload = {"detail": loss.detail} if loss.detail else None
+    rank, attempt = origin.rank, origin.attempt
+    return Record("drop", time.time(), loss.reason, float(loss.number), None, labels, rank, attempt, "", payload)
+
+
+class _RetrySchedule:
+    """When to try again: at once at first, then after pauses that double."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.at, self.pause_s = 0.0, 0.0
+
+    def put_off(self) -> None:
+        self.pause_s = min(30.0, max(0.5, self.pause_s * 2))
+        self.at = time.monotonic() + self.pause_s

@@ -1,0 +1,24 @@
+"""One word, one meaning: a class name stands for one thing in the whole repository."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# Several frameworks ask for a class of this name, and programs import it from the module of theirs.
+BY_FRAMEWORK = {"MLDiagnosticsCallback", "MLDiagnosticsLogger"}
+# Google's SDK and ml-goodput-measurement each have one; both keep the name under which programs import it.
+BY_PEERS = {"MetricType"}
+
+
+def test_a_class_name_is_unique() -> None:
+    modules: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted(ROOT.glob("*/src/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].append(str(path.relative_to(ROOT)))
+    assert len(modules) > 300
+    shared = {name: found for name, found in modules.items() if len(found) > 1}
+    assert shared.keys() == BY_FRAMEWORK | BY_PEERS, shared

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics import identity
+from mldiagnostics_api.owners import ObjectReference
+from mldiagnostics_api.request import CaptureRequest, check
+from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_operator.captures.lookup import FEW, Lookup
+from support.builders import connection, parsed
+from support.operating import ANY_PORT, verdict
+from support.profiler_servers import FakeProfiler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.operating import Namespace, Object, Operating
+
+pytestmark = pytest.mark.apiserver
+
+POD_TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+
+
+def request(namespace: str, **trigger: object) -> CaptureRequest:
+    checked = check(parsed(connection(namespace=namespace, **trigger)), ANY_PORT)
+    assert isinstance(checked, CaptureRequest)
+    return checked
+
+
+async def job(ml: Namespace, name: str, **labels: str) -> Object:
+    path = path_to("batch", "v1", "jobs", namespace=ml.name)
+    body = {"metadata": {"name": name, "labels": labels}, "spec": {"suspend": True, "template": POD_TEMPLATE}}
+    return {**await ml.cluster.create(path, body), "apiVersion": "batch/v1", "kind": "Job"}
+
+
+def files(volume: Path) -> set[str]:
+    return {str(path.relative_to(volume)) for path in volume.rglob("*") if path.is_file()}
+
+
+def of(owner: Object) -> dict[str, str]:
+    return {"batch.kubernetes.io/controller-uid": owner["metadata"]["uid"]}
+
+
+async def test_a_jobs_pods_are_found_with_their_owners(ml: Namespace) -> None:
+    mine, other = await job(ml, "mine"), await job(ml, "other")
+    for owner in (mine, other):
+        for number in range(2):
+            await ml.pod(f"{owner['metadata']['name']}-{number}", labels=of(owner), owner=owner)
+    found = await Lookup(ml.cluster).find(request(ml.name, target={"workloadRef": {"kind": "Job", "name": "mine"}}))
+    assert {pod.name for pod in found.pods} == {"mine-0", "mine-1"}
+    assert found.workload is not None
+    assert found.workload["metadata"]["uid"] == mine["metadata"]["uid"]
+    key = ObjectReference("batch/v1", "Job", ml.name, "mine", mine["metadata"]["uid"])
+    assert found.owners[key]["metadata"]["creationTimestamp"]  # type: ignore[index]
+    assert "spec" not in found.owners[key]  # type: ignore[operator]
+    assert found.namespace_labels["kubernetes.io/metadata.name"] == ml.name
+
+
+@pytest.mark.parametrize("count", [3, FEW + 1])
+async def test_named_pods_are_found_one_by_one_or_by_a_list(ml: Namespace, count: int) -> None:
+    owners = [await job(ml, f"job-{number}") for number in range(count)]
+    for number, owner in enumerate(owners):
+        await ml.pod(f"p-{number}", owner=owner)
+    await ml.pod("unnamed")
+    names = ",".join(f"p-{number}" for number in range(count))
+    found = await Lookup(ml.cluster).find(request(ml.name, podName=names))
+    assert {pod.name for pod in found.pods} == set(names.split(","))
+    assert {owner["metadata"]["name"] for owner in found.owners.values() if owner} == {
+        f"job-{number}" for number in range(count)
+    }
+    assert found.nearby == ()
+
+
+async def test_what_exists_is_named_where_something_is_missing(ml: Namespace) -> None:
+    await ml.pod("trainer-0")
+    found = await Lookup(ml.cluster).find(request(ml.name, podName="trainer-1"))
+    assert (list(found.pods), list(found.nearby)) == ([], ["trainer-0"])
+    sought = request(ml.name, target={"workloadRef": {"kind": "JobSet", "name": "none"}})
+    found = await Lookup(ml.cluster).find(sought)  # the kind is not even installed
+    assert (found.workload, list(found.pods), list(found.nearby)) == (None, [], [])
+
+
+async def test_an_owner_that_does_not_exist_is_known_not_to(ml: Namespace) -> None:
+    await ml.pod("p", owner={"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "never", "uid": "u"}})
+    found = await Lookup(ml.cluster).find(request(ml.name, podName="p"))
+    assert list(found.owners.values()) == [None]
+
+
+async def test_traces_of_runs_lie_by_run_and_others_by_workload(
+    ml: Namespace, operator: Operating, tmp_path: Path
+) -> None:
+    assert operator.captures
+    opted_in, plain = await job(ml, "run", **{"managed-mldiagnostics-gke": "true"}), await job(ml, "plain")
+    async with FakeProfiler().serving(ml.ip) as server, FakeProfiler().serving(ml.ip) as other:
+        await ml.pod("run-0", server.port, owner=opted_in)
+        await ml.pod("plain-0", other.port, owner=plain)
+        await ml.capture(podName="run-0,plain-0", durationMilliseconds=10, startLeadMilliseconds=0)
+        status = await ml.finished()
+    assert verdict(status) == ("Succeeded", "Succeeded")
+    created = parsed({**connection(), "metadata": {**opted_in["metadata"]}}).metadata.creation_timestamp
+    assert created
+    run = identity.run_id(cluster="test-cluster", namespace=ml.name, kind="Job", name="run", created=created)
+    session = f"plugins/profile/{status['sessionId']}"
+    assert files(tmp_path) == {
+        f"{run}/{session}/run-0.xplane.pb",
+        f"{run}/{session}/capture.json",
+        f"{ml.name}/plain/{session}/plain-0.xplane.pb",
+        f"{ml.name}/plain/{session}/capture.json",
+    }

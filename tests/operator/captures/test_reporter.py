@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from mldiagnostics_api.v1alpha1 import ObjectMeta
+from mldiagnostics_kube.apiserver import RequestRejected
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import Credentials, fixed
+from mldiagnostics_operator.captures.reporter import CaptureReporter
+from mldiagnostics_operator.telemetry import OperatorMetrics
+from support import builders
+from support.plans import plan
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@dataclass
+class ApiServer:
+    """Answers every write with the status, and takes note of it."""
+
+    cluster: ApiClient = field(init=False)
+    status: int = 200
+    asked: int = 0
+
+    async def answer(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        return web.json_response({"message": "so be it"}, status=self.status)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[ApiServer]:
+    server = ApiServer()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    async with TestServer(app) as serving:
+        server.cluster = ApiClient(Credentials(str(serving.make_url("")).rstrip("/"), fixed("")))
+        yield server
+        await server.cluster.aclose()
+
+
+@pytest.fixture
+def report(api: ApiServer) -> CaptureReporter:
+    meta = ObjectMeta.model_validate(builders.connection("a", namespace="ml", podName="a")["metadata"])
+    return CaptureReporter(api.cluster, OperatorMetrics(), meta, None, me="me")
+
+
+async def test_what_is_said_on_the_way_never_fails_a_capture(api: ApiServer, report: CaptureReporter) -> None:
+    api.status = 400
+    await report.note("PodBusy", "queued")
+    await report.progress(plan(), [])
+    assert api.asked == 2
+    with pytest.raises(RequestRejected):
+        await report.intend(plan())
+
+
+async def test_a_verdict_waits_for_the_right_to_write_it(api: ApiServer, report: CaptureReporter) -> None:
+    api.status = 403
+    finishing = asyncio.create_task(report.refuse("PodNotFound", "no pod a"))
+    async with asyncio.timeout(60):
+        while api.asked < 2 and not finishing.done():  # noqa: ASYNC110 - the server counts
+            await asyncio.sleep(0.01)
+        api.status = 200
+        await finishing

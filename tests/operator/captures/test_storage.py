@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.errors import AlreadyStored, StoreError
+from mldiagnostics.store.gcs import GcsStore
+from mldiagnostics_api.location import Location
+from mldiagnostics_operator.captures.storage import OPEN_STORES, Storage
+from support.emulator import running_emulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    opened = Storage(tmp_path)
+    yield opened
+    opened.close()
+
+
+async def test_a_directory_is_a_place_below_the_volume(storage: Storage, tmp_path: Path) -> None:
+    directory = storage.directory(Location.parse("volume:///a/b"))
+    stored = await directory.put("plugins/x", b"trace")
+    assert (stored.key, stored.bytes, stored.url) == ("plugins/x", 5, "volume:///a/b/plugins/x")
+    assert (tmp_path / "a/b/plugins/x").read_bytes() == b"trace"
+    assert await directory.read("plugins/x") == b"trace"
+    assert [(entry.key, entry.bytes) for entry in await directory.list("plugins")] == [("plugins/x", 5)]
+    with pytest.raises(AlreadyStored):
+        await directory.put("plugins/x", b"other")
+    await directory.put("plugins/x", b"other", replaces=True)
+    assert await directory.delete("plugins/x")
+    assert not await directory.delete("plugins/x")
+
+
+async def test_a_link_on_the_volume_does_not_lead_out_of_it(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("/etc")
+    with pytest.raises(StoreError):
+        await storage.directory(Location.parse("volume:///a")).put("x", b"")
+
+
+async def test_buckets_that_users_name_do_not_pile_up(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened() -> int:
+        gc.collect()
+        return sum(type(thing) is GcsStore for thing in gc.get_objects())
+
+    before = opened()
+    with running_emulator() as emulator:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", emulator.url)
+        for number in range(OPEN_STORES + 8):
+            with pytest.raises(StoreError):
+                await storage.directory(Location.parse(f"gs://bucket-{number}/x")).list("")
+            if number == 0:
+                assert opened() == before + 1
+        assert opened() == before + OPEN_STORES
+
+
+def test_a_path_in_the_pod_is_not_the_operators_to_write(storage: Storage) -> None:
+    with pytest.raises(ValueError, match="in the pod"):
+        storage.directory(Location.parse("/profiles"))

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.capture.model import Reason, TargetState
+from mldiagnostics_api.names import CompleteReason as Words
+from mldiagnostics_operator.captures.outcomes import TargetOutcome, count
+from mldiagnostics_operator.captures.verdict import cancelled, judge
+from support.plans import captured, endings, failed
+
+
+@given(endings(), st.integers(1, 10))
+def test_a_capture_succeeds_exactly_when_enough_targets_were_captured(ended: list[TargetOutcome], needed: int) -> None:
+    verdict = judge(ended, needed=needed)
+    assert verdict.succeeded == (count(ended)[TargetState.CAPTURED] >= needed)
+    assert verdict.reason
+
+
+@given(endings(), st.integers(1, 10))
+def test_one_more_captured_target_never_makes_it_worse(ended: list[TargetOutcome], needed: int) -> None:
+    if judge(ended, needed=needed).succeeded:
+        assert judge([*ended, captured(99)], needed=needed).succeeded
+
+
+@given(endings())
+def test_a_cancelled_capture_never_succeeds(ended: list[TargetOutcome]) -> None:
+    verdict = cancelled(ended)
+    assert (verdict.succeeded, verdict.reason) == (False, Words.CANCELLED)
+
+
+def test_a_failure_that_all_share_is_the_reason_of_the_whole() -> None:
+    assert judge([failed(0, Reason.STORE_FORBIDDEN), failed(1, Reason.STORE_FORBIDDEN)], needed=2).reason == (
+        Reason.STORE_FORBIDDEN
+    )
+    assert judge([captured(0), failed(1, Reason.BUSY)], needed=2).reason == Reason.BUSY
+
+
+def test_different_failures_are_summed_up() -> None:
+    assert judge([failed(0, Reason.BUSY), failed(1, Reason.SLOW)], needed=1).reason == Words.NOTHING_CAPTURED
+    mixed = [captured(0), failed(1, Reason.BUSY), failed(2, Reason.SLOW)]
+    assert judge(mixed, needed=2).reason == Words.TOO_FEW_CAPTURED
+    assert judge(mixed, needed=1).reason == Words.PARTLY_SUCCEEDED
+
+
+def test_a_restart_is_named_whatever_else_failed() -> None:
+    assert judge([failed(0, Reason.INTERRUPTED), failed(1)], needed=1).reason == Words.INTERRUPTED

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_operator.preflight import ADDON_NAMESPACE, managed_elsewhere, missing
+from support.definitions import install
+
+if TYPE_CHECKING:
+    from mldiagnostics_kube.client import ApiClient
+
+
+@pytest.mark.apiserver
+class TestAgainstARealServer:
+    async def test_the_managed_addon_is_known_by_its_namespace_while_it_stays(self, cluster: ApiClient) -> None:
+        await install(cluster)
+        assert await missing(cluster) is None
+        assert await managed_elsewhere(cluster) is None
+        spaces = path_to("", "v1", "namespaces")
+        made = await cluster.create(spaces, {"metadata": {"name": ADDON_NAMESPACE}})
+        try:
+            assert await managed_elsewhere(cluster) == f"the namespace {ADDON_NAMESPACE} exists"
+        finally:
+            await cluster.delete(f"{spaces}/{ADDON_NAMESPACE}", uid=made["metadata"]["uid"])
+        assert await managed_elsewhere(cluster) is None, "it is being deleted"

@@ -1,0 +1,364 @@
+"""The command line: logs in, table, JSON or a page out, and one line about what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pytest
+from mldiagnostics.goodput import kept
+from mldiagnostics.goodput.__main__ import main
+from mldiagnostics.goodput.load_reports import read_exclusions
+from mldiagnostics.goodput.payload import payload_of
+from mldiagnostics.goodput.recorder import GoodputRecorder
+from mldiagnostics.goodput.report import GoodputReport, from_json
+from support.goodput_story import BEGIN, S, Story, eventful, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.goodput.events import Event
+
+HOUR = 3600 * S
+
+
+def write_log(file: Path, events: Sequence[Event], run: str = "", *, garbage: str = "") -> Path:
+    """Write a log as the peer keeps it, one payload a line."""
+    payloads = [{**payload_of(event, "trainer"), "run_id": run} for event in events if event.code.name != "ALIVE"]
+    text = "".join(json.dumps(payload) + "\n" for payload in payloads)
+    with file.open("a", encoding="utf-8") as log:
+        log.write(text + garbage)
+    return file
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "trainer.jsonl", eventful().events)
+
+
+@pytest.fixture(scope="module")
+def now() -> str:
+    return str(eventful().clock / 1e6)
+
+
+def reports(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[GoodputReport]:
+    main([*arguments, "-o", "json"])
+    return [from_json(json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, status: int) -> str:
+    """What is said on standard error, in one line, by a call that exits with `status`."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == status
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_a_table_of_a_log(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
+    main([str(log), "--now", now, "--window", "10m"])
+    text = capsys.readouterr().out
+    assert str(log) in text
+    assert "last 10 min" in text
+    assert "\033" not in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_options_reach_the_report(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    file = tmp_path / "exclude.json"
+    begin = BEGIN // S
+    file.write_text(json.dumps([{"start_time_utc": str(begin), "end_time_utc": str(begin + 50)}]), encoding="utf-8")
+    (report,) = reports(
+        capsys, str(log), "--now", now, "--window", "60", "--window", "5m", "--exclude", str(file), "--devices",
+        "16", "--exclude-interval", str(begin + 40), str(begin + 70), "--created", str(begin - 90),
+        "--ideal-step-time", "1.5",
+    )  # fmt: skip
+    assert [window.window_s for window in report.windows] == [60, 300]
+    assert report.cumulative.excluded_s == 70
+    assert report.devices == 16
+    assert report.queueing is not None
+    assert report.queueing.queued_s == 90
+    assert report.steps.ideal_s == 1.5
+
+
+def test_the_past_is_answered_as_it_was(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    (report,) = reports(capsys, str(log), "--now", str((BEGIN + 300 * S) / 1e6))
+    assert report.cumulative.elapsed_s == 300
+    assert report.disruptions == ()
+
+
+def test_several_logs_side_by_side(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    other = write_log(tmp_path / "short.jsonl", finished().events)
+    main([str(log), str(other), "--now", now])
+    text = capsys.readouterr().out
+    assert text.splitlines()[0].split() == ["trainer", "short"]
+    assert [report.disruptions != () for report in reports(capsys, str(log), str(other), "--now", now)] == [True, False]
+
+
+def test_runs_of_one_log_are_told_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    later = Story(BEGIN + HOUR)
+    later.start()
+    later.train(0, 30)
+    log = write_log(tmp_path / "log.jsonl", finished().events, "first")
+    write_log(log, later.events, "second")
+    now = ("--now", str(later.clock / 1e6))
+    (newest,) = reports(capsys, str(log), *now)
+    assert (newest.run, newest.runs, newest.cumulative.last_step) == ("second", ("first", "second"), 30)
+    (first,) = reports(capsys, str(log), *now, "--run", "first")
+    assert (first.run, first.cumulative.last_step) == ("first", 120)
+    assert [report.run for report in reports(capsys, str(log), *now, "--all-runs")] == ["first", "second"]
+    assert reports(capsys, str(log), *now, "--run", "fi") == [first]  # the beginning of an id is enough
+    assert "its runs are: first, second" in complaint(capsys, str(log), *now, "--run", "third", status=2)
+
+
+def test_what_is_ignored_is_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    garbage = '{"job_name": "trainer", "job_start_time": "soon"}\nnoise\n'
+    log = write_log(tmp_path / "log.jsonl", finished().events, garbage=garbage)
+    (report,) = reports(capsys, str(log))
+    assert sum(report.ignored.values()) == 2
+    main([str(log)])
+    assert "ignored in the log" in capsys.readouterr().out
+
+
+def test_the_log_of_a_recorder_is_found_by_its_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLDIAG_GOODPUT_LOG", str(tmp_path))
+    recorder = GoodputRecorder("trainer", "goodput_trainer", logging_enabled=True)
+    recorder.record_job_start_time(BEGIN / S)
+    for step in range(3):
+        recorder.record_step_start_time(step, BEGIN / S + 10 + step)
+    recorder.close()
+    now = ("--now", str(BEGIN / S + 60))
+    (report,) = reports(capsys, "--job", "trainer", *now)
+    assert report.cumulative.productive_s == 2
+    (same,) = reports(capsys, "--job", "trainer", "--logger", "goodput_trainer", *now)
+    assert replace(same, name="") == replace(report, name="")
+    assert "elsewhere" in complaint(capsys, "--job", "trainer", "--logger", "elsewhere", *now, status=1)
+
+
+def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", finished().events)
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S + 4e6}) + "\n")
+    (trainer,) = reports(capsys, str(log), "--job", "trainer")
+    (other,) = reports(capsys, str(log), "--job", "other")
+    assert (trainer.steps.count, other.steps.count) == (120, 0)
+    assert "several jobs, give --job: other, trainer" in complaint(capsys, str(log), status=2)
+
+
+def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for job in ("a", "b"):
+        recorder = GoodputRecorder(job, "any", logging_enabled=True, log=tmp_path)
+        with recorder.job():
+            pass
+        recorder.close()
+    assert "several jobs, give --job: a, b" in complaint(capsys, str(tmp_path), status=2)
+    (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, whatever those who tell of it call it
+    (report,) = reports(capsys, str(tmp_path))
+    assert report.ended is not None
+
+
+def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    file = tmp_path / "goodput.html"
+    main([str(log), "--now", now, "-o", "html", "--out", str(file)])
+    assert capsys.readouterr().out == ""
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_what_cannot_be_meant_is_told(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    for wrong in (
+        ["--now", "soon"],
+        ["--window", "long"],
+        ["--exclude-interval", "2", "1"],
+        ["--created", "x"],
+        ["--devices", "nan"],
+    ):
+        assert repr(wrong[1]) in complaint(capsys, str(log), *wrong, status=2) or wrong[0] == "--exclude-interval"
+    assert "missing.json" in complaint(capsys, str(log), "--exclude", str(tmp_path / "missing.json"), status=2)
+    assert "cannot be written" in complaint(capsys, str(log), "--out", str(tmp_path / "no" / "file"), status=2)
+    assert "--job" in complaint(capsys, status=2)
+    assert "before it was created" in complaint(capsys, str(log), "--created", str(BEGIN / S + 1), status=2)
+
+
+def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), status=1)
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(b"\0\xff\n")
+    assert f"{empty} tells of no event, and 1 lines" in complaint(capsys, str(empty), status=1)
+
+
+def test_of_a_log_of_other_jobs_the_jobs_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.jsonl", finished().events)
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"job_name": "other\x1b[2J", "job_start_time": BEGIN / S}) + "\n")
+    said = complaint(capsys, str(log), "--job", "nobody", status=1)
+    assert f"--job nobody: {log} tells of no event of this job; its jobs are: other\\x1b[2J, trainer" in said
+
+
+def test_the_logs_of_other_names_are_listed_where_a_job_has_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recorder = GoodputRecorder("trainer", "goodput_trainer", logging_enabled=True)
+    recorder.record_job_start_time()
+    recorder.close()
+    said = complaint(capsys, "--job", "nobody", status=1)
+    root = f"{tmp_path}/mldiagnostics/goodput"
+    assert f"looked at {root}/goodput_nobody/nobody (the default)" in said
+    assert f"other logs there: {root}/goodput_trainer/trainer" in said
+
+
+def test_the_runs_and_logs_below_a_root_are_listed_with_their_commands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for number, name in enumerate(("old", "new\x1b[2J")):
+        (tmp_path / f"run {number}/records").mkdir(parents=True)
+        document = {"v": 1, "run_id": f"run {number}", "name": name, "created": BEGIN / S + number}
+        (tmp_path / f"run {number}/run.json").write_text(json.dumps(document))
+    recorder = GoodputRecorder("trainer", "logger", logging_enabled=True, log=tmp_path / "goodput/logger/trainer")
+    recorder.record_job_start_time()
+    recorder.close()
+    with pytest.raises(SystemExit) as ended:
+        main([str(tmp_path)])
+    assert ended.value.code == 1
+    first, *listed = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"{tmp_path}: not a goodput log; 3 logs are below it:")
+    command = "  python -m mldiagnostics.goodput "
+    places = [shlex.quote(str(tmp_path / place)) for place in ("run 1", "run 0", "goodput/logger/trainer")]
+    assert [line.partition("   # ")[0] for line in listed] == [command + place for place in places]
+    assert [line.rpartition("  ")[2] for line in listed[:2]] == ["new\\x1b[2J", "old"]
+
+
+def test_what_was_read_is_kept_for_the_next_call(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_WORTH_KEEPING_S", -1.0)
+    monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", str(tmp_path / "cache"))
+    log = write_log(tmp_path / "log.jsonl", finished().events)
+    now = ("--now", str(finished().clock / 1e6))
+    (first,) = reports(capsys, str(log), *now)
+    log.write_bytes(b"#" * (log.stat().st_size - 1) + b"\n")
+    assert reports(capsys, str(log), *now) == [first]
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S}) + "\n")
+    assert "several jobs, give --job: other, trainer" in complaint(capsys, str(log), *now, status=2)
+
+
+def test_what_is_excluded_is_said(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    begin = BEGIN // S
+    some = ("--exclude-interval", str(begin), str(begin + 120), "--now", now)
+    for output in ("table", "html"):
+        main([str(log), *some, "-o", output])
+        assert "2 min excluded, shares are those of the other" in capsys.readouterr().out
+    other = write_log(tmp_path / "short.jsonl", finished().events)
+    main([str(log), str(other), *some])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "excluded" in line]
+    assert line.split() == ["excluded", "from", "it", "2", "min", "2", "min"]
+    main([str(log), str(other), "--now", now])
+    assert "excluded" not in capsys.readouterr().out
+
+
+def test_a_page_is_titled_by_its_job(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
+    main([str(log), "--now", now, "-o", "html"])
+    text = capsys.readouterr().out
+    assert "<title>Goodput: trainer</title>" in text
+    assert '<h1>trainer <span class="soft">run 1</span></h1>' in text
+    assert f'<span class="place">{log}</span>' in text
+
+
+def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
+    assert "begins at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC: ask for a later --now" in said
+
+
+def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    options = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help", "--output"}
+    page = (Path(__file__).parents[3] / "docs/goodput.md").read_text(encoding="utf-8")
+    assert len(options) > 10
+    assert options <= set(re.findall(r"`(--[a-z][a-z-]+)", page))
+
+
+def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:
+    for number in range(25):
+        document = {"v": 1, "runId": f"run-{number}", "name": "a\x1bb", "phase": "Completed", "created": float(number)}
+        place = tmp_path / f"run-{number}" / "run.json"
+        place.parent.mkdir()
+        place.write_text(json.dumps(document))
+    process = program(str(tmp_path))
+    out, err = process.communicate(timeout=60)
+    lines = err.decode().splitlines()
+    assert (process.returncode, out, len(lines)) == (1, b"", 22)
+    assert lines[0].endswith(f"{tmp_path}: not a goodput log; 25 logs are below it:")
+    assert lines[1].startswith(f"  python -m mldiagnostics.goodput {tmp_path}/run-24   # ")
+    assert lines[1].endswith(r"a\x1bb")
+    assert lines[-1] == "  … and 5 more"
+
+
+def program(
+    *arguments: str, encoding: str = "utf-8", stdout: int | IO[bytes] = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
+    source = str(Path(__file__).parents[3] / "sdk/src")
+    return subprocess.Popen(
+        [sys.executable, "-m", "mldiagnostics.goodput", *arguments],
+        env={**os.environ, "PYTHONPATH": source, "PYTHONIOENCODING": encoding},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_it_runs_as_a_program(log: Path, now: str) -> None:
+    out, err = program(str(log), "--now", now).communicate(timeout=60)
+    assert b"goodput" in out
+    assert err == b""
+
+
+def test_a_reader_may_leave(log: Path, now: str) -> None:
+    with program(str(log), "--now", now) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("output", ["table", "html"])
+def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path, output: str) -> None:
+    named = tmp_path / "größe.jsonl"
+    named.write_bytes(log.read_bytes())
+    out, err = program(str(named), "--now", now, "-o", output, encoding="ascii").communicate(timeout=60)
+    assert err == b""
+    assert (b"gr&#246;&#223;e" if output == "html" else b"gr??e.jsonl  run 1") in out
+
+
+def test_an_output_that_takes_nothing_is_told(log: Path, now: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        _, err = program(str(log), "--now", now, stdout=full).communicate(timeout=60)
+    assert b"standard output cannot be written" in err
+    assert err.count(b"\n") == 1
+    source = str(Path(__file__).parents[3] / "sdk/src")
+    closed = subprocess.run(
+        ["sh", "-c", '"$0" -m mldiagnostics.goodput "$@" >&-', sys.executable, str(log), "--now", now],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (closed.returncode, closed.stderr.count(b"\n")) == (2, 1)
+    assert b"name a file with --out" in closed.stderr
+
+
+def test_exclusions_of_another_system_may_begin_with_a_mark(tmp_path: Path) -> None:
+    file = tmp_path / "exclude.json"
+    file.write_text('[{"start_time_utc": "1", "end_time_utc": "2"}]', encoding="utf-8-sig")
+    assert read_exclusions(str(file)) == [(S, 2 * S)]

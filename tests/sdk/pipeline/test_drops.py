@@ -1,0 +1,50 @@
+"""What is dropped is counted by reason and told once more, never twice."""
+
+from __future__ import annotations
+
+import threading
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.pipeline.drops import ADVICE, Drops, Reason
+
+REASONS: list[Reason] = sorted(ADVICE)
+LOSSES = st.tuples(st.sampled_from(REASONS), st.integers(1, 5), st.sampled_from(["", "jsonl"]))
+
+
+def test_every_reason_has_its_advice() -> None:
+    assert sorted(get_args(Reason)) == REASONS
+
+
+@given(st.lists(st.lists(LOSSES, max_size=5), max_size=5))
+def test_news_add_up_to_the_totals(rounds: list[list[tuple[Reason, int, str]]]) -> None:
+    drops = Drops()
+    told: dict[str, int] = {}
+    for losses in rounds:
+        for reason, number, sink in losses:
+            drops.count(reason, number, sink=sink, detail="loss")
+        for news in drops.take_news():
+            key = f"{news.sink}: {news.reason}" if news.sink else news.reason
+            told[key] = told.get(key, 0) + news.number
+        assert drops.take_news() == []
+    assert told == drops.totals()
+
+
+def test_threads_count_together() -> None:
+    drops = Drops()
+    threads = [threading.Thread(target=lambda: [drops.count("bad-value") for _ in range(1000)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert drops.totals() == {"bad-value": 8000}
+
+
+def test_the_sentence_says_what_which_and_what_to_do() -> None:
+    drops = Drops()
+    drops.count("too-large", 2, sink="jsonl", detail="text: 5000 bytes")
+    assert drops.take_news()[0].sentence() == (
+        "sink jsonl dropped 2 records, too-large (text: 5000 bytes): a value may have 4 KiB with its labels:"
+        " store larger things as files"
+    )

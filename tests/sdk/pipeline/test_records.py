@@ -1,0 +1,90 @@
+"""A record survives its line, and what is no line of ours is not taken for one."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics.pipeline.records import Record, decode, encode
+from mldiagnostics.strict_json import finite
+from support import records
+
+UNUSUAL = [math.nan, math.inf, -math.inf]
+
+
+@given(records.records())
+def test_a_record_survives_its_line(record: Record) -> None:
+    payload = None if record.payload is None else finite(record.payload)
+    assert decode(encode(record)) == record._replace(payload=payload)
+
+
+@given(records.records())
+def test_a_line_is_one_object_in_one_line_of_ascii(record: Record) -> None:
+    line = encode(record)
+    assert line.isascii()
+    assert line.endswith("}\n")
+    assert len(line.splitlines()) == 1
+    assert json.loads(line)["v"] == 1
+
+
+NUMBERS = st.sampled_from(UNUSUAL) | st.floats()
+
+
+@given(NUMBERS, st.lists(NUMBERS, max_size=5))
+def test_every_number_survives_a_line_that_strict_parsers_accept(number: float, series: list[float]) -> None:
+    single, several = Record("metric", 1.0, "loss", number), Record("metric", 1.0, "loss", tuple(series))
+    for record in (single, several):
+        orjson.loads(encode(record))
+        assert repr(decode(encode(record)).value) == repr(record.value)
+
+
+LINES = [
+    (math.nan, {"value": None, "nonfinite": "NaN"}),
+    (-math.inf, {"value": None, "nonfinite": "-Infinity"}),
+    ((0.5, math.inf, math.nan), {"values": [0.5, None, None], "nonfinite": "Infinity,NaN"}),
+    (0.5, {"value": 0.5}),
+    ((0.5, 1.0), {"values": [0.5, 1.0]}),
+]
+
+
+@pytest.mark.parametrize(("value", "shown"), LINES)
+def test_a_column_keeps_its_type_and_the_number_its_name(value: Any, shown: dict[str, Any]) -> None:
+    line = orjson.loads(encode(Record("metric", 1.0, "loss", value)))
+    assert {key: line[key] for key in ("value", "values", "nonfinite") if key in line} == shown
+
+
+def test_a_payload_names_what_json_cannot_say() -> None:
+    payload = {"deep": [math.nan, {"up": math.inf, "down": -math.inf}], "fine": 0.5}
+    line = orjson.loads(encode(Record("event", 1.0, "note", payload=payload)))
+    assert line["payload"] == {"deep": ["NaN", {"up": "Infinity", "down": "-Infinity"}], "fine": 0.5}
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_lines_of_before_are_still_read(number: str) -> None:
+    line = encode(Record("metric", 1.0, "loss", 0.5)).replace("0.5", number)
+    assert repr(decode(line).value) == repr(float(number))
+
+
+@given(records.records(), st.data())
+def test_a_line_that_was_cut_off_is_no_record(record: Record, data: st.DataObject) -> None:
+    line = encode(record).rstrip()
+    with pytest.raises(ValueError, match=r".+"):
+        decode(line[: data.draw(st.integers(0, len(line) - 1))])
+
+
+@pytest.mark.parametrize(
+    "line", ["[]", "1", "null", "{}", '{"v":2,"kind":"metric","t":1,"name":"a","rank":0,"attempt":0}']
+)
+def test_what_is_of_no_known_schema_is_no_record(line: str) -> None:
+    with pytest.raises(ValueError, match="no record of schema 1"):
+        decode(line)
+
+
+def test_what_a_later_version_adds_is_passed_over() -> None:
+    known = Record("metric", 1.0, "loss", 0.5)
+    assert decode(encode(known).replace('"v":1', '"v":1,"future":{"a":1}')) == known
