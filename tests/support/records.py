@@ -30,11 +30,11 @@ PROLOGUE: Final = """
 import os, signal, sys, threading, time
 from mldiagnostics import metrics, sinks
 from mldiagnostics.identity.origin import Origin
-from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline import recorder
 
 def begin(*urls, incarnation="0123abcd", rank=0):
     origin = Origin("a" * 64, "test", sys.argv[1], incarnation, "host", rank=rank)
-    return RecordPipeline(origin, [sinks.sink_maker(url) for url in urls or ("jsonl:",)])
+    return recorder.RecordPipeline(origin, [sinks.sink_maker(url) for url in urls or ("jsonl:",)])
 """
 
 

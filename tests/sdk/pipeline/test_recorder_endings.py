@@ -226,7 +226,7 @@ if not (child := os.fork()):
     os.kill(grandchild, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]) == -signal.SIGTERM
     metrics.record("after", 1.0)
-    recording.flush_all(60)
+    recorder.flush_all(60)
     sys.exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 run.close()
@@ -252,7 +252,7 @@ for generation in range(20):
     child = os.fork()
     if child == 0:
         metrics.record("child", [1.0, 2.0], step=generation)
-        recording.current().close(30)
+        recorder.current().close(30)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 stop.set()
