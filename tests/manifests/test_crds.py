@@ -120,7 +120,9 @@ class TestOnARealApiServer:
     @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
     def test_every_sample_is_accepted_as_it_is(self, api: Requests, captures: str, path: Any) -> None:
         body = yaml.safe_load(path.read_text(encoding="utf-8"))
-        answer = api("POST", f"{captures}?fieldValidation=Strict", body)
+        if namespace := body["metadata"].get("namespace"):
+            captures = f"/apis/{CONNECTIONS.api_version}/namespaces/{namespace}/{CONNECTIONS.plural}"
+        answer = api("POST", f"{captures}?fieldValidation=Strict&dryRun=All", body)
         assert answer.status == 201, answer.message
 
     @pytest.mark.parametrize(
