@@ -35,7 +35,8 @@ def no_goodput_log_of_another_test() -> Iterator[None]:
 
 
 @pytest.fixture
-async def cluster(api_server: ApiServer) -> AsyncIterator[ApiClient]:
+async def admin(api_server: ApiServer) -> AsyncIterator[ApiClient]:
+    """A client of the real API server that may do everything; ends when no connection is left."""
     client = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
     yield client
     await client.aclose()
@@ -43,7 +44,13 @@ async def cluster(api_server: ApiServer) -> AsyncIterator[ApiClient]:
 
 
 @pytest.fixture
-async def namespace(cluster: ApiClient) -> str:
+def cluster(admin: ApiClient) -> ApiClient:
+    """The client of what is tested."""
+    return admin
+
+
+@pytest.fixture
+async def namespace(admin: ApiClient) -> str:
     name = f"test-{uuid4().hex[:8]}"
-    await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
+    await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
     return name

@@ -8,7 +8,7 @@ import threading
 import time
 
 from mldiagnostics.diagnostics import LOGGER, warn_once
-from mldiagnostics.errors import MLDiagnosticsError, StoreError
+from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.spool.directory import abandoned
 from mldiagnostics.spool.places import has_any
 from mldiagnostics.spool.uploading import Stopped, upload_all
@@ -72,7 +72,7 @@ def _upload(destination: str) -> None:
                 break
     except Stopped:
         pass
-    except (StoreError, MLDiagnosticsError) as error:
+    except MLDiagnosticsError as error:
         warn_once("spool-upload", f"what waits on the local disk is not uploaded now: {error}")
     except Exception as error:  # noqa: BLE001 - a thread that nobody watches
         warn_once("spool-upload", f"what waits on the local disk is not uploaded now: {error!r}")
