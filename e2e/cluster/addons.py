@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from cluster import images
+from cluster.admission import until_reached
 from cluster.archive import binary_image
 from cluster.paths import E2E
 from cluster.progress import ClusterError, say, step, tail
@@ -88,9 +89,10 @@ def install(name: str, provider: Provider) -> None:
         for binary in addon.binaries:
             images.load(_archive(addon, binary), provider)
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
-        manifests = yaml.safe_dump_all(for_small_cluster(_in_namespace(rendered, addon), addon))
-        _run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=manifests)
+        objects = for_small_cluster(_in_namespace(rendered, addon), addon)
+        _run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
         _run([*kubectl, *wait, "--timeout=120s"])
+        until_reached(kubectl, objects)
 
 
 def for_small_cluster(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str, Any]]:
