@@ -471,25 +471,36 @@ def test_profiles_one_after_another_are_all_kept(tmp_path: Path) -> None:
     assert set().union(*found) == expected
 
 
-COLLECTS_FOR_LONG = """
+HELD_COLLECTION = """
+import threading
+
+class HeldSession:
+    def __init__(self, session):
+        self.session, self.released = session, threading.Event()
+
+    def stop(self):
+        self.released.wait(60)
+        return self.session.stop()
+
 run = begin()
 profile = xprof()
-profile.start()
-for _ in range(500_000):  # collected in about a second
-    with jax.profiler.TraceAnnotation("x"):
-        pass
+profile.start(); step()
+held = HeldSession(profile._active._recording._session)
+profile._active._recording._session = held
 profile.stop()
 """
+"""Leaves a profile behind whose trace is collected when `held.released` is set."""
 
 
 def test_a_profile_begins_by_itself_when_the_trace_before_it_is_collected(tmp_path: Path) -> None:
     ended = run_program(
         f"""
-        {textwrap.indent(SLOWEST_START + COLLECTS_FOR_LONG, " " * 8).strip()}
+        {textwrap.indent(SLOWEST_START + HELD_COLLECTION, " " * 8).strip()}
         profile.start()
         late = profile._active._recording is None
         slowest_start = slowest
         nested = xprof(); nested.start(); nested.stop()
+        held.released.set()
         while profile._active._recording is None:
             step("not recorded")
         step("recorded")
@@ -499,7 +510,7 @@ def test_a_profile_begins_by_itself_when_the_trace_before_it_is_collected(tmp_pa
         """,
         tmp_path,
     )
-    assert ended.told["late"], "the collection was too fast for this test"
+    assert ended.told["late"]
     assert ended.told["problems"] == {"profile-busy": 1}, ended.log
     assert ended.told["slowest"] < 0.5
     assert "recorded" in stored(ended, "a0-n2")
@@ -509,10 +520,11 @@ def test_a_profile_begins_by_itself_when_the_trace_before_it_is_collected(tmp_pa
 def test_a_profile_that_is_over_before_it_could_begin_says_so_and_is_in_nobodys_way(tmp_path: Path) -> None:
     ended = run_program(
         f"""
-        {textwrap.indent(COLLECTS_FOR_LONG, " " * 8).strip()}
+        {textwrap.indent(HELD_COLLECTION, " " * 8).strip()}
         with xprof():
             step("too early")
         with xprof():
+            held.released.set()
             while len(session._unstored) > 1:
                 step("in time")
             while session._unstored and next(iter(session._unstored))._recording is None:
