@@ -61,6 +61,9 @@ lint: setup
 types: setup
 	@$(BIN)/mypy --no-error-summary
 
+prose: setup
+	@$(PY) tests/layout/prose.py
+
 layers: setup
 	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 20
 
