@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.clock import Clock, utc_now
 
 _log: Final = logging.getLogger(__name__)
 
@@ -120,12 +121,15 @@ def write(
 class Leadership:
     """One candidate: `acquire`, then `hold` until it returns, at last `release`."""
 
-    def __init__(self, cluster: ApiClient, *, me: str, namespace: str, name: str, timing: LeaseTiming) -> None:
+    def __init__(
+        self, cluster: ApiClient, *, me: str, namespace: str, name: str, timing: LeaseTiming, clock: Clock = utc_now
+    ) -> None:
         self._cluster = cluster
         self._me = me
         self._namespace = namespace
         self._name = name
         self._timing = timing
+        self._clock = clock
         self._path = path_to("coordination.k8s.io", "v1", "leases", namespace=namespace, name=name)
         self._sight: LeaseObservation | None = None
         self._renewed_at = -math.inf
@@ -195,5 +199,4 @@ class Leadership:
             return None
 
     def _body(self, lease: Lease | None, holder: str) -> dict[str, Any]:
-        now = datetime.now(UTC)
-        return write(lease, holder, now, self._timing, namespace=self._namespace, name=self._name)
+        return write(lease, holder, self._clock(), self._timing, namespace=self._namespace, name=self._name)

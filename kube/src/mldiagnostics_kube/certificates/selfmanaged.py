@@ -17,8 +17,9 @@ from mldiagnostics_kube.certificates import bundle, pem
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.renewal import with_new_authority, with_new_leaf
 from mldiagnostics_kube.certificates.rotation import RotationRules, RotationStep, decide
-from mldiagnostics_kube.certificates.serving import Clock, Serving
+from mldiagnostics_kube.certificates.serving import Serving
 from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.clock import Clock
 
 _log: Final = logging.getLogger(__name__)
 _APPLY: Final = "application/apply-patch+yaml"

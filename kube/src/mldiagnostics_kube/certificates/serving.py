@@ -4,14 +4,15 @@ import os
 import ssl
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_kube.certificates import pem
+from mldiagnostics_kube.clock import Clock
 
-Clock = Callable[[], datetime]
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Serving:
