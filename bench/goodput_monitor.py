@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from mldiagnostics.monitoring import GCPOptions, GoodputMonitor
+from mldiagnostics.compat.monitoring import GCPOptions, GoodputMonitor
 
 from bench.goodput_jobs import JOB, LOGGER
 from bench.goodput_logs import line

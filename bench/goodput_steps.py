@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mldiagnostics.compat.monitoring import GCPOptions, GoodputMonitor
 from mldiagnostics.goodput import GoodputRecorder
-from mldiagnostics.monitoring import GCPOptions, GoodputMonitor
 
 from bench.goodput_jobs import JOB, LOGGER
 from bench.sdk_steps import in_pairs, one_millisecond_step

@@ -92,7 +92,7 @@ def test_the_package_is_marked_as_typed(clean: Path) -> None:
 def test_the_shim_serves_the_names_of_googles_sdk(clean: Path, wheels: dict[str, Path]) -> None:
     run(UV, "pip", "install", "-q", "--no-index", "--python", clean, wheels["mldiagnostics_shim"])
     program = "from google_cloud_mldiagnostics.core import global_manager as g; print(g.__name__, g.get_current_run())"
-    assert run(clean, "-W", "error", "-c", program) == "mldiagnostics.run.global_manager None\n"
+    assert run(clean, "-W", "error", "-c", program) == "mldiagnostics.compat.global_manager None\n"
     program = "from ml_goodput_measurement import goodput; print(goodput.BadputType.OTHER.value)"
     assert run(clean, "-c", program) == "11\n"
     assert run(clean, "-m", "mldiagnostics_shim").splitlines() == [

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
-from mldiagnostics.aliases import ALIASES, GOODPUT, GOOGLE_SDK
+from mldiagnostics.compat.aliases import ALIASES, GOODPUT, GOOGLE_SDK
 
 # The imports of MaxText, MaxDiffusion and AXLearn, as they stand there.
 INTEGRATION = """

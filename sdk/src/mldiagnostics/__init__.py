@@ -10,6 +10,7 @@ ml-goodput-measurement. `mldiagnostics.capture` takes profiles of running jobs, 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -36,19 +37,20 @@ from mldiagnostics.errors import (
 )
 
 if TYPE_CHECKING:
-    from mldiagnostics import (
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    from mldiagnostics import goodput, metric_types, metrics, runs
+    from mldiagnostics.compat import (
         checkpoint_badput_calculator,
-        gcp_metrics,
-        goodput,
         goodput_cache,
         goodput_elastic,
         goodput_utils,
-        metric_types,
-        metrics,
         monitoring,
         monitoring_elastic,
-        runs,
     )
+    from mldiagnostics.goodput.exports import gcp_metrics
     from mldiagnostics.metric_types import AcceleratorType, MetricType
     from mldiagnostics.profiling.xprof import xprof
     from mldiagnostics.run import (
@@ -141,6 +143,32 @@ _MODULES = frozenset(
         "runs",
     }
 )
+
+
+class _OldPathFinder:
+    """Finds modules by the import paths that other packages and earlier versions gave them."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG004 - the protocol of importlib
+        target: ModuleType | None = None,  # noqa: ARG004
+    ) -> ModuleSpec | None:
+        """Return the spec of an old path; all other names are left to the other finders."""
+        if not fullname.startswith("mldiagnostics."):
+            return None
+        from mldiagnostics.compat.aliases import OLD_PATHS  # noqa: PLC0415 - only where an old path is imported
+
+        if fullname not in OLD_PATHS:
+            return None
+        from importlib.machinery import ModuleSpec  # noqa: PLC0415 - the same
+
+        from mldiagnostics.compat.loader import AliasLoader  # noqa: PLC0415 - the same
+
+        return ModuleSpec(fullname, AliasLoader(OLD_PATHS[fullname]))
+
+
+sys.meta_path.append(_OldPathFinder)  # last: it is asked only for names that no file has
 
 
 def __getattr__(name: str) -> object:

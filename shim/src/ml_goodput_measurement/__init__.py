@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from mldiagnostics.aliases import ALIASES
+from mldiagnostics.compat.aliases import ALIASES
 from mldiagnostics_shim.finder import install
 from mldiagnostics_shim.originals import warn_of_original
 

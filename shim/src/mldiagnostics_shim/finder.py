@@ -6,17 +6,16 @@ Both names give one module object, so that there is one run, one recording and o
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from mldiagnostics.aliases import ALIASES
+from mldiagnostics.compat.aliases import ALIASES
+from mldiagnostics.compat.loader import AliasLoader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import CodeType, ModuleType
+    from types import ModuleType
 
 _FOLDERS = frozenset(
     f"{peer}.{path.rpartition('.')[0]}" for peer, aliases in ALIASES.items() for path in aliases if "." in path
@@ -51,33 +50,3 @@ class AliasFinder(MetaPathFinder):
         raise ModuleNotFoundError(
             f"mldiagnostics-shim has no {alias!r} of {peer}, only {known}; tell us what needs it", name=fullname
         )
-
-
-class AliasLoader(InspectLoader):
-    """Loads one module of `mldiagnostics` for another name."""
-
-    def __init__(self, ours: str) -> None:
-        self._ours = ours
-        self._spec: ModuleSpec | None = None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:  # type: ignore[explicit-override]  # noqa: ARG002
-        """Return our module itself."""
-        module = import_module(self._ours)
-        self._spec = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:  # type: ignore[explicit-override]
-        """Give the module back its own spec, which importlib has just replaced; its code has run already."""
-        module.__spec__ = self._spec
-
-    def get_code(self, fullname: str) -> CodeType | None:  # type: ignore[explicit-override]  # noqa: ARG002
-        """Return our module's code, for `python -m`."""
-        spec = find_spec(self._ours)
-        loader = spec.loader if spec else None
-        return loader.get_code(self._ours) if isinstance(loader, InspectLoader) else None
-
-    def get_source(self, fullname: str) -> str | None:  # type: ignore[explicit-override]  # noqa: ARG002
-        """Return our module's source, for tracebacks."""
-        spec = find_spec(self._ours)
-        loader = spec.loader if spec else None
-        return loader.get_source(self._ours) if isinstance(loader, InspectLoader) else None

@@ -12,20 +12,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mldiagnostics.checkpoint_badput_calculator import CheckpointBadputCalculator, CheckpointLoggerOptions
+    from mldiagnostics.compat.checkpoint_badput_calculator import CheckpointBadputCalculator, CheckpointLoggerOptions
+    from mldiagnostics.compat.goodput_cache import GoodputCache
+    from mldiagnostics.compat.goodput_utils import GoodputInfo, StepInfo, get_timestamp_from_log_entry
     from mldiagnostics.goodput.buckets import BadputType, GoodputType, IntervalMetricType, MetricType
     from mldiagnostics.goodput.calculator import GoodputCalculator
-    from mldiagnostics.goodput.ideal import compute_ideal_step_time, get_extra_time_from_anomalous_steps
-    from mldiagnostics.goodput.recorder import GoodputRecorder
-    from mldiagnostics.goodput_cache import GoodputCache
-    from mldiagnostics.goodput_utils import (
-        GoodputInfo,
+    from mldiagnostics.goodput.details import (
         IntervalWorkloadMetricDetails,
-        StepInfo,
         UnproductiveTimeDict,
         WorkloadMetricDetails,
-        get_timestamp_from_log_entry,
     )
+    from mldiagnostics.goodput.ideal import compute_ideal_step_time, get_extra_time_from_anomalous_steps
+    from mldiagnostics.goodput.recorder import GoodputRecorder
 
 __all__ = [
     "BadputType",
@@ -49,22 +47,22 @@ __all__ = [
 
 _HOMES = {
     "BadputType": "goodput.buckets",
-    "CheckpointBadputCalculator": "checkpoint_badput_calculator",
-    "CheckpointLoggerOptions": "checkpoint_badput_calculator",
-    "GoodputCache": "goodput_cache",
+    "CheckpointBadputCalculator": "compat.checkpoint_badput_calculator",
+    "CheckpointLoggerOptions": "compat.checkpoint_badput_calculator",
+    "GoodputCache": "compat.goodput_cache",
     "GoodputCalculator": "goodput.calculator",
-    "GoodputInfo": "goodput_utils",
+    "GoodputInfo": "compat.goodput_utils",
     "GoodputRecorder": "goodput.recorder",
     "GoodputType": "goodput.buckets",
     "IntervalMetricType": "goodput.buckets",
-    "IntervalWorkloadMetricDetails": "goodput_utils",
+    "IntervalWorkloadMetricDetails": "goodput.details",
     "MetricType": "goodput.buckets",
-    "StepInfo": "goodput_utils",
-    "UnproductiveTimeDict": "goodput_utils",
-    "WorkloadMetricDetails": "goodput_utils",
+    "StepInfo": "compat.goodput_utils",
+    "UnproductiveTimeDict": "goodput.details",
+    "WorkloadMetricDetails": "goodput.details",
     "compute_ideal_step_time": "goodput.ideal",
     "get_extra_time_from_anomalous_steps": "goodput.ideal",
-    "get_timestamp_from_log_entry": "goodput_utils",
+    "get_timestamp_from_log_entry": "compat.goodput_utils",
 }
 """Name -> the module below `mldiagnostics` that has it."""
 

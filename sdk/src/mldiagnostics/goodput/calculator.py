@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from mldiagnostics.goodput.accounting import Accounting
-    from mldiagnostics.goodput.report import GoodputReport
-    from mldiagnostics.goodput_utils import (
+    from mldiagnostics.goodput.details import (
         ElasticIntervalWorkloadMetricDetails,
         ElasticWorkloadMetricDetails,
         IntervalWorkloadMetricDetails,
         WorkloadMetricDetails,
     )
+    from mldiagnostics.goodput.report import GoodputReport
 
 __all__ = ["ElasticGoodputCalculator", "GoodputCalculator"]
 

@@ -38,7 +38,7 @@ class NamedLog:
     @property
     def project_id(self) -> str | None:
         """The Google Cloud project that this machine is in, None if nobody knows within a second."""
-        from mldiagnostics.goodput_utils import get_gcp_project_id  # noqa: PLC0415 - few ask
+        from mldiagnostics.goodput.google_cloud import get_gcp_project_id  # noqa: PLC0415 - few ask
 
         return get_gcp_project_id()
 

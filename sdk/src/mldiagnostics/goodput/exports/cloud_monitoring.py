@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.extras import require
-from mldiagnostics.gcp_metrics import GCPMetrics, ValueType
+from mldiagnostics.goodput.exports.gcp_metrics import GCPMetrics, ValueType
 from mldiagnostics.goodput.exports.workload import INTEGERS, PREFIX, UNLABELLED
-from mldiagnostics.goodput_utils import get_accelerator_type, get_cluster_name, get_node_zone
+from mldiagnostics.goodput.google_cloud import get_accelerator_type, get_cluster_name, get_node_zone
 from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput_utils import GCPOptions
+    from mldiagnostics.goodput.google_cloud import GCPOptions
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
 

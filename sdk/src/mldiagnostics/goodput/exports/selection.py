@@ -14,7 +14,7 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.goodput.exports import cloud_monitoring, metrics, tensorboard, workload
 from mldiagnostics.goodput.exports.export import Export
-from mldiagnostics.goodput_utils import GCPOptions
+from mldiagnostics.goodput.google_cloud import GCPOptions
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.sinks import sink_maker
 from mldiagnostics.sinks.tensorboard import maker as tensorboard_maker

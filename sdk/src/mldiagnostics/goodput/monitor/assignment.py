@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from mldiagnostics.goodput_utils import GCPOptions
+    from mldiagnostics.goodput.google_cloud import GCPOptions
 
 __all__ = ["CACHE_DIR", "COPY_INTERVAL", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assigned", "line"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.monitoring import GoodputMonitor
+from mldiagnostics.compat.monitoring import GoodputMonitor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from mldiagnostics.goodput_utils import GCPOptions
+    from mldiagnostics.goodput.google_cloud import GCPOptions
 
 __all__ = ["ElasticGoodputMonitor", "GCPOptions"]
 
@@ -64,7 +64,7 @@ class ElasticGoodputMonitor(GoodputMonitor):
 
 def __getattr__(name: str) -> object:
     if name == "GCPOptions":
-        from mldiagnostics.goodput_utils import GCPOptions  # noqa: PLC0415 - who has options
+        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - who has options
 
         return GCPOptions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -174,7 +174,7 @@ def test_a_machine_of_google_cloud_says_what_it_is(elsewhere: pytest.MonkeyPatch
 def test_any_other_machine_says_nothing_and_waits_for_nobody(elsewhere: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         elsewhere.setenv("GCE_METADATA_HOST", f"127.0.0.1:{silent.getsockname()[1]}")
-        elsewhere.setattr(goodput_utils, "_LOOK_UP_S", 0.01)
+        elsewhere.setattr("mldiagnostics.goodput.google_cloud._LOOK_UP_S", 0.01)
         assert goodput_utils.get_gcp_project_id() is None
         assert goodput_utils.get_node_zone() is None
         assert goodput_utils.get_accelerator_type() == "UNKNOWN"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import mldiagnostics
 import pytest
-from mldiagnostics._version import get_version
-from mldiagnostics.aliases import ALIASES, GOOGLE_SDK
+from mldiagnostics.compat._version import get_version
+from mldiagnostics.compat.aliases import ALIASES, GOOGLE_SDK
+from mldiagnostics.compat.global_manager import GlobalRunManager, get_global_run_manager
 from mldiagnostics.metrics import metrics_recorder
 from mldiagnostics.run import machinelearning_run, normalize_gcs_path
-from mldiagnostics.run.global_manager import GlobalRunManager, get_global_run_manager
 from mldiagnostics.runs import read_records
 
 if TYPE_CHECKING:

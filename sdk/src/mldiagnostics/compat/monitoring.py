@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
+    from mldiagnostics.goodput.google_cloud import GCPOptions
     from mldiagnostics.goodput.monitor.uploading import Uploaders
-    from mldiagnostics.goodput_utils import GCPOptions
 
 __all__ = ["GCPOptions", "GoodputMonitor"]
 
@@ -159,7 +159,7 @@ def _complain(problem: str) -> None:
 
 def __getattr__(name: str) -> object:
     if name == "GCPOptions":
-        from mldiagnostics.goodput_utils import GCPOptions  # noqa: PLC0415 - who has options
+        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - who has options
 
         return GCPOptions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,7 @@ from mldiagnostics.strict_json import finite
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from mldiagnostics.goodput_utils import GoodputInfo, StepInfo
+    from mldiagnostics.compat.goodput_utils import GoodputInfo, StepInfo
 
 __all__ = ["GoodputCache"]
 

@@ -1,0 +1,63 @@
+"""Import paths of other packages and of earlier versions, with the modules that serve them; pure."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+__all__ = ["ALIASES", "GOODPUT", "GOOGLE_SDK", "OLD_PATHS"]
+
+GOOGLE_SDK = "google_cloud_mldiagnostics"
+GOODPUT = "ml_goodput_measurement"
+
+_GOODPUT_MODULES = {
+    "checkpoint_badput_calculator": "mldiagnostics.compat.checkpoint_badput_calculator",
+    "gcp_metrics": "mldiagnostics.goodput.exports.gcp_metrics",
+    "goodput": "mldiagnostics.goodput",
+    "goodput_cache": "mldiagnostics.compat.goodput_cache",
+    "goodput_elastic": "mldiagnostics.compat.goodput_elastic",
+    "goodput_utils": "mldiagnostics.compat.goodput_utils",
+    "monitoring": "mldiagnostics.compat.monitoring",
+    "monitoring_elastic": "mldiagnostics.compat.monitoring_elastic",
+}
+
+ALIASES = MappingProxyType(
+    {
+        GOOGLE_SDK: MappingProxyType(
+            {
+                "": "mldiagnostics",
+                "_version": "mldiagnostics.compat._version",
+                "api.metrics": "mldiagnostics.metrics",
+                "api.mlrun": "mldiagnostics.run",
+                "commands.collect_profile": "mldiagnostics.compat.collect_profile",
+                "commands.run_vllm": "mldiagnostics.compat.run_vllm",
+                "core.global_manager": "mldiagnostics.compat.global_manager",
+                "core.metrics": "mldiagnostics.metrics",
+                "core.xprof": "mldiagnostics.profiling",
+                "custom_types.exceptions": "mldiagnostics.errors",
+                "custom_types.metric_types": "mldiagnostics.metric_types",
+                "custom_types.mlrun_types": "mldiagnostics.run",
+            }
+        ),
+        GOODPUT: MappingProxyType(
+            {
+                **_GOODPUT_MODULES,
+                **{f"src.{name}": module for name, module in _GOODPUT_MODULES.items()},
+                "src.exclusion_utils": "mldiagnostics.goodput.exclusion",
+                "src.goodput_exclusion": "mldiagnostics.goodput.exclusion",
+            }
+        ),
+    }
+)
+"""Package -> path below it (empty: the package itself) -> module with the same names."""
+
+OLD_PATHS = MappingProxyType(
+    {
+        **{f"mldiagnostics.{name}": module for name, module in _GOODPUT_MODULES.items() if name != "goodput"},
+        "mldiagnostics._version": "mldiagnostics.compat._version",
+        "mldiagnostics.aliases": "mldiagnostics.compat.aliases",
+        "mldiagnostics.collect_profile": "mldiagnostics.compat.collect_profile",
+        "mldiagnostics.run.global_manager": "mldiagnostics.compat.global_manager",
+        "mldiagnostics.run_vllm": "mldiagnostics.compat.run_vllm",
+    }
+)
+"""Path that programs import -> module that it leads to."""
