@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.spool.directory import describe, take
+from mldiagnostics.spool.directory import acquire_directory, read_description
 from mldiagnostics.spool.places import directories, roots
 from mldiagnostics.spool.uploading import upload_all
 from mldiagnostics.store import open_store
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _processes(place: Path, depth: int = _DEPTH) -> Iterator[Path]:
     """Yield the directories of processes in a spool, in one of its folders, or the given one."""
-    if describe(place) is not None:
+    if read_description(place) is not None:
         yield place
     elif depth:
         for inner in directories(place):
@@ -68,7 +68,7 @@ def _processes(place: Path, depth: int = _DEPTH) -> Iterator[Path]:
 
 def _shown(path: Path) -> tuple[str, bool]:
     """Describe one directory; the second value is as in `_uploaded`."""
-    description = describe(path)
+    description = read_description(path)
     if description is None:
         return "was uploaded meanwhile", True
     sizes = [each.stat().st_size for each in (path / "files").rglob("*") if each.is_file()]
@@ -79,18 +79,18 @@ def _shown(path: Path) -> tuple[str, bool]:
 
 def _uploaded(path: Path, storage: str | None) -> tuple[str, bool]:
     """Upload one directory; return what became of it, and whether nothing went wrong."""
-    description = describe(path)
+    description = read_description(path)
     if description is None:
         return "was uploaded meanwhile", True
     if description.form == "records":
         return f"waits for {description.destination}: the next process with that sink on this machine sends it", True
-    directory = take(path, of_others=True)
+    directory = acquire_directory(path, of_others=True)
     if directory is None:
         return "in use by a running process, which uploads it itself", True
     try:
         return _result(directory, storage or description.destination)
     finally:
-        directory.remove_or_leave()
+        directory.remove_or_release()
 
 
 def _result(directory: SpoolDirectory, destination: str) -> tuple[str, bool]:

@@ -232,7 +232,7 @@ recorder.record_step_start_time(2)
 """
     _, err = run_program(body, tmp_path)
     assert heard(log_of(tmp_path)).steps() == [1, 2]
-    assert err.count("takes no files now") == 1
+    assert err.count("cannot store files now") == 1
 
 
 def test_without_an_extra_its_name_is_said_once_and_the_training_goes_on(tmp_path: Path) -> None:

@@ -340,4 +340,4 @@ print(run.flush(60))
     assert steps(tmp_path) == list(range(100))
     assert [line for line in stdout.splitlines() if not line.startswith("{")] == ["False", "True"]
     assert len([line for line in stdout.splitlines() if line.startswith("{")]) == 100
-    assert "takes no files now" in complaint
+    assert "cannot store files now" in complaint

@@ -350,7 +350,7 @@ def test_a_store_that_refuses_costs_nothing_and_the_profile_waits_in_the_spool(t
     )
     assert ended.told == {"trained": True}
     assert ended.returncode == 0, ended.log
-    assert f"storage '{in_the_way}' takes no files now" in ended.log
+    assert f"storage '{in_the_way}': cannot store files now" in ended.log
     (trace,) = traces(tmp_path / "spool")["a0-n1"]
     assert "train_step" in names_in(trace)
 

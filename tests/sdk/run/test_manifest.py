@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics import diagnostics
 from mldiagnostics.run.history import MAX_ATTEMPTS, continued, merged
 from mldiagnostics.run.manifest import Manifest
-from mldiagnostics.spool.directory import abandoned
+from mldiagnostics.spool.directory import abandoned_directories
 from mldiagnostics.spool.storage import RunStorage
 from support.records import origin
 
@@ -89,7 +89,7 @@ def test_a_place_that_cannot_be_written_is_told_once_and_tried_again(tmp_path: P
     place.unlink()
     assert manifest.write(document(0, phase="Completed"))
     storage.close()
-    assert list(abandoned(str(place))) == []  # what is stored is newer than what waited
+    assert list(abandoned_directories(str(place))) == []  # what is stored is newer than what waited
 
 
 def test_an_attempt_that_could_not_be_stored_is_part_of_the_next_ones_history(tmp_path: Path) -> None:

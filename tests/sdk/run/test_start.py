@@ -283,7 +283,9 @@ def test_a_place_that_cannot_be_written_is_told_once_and_training_goes_on(progra
     prepare = f"import os, pathlib\nstorage = pathlib.Path({programs.storage!r})\n{PLACES[place]}"
     ended = programs.run(f"{BEGIN}\n{prepare}\nrun = machinelearning_run('job')\n{TRAIN}\nrun.close()\nrun.close()")
     assert (ended.code, ended.out) == (0, "trained\n"), ended.err
-    assert ended.err.count("run.json cannot be written" if place == "full" else "takes no files now") == 1, ended.err
+    assert ended.err.count("run.json cannot be written" if place == "full" else "cannot store files now") == 1, (
+        ended.err
+    )
 
 
 def test_in_a_pod_without_storage_one_is_warned(programs: Programs) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mldiagnostics.pipeline.records import Record, decode
 from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable, sink_maker
 from mldiagnostics.sinks.objects import ObjectJsonlSink
-from mldiagnostics.spool.directory import abandoned
+from mldiagnostics.spool.directory import abandoned_directories
 from mldiagnostics.store import open_store
 from support.records import RUN, eventually, origin, run_program
 
@@ -145,4 +145,4 @@ def test_a_disk_without_room_for_waiting_is_told(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
     with pytest.raises(SinkUnavailable, match="MLDIAG_SPOOL"):
         opened(sink_maker("jsonl:gs://bucket"))
-    assert list(abandoned("gs://bucket")) == []
+    assert list(abandoned_directories("gs://bucket")) == []

@@ -1,4 +1,4 @@
-"""Where the spool can be, what its directories are called, what is uploaded and under which name."""
+"""Decisions about the spool: its places, directory names, uploaded files and their keys."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ TRACE = "r/" + trace_key("a0-s10", "host")
         ({"MLDIAG_SPOOL": "/tmp/mldiagnostics-7"}, ["/tmp/mldiagnostics-7"]),
     ],
 )
-def test_the_users_choice_comes_first_and_the_temporary_directory_last(
-    env: dict[str, str], expected: list[str]
-) -> None:
+def test_mldiag_spool_is_the_first_candidate_and_tmpdir_the_last(env: dict[str, str], expected: list[str]) -> None:
     assert candidates(env, user=7) == expected
 
 
@@ -57,27 +55,27 @@ def test_a_destination_has_one_form(destination: str, form: str) -> None:
 
 
 @given(st.lists(st.text(max_size=200), unique=True, max_size=20), st.integers(0, 2**31))
-def test_folders_are_plain_names_and_tell_destinations_and_users_apart(destinations: list[str], user: int) -> None:
+def test_folder_names_are_safe_and_unique_per_destination_and_user(destinations: list[str], user: int) -> None:
     names = [folder_of(destination, user=user) for destination in destinations]
     assert all(name.isascii() and "/" not in name and not name.startswith(".") and len(name) < 100 for name in names)
     assert len(set(names)) == len(names)
     assert all(folder_of(each, user=user + 1) not in names for each in destinations)
 
 
-def test_what_shows_the_run_comes_first_and_large_traces_last() -> None:
+def test_run_json_is_uploaded_first_and_traces_last() -> None:
     assert upload_order([TRACE, RECORDS, "r/run.json"]) == ["r/run.json", RECORDS, TRACE]
 
 
 @pytest.mark.parametrize("key", ["r/records/.mldiag-0123456789abcdef.partial", ".hidden/x", "r/a\nb", "../x", ""])
-def test_what_is_being_written_or_is_not_a_key_stays(key: str) -> None:
+def test_partial_files_and_invalid_keys_are_not_uploaded(key: str) -> None:
     assert upload_order([key, "r/run.json"]) == ["r/run.json"]
 
 
-def test_a_trace_may_get_the_next_name_of_its_session_and_nothing_else_another_name() -> None:
+def test_only_a_trace_may_be_stored_under_its_sessions_next_name() -> None:
     assert list(names_for(RECORDS)) == [RECORDS]
     assert list(names_for(TRACE))[:3] == [TRACE, *("r/" + trace_key(f"a0-s10-{number}", "host") for number in (2, 3))]
 
 
-def test_what_was_written_a_month_ago_is_too_old() -> None:
+def test_files_older_than_30_days_are_expired() -> None:
     assert is_expired(0.0, MAX_AGE_S + 1)
     assert not is_expired(1.0, MAX_AGE_S + 1)

@@ -1,4 +1,4 @@
-"""What waits is brought into its store whole, once, and without touching what is there."""
+"""Spooled files are uploaded whole and once, and stored files are not changed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from mldiagnostics import diagnostics
 from mldiagnostics.errors import StoreNotFound
 from mldiagnostics.layout import trace_key
-from mldiagnostics.spool.directory import SpoolDirectory, abandoned, claim
-from mldiagnostics.spool.uploading import Stopped, upload_all
+from mldiagnostics.spool.creation import create_directory
+from mldiagnostics.spool.directory import SpoolDirectory, abandoned_directories
+from mldiagnostics.spool.uploading import UploadStopped, upload_all
 from mldiagnostics.store import open_store
 from support.records import origin
 
@@ -27,7 +28,7 @@ def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waiting(files: dict[str, bytes], *, incarnation: str = "0123abcd") -> SpoolDirectory:
-    directory = claim("gs://anywhere", origin(incarnation=incarnation))
+    directory = create_directory("gs://anywhere", origin(incarnation=incarnation))
     for key, content in files.items():
         path = directory.files / key
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +49,9 @@ def document(attempt: int, *, phase: str = "Completed", attempts: list[Any] | No
 
 
 @pytest.mark.parametrize("kind", ["local", "bucket"])
-def test_all_is_brought_and_nothing_stays_here(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_all_files_are_uploaded_and_deleted_from_the_spool(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     root = str(tmp_path / "store") if kind == "local" else f"gs://{request.getfixturevalue('gcs_bucket')}/runs"
     files = {"r/records/a0-r0-x-00001.jsonl": b"line\n", "r/run.json": b'{"runId": "r"}', TRACE: b"trace"}
     directory, store = waiting(files), open_store(root)
@@ -57,16 +60,16 @@ def test_all_is_brought_and_nothing_stays_here(kind: str, tmp_path: Path, reques
     assert {entry.key for entry in store.list()} == set(files)
 
 
-def test_repeating_what_a_lost_answer_left_in_doubt_changes_nothing(tmp_path: Path) -> None:
-    files, store = {"r/records/a": b"line\n", TRACE: b"trace", "r/run.json": json.dumps(document(0)).encode()}, tmp_path
-    place = store / "store"
+def test_a_repeated_upload_changes_nothing(tmp_path: Path) -> None:
+    files = {"r/records/a": b"line\n", TRACE: b"trace", "r/run.json": json.dumps(document(0)).encode()}
+    place = tmp_path / "store"
     upload_all(waiting(files), open_store(str(place)))
     before = content(place)
     upload_all(waiting(files, incarnation="00000002"), open_store(str(place)))
     assert content(place) == before
 
 
-def test_other_content_is_not_touched_and_stops_nothing_else(tmp_path: Path) -> None:
+def test_different_stored_content_is_kept_and_other_files_are_uploaded(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
     store.put("r/records/a", b"other\n")
     store.put(TRACE, b"other")
@@ -80,7 +83,7 @@ def test_other_content_is_not_touched_and_stops_nothing_else(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("late", ["spooled", "stored"])
-def test_a_run_record_becomes_part_of_the_history_whichever_attempt_was_stored_first(late: str, tmp_path: Path) -> None:
+def test_run_json_is_merged_in_both_orders_of_attempts(late: str, tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
     stored, spooled = (document(0), document(1)) if late == "spooled" else (document(1), document(0, phase="Active"))
     store.put("r/run.json", json.dumps(stored).encode())
@@ -91,7 +94,7 @@ def test_a_run_record_becomes_part_of_the_history_whichever_attempt_was_stored_f
     assert (past["attempt"], past["phase"]) == (0, "Completed" if late == "spooled" else "Failed")
 
 
-def test_a_store_that_fails_keeps_the_rest_waiting(tmp_path: Path) -> None:
+def test_files_stay_in_the_spool_while_the_store_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     directory = waiting({"r/records/a": b"a\n", "r/records/b": b"b\n"})
     with pytest.raises(StoreNotFound):
@@ -99,30 +102,30 @@ def test_a_store_that_fails_keeps_the_rest_waiting(tmp_path: Path) -> None:
     assert len(directory.keys()) == 2
 
 
-def test_the_end_of_the_process_leaves_the_file_under_way(tmp_path: Path) -> None:
+def test_a_stopped_upload_leaves_the_current_file(tmp_path: Path) -> None:
     directory = waiting({TRACE: b"x" * 3_000_000})
     pieces = iter([False, True])
-    with pytest.raises(Stopped):
+    with pytest.raises(UploadStopped):
         upload_all(directory, open_store(str(tmp_path / "store")), stopped=lambda: next(pieces))
     assert directory.keys() == [TRACE]
     assert content(tmp_path / "store") == {}
 
 
-def test_many_that_race_bring_everything_once(tmp_path: Path) -> None:
+def test_concurrent_uploads_store_each_file_once(tmp_path: Path) -> None:
     for number in range(8):
-        waiting({f"r/records/{number}": b"line\n"}, incarnation=f"{number:08}").leave()
-    store, brought, start = open_store(str(tmp_path / "store")), [], threading.Barrier(4)
+        waiting({f"r/records/{number}": b"line\n"}, incarnation=f"{number:08}").release()
+    store, uploaded, start = open_store(str(tmp_path / "store")), [], threading.Barrier(4)
 
     def work() -> None:
         start.wait()
-        for directory in abandoned("gs://anywhere"):
-            brought.append(upload_all(directory, store).files)
-            directory.remove_or_leave()
+        for directory in abandoned_directories("gs://anywhere"):
+            uploaded.append(upload_all(directory, store).files)
+            directory.remove_or_release()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(brought) == 8
+    assert sum(uploaded) == 8
     assert content(tmp_path / "store") == {f"r/records/{number}": b"line\n" for number in range(8)}

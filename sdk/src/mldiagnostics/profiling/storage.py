@@ -11,11 +11,11 @@ from mldiagnostics.profiling.naming import host_stem
 
 if TYPE_CHECKING:
     from mldiagnostics.run import MLRun
-    from mldiagnostics.spool.storage import Kept
+    from mldiagnostics.spool.storage import StoredFile
     from mldiagnostics.store import Store
 
 
-def keep_trace(run: MLRun, session: str, trace: bytes) -> Kept:
+def keep_trace(run: MLRun, session: str, trace: bytes) -> StoredFile:
     """Store a trace of this process in the run's storage, or in the spool while that takes nothing; return where.
 
     Raises:
@@ -23,12 +23,12 @@ def keep_trace(run: MLRun, session: str, trace: bytes) -> Kept:
         SpoolFull: Too much waits in the spool already.
     """
     stem, folder = host_stem(run.origin), run.origin.run_id
-    return run.files.keep(
+    return run.files.store(
         spooled_key(run, session), lambda: trace, lambda store: store_trace(store, folder, session, stem, trace)
     )
 
 
-def spool_trace(run: MLRun, session: str, trace: bytes, problem: str) -> Kept:
+def spool_trace(run: MLRun, session: str, trace: bytes, problem: str) -> StoredFile:
     """Keep a trace in the spool, since the storage has not taken it. Raises as `keep_trace` does."""
     return run.files.spool(spooled_key(run, session), trace, problem)
 

@@ -45,7 +45,7 @@ class Manifest:
         try:
             return (
                 not self._storage()
-                .keep(self._key, lambda: self._text(document), lambda store: self._put(store, document))
+                .store(self._key, lambda: self._text(document), lambda store: self._put(store, document))
                 .spooled
             )
         except (MLDiagnosticsError, OSError) as error:

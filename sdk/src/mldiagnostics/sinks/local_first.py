@@ -82,7 +82,7 @@ class LocalFirst:
         if has_any(self._place):
             from mldiagnostics.spool import background  # noqa: PLC0415 - loaded where it is needed
 
-            background.begin(self._place)
+            background.start_upload(self._place)
 
     def _spool(self, problem: SinkUnavailable) -> Sink:
         from mldiagnostics.spool.storage import report_spooling  # noqa: PLC0415 - loaded where it is needed

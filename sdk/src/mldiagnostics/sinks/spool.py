@@ -11,7 +11,8 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import decode, encode
 from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
-from mldiagnostics.spool.directory import abandoned, claim
+from mldiagnostics.spool.creation import create_directory
+from mldiagnostics.spool.directory import abandoned_directories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +70,9 @@ class SpooledSink:
                 self._sink.write(batch)
             except SinkUnavailable as error:
                 warn_once(f"spooling {self._maker.name}", f"records for {self._destination} wait on disk: {error}")
-                self._spool = Spool(claim(self._destination, self._origin, form="records"), max_bytes=self._max_bytes)
+                self._spool = Spool(
+                    create_directory(self._destination, self._origin, form="records"), max_bytes=self._max_bytes
+                )
             else:
                 return
         self._spool.append(batch)
@@ -81,14 +84,14 @@ class SpooledSink:
             self._spool.drain_into(self._sink)
             self._spool.remove()
             self._spool = None
-        for left in abandoned(self._destination, form="records"):
+        for left in abandoned_directories(self._destination, form="records"):
             self._adopt(left)
         self._sink.flush()
 
     def close(self) -> None:
         """Close the sink; what still waits is for the next process."""
         if self._spool is not None:
-            self._spool.leave()
+            self._spool.release()
         if self._open:
             self._sink.close()
 
@@ -106,7 +109,7 @@ class SpooledSink:
             sink.flush()
             sink.close()
         except SinkUnavailable:
-            spool.leave()
+            spool.release()
             raise
         spool.remove()
 
@@ -154,9 +157,9 @@ class Spool:
         """Delete the file: all is delivered."""
         self._directory.remove()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Leave what waits to the next process."""
-        self._directory.leave()
+        self._directory.release()
 
     def _batches(self, size: int) -> Iterator[tuple[list[Record], int]]:
         """Yield batches from where the last delivery ended, each with the place of its end in the file."""

@@ -1,1 +1,1 @@
-"""The local spool: where files and records wait on this machine until their destination takes them."""
+"""The local spool: files and records wait here for their destination."""

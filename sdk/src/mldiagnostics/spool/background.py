@@ -1,4 +1,4 @@
-"""Uploads of what dead processes left, by a thread of its own that the program does not wait for."""
+"""Background upload of the files of ended processes."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ import time
 
 from mldiagnostics.diagnostics import LOGGER, warn_once
 from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.spool.directory import abandoned
+from mldiagnostics.spool.directory import abandoned_directories
 from mldiagnostics.spool.places import has_any
-from mldiagnostics.spool.uploading import Stopped, upload_all
+from mldiagnostics.spool.uploading import UploadStopped, upload_all
 from mldiagnostics.store import open_store
 
 EXIT_S = 2.0
-"""How long the end of the process waits for uploads under way; what is left is the next process's."""
+"""How long the exit of the process waits for uploads; the next process uploads the rest."""
 
 _STOP_S = 1.0
 
 _lock = threading.Lock()
 _threads: dict[str, threading.Thread] = {}
 _again: set[str] = set()
-"""Destinations whose directories are to be looked through once more."""
+"""Destinations whose directories have to be listed once more."""
 
-_ending = False
+_stopping = False
 
 
-def begin(destination: str) -> None:
-    """Upload what waits for a destination that works, in the background; does nothing if nothing waits."""
-    if _ending or not has_any(destination):
+def start_upload(destination: str) -> None:
+    """Upload a destination's waiting files in the background, if there are any."""
+    if _stopping or not has_any(destination):
         return
     with _lock:
         thread = _threads.get(destination)
         if thread is not None and thread.is_alive():
-            _again.add(destination)  # what another part of this process held is free by now
+            _again.add(destination)  # another part of this process may have released a directory since
             return
         thread = threading.Thread(target=_upload, args=[destination], name="mldiagnostics-upload", daemon=True)
         _threads[destination] = thread
         try:
             thread.start()
-        except RuntimeError:  # the interpreter is shutting down, or has no more threads
+        except RuntimeError:  # the interpreter is shutting down, or cannot start more threads
             del _threads[destination]
 
 
 def upload_run_record(destination: str, key: str) -> None:
-    """Bring the copies of one run.json that wait for a destination into it, at once.
+    """Upload the waiting copies of one run.json, and return when that is done.
 
     Raises `StoreError`, `ConfigurationError` or `MissingExtraError`.
     """
     if has_any(destination):
         store = open_store(destination)
-        for directory in abandoned(destination, key=key):
+        for directory in abandoned_directories(destination, key=key):
             try:
-                upload_all(directory, store, only=lambda found: found == key)
+                upload_all(directory, store, only=lambda waiting: waiting == key)
             finally:
-                directory.remove_or_leave()
+                directory.remove_or_release()
 
 
 def _upload(destination: str) -> None:
@@ -63,25 +63,33 @@ def _upload(destination: str) -> None:
     try:
         store = open_store(destination)
         while True:
-            for directory in abandoned(destination):
+            for directory in abandoned_directories(destination):
                 try:
-                    files += upload_all(directory, store, stopped=lambda: _ending).files
+                    files += upload_all(directory, store, stopped=lambda: _stopping).files
                 finally:
-                    directory.remove_or_leave()
+                    directory.remove_or_release()
             if _is_done(destination):
                 break
-    except Stopped:
+    except UploadStopped:
         pass
     except MLDiagnosticsError as error:
-        warn_once("spool-upload", f"what waits on the local disk is not uploaded now: {error}")
-    except Exception as error:  # noqa: BLE001 - a thread that nobody watches
-        warn_once("spool-upload", f"what waits on the local disk is not uploaded now: {error!r}")
+        _warn(destination, str(error))
+    except Exception as error:  # noqa: BLE001 - an exception in this thread would be lost
+        _warn(destination, repr(error))
     if files:
         LOGGER.info("uploaded %d files of earlier processes to %s", files, destination)
 
 
+def _warn(destination: str, problem: str) -> None:
+    warn_once(
+        "spool-upload",
+        f"{destination}: files that wait on the local disk were not uploaded: {problem}; the next process on this "
+        "machine tries again, or run: python -m mldiagnostics.upload",
+    )
+
+
 def _is_done(destination: str) -> bool:
-    """Tell whether nothing was begun since the last look; if so, the thread counts as ended."""
+    """Return whether no further upload was requested; the thread ends then."""
     with _lock:
         if destination in _again:
             _again.discard(destination)
@@ -90,25 +98,25 @@ def _is_done(destination: str) -> bool:
         return True
 
 
-def _end() -> None:
-    """Let uploads end, for a moment; then have them stop between two pieces of a file."""
-    global _ending  # noqa: PLW0603 - the process ends once
+def _stop() -> None:
+    """Wait up to `EXIT_S` for uploads, then stop them between two pieces of a file."""
+    global _stopping  # noqa: PLW0603 - set once, at the exit of the process
     deadline = time.monotonic() + EXIT_S
     for thread in tuple(_threads.values()):
         thread.join(max(0.0, deadline - time.monotonic()))
-    _ending = True
+    _stopping = True
     for thread in tuple(_threads.values()):
         thread.join(_STOP_S)
 
 
-def _begin_anew() -> None:
-    """Know of no threads in a forked child: they stayed with the parent."""
-    global _lock  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
+def _after_fork() -> None:
+    """Forget the parent's threads, which do not exist in a forked child."""
+    global _lock  # noqa: PLW0603 - another thread of the parent may hold the old lock for ever
     _lock = threading.Lock()
     _threads.clear()
     _again.clear()
 
 
-atexit.register(_end)
+atexit.register(_stop)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,7 +1,7 @@
-"""Decisions about the spool: where it can be, how its directories are named, what is uploaded and as what; pure.
+"""Decisions about the spool: places, directory names, files to upload; pure.
 
-`<root>/<destination>/<incarnation>[-<part>]/` holds what one process keeps for one destination: `spool.json` says for
-which and whose it is, `files/` has each file at the path of its key in the destination.
+`<root>/<destination>/<incarnation>[-<part>]/` holds the files of one process for one destination: `spool.json` names
+the destination and the process, `files/` has each file at the path of its key in the destination.
 """
 
 from __future__ import annotations
@@ -17,51 +17,51 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 MAX_SPOOL_BYTES = 4 * 1024**3
-"""How much a user's whole spool may hold; what comes then is dropped and counted."""
+"""Size limit of a user's whole spool; further records are dropped and counted."""
 
 MAX_PROCESS_BYTES = 256 * 1024**2
-"""How much the records of one process may hold in it."""
+"""Size limit of one process's records in the spool."""
 
 MAX_AGE_S = 30 * 24 * 3600.0
-"""How long the spool keeps what no process uploads."""
+"""How long the spool keeps files that no process uploads."""
 
 RETRY_CREDENTIALS_S = 60.0
-"""How long missing credentials count as missing: to look for them again can take 10 s."""
+"""How long missing credentials count as missing: a new search can take 10 s."""
 
 MAX_NAMES = 100
-"""How many names of sessions are tried for a trace whose own name is taken."""
+"""How many session names are tried for a trace whose own name is taken."""
 
 _MAX_READABLE = 60
 
 
 def candidates(env: Mapping[str, str], *, user: int) -> list[str]:
-    """Return the directories where the spool can be, the preferred one first.
+    """Return the directories that can hold the spool, the preferred one first.
 
     Args:
-        env: The environment; `MLDIAG_SPOOL`, `XDG_STATE_HOME`, `HOME` and `TMPDIR` count.
+        env: The environment; `MLDIAG_SPOOL`, `XDG_STATE_HOME`, `HOME` and `TMPDIR` are read.
         user: The user id, part of the name in a directory that all users share.
     """
     home = env.get("HOME", "")
     state = env.get("XDG_STATE_HOME") or (f"{home.rstrip('/')}/.local/state" if home else "")
-    found = [env.get("MLDIAG_SPOOL") or ""]
+    paths = [env.get("MLDIAG_SPOOL") or ""]
     if state.startswith("/"):  # as the XDG specification demands
-        found.append(f"{state.rstrip('/')}/mldiagnostics/spool")
-    found.append(f"{temporary_folder(env)}/mldiagnostics-{user}")
-    return list(dict.fromkeys(path for path in found if path))
+        paths.append(f"{state.rstrip('/')}/mldiagnostics/spool")
+    paths.append(f"{temporary_folder(env)}/mldiagnostics-{user}")
+    return list(dict.fromkeys(path for path in paths if path))
 
 
 def temporary_folder(env: Mapping[str, str]) -> str:
     """Return the system's directory for temporary files.
 
-    Not by `tempfile`, whose lock a forked child could find taken for ever.
+    Does not use `tempfile`: a forked child could wait for its lock for ever.
     """
-    return (env.get("TMPDIR") or "/tmp").rstrip("/")  # noqa: S108 - only the name; `directory` sees to the rest
+    return (env.get("TMPDIR") or "/tmp").rstrip("/")  # noqa: S108 - only the name; `creation` makes it private
 
 
 def normalized(destination: str) -> str:
-    """Return one form for all ways to write a destination: paths from the root, no trailing slash.
+    """Return the one form of a destination: no trailing slash, file URLs as paths.
 
-    What is not a path or a file URL stays as it is.
+    Other URLs only lose a trailing slash.
     """
     scheme, separator, rest = destination.partition("://")
     if scheme == "file" and separator and rest.startswith("/"):
@@ -72,24 +72,24 @@ def normalized(destination: str) -> str:
 
 
 def folder_of(destination: str, *, user: int) -> str:
-    """Return the name of a destination's directory in the spool; users who share a spool have different ones."""
+    """Return a destination's directory name in the spool, unique for each user."""
     readable = re.sub(r"[^A-Za-z0-9.]+", "-", destination)[-_MAX_READABLE:].strip("-.")
     return f"{readable or 'root'}-{crc32(f'{user} {destination}'.encode('utf-8', 'surrogatepass')):08x}"
 
 
 def upload_order(keys: Iterable[str]) -> list[str]:
-    """Return the keys that may be uploaded in the order in which to do so: what is small and shows the run first.
+    """Return the keys that can be uploaded, run.json first and traces last.
 
-    Left out are names of files that are still being written and whatever a store would not take as a key.
+    Left out are files that are still being written, and names that a store rejects as keys.
     """
     return sorted((key for key in keys if _is_uploadable(key)), key=lambda key: (_weight(key), key))
 
 
 def names_for(key: str) -> Iterable[str]:
-    """Return the keys under which a file may be stored, in the order to try; a taken one is never overwritten.
+    """Yield the keys under which a file may be stored, in the order to try them.
 
-    A trace whose name is taken belongs to an earlier incarnation of its process and gets the session's next name, as it
-    would have without the spool. All other files have names of their own.
+    If a trace's name is taken, by an earlier incarnation of its process, it gets the session's next name, as it would
+    have without the spool. All other files have unique names.
     """
     yield key
     if is_trace(key):
@@ -99,12 +99,12 @@ def names_for(key: str) -> Iterable[str]:
 
 
 def is_run_record(key: str) -> bool:
-    """Tell whether a key is the run.json of a run, which is merged with the one that is stored."""
+    """Return whether a key is a run.json, which is merged with the stored one."""
     return key.rpartition("/")[2] == RUN_RECORD
 
 
 def is_expired(changed: float, now: float) -> bool:
-    """Tell whether what was last changed at `changed` (Unix seconds) is too old to be kept."""
+    """Return whether a file changed at `changed` (Unix seconds) is too old to keep."""
     return now - changed > MAX_AGE_S
 
 

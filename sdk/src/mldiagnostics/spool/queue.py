@@ -1,4 +1,4 @@
-"""Closed files of one process on their way into a store: put there whole, deleted once they are, kept over restarts."""
+"""Upload queue: closed files of one process, kept until their store has them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mldiagnostics.errors import (
 )
 from mldiagnostics.sinks.model import SinkUnavailable, SpooledForNow, SpoolFull
 from mldiagnostics.spool import background
+from mldiagnostics.spool.creation import create_directory
 from mldiagnostics.spool.decisions import MAX_PROCESS_BYTES
-from mldiagnostics.spool.directory import SpoolDirectory, claim
-from mldiagnostics.spool.storage import attempt, report_spooling
+from mldiagnostics.spool.storage import report_spooling, use_store
 from mldiagnostics.spool.uploading import upload_all
 from mldiagnostics.store import open_store
 
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.spool.directory import SpoolDirectory
 
-_LASTING = (MissingExtraError, StoreForbidden, StoreNotFound, StoreFull)
-"""What a second try within seconds does not change."""
+_PERMANENT = (MissingExtraError, StoreForbidden, StoreNotFound, StoreFull)
+"""Errors that a retry within seconds does not change."""
 
 
 class UploadQueue:
-    """A place for closed files of one process, each at the path that its key in the store shall be.
+    """Closed files of one process, each at the path of its key in the store.
 
-    What the process did not bring into the store any more is left for the next one.
+    Files that the process could not upload are left to the next one.
     """
 
     def __init__(
@@ -46,56 +47,57 @@ class UploadQueue:
 
     @property
     def files(self) -> Path:
-        """The local directory that stands for the store's root. Raises `SinkUnavailable` if no disk can hold it."""
-        return self._claimed().files
+        """The local copy of the store's root. Raises `SinkUnavailable` without one."""
+        return self._directory().files
 
     @property
     def place(self) -> Path:
-        """The directory of the spool, for people. Raises as `files` does."""
-        return self._claimed().path
+        """The spool directory, for messages. Raises as `files` does."""
+        return self._directory().path
 
     def require_room(self) -> None:
-        """Raise `SpoolFull` when too much waits for the store already."""
-        spool = self._claimed()
+        """Raise `SpoolFull` if the limit of waiting bytes is reached."""
+        spool = self._directory()
         if spool.bytes() > min(self._max_waiting_bytes, spool.room):
             raise SpoolFull(
-                f"{spool.bytes() >> 20} MiB wait for {self._root} in {spool.path} already: upload them with "
+                f"{spool.path}: {spool.bytes() >> 20} MiB wait for {self._root} already; upload them with "
                 f"python -m mldiagnostics.upload {spool.path}"
             )
 
     def deliver(self) -> None:
-        """Put all that waits into the store; no file may be open meanwhile. What dead processes left follows by itself.
+        """Upload all waiting files, then start the upload of ended processes' files.
 
-        Raises `SinkUnavailable` if the store takes nothing now, as `SpooledForNow` where another try would be in vain.
+        No file may be open meanwhile. Raises `SinkUnavailable` if the store fails, as `SpooledForNow` where a retry
+        within seconds would fail too.
         """
         try:
             if self._spool is not None and self._spool.keys():
                 spool = self._spool
-                attempt(self._root, lambda store: upload_all(spool, store))
-        except _LASTING as error:
+                use_store(self._root, lambda store: upload_all(spool, store))
+        except _PERMANENT as error:
             report_spooling(self._root, self.place, str(error))
             raise SpooledForNow(str(error)) from error
         except StoreError as error:
-            raise SinkUnavailable(f"{error}; meanwhile records are kept in {self.place}") from error
-        background.begin(self._root)
+            raise SinkUnavailable(f"{error}; records are kept in {self.place} meanwhile") from error
+        background.start_upload(self._root)
 
     def close(self) -> None:
-        """Leave what could not be delivered to the next process."""
+        """Leave the files that were not uploaded to the next process."""
         if self._spool is not None:
-            self._spool.remove_or_leave()
+            self._spool.remove_or_release()
 
-    def _claimed(self) -> SpoolDirectory:
+    def _directory(self) -> SpoolDirectory:
         if self._spool is None:
-            self._spool = claim(self._root, self._origin, part=self._part)
+            self._spool = create_directory(self._root, self._origin, part=self._part)
         return self._spool
 
 
 def check_place(place: str) -> None:
-    """Raise `ConfigurationError` if `open_store` would, without loading Google's client.
+    """Raise `ConfigurationError` if `open_store` would.
 
-    That the extra for it is missing is not an error here: what is written there waits in the spool.
+    Does not import Google's client. A missing extra is not an error here: records for such a store wait in the spool.
     """
     if not place.startswith("gs://"):
         open_store(place)
     elif not place.removeprefix("gs://").strip("/"):
-        raise ConfigurationError(f"{place!r} does not name a bucket: write gs://bucket or gs://bucket/prefix")
+        raise ConfigurationError(f"{place!r}: the bucket's name is missing; write gs://bucket or gs://bucket/prefix")

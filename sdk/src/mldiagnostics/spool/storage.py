@@ -1,4 +1,4 @@
-"""The storage of a run, and the spool for what it does not take: profiles and run.json are in one of the two."""
+"""The storage of a run's profiles and run.json, or the spool while that fails."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import AlreadyStored, MissingExtraError, NoCredentials, StoreError
 from mldiagnostics.sinks.model import SpoolFull
 from mldiagnostics.spool import background
+from mldiagnostics.spool.creation import SpoolUnavailable, create_directory
 from mldiagnostics.spool.decisions import RETRY_CREDENTIALS_S, normalized
-from mldiagnostics.spool.directory import SpoolDirectory, SpoolUnavailable, claim
 from mldiagnostics.store import open_store
 from mldiagnostics.store.local import LocalStore
 
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics.identity.origin import Origin
+    from mldiagnostics.spool.directory import SpoolDirectory
     from mldiagnostics.store import Store
 
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Where a file is: a path or URL in the storage, or the path of the file in the spool."""
+class StoredFile:
+    """The location of a file: a path or URL in the storage, or its path in the spool."""
 
     url: str
     spooled: bool = False
 
 
 class RunStorage:
-    """Puts files of one process into its run's storage, or into the spool; used by any thread."""
+    """Stores one process's files in its run's storage or in the spool; thread-safe."""
 
     def __init__(self, origin: Origin) -> None:
         self.url = origin.storage
@@ -45,60 +46,64 @@ class RunStorage:
         self._lock = threading.RLock()
         self._spool: SpoolDirectory | None = None
         self._has_worked = False
-        self._claims = 0
+        self._directories = 0
 
-    def attempt(self, action: Callable[[Store], _Result]) -> _Result:
-        """Do something with the store. Raises as the function `attempt` does."""
-        return attempt(self.url, action)
+    def use_store(self, action: Callable[[Store], _Result]) -> _Result:
+        """Call `action` with the store and return its result; see `use_store` below."""
+        return use_store(self.url, action)
 
-    def keep(self, key: str, data: Callable[[], bytes], action: Callable[[Store], str]) -> Kept:
-        """Have `action` store the file and return its URL; if the store cannot, spool `data()` under its key.
+    def store(self, key: str, data: Callable[[], bytes], action: Callable[[Store], str]) -> StoredFile:
+        """Store a file by `action`, which returns its URL; else spool `data()`.
 
-        Raises `StoreError` where neither takes it, and `SpoolFull` where the spool holds too much.
+        Raises `StoreError` if both fail, `SpoolFull` if the spool is full, and `AlreadyStored` as the store does.
         """
         try:
-            url = self.attempt(action)
+            url = self.use_store(action)
         except AlreadyStored:
             raise
         except (StoreError, MissingExtraError) as error:
-            return self._spooled(key, data(), error)
-        self._works(key)
-        return Kept(url)
+            return self._spool_file(key, data(), error)
+        self._upload_rest(key)
+        return StoredFile(url)
 
     def upload_waiting(self, key: str) -> None:
-        """Bring what earlier processes could not store under a key into the storage. Raises as `attempt` does."""
+        """Upload the files that earlier processes spooled under a key.
+
+        Raises as `use_store` does.
+        """
         background.upload_run_record(self.url, key)
 
     def close(self) -> None:
-        """Leave what waits to the next process, or to the next run of this one."""
+        """Leave waiting files to the next process, or to the next run of this one."""
         with self._lock:
             if self._spool is not None:
-                self._spool.remove_or_leave()
+                self._spool.remove_or_release()
                 self._spool = None
 
-    def spool(self, key: str, data: bytes, problem: str) -> Kept:
-        """Have the file wait in the spool, as `keep` does for a store that fails.
+    def spool(self, key: str, data: bytes, problem: str) -> StoredFile:
+        """Write the file to the spool, as `store` does when the storage fails.
 
-        Raises `StoreError`, `SpoolUnavailable` or `SpoolFull` if it cannot.
+        Raises `StoreError`, `SpoolUnavailable` or `SpoolFull` if the spool fails too.
         """
         with self._lock:
             if self._spool is None:
-                self._claims += 1  # one that was left before may still be there
-                self._spool = claim(self.url, self._origin, part=f"files{self._claims}")
+                self._directories += 1  # a released directory may still exist
+                self._spool = create_directory(self.url, self._origin, part=f"files{self._directories}")
             if self._spool.bytes() + len(data) > self._spool.room:
-                raise SpoolFull(f"the spool in {self._spool.path.parents[1]} is full")
+                root = self._spool.path.parents[1]
+                raise SpoolFull(f"{root}: the spool is full; upload its files with python -m mldiagnostics.upload")
             path = LocalStore(self._spool.files).put(key, data, replace=True).url
             report_spooling(self.url, self._spool.path, problem)
-            return Kept(path, spooled=True)
+            return StoredFile(path, spooled=True)
 
-    def _spooled(self, key: str, data: bytes, problem: Exception) -> Kept:
+    def _spool_file(self, key: str, data: bytes, problem: Exception) -> StoredFile:
         try:
             return self.spool(key, data, str(problem))
         except (StoreError, SpoolUnavailable) as error:  # the local disk is full too
-            raise StoreError(f"{problem}; and on the local disk: {error}") from problem
+            raise StoreError(f"{problem}; the spool failed too: {error}") from problem
 
-    def _works(self, key: str) -> None:
-        """Have what waits uploaded, now that the storage takes files; the stored file is newer than a waiting one."""
+    def _upload_rest(self, key: str) -> None:
+        """Start the upload of waiting files, except older versions of this one."""
         with self._lock:
             if self._spool is not None:
                 with contextlib.suppress(FileNotFoundError):
@@ -107,14 +112,14 @@ class RunStorage:
             elif self._has_worked:
                 return
             self._has_worked = True
-        background.begin(self.url)
+        background.start_upload(self.url)
 
 
-def attempt(url: str, action: Callable[[Store], _Result]) -> _Result:
-    """Do something with the store at a path or URL.
+def use_store(url: str, action: Callable[[Store], _Result]) -> _Result:
+    """Call `action` with the store at a path or URL and return its result.
 
-    Raises what `action` and `open_store` do; while credentials are known to be missing that at once, since the search
-    for them can take longer than the end of a process has.
+    Raises as `action` and `open_store` do. While credentials are known to be missing it raises `NoCredentials` at once:
+    a new search for them can take longer than the exit of a process may.
     """
     missing = _missing_credentials.get(url)
     if missing is not None and time.monotonic() < missing[1]:
@@ -127,18 +132,18 @@ def attempt(url: str, action: Callable[[Store], _Result]) -> _Result:
 
 
 def report_spooling(destination: str, directory: Path, problem: str) -> None:
-    """Warn, once for each destination, that files wait in the spool, and say how they get where they belong."""
+    """Warn once per destination that files wait, and how they are uploaded."""
     place, folder = normalized(destination), directory.parent
     warn_once(
         f"spool {place}",
-        f"storage {place!r} takes no files now: {problem}; records, profiles and run.json are kept in {folder} and "
-        "uploaded by the next process on this machine that uses this storage, or by: "
+        f"storage {place!r}: cannot store files now: {problem}; records, profiles and run.json are kept in {folder}; "
+        "the next process on this machine that uses this storage uploads them, or run: "
         f"python -m mldiagnostics.upload {folder}",
     )
 
 
 _missing_credentials: dict[str, tuple[str, float]] = {}
-"""Why the credentials for a URL are missing, and until when that counts, by `time.monotonic`."""
+"""URL -> why its credentials are missing, and until when that counts (`time.monotonic`)."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_missing_credentials.clear)

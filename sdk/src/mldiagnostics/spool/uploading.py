@@ -1,4 +1,4 @@
-"""Files from the spool into their store: what one process left, whole file by whole file, deleted once it is there."""
+"""Upload of spooled files into their store; each is deleted once it is stored."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 1024 * 1024
 
 
-class Stopped(Exception):
-    """The process ends: the file under way is left for the next one."""
+class UploadStopped(Exception):
+    """The process exits: the current file is left to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Uploaded:
-    """What became of the files of a directory: brought into the store, or left since their name has other content."""
+class UploadResult:
+    """Number and size of uploaded files, and keys whose stored content differs."""
 
     files: int = 0
     bytes: int = 0
@@ -42,22 +42,22 @@ def upload_all(
     *,
     only: Callable[[str], bool] = lambda _: True,
     stopped: Callable[[], bool] = lambda: False,
-) -> Uploaded:
-    """Bring the closed files of a directory into a store and delete each that is there.
+) -> UploadResult:
+    """Upload the closed files of a directory and delete each that is stored.
 
-    A file that is in the store already, with the same content, counts as brought: to repeat an upload does no harm.
+    A file that is stored already with the same content counts as uploaded, so an upload can be repeated.
 
     Args:
-        directory: The directory, which the caller holds.
-        store: Where the files go, each to its key.
-        only: Which keys to bring.
-        stopped: Asked between pieces; once it is true, nothing more is brought.
+        directory: The directory, locked by the caller.
+        store: The destination; each file goes to its key.
+        only: Selects the keys to upload.
+        stopped: Called between pieces; true stops the upload.
 
     Raises:
-        StoreError: The store does not take a file. What was brought before is there.
-        Stopped: The process ends.
+        StoreError: A file could not be stored. Files uploaded before stay in the store.
+        UploadStopped: `stopped` returned true.
     """
-    brought, size, conflicts = 0, 0, []
+    uploaded, size, conflicts = 0, 0, []
     for key in upload_order(directory.keys()):
         if not only(key):
             continue
@@ -70,20 +70,20 @@ def upload_all(
                     _put(store, key, file, stopped)
             size += path.stat().st_size
             path.unlink()
-        except FileNotFoundError:  # brought by another part of this process
+        except FileNotFoundError:  # uploaded by another part of this process
             continue
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         except AlreadyStored as error:
-            warn_once("spool-conflict", f"{path} is not uploaded: {error}; compare both and delete one")
+            warn_once("spool-conflict", f"{path}: not uploaded: {error}; compare both files and delete one")
             conflicts.append(key)
         else:
-            brought += 1
-    return Uploaded(brought, size, tuple(conflicts))
+            uploaded += 1
+    return UploadResult(uploaded, size, tuple(conflicts))
 
 
 def _put(store: Store, key: str, file: BinaryIO, stopped: Callable[[], bool]) -> None:
-    """Store a file under the first of its names that is free, or holds the same already."""
+    """Store a file under the first of its names that is free or has the same content."""
     taken: AlreadyStored | None = None
     for name in names_for(key):
         file.seek(0)
@@ -93,7 +93,7 @@ def _put(store: Store, key: str, file: BinaryIO, stopped: Callable[[], bool]) ->
             taken = taken or error
         else:
             return
-    assert taken is not None  # noqa: S101 - for mypy: there is one name at least
+    assert taken is not None  # noqa: S101 - for mypy: `names_for` yields at least one name
     raise taken
 
 
@@ -112,14 +112,14 @@ def _put_run_record(store: Store, key: str, content: bytes) -> None:
 
 def _parsed(content: bytes) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except ValueError:
         return None
-    return found if isinstance(found, Mapping) else None
+    return document if isinstance(document, Mapping) else None
 
 
 def _pieces(file: BinaryIO, stopped: Callable[[], bool]) -> Iterator[bytes]:
     while piece := file.read(_PIECE_BYTES):
         if stopped():
-            raise Stopped
+            raise UploadStopped
         yield piece
