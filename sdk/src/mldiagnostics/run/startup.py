@@ -16,6 +16,7 @@ from mldiagnostics.goodput.sources.compilation import Compilations
 from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
+from mldiagnostics.locations import absolute_location
 from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
 from mldiagnostics.run import ownership, registry
 from mldiagnostics.run.announcement import announcement
@@ -160,11 +161,9 @@ def _origin(arguments: RunArguments, whereabouts: ResolvedIdentity, *, storage: 
 
 
 def _rooted(location: str) -> str:
-    """Return a URL as it is and a path from the root, since the program may change its directory."""
-    if "://" in location:
-        return location
+    """Return a location that does not depend on the working directory."""
     try:
-        return os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111 - keeps it a text
+        return absolute_location(location)
     except FileNotFoundError:
         raise MLRunConfigurationError(
             f"the working directory was deleted, so {location!r} is no place for files: give a whole path or URL with "

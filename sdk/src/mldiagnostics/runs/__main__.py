@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.locations import local_path
 from mldiagnostics.runs import find_run, line_of, list_runs, ranks_of
-from mldiagnostics.sinks.local_first import local_path
 from mldiagnostics.store import open_store
 from mldiagnostics.terminal import printable
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.layout import sanitize
-from mldiagnostics.sinks.local_first import LocalFirst, local_path
+from mldiagnostics.locations import local_path
+from mldiagnostics.sinks.local_first import LocalFirst
 from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker
 from mldiagnostics.sinks.segments import Segments
 

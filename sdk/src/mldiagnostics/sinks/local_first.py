@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urlsplit
 
 from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from mldiagnostics.pipeline.records import Record
 
@@ -95,11 +94,3 @@ class LocalFirst:
         report_spooling(self._place, spooled.spool, str(problem))
         self._spooled = spooled
         return spooled
-
-
-def local_path(place: str) -> Path | None:
-    """Return the directory that a path or file URL means, None for other URLs."""
-    scheme, separator, rest = place.partition("://")
-    if not separator:
-        return Path(place).absolute()
-    return Path(unquote(urlsplit(place).path)) if scheme == "file" and rest.startswith("/") else None

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
 from mldiagnostics.layout import sanitize
+from mldiagnostics.locations import local_path
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
-from mldiagnostics.sinks.local_first import LocalFirst, local_path
+from mldiagnostics.sinks.local_first import LocalFirst
 from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkUnavailable
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from binascii import crc32
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from mldiagnostics.layout import RUN_RECORD, is_trace, retry_session
+from mldiagnostics.locations import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,11 +63,9 @@ def normalized(destination: str) -> str:
 
     Other URLs only lose a trailing slash.
     """
-    scheme, separator, rest = destination.partition("://")
-    if scheme == "file" and separator and rest.startswith("/"):
-        destination, separator = unquote(urlsplit(destination).path), ""
-    if not separator and destination.startswith("/"):
-        return re.sub(r"/{2,}", "/", destination).rstrip("/") or "/"
+    path = path_of(destination)
+    if path is not None and path.startswith("/"):
+        return re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
     return destination.rstrip("/")
 
 

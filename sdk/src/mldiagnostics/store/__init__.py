@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
+from mldiagnostics.locations import path_of
 from mldiagnostics.store.local import LocalStore
 from mldiagnostics.store.model import Data, Entry, Store, Stored
 
@@ -21,13 +21,11 @@ def open_store(url: str, *, timeout_s: float = 60.0) -> Store:
 
     Raises `ConfigurationError` for any other URL and `MissingExtraError` for `gs://` without the extra `gcs`.
     """
-    scheme, separator, rest = url.partition("://")
+    scheme, _, rest = url.partition("://")
     if not url:
         raise ConfigurationError("the storage location is empty: give a path, file:///… or gs://bucket/prefix")
-    if not separator:
-        return LocalStore(Path(url))
-    if scheme == "file" and rest.startswith("/"):
-        return LocalStore(Path(unquote(urlsplit(url).path)))
+    if (path := path_of(url)) is not None:
+        return LocalStore(Path(path))
     if scheme == "gs":
         return _open_gcs(rest, timeout_s=timeout_s)
     raise ConfigurationError(

@@ -14,8 +14,8 @@ from mldiagnostics.goodput.log.blocks import whole_lines
 from mldiagnostics.goodput.log.folder import SUFFIX, LogFolder
 from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.layout import RECORDS_DIR, RUN_RECORD
+from mldiagnostics.locations import local_path
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
-from mldiagnostics.sinks.local_first import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.arguments import retention as length_of_time
 from mldiagnostics.goodput.location import CACHE_DIR
+from mldiagnostics.locations import absolute_location
 from mldiagnostics.sink_urls import split_sinks
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def assigned(
 
     period = length_of_time(retention)
     told = os.environ.get(EXPORTS, "") if exports is None else exports
-    curves = _rooted(os.fspath(tensorboard or ""))
+    directory = os.fspath(tensorboard or "")
+    curves = absolute_location(directory) if directory else ""
     return Assignment(
         job=str(job_name),
         logger=str(logger_name),
@@ -131,11 +133,6 @@ def _seconds(name: str, value: Any) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
         return float(value)
     raise ConfigurationError(f"{name}={value!r} is no number of seconds above 0")
-
-
-def _rooted(place: str) -> str:
-    """Return a URL as it is and a path from the root, since the program may change its directory."""
-    return os.path.abspath(os.path.expanduser(place)) if place and "://" not in place else place  # noqa: PTH100, PTH111
 
 
 def line(message: dict[str, Any]) -> bytes:

@@ -1,0 +1,38 @@
+"""Storage locations: paths, `file:///…` and other URLs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["absolute_location", "local_path", "path_of"]
+
+
+def path_of(location: str) -> str | None:
+    """Return the path that a path or `file:///…` URL names, None for other URLs.
+
+    >>> path_of("file:///runs/a%20b"), path_of("runs"), path_of("gs://bucket/runs")
+    ('/runs/a b', 'runs', None)
+    """
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return location
+    return unquote(urlsplit(location).path) if scheme == "file" and rest.startswith("/") else None
+
+
+def local_path(location: str) -> Path | None:
+    """Return the absolute local path that a location names, None for URLs of other places."""
+    path = path_of(location)
+    return None if path is None else Path(path).absolute()
+
+
+def absolute_location(location: str) -> str:
+    """Return a URL unchanged and a path as an absolute one, since the program may change its directory.
+
+    Raises:
+        FileNotFoundError: the path is relative and the working directory was deleted.
+    """
+    if "://" in location:
+        return location
+    return os.path.abspath(os.path.expanduser(location))  # noqa: PTH100, PTH111 - keeps it a text
