@@ -1,4 +1,4 @@
-"""The demo where there is no cluster: the example's training program, the real engine, the real reader."""
+"""Demo without a cluster: the example's training program, the real capture engine, the real reader."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def test_without_a_cluster_two_local_processes_are_profiled_and_read(tmp_path: P
     assert re.search(r"Active +step \d+ +training", done.stdout), done.stdout
 
 
-def test_the_example_is_captured_in_the_six_fields_of_the_peer() -> None:
+def test_the_capture_uses_the_six_fields_of_the_peer() -> None:
     capture = yaml.safe_load(capture_of(["a-1", "b-2"], name="try", namespace="ml"))
     assert capture["metadata"] == {"name": "try", "namespace": "ml"}
     fields = {"podName", "podNamespace", "capturePort", "durationSeconds", "profiler", "storageLocation"}
@@ -45,7 +45,7 @@ def test_the_example_is_captured_in_the_six_fields_of_the_peer() -> None:
     assert capture["spec"]["triggerCapture"]["podNamespace"] == "ml"
 
 
-def test_the_examples_pods_publish_the_port_that_the_program_opens() -> None:
+def test_the_pods_of_the_example_publish_the_profiler_port() -> None:
     jobset = yaml.safe_load((EXAMPLE / "jobset.yaml").read_text())
     (container,) = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
     capture = yaml.safe_load((EXAMPLE / "capture.yaml").read_text())

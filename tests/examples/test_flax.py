@@ -1,4 +1,4 @@
-"""The example of a loop with Flax and Optax."""
+"""Example: a training loop with Flax and Optax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.peers
-def test_it_leaves_curves_and_a_profile_of_three_steps(tmp_path: Path) -> None:
+def test_it_records_metrics_and_a_profile_of_three_steps(tmp_path: Path) -> None:
     example = run_example("flax/train.py", tmp_path, environment="flax")
     row = example.row
     assert (row.phase, row.step, row.configs["user"]["width"]) == ("Completed", 29, 64)

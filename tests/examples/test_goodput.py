@@ -1,4 +1,4 @@
-"""The example of a loop that is accounted for over its restarts."""
+"""Example: a training loop whose goodput is computed over its restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.peers
-def test_a_second_start_goes_on_with_the_same_account(tmp_path: Path) -> None:
+def test_a_second_start_continues_the_same_account(tmp_path: Path) -> None:
     first = run_example("goodput/train.py", tmp_path, environment="orbax")
     assert first.out == "trained from step 0\n"
     losses = [float(str(value)) for _, value in first.series("loss")]

@@ -1,4 +1,4 @@
-"""README's Python blocks, as they stand there: each runs, and leaves what the text says."""
+"""Python blocks of README.md: each runs unchanged and has the documented result."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_training_loop_records_and_profiles(tmp_path: Path) -> None:
         assert (shown.code, bool(shown.out)) == (0, True), shown.err
 
 
-def test_servers_are_captured_in_words_that_people_read(tmp_path: Path) -> None:
+def test_servers_are_captured_with_readable_output(tmp_path: Path) -> None:
     programs, ports = Programs(tmp_path, env={"JAX_PLATFORMS": "cpu"}), [free_port(), free_port()]
     servers = [TRAIN_STEP + block_with("start_server(9999)").replace("9999", str(port)) + GO_ON for port in ports]
     with programs.started(servers[0]) as one, programs.started(servers[1]) as other:

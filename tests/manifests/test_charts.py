@@ -1,4 +1,4 @@
-"""The charts as users get them: valid, closed to typing errors, the same by helm, kustomize and plain YAML."""
+"""Charts as users get them: valid, strict about unknown keys, equal in helm, kustomize and plain YAML."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ FREE = {
     OPERATOR.name: ("policy.allowedStorage", "networkPolicy.profilerPorts.podSelector", *_FREE_OF_BOTH),
     WEBHOOK.name: _FREE_OF_BOTH,
 }
-"""Values whose keys are the user's."""
+"""Values with keys that the user chooses."""
 VARIANTS = [(part, variant) for part in PARTS for variant in part.variants]
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
@@ -43,25 +43,25 @@ def of_kubernetes(objects: list[Object]) -> list[Object]:
 
 
 @each_part
-def test_helm_lint_has_nothing_to_say(part: Part) -> None:
+def test_helm_lint_reports_nothing(part: Part) -> None:
     helm("lint", "--strict", f"--kube-version={KUBERNETES}", chart=part.chart)
 
 
 @each_variant
-def test_every_object_obeys_its_schema(part: Part, variant: str) -> None:
+def test_every_object_matches_its_schema(part: Part, variant: str) -> None:
     objects = of_kubernetes(rendered(part, part.variants[variant]))
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
 
 
 @each_part
-def test_every_object_obeys_its_schema_when_every_switch_is_turned(part: Part) -> None:
+def test_every_object_matches_its_schema_with_every_switch_changed(part: Part) -> None:
     objects = rendered(part, EVERY_SWITCH[part.name])
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
 
 
 @pytest.mark.parametrize("release", ["123", "1.2-rc", "true", "a" * 53])
 @each_part
-def test_releases_and_namespaces_may_be_called_what_helm_allows(part: Part, release: str) -> None:
+def test_releases_and_namespaces_may_have_every_name_that_helm_allows(part: Part, release: str) -> None:
     objects = rendered(part, release=release, namespace="42")
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
     services = [found["metadata"]["name"] for found in objects if found["kind"] == "Service"]
@@ -75,7 +75,7 @@ def test_a_misspelt_field_is_found() -> None:
     assert "imagePullPolice" in kubeconform(as_yaml([deployment]))
 
 
-def test_kustomize_and_readmes_are_generated_from_the_charts_as_they_are() -> None:
+def test_kustomize_and_readmes_are_up_to_date() -> None:
     assert stale() == [], "run `make manifests`"
 
 
@@ -97,8 +97,8 @@ def kustomized(folder: Path) -> list[Object]:
 
 
 @pytest.mark.parametrize("variant", WEBHOOK.variants)
-def test_an_overlay_takes_both_parts_and_the_namespace(variant: str, tmp_path: Path) -> None:
-    """As the documentation shows it: with the images from a registry of one's own."""
+def test_an_overlay_can_hold_both_parts_and_the_namespace(variant: str, tmp_path: Path) -> None:
+    """As in the documentation: with images from a private registry."""
     parts = (NAMESPACE_FOLDER, KUSTOMIZE / OPERATOR.title(""), KUSTOMIZE / WEBHOOK.title(variant))
     registry, default = "registry.example.com/ml", "localhost/mldiagnostics"
     overlay = {
@@ -124,7 +124,7 @@ def test_every_namespaced_object_names_its_namespace(part: Part) -> None:
     assert None not in {item["metadata"].get("namespace") for item in namespaced}
 
 
-def test_both_parts_live_in_one_namespace_without_touching_each_others_objects() -> None:
+def test_both_parts_fit_in_one_namespace_without_shared_names_or_selectors() -> None:
     names = [{identity(found) for found in rendered(part)} for part in PARTS]
     assert not set.intersection(*names)
     selectors = [one(rendered(part), "Deployment", part.name)["spec"]["selector"]["matchLabels"] for part in PARTS]
@@ -136,7 +136,7 @@ def test_both_parts_live_in_one_namespace_without_touching_each_others_objects()
 
 
 def paths(tree: Any, prefix: str = "") -> set[str]:
-    """Every value of values.yaml by its path; what users fill freely counts as one."""
+    """Return the path of every value in values.yaml; a free-form value counts as one."""
     if not isinstance(tree, dict) or not tree:
         return {prefix}
     return {path for key, part in tree.items() for path in paths(part, f"{prefix}.{key}".lstrip("."))}
@@ -150,7 +150,7 @@ def schema_paths(schema: Object, prefix: str = "") -> set[str]:
 
 
 def closed(schema: Object) -> bool:
-    """Whether no object with named properties takes others."""
+    """Whether every object with named properties rejects others."""
     parts = schema.get("properties", {}).values()
     return (not parts or schema.get("additionalProperties") is False) and all(closed(part) for part in parts)
 
@@ -164,7 +164,7 @@ def test_values_and_their_schema_know_the_same_keys_and_no_others(part: Part) ->
         return {next((name for name in FREE[part.name] if path.startswith(name)), path) for path in found}
 
     assert trimmed(schema_paths(schema)) == trimmed(paths(values))
-    del schema["properties"]["global"]  # the parent chart's keys are there too
+    del schema["properties"]["global"]  # it also has keys of the parent chart
     assert closed(schema)
 
 
@@ -186,13 +186,13 @@ def test_pods_are_restricted(part: Part) -> None:
 
 
 @each_variant
-def test_nothing_of_helm_is_in_plain_manifests(part: Part, variant: str) -> None:
+def test_plain_manifests_do_not_mention_helm(part: Part, variant: str) -> None:
     text = as_yaml(everything(part, part.variants[variant]))
     assert "helm" not in text.lower()
 
 
 @each_part
-def test_a_service_monitor_finds_the_metrics_service_and_is_off_by_default(part: Part) -> None:
+def test_a_service_monitor_selects_the_metrics_service_and_is_off_by_default(part: Part) -> None:
     assert "ServiceMonitor" not in {item["kind"] for item in rendered(part)}
     values = {"metrics.serviceMonitor.enabled": True, "metrics.serviceMonitor.labels": {"release": "prom"}}
     objects = rendered(part, values)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition on a real API server: what it accepts, what it refuses and with which words."""
+"""CustomResourceDefinition on a real API server: accepted objects, rejected objects and the messages."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_generated_files_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_every_sample_is_read_and_names_only_known_fields(path: Any) -> None:
+def test_every_sample_is_parsed_and_has_only_known_fields(path: Any) -> None:
     body = yaml.safe_load(path.read_text(encoding="utf-8"))
     body["metadata"] |= {"namespace": "default", "uid": "u"}
     spec = read_connection(body).spec.model_dump(by_alias=True, exclude_none=True)
@@ -105,7 +105,7 @@ def api(api_server: ApiServer) -> Requests:
 
 @pytest.fixture
 def captures(api: Requests) -> str:
-    """The path of the captures in a namespace of the test's own."""
+    """Path of the captures in a namespace of the test."""
     namespace = f"crd-{uuid4().hex[:8]}"
     assert api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).status == 201
     return f"/apis/diagon.gke.io/v1alpha1/namespaces/{namespace}/mldiagnosticsconnections"
@@ -118,7 +118,7 @@ class TestOnARealApiServer:
         assert _condition(api, "NamesAccepted") == "True"
 
     @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-    def test_every_sample_is_accepted_as_it_is(self, api: Requests, captures: str, path: Any) -> None:
+    def test_every_sample_is_accepted_unchanged(self, api: Requests, captures: str, path: Any) -> None:
         body = yaml.safe_load(path.read_text(encoding="utf-8"))
         if namespace := body["metadata"].get("namespace"):
             captures = f"/apis/{CONNECTIONS.api_version}/namespaces/{namespace}/{CONNECTIONS.plural}"
@@ -183,7 +183,7 @@ class TestOnARealApiServer:
             ),
         ],
     )
-    def test_bad_input_is_refused_with_field_and_rule(
+    def test_bad_input_is_rejected_with_field_and_rule(
         self, api: Requests, captures: str, trigger: dict[str, Any], field: str, rule: str
     ) -> None:
         body = _bare(connection())
@@ -193,9 +193,7 @@ class TestOnARealApiServer:
         assert field in [cause["field"] for cause in answer.body["details"]["causes"]]
         assert rule in answer.message
 
-    def test_a_capture_cannot_be_changed_but_cancelled_and_given_a_time_to_live(
-        self, api: Requests, captures: str
-    ) -> None:
+    def test_only_cancel_and_the_time_to_live_of_a_capture_can_be_changed(self, api: Requests, captures: str) -> None:
         # The longest list of pods that is accepted, so that the cost of the rules is the highest.
         pods = ",".join(f"trainer-workers-0-{n:05}-abcde" for n in range(4000))
         assert len(pods) > 100_000
@@ -211,7 +209,7 @@ class TestOnARealApiServer:
             assert undone.status == 422
             assert "cancel cannot be taken back" in undone.message
 
-    def test_nothing_of_the_status_is_pruned(self, api: Requests, captures: str) -> None:
+    def test_no_field_of_the_status_is_pruned(self, api: Requests, captures: str) -> None:
         api("POST", captures, _bare(peer_connection("a")))
         written = api.merge_patch(f"{captures}/capture/status", {"status": FULL_STATUS})
         assert written.status == 200, written.message
@@ -219,13 +217,13 @@ class TestOnARealApiServer:
         status = ConnectionStatus.model_validate(FULL_STATUS)
         assert {name for name, value in status if value is None} == set()
 
-    def test_status_has_its_own_door(self, api: Requests, captures: str) -> None:
+    def test_status_is_a_subresource(self, api: Requests, captures: str) -> None:
         api("POST", captures, _bare(peer_connection("a")))
         assert "status" not in api.merge_patch(f"{captures}/capture", {"status": {"phase": "Succeeded"}}).body
         both = {"spec": {"cancel": True}, "status": {"phase": "Failed"}}
-        through = api.merge_patch(f"{captures}/capture/status", both)
-        assert "cancel" not in through.body["spec"]
-        assert through.body["status"]["phase"] == "Failed"
+        patched = api.merge_patch(f"{captures}/capture/status", both)
+        assert "cancel" not in patched.body["spec"]
+        assert patched.body["status"]["phase"] == "Failed"
 
     def test_unfinished_captures_can_be_selected(self, api: Requests, captures: str) -> None:
         for phase in ("Pending", "Succeeded", "Failed"):
@@ -234,7 +232,7 @@ class TestOnARealApiServer:
         listed = api("GET", f"{captures}?fieldSelector=status.phase!=Succeeded,status.phase!=Failed")
         assert [item["metadata"]["name"] for item in listed.body["items"]] == ["pending"]
 
-    def test_kubectl_waits_shows_and_explains(self, api: Requests, captures: str, api_server: ApiServer) -> None:
+    def test_kubectl_wait_get_and_explain_work(self, api: Requests, captures: str, api_server: ApiServer) -> None:
         namespace = captures.split("/")[5]
         api("POST", captures, _bare(peer_connection("a")))
         api.merge_patch(f"{captures}/capture/status", {"status": FULL_STATUS})

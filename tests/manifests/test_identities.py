@@ -12,7 +12,7 @@ from release.render import Object, rendered
 from support.charts import CERTIFICATE, EVERY_SWITCH
 
 LISTS = ([], ["ml"], [NAMESPACE, "ml"])
-# What no switch of the schema makes by itself: lists of namespaces, and what a mode needs.
+# Choices that the schema does not enumerate: lists of namespaces, and values that a mode needs.
 OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
     OPERATOR.name: {"watch.namespaces": LISTS, "networkPolicy.profilerPorts.namespaces": LISTS},
     WEBHOOK.name: {"certificates.provided.caBundle": ("", CERTIFICATE)},
@@ -25,7 +25,7 @@ RELEASES = ("a", "1.2-rc", "mldiagnostics-connection-operator", "x" * 53)
 
 
 def switches(schema: Object, prefix: str = "") -> dict[str, tuple[Any, ...]]:
-    """Every value with few possibilities, by its path: booleans and enumerations."""
+    """Return the possible values of booleans and enumerations, by path."""
     if schema.get("type") == "boolean":
         return {prefix: (False, True)}
     if "enum" in schema:
@@ -41,7 +41,7 @@ def values_of(part: Part) -> st.SearchStrategy[Object]:
 
 
 def shared(objects: list[Object]) -> list[tuple[str, str, str]]:
-    """Identities that more than one object has; hooks are objects as well."""
+    """Return the identities that more than one object has, hooks included."""
     metadata = ((found["kind"], found["metadata"]) for found in objects)
     identities = Counter((kind, each.get("namespace", ""), each["name"]) for kind, each in metadata)
     return [identity for identity, times in identities.items() if times > 1]
@@ -53,18 +53,18 @@ def shared(objects: list[Object]) -> list[tuple[str, str, str]]:
 def test_property_no_two_objects_of_both_charts_share_an_identity(
     operator: Object, webhook: Object, release: str
 ) -> None:
-    """One release may hold both charts, in an umbrella chart: the same name, the same namespace."""
+    """In an umbrella chart both charts have the same release name and namespace."""
     pairs = ((OPERATOR, operator), (WEBHOOK, webhook))
     assert shared([found for part, values in pairs for found in rendered(part, values, release=release)]) == []
 
 
-def test_every_switch_turned_makes_nothing_twice() -> None:
+def test_every_switch_changed_renders_no_object_twice() -> None:
     modes = itertools.product(PARTS, ({}, {"certificates.mode": "self"}, {"certificates.mode": "cert-manager"}))
     for part, mode in modes:
         assert shared(rendered(part, EVERY_SWITCH[part.name] | (mode if part is WEBHOOK else {}))) == [], (part, mode)
 
 
-def test_long_names_of_releases_that_begin_alike_give_different_names() -> None:
+def test_long_release_names_with_the_same_start_give_different_names() -> None:
     names = ("x" * 52 + "a", "x" * 52 + "b")
     objects = [found for part in PARTS for name in names for found in rendered(part, release=name)]
     definitions = [found for found in objects if found["kind"] == "CustomResourceDefinition"]

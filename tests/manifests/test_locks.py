@@ -1,4 +1,4 @@
-"""The images' requirements are those of the workspace, locked by hash and bound to no index."""
+"""Requirements of the images: the versions of the workspace, locked by hash, without an index URL."""
 
 import re
 import tomllib
@@ -11,14 +11,13 @@ EXTRAS: dict[str, dict[str, tuple[str, ...]]] = {
     "operator": {"operator": (), "kube": ("plugins",), "api": (), "sdk": ("capture", "gcs")},
     "webhook": {"webhook": (), "kube": ("certificates",), "api": (), "sdk": ()},
 }
-"""What each image is made of: members, and the extras that they are asked with."""
+"""Members of each image, with the extras that they need."""
 LOCKS = ("requirements.lock", *(f"{image}/{name}.lock" for image in EXTRAS for name in ("requirements", "build")))
 each_image = pytest.mark.parametrize("image", EXTRAS)
 
 
 def pins(lock: str) -> dict[str, str]:
-    found = re.findall(r"^([A-Za-z0-9._-]+)==([^ \\]+)", (REPOSITORY / lock).read_text(), re.MULTILINE)
-    return dict(found)
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ \\]+)", (REPOSITORY / lock).read_text(), re.MULTILINE))
 
 
 def wanted(pyproject: Path, *extras: str) -> set[str]:
@@ -30,19 +29,19 @@ def wanted(pyproject: Path, *extras: str) -> set[str]:
 
 
 @each_image
-def test_the_image_has_the_versions_that_the_tests_run_with(image: str) -> None:
+def test_the_image_has_the_versions_of_the_test_environment(image: str) -> None:
     workspace, locked = pins("requirements.lock"), pins(f"{image}/requirements.lock")
     assert {name: workspace.get(name) for name in locked} == locked
 
 
 @each_image
-def test_the_image_has_what_the_members_ask_for(image: str) -> None:
-    asked = {
+def test_the_image_has_all_requirements_of_its_members(image: str) -> None:
+    required = {
         name
         for member, extras in EXTRAS[image].items()
         for name in wanted(REPOSITORY / member / "pyproject.toml", *extras)
     }
-    assert asked - pins(f"{image}/requirements.lock").keys() == set(), "run `make lock`"
+    assert required - pins(f"{image}/requirements.lock").keys() == set(), "run `make lock`"
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -1,4 +1,4 @@
-"""What the operator's chart makes of its values."""
+"""Objects and notes that the operator's chart renders from its values."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from support.charts import EVERY_SWITCH, environment, notes, one, pod_template
 
 
 @pytest.mark.parametrize("sample", sorted((REPOSITORY / "examples").rglob("*.yaml")), ids=lambda path: path.name)
-def test_every_example_of_ours_obeys_the_crd(sample: Path) -> None:
+def test_every_example_matches_the_crd(sample: Path) -> None:
     ours = [item for item in yaml.safe_load_all(sample.read_text()) if item["apiVersion"].startswith("diagon.gke.io/")]
     assert kubeconform(as_yaml(ours), (REPOSITORY / "crds").glob("*.yaml")) == ""
 
@@ -53,13 +53,13 @@ def test_every_example_of_ours_obeys_the_crd(sample: Path) -> None:
     ],
     ids=str,
 )
-def test_values_that_cannot_be_meant_are_refused_by_name(values: Object, words: str) -> None:
+def test_invalid_values_are_rejected_by_name(values: Object, words: str) -> None:
     with pytest.raises(ClusterError, match=re.escape(words)):
         rendered(OPERATOR, values)
 
 
 @pytest.mark.parametrize("values", [{}, EVERY_SWITCH[OPERATOR.name]], ids=["default", "every switch"])
-def test_the_operator_reads_what_the_chart_gives_it(values: Object, tmp_path: Path) -> None:
+def test_the_operator_reads_the_environment_that_the_chart_sets(values: Object, tmp_path: Path) -> None:
     objects = rendered(OPERATOR, values)
     document = one(objects, "ConfigMap", f"{OPERATOR.name}-policy")["data"]["policy.json"]
     (tmp_path / "policy.json").write_text(document)
@@ -78,7 +78,7 @@ def test_without_values_the_operator_has_its_own_defaults() -> None:
     assert Policy.parse(document) == Policy()
 
 
-def test_a_changed_policy_makes_new_pods() -> None:
+def test_a_changed_policy_replaces_the_pods() -> None:
     def checksum(values: Object) -> str:
         template = pod_template(rendered(OPERATOR, values), OPERATOR)
         return str(template["metadata"]["annotations"]["checksum/policy"])
@@ -89,17 +89,17 @@ def test_a_changed_policy_makes_new_pods() -> None:
 
 @settings(max_examples=10)
 @given(st.integers(2**20, 2**31 - 1))
-def test_property_the_memory_limit_has_room_for_the_largest_trace_twice(trace_bytes: int) -> None:
+def test_property_the_memory_limit_fits_the_largest_trace_twice(trace_bytes: int) -> None:
     template = pod_template(rendered(OPERATOR, {"policy.maxTraceBytes": trace_bytes}), OPERATOR)
     limit = template["spec"]["containers"][0]["resources"]["limits"]["memory"]
     assert int(limit.removesuffix("Mi")) * 2**20 >= 2 * trace_bytes + 255 * 2**20
 
 
-def test_definitions_stay_when_the_chart_goes_unless_told_otherwise() -> None:
+def test_crds_are_kept_on_uninstall_unless_disabled() -> None:
     def policies(values: Object) -> list[str | None]:
         definitions = (item for item in rendered(OPERATOR, values) if item["kind"] == "CustomResourceDefinition")
         annotations = (definition["metadata"].get("annotations", {}) for definition in definitions)
-        return [found.get("helm.sh/resource-policy") for found in annotations]
+        return [each.get("helm.sh/resource-policy") for each in annotations]
 
     assert policies({}) == ["keep"]
     assert policies({"crds.keep": False}) == [None]
@@ -114,7 +114,7 @@ def test_sizes_are_quantities(size: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["42", "true", "fast"])
-def test_a_storage_class_may_be_called_anything(name: str) -> None:
+def test_a_storage_class_may_have_any_name(name: str) -> None:
     values = {"volume.claim.enabled": True, "volume.claim.storageClassName": name}
     claim = one(rendered(OPERATOR, values), "PersistentVolumeClaim", OPERATOR.name)
     assert claim["spec"]["storageClassName"] == name
@@ -138,8 +138,8 @@ ONE_NODE = {"volume.claim.enabled": True, "volume.claim.accessModes": ["ReadWrit
     ],
     ids=str,
 )
-def test_old_pods_stop_first_where_one_node_mounts_the_claim(values: Object, strategy: Object | None) -> None:
-    """Or the new pod waits for the volume, and the old pod for the new one."""
+def test_old_pods_stop_first_if_one_node_mounts_the_claim(values: Object, strategy: Object | None) -> None:
+    """Otherwise the new pod waits for the volume, and the old pod for the new one."""
     deployment = one(rendered(OPERATOR, values), "Deployment", OPERATOR.name)
     assert deployment["spec"].get("strategy") == strategy
 
@@ -150,15 +150,15 @@ def spans(ports: list[Object], protocol: str) -> set[int]:
 
 
 @pytest.mark.parametrize("allowed", ["9012,9999-10014", "1-65535", "65535", "10-20,15-30,1", 9999], ids=str)
-def test_other_ports_of_training_pods_stay_open_and_profiler_ports_are_the_operators(allowed: str | int) -> None:
+def test_profiler_ports_are_open_to_the_operator_only_and_other_ports_to_everybody(allowed: str | int) -> None:
     values = {"policy.allowedPorts": allowed, "networkPolicy.profilerPorts.namespaces": ["ml"]}
     policy = one(rendered(OPERATOR, values), "NetworkPolicy", f"{OPERATOR.name}-profiler-ports")
-    everybody, operator = policy["spec"]["ingress"]
+    open_to_all, operator = policy["spec"]["ingress"]
     profiler_ports = spans(operator["ports"], "TCP")
     document = json.dumps({"allowedPorts": allowed})
     assert profiler_ports == {port for port in range(1, 65536) if port in Policy.parse(document).allowed_ports}
-    assert spans(everybody["ports"], "TCP") == set(range(1, 65536)) - profiler_ports
-    assert "from" not in everybody
+    assert spans(open_to_all["ports"], "TCP") == set(range(1, 65536)) - profiler_ports
+    assert "from" not in open_to_all
     assert all("endPort" not in port for port in operator["ports"]) == (len(profiler_ports) < 33)
     assert operator["from"] == [
         {
@@ -177,9 +177,7 @@ def test_other_ports_of_training_pods_stay_open_and_profiler_ports_are_the_opera
     ],
     ids=str,
 )
-def test_the_pods_whose_ports_are_closed_are_those_of_runs_unless_others_are_selected(
-    chosen: Object, selector: Object
-) -> None:
+def test_profiler_ports_are_closed_on_pods_of_runs_unless_others_are_selected(chosen: Object, selector: Object) -> None:
     values = {"networkPolicy.profilerPorts": {"namespaces": ["ml"], "podSelector": chosen}}
     policy = one(rendered(OPERATOR, values), "NetworkPolicy", f"{OPERATOR.name}-profiler-ports")
     assert policy["spec"]["podSelector"] == selector
@@ -191,7 +189,7 @@ def test_the_notes_name_the_limits_of_closed_ports(tmp_path: Path) -> None:
     assert "endPort" in text
 
 
-def test_the_capture_in_the_notes_works_as_it_is_pasted(tmp_path: Path) -> None:
+def test_the_capture_in_the_notes_can_be_pasted(tmp_path: Path) -> None:
     script = re.findall(r"^kubectl .*?<<END$.*?^END$", notes(OPERATOR, tmp_path, {}), re.MULTILINE | re.DOTALL)
     typed = f"kubectl() {{ cat; }}; {script[0]}".replace("NAMESPACE", "ml").replace("NAME", "trainer")
     piped = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, check=True)
@@ -208,14 +206,12 @@ def test_the_capture_in_the_notes_works_as_it_is_pasted(tmp_path: Path) -> None:
         ({"policy.defaultStorage": ""}, False),
     ],
 )
-def test_the_notes_warn_of_a_volume_that_does_not_last_where_profiles_go_to_it(
-    values: Object, warned: bool, tmp_path: Path
-) -> None:
-    assert ("ends with the operator's pod" in notes(OPERATOR, tmp_path, values)) is warned
+def test_the_notes_warn_if_profiles_go_to_a_temporary_volume(values: Object, warned: bool, tmp_path: Path) -> None:
+    assert ("are deleted with the operator's pod" in notes(OPERATOR, tmp_path, values)) is warned
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "words"),
     [
         ({}, "any bucket that the operator's cloud identity can write.\n"),
         ({"policy.allowedStorage": {"ml": ["gs://of-ml"]}}, "can write, also in ml.\n"),
@@ -223,20 +219,18 @@ def test_the_notes_warn_of_a_volume_that_does_not_last_where_profiles_go_to_it(
     ],
     ids=str,
 )
-def test_the_notes_name_the_value_for_several_tenants_where_every_bucket_is_allowed(
-    values: Object, said: str, tmp_path: Path
-) -> None:
+def test_the_notes_name_strict_tenancy_if_every_bucket_is_allowed(values: Object, words: str, tmp_path: Path) -> None:
     text = notes(OPERATOR, tmp_path, values)
-    assert said in text
-    assert ("policy.strictTenancy=true" in text) is bool(said)
+    assert words in text
+    assert ("policy.strictTenancy=true" in text) is bool(words)
 
 
-def test_the_notes_say_what_is_missing_without_roles(tmp_path: Path) -> None:
+def test_the_notes_name_the_missing_roles(tmp_path: Path) -> None:
     assert "rbac.create is false" in notes(OPERATOR, tmp_path / "without", {"rbac.create": False})
     assert "rbac.create" not in notes(OPERATOR, tmp_path / "with", {})
 
 
-def test_the_notes_of_a_chart_that_is_not_enabled_promise_nothing(tmp_path: Path) -> None:
+def test_the_notes_of_a_disabled_chart_are_one_line(tmp_path: Path) -> None:
     assert notes(OPERATOR, tmp_path, {"enabled": False}).strip() == (
-        f"{OPERATOR.name}: enabled is false, so that the release has no objects."
+        f"{OPERATOR.name}: enabled is false; the release has no objects."
     )

@@ -1,4 +1,4 @@
-"""What both charts make, in the same way, of the values that both have."""
+"""Values that both charts have and treat alike."""
 
 import json
 import re
@@ -17,12 +17,12 @@ each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
 PREFIXES = {OPERATOR.name: "mldiag.", WEBHOOK.name: "mldiag-injection."}
 SHARED = ("_common.tpl", "extraobjects.yaml", "metrics.yaml", "poddisruptionbudget.yaml", "serviceaccount.yaml")
-"""Templates that are the same in both charts but for the prefix of their names."""
+"""Templates that are equal in both charts except for the prefix of template names."""
 IDS = {"runAsUser", "runAsGroup", "fsGroup"}
 
 
 def pods(part: Part, values: Object) -> list[Object]:
-    """The pods of the Deployment and of `helm test`."""
+    """Return the pods of the Deployment and of `helm test`."""
     objects = rendered(part, values)
     return [pod_template(objects, part), *(item for item in objects if item["kind"] == "Pod")]
 
@@ -32,20 +32,20 @@ def security(part: Part, values: Object) -> list[Object]:
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_shared_templates_differ_in_their_prefix_alone(name: str) -> None:
+def test_shared_templates_differ_only_in_their_prefix(name: str) -> None:
     texts = {(part.chart / "templates" / name).read_text().replace(PREFIXES[part.name], "P.") for part in PARTS}
     assert len(texts) == 1
 
 
 def leaves(schema: Object, prefix: str = "") -> dict[str, Object]:
-    """Every value's schema by its path."""
+    """Return the schema of every value by its path."""
     if not schema.get("properties"):
         return {prefix: schema}
     parts = schema["properties"].items()
     return {path: leaf for key, part in parts for path, leaf in leaves(part, f"{prefix}.{key}".lstrip(".")).items()}
 
 
-def test_values_of_both_charts_take_the_same() -> None:
+def test_shared_values_have_the_same_schema() -> None:
     schemas = [leaves(json.loads((part.chart / "values.schema.json").read_text())) for part in PARTS]
     both = set.intersection(*map(set, schemas))
     assert {"enabled", "global.imageRegistry", "commonLabels", "extraObjects"} <= both
@@ -53,17 +53,17 @@ def test_values_of_both_charts_take_the_same() -> None:
 
 
 @each_part
-def test_nothing_is_rendered_when_the_chart_is_not_enabled(part: Part) -> None:
+def test_a_disabled_chart_renders_nothing(part: Part) -> None:
     assert rendered(part, EVERY_SWITCH[part.name] | {"enabled": False}) == []
 
 
 @each_part
-def test_reused_values_of_an_older_chart_render_what_the_defaults_render(part: Part, tmp_path: Path) -> None:
+def test_reused_values_of_an_older_chart_render_like_the_defaults(part: Part, tmp_path: Path) -> None:
     assert rendered(part, chart=with_older_values(part, tmp_path)) == rendered(part)
 
 
 @each_part
-def test_the_registry_of_an_umbrella_chart_wins(part: Part) -> None:
+def test_the_registry_of_an_umbrella_chart_overrides_the_own_one(part: Part) -> None:
     values = {"global.imageRegistry": "registry.example.com/ml/", "global.other": {"chart": 1}}
     for pod in pods(part, values):
         (container,) = pod["spec"]["containers"]
@@ -73,7 +73,7 @@ def test_the_registry_of_an_umbrella_chart_wins(part: Part) -> None:
 @each_part
 @pytest.mark.parametrize("value", [None, False], ids=str)
 def test_without_a_security_context_no_id_is_fixed(part: Part, value: Any) -> None:
-    """OpenShift assigns ids of each namespace and refuses others; Pod Security `restricted` still holds."""
+    """OpenShift assigns ids per namespace and rejects others; Pod Security `restricted` still applies."""
     for context in security(part, {"podSecurityContext": value}):
         assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
@@ -89,14 +89,14 @@ def test_one_id_can_be_left_out(part: Part, value: Any) -> None:
 
 
 @each_part
-def test_large_ids_stay_whole_numbers(part: Part) -> None:
+def test_large_ids_stay_integers(part: Part) -> None:
     assert {context["runAsUser"] for context in security(part, {"podSecurityContext.runAsUser": 1000650000})} == {
         1000650000
     }
 
 
 @each_part
-def test_common_labels_are_on_everything_and_in_no_selector(part: Part) -> None:
+def test_common_labels_are_on_every_object_and_in_no_selector(part: Part) -> None:
     values = EVERY_SWITCH[part.name] | {"commonLabels": {"team": "ml", "cost-centre": "42"}, "extraObjects": []}
     objects = rendered(part, values)
     for item in [*objects, pod_template(objects, part)]:
@@ -106,14 +106,14 @@ def test_common_labels_are_on_everything_and_in_no_selector(part: Part) -> None:
 
 
 @each_part
-def test_labels_of_pods_win_over_common_ones(part: Part) -> None:
+def test_pod_labels_override_common_labels(part: Part) -> None:
     values = {"commonLabels": {"team": "ml"}, "podLabels": {"team": "infra", "app.kubernetes.io/part-of": "x"}}
     labels = pod_template(rendered(part, values), part)["metadata"]["labels"]
     assert (labels["team"], labels["app.kubernetes.io/part-of"]) == ("infra", "x")
 
 
 @each_part
-def test_extra_objects_are_rendered_as_they_are(part: Part) -> None:
+def test_extra_objects_are_rendered_unchanged(part: Part) -> None:
     extra = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules"}, "data": {"a": "{{ $labels.pod }}"}}
     assert one(rendered(part, {"extraObjects": [extra]}), "ConfigMap", "rules") == extra
 
@@ -131,20 +131,20 @@ def test_extra_volumes_are_mounted(part: Part) -> None:
 
 
 @each_part
-def test_a_variable_that_the_chart_sets_is_refused_by_name(part: Part) -> None:
+def test_a_variable_that_the_chart_sets_is_rejected_by_name(part: Part) -> None:
     for name in environment(rendered(part), part):
         with pytest.raises(ClusterError, match=f"extraEnv: the chart sets '{name}' itself; remove it"):
             rendered(part, {"extraEnv": [{"name": "MINE", "value": "1"}, {"name": name, "value": "1"}]})
 
 
 @each_part
-def test_a_strategy_of_the_user_is_taken_whole(part: Part) -> None:
+def test_a_strategy_of_the_user_replaces_the_default(part: Part) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}}
     assert one(rendered(part, {"strategy": strategy}), "Deployment", part.name)["spec"]["strategy"] == strategy
 
 
 @each_part
-def test_no_role_and_no_binding_is_rendered_without_rbac(part: Part) -> None:
+def test_without_rbac_no_role_or_binding_is_rendered(part: Part) -> None:
     kinds = {item["kind"] for item in rendered(part, EVERY_SWITCH[part.name] | {"rbac.create": False})}
     assert "Deployment" in kinds
     assert kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} == set()
@@ -152,7 +152,7 @@ def test_no_role_and_no_binding_is_rendered_without_rbac(part: Part) -> None:
 
 @each_part
 @pytest.mark.parametrize("name", ["42", "true", "1e5", "null"])
-def test_names_that_look_like_other_things_stay_names(part: Part, name: str) -> None:
+def test_names_that_look_like_other_types_stay_strings(part: Part, name: str) -> None:
     values: Object = {"priorityClassName": name, "serviceAccount.name": name}
     if part is OPERATOR:
         values |= {"volume.existingClaim": name, "watch.namespaces": [name]}
@@ -179,7 +179,7 @@ def test_names_that_look_like_other_things_stay_names(part: Part, name: str) -> 
         ({"resources.limits": {"memory": "1 Gi"}}, "memory"),
         ({"resources.limit": {"memory": "1Gi"}}, "limit"),
         ({"imagePullSecrets": [{"name": "a"}, {"name": "a"}]}, "imagePullSecrets"),
-        ({"extraEnv": [{"name": "A"}, {"name": "A", "value": "1"}]}, "extraEnv: 'A' is there twice"),
+        ({"extraEnv": [{"name": "A"}, {"name": "A", "value": "1"}]}, "extraEnv: 'A' is set twice"),
         ({"extraEnv": [{"value": "1"}]}, "extraEnv"),
         ({"extraVolumes": [{"emptyDir": {}}]}, "extraVolumes"),
         ({"extraObjects": [{"kind": "ConfigMap"}]}, "extraObjects"),
@@ -189,6 +189,6 @@ def test_names_that_look_like_other_things_stay_names(part: Part, name: str) -> 
     ],
     ids=str,
 )  # fmt: skip
-def test_values_that_cannot_be_meant_are_refused_by_name(part: Part, values: Object, words: str) -> None:
+def test_invalid_values_are_rejected_by_name(part: Part, values: Object, words: str) -> None:
     with pytest.raises(ClusterError, match=re.escape(words)):
         rendered(part, values)

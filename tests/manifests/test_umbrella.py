@@ -17,7 +17,7 @@ def objects_of(chart: Path, values: Object | None = None, release: str = "") -> 
 
 
 def of_chart(objects: list[Object], part: Part) -> list[Object]:
-    """The objects of a part; those of `helm test` have names of their own."""
+    """Return the objects of a part; those of `helm test` have a name with the suffix `-test`."""
     labels = [(found, found["metadata"]["labels"]["app.kubernetes.io/name"]) for found in objects]
     return [found for found, name in labels if name.removesuffix("-test") == part.name]
 
@@ -37,8 +37,8 @@ def test_both_charts_render_under_one_release_without_sharing_names(release: str
     assert kubeconform(as_yaml(objects), (REPOSITORY / "crds").glob("*.yaml")) == ""
 
 
-def test_alone_and_under_a_parent_the_same_is_rendered(tmp_path: Path) -> None:
-    """A release of the same name gives the same objects: it can move into an umbrella chart and keep its claim."""
+def test_a_chart_renders_the_same_objects_alone_and_under_a_parent(tmp_path: Path) -> None:
+    """A release can move into an umbrella chart under the same name and keep its claim."""
     operator = {"volume": {"claim": {"enabled": True}}}
     chart = umbrella(tmp_path, {WEBHOOK.name: {"enabled": False}, OPERATOR.name: operator})
     alone = rendered(OPERATOR, {"volume.claim.enabled": True})
@@ -47,7 +47,7 @@ def test_alone_and_under_a_parent_the_same_is_rendered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 @pytest.mark.parametrize("conditions", [True, False], ids=["with conditions", "without"])
-def test_one_chart_can_be_left_out(part: Part, conditions: bool, tmp_path: Path) -> None:
+def test_one_chart_can_be_disabled(part: Part, conditions: bool, tmp_path: Path) -> None:
     chart = umbrella(tmp_path, {part.name: {"enabled": False}}, conditions=conditions)
     objects = objects_of(chart)
     (other,) = (each for each in PARTS if each is not part)
@@ -55,7 +55,7 @@ def test_one_chart_can_be_left_out(part: Part, conditions: bool, tmp_path: Path)
     assert of_chart(objects, other) == objects
 
 
-def test_one_registry_is_enough(tmp_path: Path) -> None:
+def test_one_registry_serves_both_charts(tmp_path: Path) -> None:
     chart = umbrella(tmp_path, {"global": {"imageRegistry": "registry.example.com/ml", "team": "of the parent"}})
     images = {container["image"] for pod in pods(objects_of(chart)) for container in pod["containers"]}
     assert images == {f"registry.example.com/ml/{part.name}:0.1.0" for part in PARTS}
@@ -63,14 +63,14 @@ def test_one_registry_is_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, False], ids=str)
 @pytest.mark.parametrize("where", ["values.yaml", "--set-json"])
-def test_ids_are_left_to_openshift(where: str, value: Any, tmp_path: Path) -> None:
+def test_ids_can_be_left_to_openshift(where: str, value: Any, tmp_path: Path) -> None:
     given = {part.name: {"podSecurityContext": value} for part in PARTS} if where == "values.yaml" else {}
     changed = {f"{part.name}.podSecurityContext": value for part in PARTS} if where == "--set-json" else {}
     for pod in pods(objects_of(umbrella(tmp_path, given), changed)):
         assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def test_a_misspelt_value_is_refused_with_the_name_of_its_chart(tmp_path: Path) -> None:
+def test_a_misspelt_value_is_rejected_with_the_name_of_its_chart(tmp_path: Path) -> None:
     chart = umbrella(tmp_path, {WEBHOOK.name: {"replica": 1}})
     with pytest.raises(ClusterError, match=rf"(?s){WEBHOOK.name}.*replica"):
         objects_of(chart)

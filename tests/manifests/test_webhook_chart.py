@@ -1,4 +1,4 @@
-"""What the webhook's chart makes of its values."""
+"""Objects and notes that the webhook's chart renders from its values."""
 
 import base64
 import json
@@ -61,10 +61,10 @@ def excluded(entry: Object) -> set[str]:
         ({"certificates.provided.caBundle": "LS0tLS1"}, "caBundle"),
         ({"cluster.name": "projects/p/clusters/"}, "name"),
         ({"port": 443}, "port"),
-        ({"port": 8081}, "port: 8081 is httpPort as well"),
-        ({"port": 9443, "httpPort": 9443}, "port: 9443 is httpPort as well"),
-        ({"hostNetwork": True}, "port: 10250 is the kubelet's"),
-        ({"hostNetwork": True, "port": 8443, "httpPort": 10250}, "httpPort: 10250 is the kubelet's"),
+        ({"port": 8081}, "port: 8081 is also httpPort"),
+        ({"port": 9443, "httpPort": 9443}, "port: 9443 is also httpPort"),
+        ({"hostNetwork": True}, "port: the kubelet uses 10250"),
+        ({"hostNetwork": True, "port": 8443, "httpPort": 10250}, "httpPort: the kubelet uses 10250"),
         ({"dnsPolicy": "None"}, "dnsPolicy"),
         ({"configuration.annotations": {"a": True}}, "annotations"),
         ({"configuration.namespaceSelector.matchExpressions": [{"key": "a", "operator": "is"}]}, "operator"),
@@ -73,7 +73,7 @@ def excluded(entry: Object) -> set[str]:
     ],
     ids=str,
 )
-def test_values_that_cannot_be_meant_are_refused_by_name(values: Object, words: str) -> None:
+def test_invalid_values_are_rejected_by_name(values: Object, words: str) -> None:
     with pytest.raises(ClusterError, match=re.escape(words)):
         rendered(WEBHOOK, values)
 
@@ -84,14 +84,14 @@ SINK_OF_THE_CHART = json.loads((WEBHOOK.chart / "values.schema.json").read_text(
 
 
 @given(st.from_regex(re.compile(SINK_OF_THE_CHART, re.ASCII), fullmatch=True))
-def test_a_sink_that_the_chart_takes_is_one_for_the_sdk(url: str) -> None:
+def test_every_sink_that_the_chart_accepts_is_valid_for_the_sdk(url: str) -> None:
     host_port = re.search(r"\]|:([0-9]{5})", url)
     assume(host_port is None)  # the webhook refuses a malformed IPv6 address or a port above 65535 when it starts
     assume(url.isprintable())
     assert parse_sinks(url) == (url,)
 
 
-def test_the_chart_takes_a_url_of_every_sink() -> None:
+def test_the_chart_accepts_a_url_of_every_sink() -> None:
     named = ("otlp://collector:4317", "otlp+http://c:4318/x", "otlp+https://c", "prometheus::9464", "tensorboard:/logs")
     urls = ("cloud-logging:", "jsonl:gs://bucket/x", "mlflow:", "stdout:", "wandb:", *named)
     assert {url.partition(":")[0] for url in urls} == set(SCHEMES)
@@ -100,7 +100,7 @@ def test_the_chart_takes_a_url_of_every_sink() -> None:
 
 
 @pytest.mark.parametrize("values", [SELF, CERT_MANAGER, EVERY_SWITCH[WEBHOOK.name]], ids=["self", "cm", "all"])
-def test_the_webhook_reads_what_the_chart_gives_it(values: Object) -> None:
+def test_the_webhook_reads_the_environment_that_the_chart_sets(values: Object) -> None:
     environ = environment(rendered(WEBHOOK, values), WEBHOOK)
     known = {setting.variable for setting in declared(config.WebhookConfig).values()}
     assert {name for name in environ if name.startswith("MLDIAG_")} <= known
@@ -118,11 +118,11 @@ def test_the_webhook_reads_what_the_chart_gives_it(values: Object) -> None:
     assert (settings.certificate_folder is not None) == (values.get("certificates.mode", "self") != "self")
 
 
-def test_what_the_webhook_keeps_certificates_in_is_what_the_chart_made_and_allows() -> None:
+def test_the_secret_of_the_certificates_is_rendered_and_writable() -> None:
     objects = rendered(WEBHOOK)
     settings = config.load(environment(objects, WEBHOOK))
     secret = one(objects, "Secret", settings.certificate_secret)
-    assert "data" not in secret, "an upgrade would overwrite what the webhook has put there"
+    assert "data" not in secret, "an upgrade would overwrite the webhook's certificates"
     assert "stringData" not in secret
     (rule,) = one(objects, "Role", f"{WEBHOOK.name}-certificates")["rules"]
     assert (rule["resources"], rule["resourceNames"]) == (["secrets"], [settings.certificate_secret])
@@ -133,7 +133,7 @@ def test_what_the_webhook_keeps_certificates_in_is_what_the_chart_made_and_allow
 
 
 @pytest.mark.parametrize("values", [CERT_MANAGER, PROVIDED], ids=["cert-manager", "provided"])
-def test_the_webhook_may_change_nothing_where_somebody_else_keeps_certificates(values: Object) -> None:
+def test_the_webhook_has_read_rules_only_when_it_does_not_manage_certificates(values: Object) -> None:
     objects = rendered(WEBHOOK, values)
     granted = [rule for item in portable(objects) if "Role" in item["kind"] for rule in item.get("rules", ())]
     assert granted == rules()
@@ -141,7 +141,7 @@ def test_the_webhook_may_change_nothing_where_somebody_else_keeps_certificates(v
 
 
 @each_mode
-def test_the_files_that_are_served_come_from_the_secret_that_is_filled(values: Object) -> None:
+def test_the_mounted_secret_is_the_filled_one(values: Object) -> None:
     objects = rendered(WEBHOOK, values)
     volumes = pod_template(objects, WEBHOOK)["spec"].get("volumes", [])
     mounted = [volume["secret"]["secretName"] for volume in volumes]
@@ -154,7 +154,7 @@ def test_the_files_that_are_served_come_from_the_secret_that_is_filled(values: O
     assert mounted == filled + ([provided] if provided else [])
 
 
-def test_cert_manager_signs_for_the_service_and_gives_its_authority_to_the_configuration() -> None:
+def test_cert_manager_signs_for_the_service_and_injects_its_ca_into_the_configuration() -> None:
     objects = rendered(WEBHOOK, CERT_MANAGER)
     leaf = one(objects, "Certificate", WEBHOOK.name)
     service = configuration(objects)["webhooks"][0]["clientConfig"]["service"]
@@ -178,14 +178,14 @@ def test_the_entries_are_the_generated_ones_with_the_service_and_the_own_namespa
         service = {"name": WEBHOOK.name, "namespace": "ml-system", "port": 443}
         assert entry["clientConfig"] == {"service": generated["clientConfig"]["service"] | service}
         assert excluded(entry) == excluded(generated) | {"ml-system"}
-        left_out = {"clientConfig", "namespaceSelector"}
-        assert {key: value for key, value in entry.items() if key not in left_out} == {
-            key: value for key, value in generated.items() if key not in left_out
+        changed = {"clientConfig", "namespaceSelector"}
+        assert {key: value for key, value in entry.items() if key not in changed} == {
+            key: value for key, value in generated.items() if key not in changed
         }
         assert entry["failurePolicy"] == "Ignore"
 
 
-def test_the_namespace_default_is_never_left_out() -> None:
+def test_the_namespace_default_is_never_excluded() -> None:
     for entry in configuration(rendered(WEBHOOK, namespace="default"))["webhooks"]:
         assert "default" not in excluded(entry)
 
@@ -199,7 +199,7 @@ MORE: Object = {
 }
 
 
-def test_what_the_user_selects_is_selected_besides_what_the_chart_selects() -> None:
+def test_selectors_of_the_user_are_added_to_those_of_the_chart() -> None:
     entries, plain = (configuration(rendered(WEBHOOK, values))["webhooks"] for values in (MORE, {}))
     for entry, without in zip(entries, plain, strict=True):
         assert entry["namespaceSelector"] == {
@@ -216,7 +216,7 @@ def test_what_the_user_selects_is_selected_besides_what_the_chart_selects() -> N
         assert {key for key in entry if entry[key] != without[key]} == {"namespaceSelector", "objectSelector"}
 
 
-def test_annotations_of_the_user_are_on_the_configuration_with_those_of_the_mode() -> None:
+def test_annotations_of_the_user_are_merged_with_those_of_the_mode() -> None:
     aks = {"admissions.enforcer/disabled": "true"}
     values = {"configuration.annotations": aks | {"cert-manager.io/inject-ca-from": "else/where"}}
     by_cert_manager = configuration(rendered(WEBHOOK, CERT_MANAGER | values))["metadata"]["annotations"]
@@ -235,7 +235,7 @@ def test_annotations_of_the_user_are_on_the_configuration_with_those_of_the_mode
     ],
     ids=str,
 )
-def test_names_of_the_cluster_are_resolved_on_the_host_network_too(values: Object, policy: str | None) -> None:
+def test_cluster_names_are_resolved_on_the_host_network_too(values: Object, policy: str | None) -> None:
     objects = rendered(WEBHOOK, values)
     pod = pod_template(objects, WEBHOOK)["spec"]
     assert pod.get("dnsPolicy") == policy
@@ -243,7 +243,7 @@ def test_names_of_the_cluster_are_resolved_on_the_host_network_too(values: Objec
     assert kubeconform(as_yaml(objects)) == ""
 
 
-def test_replicas_on_the_host_network_are_replaced_although_no_two_fit_on_a_node() -> None:
+def test_on_the_host_network_a_pod_stops_before_its_replacement_starts() -> None:
     deployment = one(rendered(WEBHOOK, {"hostNetwork": True, "port": 8443}), "Deployment", WEBHOOK.name)
     assert deployment["spec"]["strategy"] == {
         "type": "RollingUpdate",
@@ -251,7 +251,7 @@ def test_replicas_on_the_host_network_are_replaced_although_no_two_fit_on_a_node
     }
 
 
-def test_probes_and_metrics_reach_the_port_that_serves_them() -> None:
+def test_probes_and_metrics_use_the_http_port() -> None:
     objects = rendered(WEBHOOK, {"httpPort": 9081})
     assert environment(objects, WEBHOOK)["MLDIAG_HTTP_PORT"] == "9081"
     (container,) = pod_template(objects, WEBHOOK)["spec"]["containers"]
@@ -263,8 +263,8 @@ def test_probes_and_metrics_reach_the_port_that_serves_them() -> None:
 
 
 @each_mode
-def test_nothing_but_tests_is_a_hook(values: Object) -> None:
-    """Argo CD and `helm uninstall --no-hooks` leave hooks out: what is needed may not be one."""
+def test_only_tests_are_hooks(values: Object) -> None:
+    """Argo CD and `helm uninstall --no-hooks` skip hooks: a required object must not be one."""
     hooks = {item["metadata"].get("annotations", {}).get(HOOK) for item in rendered(WEBHOOK, values)}
     assert hooks == {None, "test"}
 
@@ -276,14 +276,14 @@ def test_the_configuration_is_named_after_the_release_and_everything_else_after_
     assert [name for name in rest if not name.startswith("mld")] == []
 
 
-def test_a_replica_has_the_time_to_leave() -> None:
+def test_the_grace_period_covers_the_shutdown() -> None:
     pod = pod_template(rendered(WEBHOOK), WEBHOOK)["spec"]
     (container,) = pod["containers"]
     pause_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pod["terminationGracePeriodSeconds"] > pause_s + LINGER_S + FINISH_S
 
 
-def test_three_replicas_of_which_one_may_go_at_a_time() -> None:
+def test_three_replicas_of_which_one_may_stop_at_a_time() -> None:
     objects = rendered(WEBHOOK)
     deployment = one(objects, "Deployment", WEBHOOK.name)
     assert deployment["spec"]["replicas"] == 3
@@ -309,23 +309,23 @@ def test_the_api_server_reaches_the_port_that_is_served() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "namespace", "said"),
+    ("values", "namespace", "words"),
     [
         ({}, "ml", "helm test"),
         (CERT_MANAGER, "ml", "kubectl get certificate"),
         (WEBHOOK.variants["provided"], "ml", "caBundle is empty"),
         (PROVIDED, "ml", f"{WEBHOOK.name}.ml.svc"),
         ({"rbac.create": False}, "ml", "rbac.create is false"),
-        ({}, "default", "not left out"),
+        ({}, "default", "never excluded"),
         ({"controlPlane.url": "https://c:8443"}, "ml", "controlPlane.url has no effect yet"),
     ],
 )
-def test_the_notes_tell_what_these_values_ask_of_the_user(
-    values: Object, namespace: str, said: str, tmp_path: Path
+def test_the_notes_name_the_next_steps_for_these_values(
+    values: Object, namespace: str, words: str, tmp_path: Path
 ) -> None:
-    assert said in notes(WEBHOOK, tmp_path, values, namespace=namespace)
+    assert words in notes(WEBHOOK, tmp_path, values, namespace=namespace)
 
 
-def test_the_notes_of_an_installation_without_values_warn_of_nothing(tmp_path: Path) -> None:
+def test_the_notes_of_an_installation_without_values_have_no_warning(tmp_path: Path) -> None:
     text = notes(WEBHOOK, tmp_path, {})
-    assert not re.search(r"rbac\.create|caBundle|certificate is|not left out|controlPlane", text)
+    assert not re.search(r"rbac\.create|caBundle|certificate is|never excluded|controlPlane", text)

@@ -18,7 +18,7 @@ def images(objects: list[Object]) -> set[str]:
 
 
 @each_part
-def test_a_packaged_chart_knows_its_version_and_registry(part: Part, tmp_path: Path) -> None:
+def test_a_packaged_chart_has_its_version_and_registry_as_defaults(part: Part, tmp_path: Path) -> None:
     packaged = chart(part, "1.2.3-rc.1", "registry.example.com:5000/ml/", tmp_path)
     name = reference(part, "1.2.3-rc.1", "registry.example.com:5000/ml/")
     assert name == f"registry.example.com:5000/ml/{part.name}:1.2.3-rc.1"
@@ -26,11 +26,11 @@ def test_a_packaged_chart_knows_its_version_and_registry(part: Part, tmp_path: P
     versions = {
         item["metadata"]["labels"].get("app.kubernetes.io/version") for item in everything(part, chart=packaged)
     }
-    assert versions == {"1.2.3-rc.1", None}  # the namespace has none
+    assert versions == {"1.2.3-rc.1", None}  # None: the namespace
 
 
 @each_part
-def test_a_packaged_chart_says_where_its_image_and_its_source_are(part: Part, tmp_path: Path) -> None:
+def test_a_packaged_chart_names_its_image_and_source(part: Part, tmp_path: Path) -> None:
     packaged = chart(part, "1.2.3", "registry.example.com/ml", tmp_path, "https://git.example.com/ml/mldiagnostics")
     about = yaml.safe_load(helm("show", "chart", chart=packaged))
     assert about["home"] == "https://git.example.com/ml/mldiagnostics"
@@ -50,14 +50,14 @@ def test_packaging_changes_nothing_else(part: Part, tmp_path: Path) -> None:
 
 
 @each_part
-def test_a_digest_wins_over_the_tag(part: Part) -> None:
+def test_a_digest_overrides_the_tag(part: Part) -> None:
     digest = f"sha256:{'0' * 64}"
     objects = rendered(part, {"image.digest": digest, "image.tag": "x", "image.registry": ""})
     assert images(objects) == {f"{part.name}@{digest}"}
 
 
 @each_part
-def test_plain_yaml_reads_back_as_what_was_rendered(part: Part) -> None:
+def test_plain_yaml_parses_to_the_rendered_objects(part: Part) -> None:
     objects = everything(part)
     assert list(yaml.safe_load_all(as_yaml(objects))) == objects
     kinds = [item["kind"] for item in objects]

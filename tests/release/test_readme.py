@@ -1,4 +1,4 @@
-"""The README of a chart: every value with its default and what values.yaml says of it."""
+"""README of a chart: every value with its default and its comment in values.yaml."""
 
 import base64
 import re
@@ -36,7 +36,7 @@ group:
   other: {}
 # A map.
 free:
-  # Not a value of the chart.
+  # Not a key of the chart.
   key: [1]
 """
 SCHEMA = """
@@ -48,7 +48,7 @@ SCHEMA = """
 
 
 def rows(text: str) -> list[tuple[str, ...]]:
-    """The cells of the table, without its head."""
+    """Return the cells of the table without its header."""
     lines = (line for line in text.splitlines() if line.startswith("| `"))
     return [tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]) for line in lines]
 

@@ -1,8 +1,8 @@
 {{/*
-The same file is in both charts; only the prefix of the templates differs, because the charts of an umbrella chart share all
-templates by name. A test compares the copies.
+Both charts have this file. Only the prefix of the template names differs, because all charts of an umbrella chart share one
+namespace of templates. A test compares the copies.
 */}}
-{{/* `helm upgrade --reuse-values` from an older chart leaves out the values that are new here: absent is not false. */}}
+{{/* Absent is not false: `helm upgrade --reuse-values` from an older chart lacks the values that are new here. */}}
 {{- define "mldiag.enabled" -}}
 {{- if ne (toString .Values.enabled) "false" }}true{{ end }}
 {{- end }}
@@ -12,8 +12,8 @@ templates by name. A test compares the copies.
 {{- end }}
 
 {{/*
-Every object is named after the release, which is named after the chart unless the user says otherwise. A release may be called
-`1.2`; a Service may not: its name has no dots and begins with a letter.
+Base name of all objects: the release, followed by the chart's name unless the release contains it. A release may be called
+`1.2`, but the name of a Service has no dots and starts with a letter.
 */}}
 {{- define "mldiag.fullname" -}}
 {{- $name := .Values.fullnameOverride }}
@@ -22,10 +22,10 @@ Every object is named after the release, which is named after the chart unless t
 {{- if regexMatch "^[0-9]" $name }}{{ $name = printf "r%s" $name }}{{ end }}
 {{- if not (contains (include "mldiag.name" .) .Release.Name) }}{{ $name = printf "%s-%s" $name (include "mldiag.name" .) }}{{ end }}
 {{- end }}
-{{- /* Up to 33 characters of a release leave enough of the chart's name, and the objects of older charts keep their names. */}}
+{{- /* A release of up to 33 characters leaves enough of the chart's name; objects of older charts keep their names. */}}
 {{- $distinct := not (or .Values.fullnameOverride .Values.nameOverride (gt (len .Release.Name) 33)) }}
 {{- if and (gt (len $name) 50) (not $distinct) }}
-{{- /* What is cut off still counts: two long names that begin alike stay different. */}}
+{{- /* The hash keeps two long names with the same start apart. */}}
 {{- $name = printf "%s-%s" (trunc 41 $name | trimSuffix "-") (sha256sum $name | trunc 8) }}
 {{- end }}
 {{- $name | trunc 50 | trimSuffix "-" }}
@@ -45,7 +45,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "mldiag.commonLabels" . }}
 {{- end }}
 
-{{/* The labels of the Deployment's pods. */}}
+{{/* Labels of the Deployment's pods. */}}
 {{- define "mldiag.podLabels" -}}
 {{- include "mldiag.refuseLabels" (list "podLabels" .Values.podLabels "app.kubernetes.io/name" "app.kubernetes.io/instance") -}}
 {{ include "mldiag.selector" . }}
@@ -53,7 +53,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ toYaml (merge (dict) (default dict .Values.podLabels) $labels (dict "app.kubernetes.io/part-of" "mldiagnostics")) }}
 {{- end }}
 
-{{/* The labels of what `helm test` makes. Not the selector's: a pod that tests does not serve. */}}
+{{/* Labels of the objects of `helm test`. They differ from the selector, so that no Service selects the test's pod. */}}
 {{- define "mldiag.testLabels" -}}
 app.kubernetes.io/name: {{ include "mldiag.name" . }}-test
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -61,7 +61,7 @@ app.kubernetes.io/part-of: mldiagnostics
 {{- include "mldiag.commonLabels" . }}
 {{- end }}
 
-{{/* commonLabels from a line of their own on, or nothing. Selectors and other policies rely on the chart's own labels. */}}
+{{/* commonLabels, starting with a line break; empty if there are none. Selectors rely on the chart's own labels. */}}
 {{- define "mldiag.commonLabels" -}}
 {{- $own := list "helm.sh/chart" }}
 {{- range list "name" "instance" "part-of" "version" "managed-by" }}
@@ -73,7 +73,7 @@ app.kubernetes.io/part-of: mldiagnostics
 {{- end }}
 {{- end }}
 
-{{/* Takes a list: the name of a value, its labels, and the labels that it must not have. */}}
+{{/* Fails if labels contain reserved ones. Argument: list of the value's name, its labels, and the reserved labels. */}}
 {{- define "mldiag.refuseLabels" -}}
 {{- $value := first . }}
 {{- $labels := default dict (index . 1) }}
@@ -96,7 +96,7 @@ app.kubernetes.io/part-of: mldiagnostics
 - {kind: ServiceAccount, name: {{ include "mldiag.serviceAccount" . | quote }}, namespace: {{ .Release.Namespace | quote }}}
 {{- end }}
 
-{{/* An umbrella chart sets one registry for all its charts: global.imageRegistry. */}}
+{{/* Image reference. An umbrella chart can set one registry for all its charts: global.imageRegistry. */}}
 {{- define "mldiag.image" -}}
 {{- $name := .Values.image.repository }}
 {{- with default .Values.image.registry (.Values.global).imageRegistry }}
@@ -109,13 +109,13 @@ app.kubernetes.io/part-of: mldiagnostics
 {{- end }}
 {{- end }}
 
-{{/* Restricted Pod Security for the Deployment's pods and for `helm test`, with or without fixed ids. */}}
+{{/* Pod security context of the Deployment and of `helm test` (profile "restricted"), with or without fixed ids. */}}
 {{- define "mldiag.podSecurity" -}}
 {{- $ids := list "runAsUser" "runAsGroup" "fsGroup" }}
 {{- $context := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") }}
 {{- $given := .Values.podSecurityContext }}
 {{- if not (hasKey .Values "enabled") }}
-{{- /* Reused values of an older chart: helm drops a null, so only the absence of a newer value tells them apart. */}}
+{{- /* Reused values of an older chart. Helm drops null values, so only a missing newer value identifies them. */}}
 {{- $_ := set $context "fsGroupChangePolicy" "OnRootMismatch" }}
 {{- range $ids }}{{ $_ := set $context . 65532 }}{{ end }}
 {{- else if kindIs "map" $given }}
@@ -135,7 +135,7 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* extraEnv from a line of its own on. The API server would keep the last of two equal names without a word. */}}
+{{/* extraEnv, starting with a line break. Duplicate names fail here: the API server would silently keep the last one. */}}
 {{- define "mldiag.extraEnv" -}}
 {{- $own := list }}
 {{- range include "mldiag.env" . | fromYamlArray }}{{ $own = append $own .name }}{{ end }}
@@ -144,7 +144,7 @@ capabilities: {drop: [ALL]}
 {{- if has .name $own }}
 {{- fail (printf "extraEnv: the chart sets '%s' itself; remove it and set the chart's value for it, see values.yaml" .name) }}
 {{- else if has .name $extra }}
-{{- fail (printf "extraEnv: '%s' is there twice; keep one of them" .name) }}
+{{- fail (printf "extraEnv: '%s' is set twice; remove one of them" .name) }}
 {{- end }}
 {{- $extra = append $extra .name }}
 {{- end }}

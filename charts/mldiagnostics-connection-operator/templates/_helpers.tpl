@@ -14,9 +14,9 @@ emptyDir: {sizeLimit: {{ $volume.temporarySize | quote }}}
 {{- end }}
 
 {{/*
-A new pod on another node cannot mount the volume that the old pod still has there, and the old pod stays until the new one is
-ready: where one node mounts the claim, the old pods stop first. A chart cannot read the access modes of an existing claim; a
-single replica is what one with ReadWriteOnce takes.
+If only one node can mount the claim, the old pods must stop before the new ones start: otherwise the new pod waits for the
+volume and the old pod waits for the new one. A chart cannot read the access modes of an existing claim; a single replica
+suggests ReadWriteOnce.
 */}}
 {{- define "mldiag.strategy" -}}
 {{- $volume := .Values.volume }}
@@ -29,7 +29,7 @@ single replica is what one with ReadWriteOnce takes.
 {{- end }}
 {{- end }}
 
-{{/* What the operator and `helm test` share: where they are and what they may do. */}}
+{{/* Variables that the operator and `helm test` share. */}}
 {{- define "mldiag.storeEnv" -}}
 - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
 - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}

@@ -1,4 +1,4 @@
-{{/* The document that the operator reads (mldiagnostics_api.policy) is the value `policy`, whole. */}}
+{{/* Policy document of the operator (mldiagnostics_api.policy): the complete value `policy`. */}}
 {{- define "mldiag.policy" -}}
 {{- toPrettyJson .Values.policy }}
 {{- end }}
@@ -9,7 +9,7 @@
 {{- range splitList "," (toString .Values.policy.allowedPorts) }}
 {{- $ends := splitList "-" (trim .) }}
 {{- if or (lt (int (first $ends)) 1) (lt (int (last $ends)) (int (first $ends))) (gt (int (last $ends)) 65535) }}
-{{- fail (printf "policy.allowedPorts: '%s' is no port from 1 to 65535 and no range with the lower one first" (trim .)) }}
+{{- fail (printf "policy.allowedPorts: '%s' is not a port from 1 to 65535 or a range with the lower port first; write 9012 or 9999-10014" (trim .)) }}
 {{- end }}
 {{- $sorted = append $sorted (printf "%05d-%05d" (int (first $ends)) (int (last $ends))) }}
 {{- end }}
@@ -21,7 +21,7 @@
 {{- toJson $spans }}
 {{- end }}
 
-{{/* The profiler ports, as NetworkPolicyPorts; short ranges port by port, for networks that do not support endPort. */}}
+{{/* Profiler ports as NetworkPolicyPorts. Short ranges are written port by port, for networks without endPort. */}}
 {{- define "mldiag.profilerPorts" -}}
 {{- $ports := list }}
 {{- range include "mldiag.spans" . | fromJsonArray }}
@@ -38,7 +38,7 @@
 {{- toYaml (uniq $ports) }}
 {{- end }}
 
-{{/* Every port that is not a profiler port, as NetworkPolicyPorts. */}}
+{{/* All ports except the profiler ports, as NetworkPolicyPorts. */}}
 {{- define "mldiag.otherPorts" -}}
 {{- $next := 1 }}
 {{- $ports := list }}
@@ -59,8 +59,7 @@
 {{- end }}
 
 {{/*
-allowedStorage for CEL: every prefix ends with "/", so that startsWith compares whole segments. Every bucket is allowed unless
-strictTenancy is true.
+allowedStorage for CEL. Every prefix ends with "/", so that startsWith compares whole segments. "gs://" allows every bucket.
 */}}
 {{- define "mldiag.prefixes" -}}
 {{- $allowed := dict }}

@@ -1,12 +1,12 @@
-{{/* What the operator does for captures, in each namespace that it serves. Every verb is exercised by a test. */}}
+{{/* Permissions for captures in each namespace that the operator serves. A test exercises every verb. */}}
 {{- define "mldiag.captureRules" -}}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
 - {apiGroups: [""], resources: [pods], verbs: [get, list]}
-# Its labels may opt workloads in.
+# A label of the namespace may opt workloads in.
 - {apiGroups: [""], resources: [namespaces], verbs: [get]}
-# What is named or owns a pod is read; where it is missing, or owners are many, the kind is listed.
+# Workloads and owners of pods: one object with `get`; `list` if it is missing or there are many owners.
 - {apiGroups: [apps], resources: [deployments, replicasets, statefulsets], verbs: [get, list]}
 - {apiGroups: [batch], resources: [jobs], verbs: [get, list]}
 - {apiGroups: [jobset.x-k8s.io], resources: [jobsets], verbs: [get, list]}

@@ -1,6 +1,6 @@
 {{/*
-What the API server asks the webhook, all of it but metadata.annotations: entries generated from the table of kinds, with the
-Service that answers. The release's own namespace is left out, so that the webhook never waits for itself; `default` never is.
+Entries of the MutatingWebhookConfiguration: generated from the table of kinds, completed with the Service. The release's own
+namespace is excluded, so that the webhook never waits for itself; `default` is never excluded.
 */}}
 {{- define "mldiag-injection.entries" -}}
 {{- $entries := .Files.Get "generated/webhooks.yaml" | fromYamlArray }}
@@ -25,7 +25,7 @@ Service that answers. The release's own namespace is left out, so that the webho
 {{- toYaml $entries }}
 {{- end }}
 
-{{/* Takes a list: a selector of an entry, and the user's. What is selected then obeys both. */}}
+{{/* Adds the user's selector to that of an entry. Argument: list of the entry's selector and the user's. */}}
 {{- define "mldiag-injection.narrow" -}}
 {{- $selector := first . }}
 {{- $more := default dict (last .) }}

@@ -1,14 +1,14 @@
-{{/* Known to whoever knows the release: deleting it by hand is the first step of a removal in two. */}}
+{{/* Depends on the release only, so that users can find and delete the configuration by hand. */}}
 {{- define "mldiag-injection.configurationName" -}}
 {{- .Release.Name }}-mutating-webhook-config
 {{- end }}
 
-{{/* The Secret whose files are served: filled by cert-manager or by the user. Empty: the webhook keeps one itself. */}}
+{{/* Name of the mounted Secret, filled by cert-manager or by the user. Empty: the webhook manages its own Secret. */}}
 {{- define "mldiag-injection.mountedSecret" -}}
 {{- if eq .Values.certificates.mode "cert-manager" }}
 {{- include "mldiag-injection.fullname" . }}-tls
 {{- else if eq .Values.certificates.mode "provided" }}
-{{- required "certificates.mode=provided needs certificates.provided.secretName" .Values.certificates.provided.secretName }}
+{{- required "certificates.provided.secretName: is empty; certificates.mode=provided needs it" .Values.certificates.provided.secretName }}
 {{- end }}
 {{- end }}
 
@@ -23,16 +23,16 @@
 {{- define "mldiag-injection.refusePorts" -}}
 {{- $ports := dict "port" (int .Values.port) "httpPort" (int (include "mldiag-injection.httpPort" .)) }}
 {{- if eq $ports.port $ports.httpPort }}
-{{- fail (printf "port: %d is httpPort as well; set two different ports" $ports.port) }}
+{{- fail (printf "port: %d is also httpPort; set two different ports" $ports.port) }}
 {{- end }}
 {{- range $name, $number := $ports }}
 {{- if and $.Values.hostNetwork (eq $number 10250) }}
-{{- fail (printf "%s: 10250 is the kubelet's on the host network; set another port, such as 8443" $name) }}
+{{- fail (printf "%s: the kubelet uses 10250 on the host network; set another port, such as 8443" $name) }}
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{/* No pod leaves before another one answers. On the host network two cannot share a node, so the old one leaves first. */}}
+{{/* A pod stops after its replacement is ready; on the host network before, because two pods cannot share a node's ports. */}}
 {{- define "mldiag-injection.strategy" -}}
 {{- if .Values.strategy }}
 {{- toYaml .Values.strategy }}
@@ -45,7 +45,7 @@ rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
 {{- end }}
 {{- end }}
 
-{{/* Names of the cluster are resolved on the host network only if the pod says so. */}}
+{{/* Pods on the host network resolve cluster names only with ClusterFirstWithHostNet. */}}
 {{- define "mldiag-injection.dnsPolicy" -}}
 {{- default (ternary "ClusterFirstWithHostNet" "" (default false .Values.hostNetwork)) .Values.dnsPolicy }}
 {{- end }}
@@ -94,7 +94,7 @@ rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
 {{- end }}
 {{- end }}
 
-{{/* Of what the test's pod needs: it is there before the pod, and gone after it. */}}
+{{/* Annotations of the objects that the test's pod needs: created before the pod, deleted after it. */}}
 {{- define "mldiag-injection.testAnnotations" -}}
 helm.sh/hook: test
 helm.sh/hook-weight: "-1"
