@@ -25,7 +25,7 @@ PAGES += goodput-report=mldiagnostics.goodput.report.reference
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
-.PHONY: help setup demo test e2e check lint types layers generated charts bench fuzz manifests images package lock fmt clean
+.PHONY: help setup demo test unit contract cluster e2e oldest coverage check static lint types prose layers generated charts bench fuzz manifests images package lock changelog fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -50,10 +50,21 @@ demo: setup ## The main job, with a visible result: profile every host of a runn
 test: setup ## Everything that this machine can run (MLDIAG_REQUIRE_ALL=1: a skip is a failure)
 	@$(PY) tests/run_all.py
 
-e2e: setup ## Only the tests that need a whole cluster
-	@$(PY) -m pytest e2e -m cluster
+unit contract cluster: setup
+	@$(PY) tests/run_all.py $@
 
-check: setup lint types layers generated charts ## The gate: style, types, layers, generated files, charts
+e2e: cluster ## Only the tests that need a whole cluster
+
+oldest: setup ## The unit tests with the oldest Python (SDK) and the oldest dependencies that the members allow
+	@$(PY) tests/oldest.py
+
+coverage: setup ## The unit tests with line coverage: a table by package, and htmlcov/
+	@$(PY) -m coverage run -m pytest -q tests -m "not apiserver and not cluster and not peers"
+	@$(PY) -m coverage html -q && $(PY) -m coverage report --skip-covered --sort=cover
+
+check: static charts ## The gate: style, types, prose, layers, generated files, charts
+
+static: setup lint types layers generated
 
 lint: setup
 	@$(BIN)/ruff check -q $(SOURCES) && $(BIN)/ruff format -q --check $(SOURCES)
@@ -99,6 +110,9 @@ lock: setup ## Resolve the dependencies anew
 	    -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  echo hatchling | $(COMPILE) -o $$image/build.lock -; \
 	done
+
+changelog: setup ## Join the fragments of changelog.d into CHANGELOG.md under VERSION
+	@$(BIN)/towncrier build --yes --version $(VERSION)
 
 fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)

@@ -1,4 +1,7 @@
-"""`make test`: the gate and unit tests while tools and environments are made, then contract tests, then the cluster."""
+"""`make test`: every stage, or those that are named; tools and environments are made while the first ones run.
+
+python tests/run_all.py [gate] [unit] [contract] [cluster]
+"""
 
 import subprocess
 import sys
@@ -8,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
-# Got while the unit tests run, those that they use first; a cluster gets what else it needs by itself.
+# In the order in which the tests use them; a cluster gets the others by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
 CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay", "otelcol"]
 CONTRACT_TOOLS += ["cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"]
@@ -17,28 +20,29 @@ LOGS = ROOT / ".tools"
 
 @dataclass(frozen=True)
 class Stage:
-    """One command of the whole, with what a reader may expect of it."""
+    """One command of the whole, with the minutes that it takes where everything is cached."""
 
     name: str
     command: list[str]
     minutes_warm: float
+    needs_tools: bool = False
 
 
-BEFORE_TOOLS = (
-    Stage("style, types, layers, generated files", ["make", "-s", "lint", "types", "layers", "generated"], 1.5),
-    Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 7),
-)
-WITH_TOOLS = (
-    Stage("contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 10),
-    Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 10),
-)
+STAGES = {
+    "gate": Stage("style, types, prose, layers, generated files", ["make", "-s", "static"], 1.5),
+    "unit": Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 11),
+    "contract": Stage(
+        "contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 14, needs_tools=True
+    ),
+    "cluster": Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 12, needs_tools=True),
+}
 
 
 def run(stage: Stage) -> bool:
     print(f"\n==> {stage.name} (about {stage.minutes_warm:g} min)", flush=True)
-    begun = time.monotonic()
+    started = time.monotonic()
     passed = subprocess.run(stage.command, cwd=ROOT, check=False).returncode == 0
-    print(f"==> {stage.name}: {'passed' if passed else 'FAILED'} in {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"==> {stage.name}: {'passed' if passed else 'FAILED'} in {time.monotonic() - started:.0f} s", flush=True)
     return passed
 
 
@@ -74,25 +78,37 @@ class Preparation:
         self._process.wait()
 
 
-def main() -> int:
-    LOGS.mkdir(exist_ok=True)
-    preparations = (
-        Preparation("tools", [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS], ROOT / "e2e"),
-        Preparation("environments", [sys.executable, "tests/support/environments.py"], ROOT),
-    )
+def main(names: list[str]) -> int:
+    """Run the stages of these names, all if there are none; return 1 if one failed."""
+    if unknown := [name for name in names if name not in STAGES]:
+        print(f"{unknown[0]}: not a stage; choose from {', '.join(STAGES)}", file=sys.stderr)
+        return 2
+    chosen = [stage for name, stage in STAGES.items() if not names or name in names]
+    preparations = preparations_for(names)
     try:
-        results = [(stage.name, run(stage)) for stage in BEFORE_TOOLS]
-        made = [(preparation.name, preparation.wait()) for preparation in preparations]
+        results = [(stage.name, run(stage)) for stage in chosen if not stage.needs_tools]
+        prepared = [(preparation.name, preparation.wait()) for preparation in preparations]
     finally:
         for preparation in preparations:
             preparation.stop()
-    results += made
-    if all(passed for _, passed in made):
-        results += [(stage.name, run(stage)) for stage in WITH_TOOLS]
+    results += prepared
+    if all(passed for _, passed in prepared):
+        results += [(stage.name, run(stage)) for stage in chosen if stage.needs_tools]
     failed = [name for name, passed in results if not passed]
     print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed" + (f": {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 
 
+def preparations_for(names: list[str]) -> list[Preparation]:
+    """Start to make what the contract tests need; a cluster gets its tools by itself."""
+    if names and "contract" not in names:
+        return []
+    LOGS.mkdir(exist_ok=True)
+    return [
+        Preparation("tools", [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS], ROOT / "e2e"),
+        Preparation("environments", [sys.executable, "tests/support/environments.py"], ROOT),
+    ]
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
