@@ -1,4 +1,4 @@
-"""Logs of jobs that ended, made up at random, and what is asked of them: the form is that of `goodput_peer`."""
+"""Logs of random jobs for which ml-goodput-measurement is right, with questions in the form of `goodput_peer`."""
 
 from __future__ import annotations
 
@@ -7,107 +7,78 @@ from typing import Any
 
 from support.goodput_entries import JOB, Payload
 
-OPS = ("goodput", "goodput", "details", "deviation", "interval", "exclusions")
+OPS = ("goodput", "interval", "exclusions")
+RESTARTED_OPS = (*OPS, "details", "deviation")
 
 
-def questions(seed: int, number: int, *, t0: float) -> list[dict[str, Any]]:
-    """Return questions about as many jobs, all of which began at `t0` (POSIX seconds)."""
+def plain_questions(seed: int, number: int, *, t0: float) -> list[dict[str, Any]]:
+    """Return questions about as many jobs, all started at `t0` (POSIX seconds).
+
+    The jobs have ended and their phases do not overlap. A job with a restart repeats at least one step, repeats all
+    lost steps, keeps step 0, and has neither loads nor custom events; in any other job each custom event lies in one
+    step. Windows hold the whole job, and no time is excluded: decision 0018 lists the rest.
+    """
     rng = Random(seed)
     return [_question(rng, t0) for _ in range(number)]
 
 
 def _question(rng: Random, t0: float) -> dict[str, Any]:
-    job = _Job(rng, t0, elastic=rng.random() < 0.4)
-    for _ in range(rng.randint(1, 4)):
-        job.attempt()
-    job.tell("job_end_time")
-    since = t0 + rng.uniform(-5, job.t - t0)
-    begins = [t0 + rng.uniform(-5, job.t - t0) for _ in range(rng.randint(0, 3))]
+    job, restarted = _Job(rng, t0), rng.random() < 0.5
+    job.run(restarted=restarted)
     return {
         "entries": job.entries,
-        "elastic": job.elastic,
-        "op": rng.choice(OPS),
-        "window": (since, rng.uniform(since + 1, job.t + 6)),
-        "exclusions": [(begin, begin + rng.uniform(1, 30)) for begin in begins],
+        "elastic": False,
+        "op": rng.choice(RESTARTED_OPS if restarted else OPS),
+        "window": (t0 - 5, job.t + 5),
+        "exclusions": [],
     }
 
 
 class _Job:
     """Writes its log while it runs."""
 
-    def __init__(self, rng: Random, t0: float, *, elastic: bool) -> None:
-        self.elastic = elastic
+    def __init__(self, rng: Random, t0: float) -> None:
         self.entries: list[tuple[float, Payload]] = []
         self.t = t0
         self._rng = rng
-        self._step = self._saved = 0
 
-    def tell(self, key: str, **more: Any) -> None:
-        late = self._rng.choice([0.0, 0.0, 0.5])
-        self.entries.append((self.t + late, {"job_name": JOB, **more, key: self.t}))
+    def run(self, *, restarted: bool) -> None:
+        """Start, prepare and execute steps, if wanted in two attempts, and end."""
+        if restarted:
+            self._start()
+            last = self._execute(0, self._rng.randint(3, 10))
+            self._pass(5, 100)
+            self._start()
+            first = self._rng.randint(1, last - 1)
+            self._execute(first, last - first + self._rng.randint(2, 6))
+        else:
+            self._start()
+            self._phase("data_loading")
+            self._execute(0, self._rng.randint(3, 10), events=True)
+        self._record("job_end_time")
 
-    def attempt(self) -> None:
-        """Start, get ready, execute some steps, and be lost."""
-        if not self.entries or self._happens(0.9):
-            self.tell("job_start_time")
-        if self.elastic:
-            self._wait_for_slices()
-        self._phase("tpu_init", 0.8)
-        self._phase("training_prep", 0.8)
-        if self.elastic and self._happens(0.6):
-            self.tell("elastic_reinit_end_time")
-        if self._happens(0.5):
-            kind = self._rng.choice(["restore", "emergency_restore"])
-            self._checkpoint(kind, "checkpoint_manager", "checkpointer")
-        for _ in range(self._rng.randint(0, 8)):
-            self._execute_step()
-        self._pass(5, 100)
-        self._step = self._rng.choice([self._saved, max(0, self._step - 2), self._step, 0])
+    def _start(self) -> None:
+        self._record("job_start_time")
+        self._phase("tpu_init")
+        self._phase("training_prep")
 
-    def _execute_step(self) -> None:
-        self._phase("data_loading", 0.7)
-        self.tell("step_start_time", step_count=self._step)
-        self._pass(0.3, 6)
-        what = self._rng.choice(["eval", "sdc", "begin", "end", "", "", "", ""])
-        if what in {"eval", "sdc", "begin"}:
-            self.tell("custom_badput_event_start_time", custom_badput_event_type=what)
-            self._pass(0.2, 3)
-        if what in {"eval", "sdc", "end"}:
-            self.tell("custom_badput_event_end_time", custom_badput_event_type=what)
-        if self._happens(0.3):
-            self._checkpoint("save", "checkpoint_manager_blocking", "checkpointer_blocking", "wait_for_prev")
-            self._saved = self._step
-        self._step += 2 if self._happens(0.06) else 1
+    def _execute(self, first: int, number: int, *, events: bool = False) -> int:
+        """Execute steps and return the index of the last one."""
+        for index in range(first, first + number):
+            self._record("step_start_time", step_count=index)
+            self._pass(1, 6)
+            if events and index < first + number - 1 and self._rng.random() < 0.3:
+                self._phase("custom_badput_event", custom_badput_event_type="eval")
+                self._pass(1, 2)
+        return first + number - 1
 
-    def _wait_for_slices(self) -> None:
-        active, available = self._rng.randint(1, 4), self._rng.randint(1, 4)
-        self.tell("elastic_slice_counts_timestamp", active_slices=active, total_slices=4, available_slices=available)
-        if self._happens(0.5):
-            kind = self._rng.choice(["elastic_scale_up", "elastic_slice_down"])
-            self.tell("elastic_wait_start_time", elastic_wait_event_type=kind)
-            self._pass(1, 20)
-            self.tell("elastic_wait_end_time", elastic_wait_event_type=kind)
-            if self._happens(0.7):
-                self.tell("elastic_reinit_start_time")
+    def _phase(self, name: str, **more: Any) -> None:
+        self._record(f"{name}_start_time", **more)
+        self._pass(0.5, 9)
+        self._record(f"{name}_end_time", **more)
 
-    def _phase(self, name: str, likely: float) -> None:
-        if self._happens(likely):
-            self.tell(f"{name}_start_time")
-            self._pass(0.5, 9)
-            if self._happens(0.9):
-                self.tell(f"{name}_end_time")
-
-    def _checkpoint(self, kind: str, *parts: str) -> None:
-        took = self._rng.uniform(0.1, 2)
-        times = {f"{part}_start_time": self.t for part in parts} | {f"{part}_duration_secs": took for part in parts}
-        more = {"get_old_steps_start_time": self.t, "get_old_steps_duration_secs": 0.0} if kind == "save" else {}
-        directory = self._rng.choice(["gs://bucket/c", "/local/c"])
-        entry = {"job_name": JOB, "step": self._step, "event_type": kind, "directory": directory, **times, **more}
-        self.entries += [(self.t + took, entry)] * self._rng.randint(1, 2)
-        self.t += took
+    def _record(self, key: str, **more: Any) -> None:
+        self.entries.append((self.t, {"job_name": JOB, **more, key: self.t}))
 
     def _pass(self, least: float, most: float) -> None:
         self.t += self._rng.uniform(least, most)
-
-    def _happens(self, likely: float) -> bool:
-        return self._rng.random() < likely

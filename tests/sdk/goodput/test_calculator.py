@@ -179,10 +179,10 @@ def test_a_window_without_a_zone_is_utc() -> None:
 @pytest.mark.parametrize(
     ("window", "message"),
     [
-        ((None, utc(5)), "no start or no end"),
-        ((utc(5), None), "no start or no end"),
-        ((utc(5), utc(5)), "does not end after it begins"),
-        ((utc(9), utc(5)), "does not end after it begins"),
+        ((None, utc(5)), "a bound is missing"),
+        ((utc(5), None), "a bound is missing"),
+        ((utc(5), utc(5)), "does not end after its start"),
+        ((utc(9), utc(5)), "does not end after its start"),
         ((utc(-50), utc(-5)), "no entries in the window"),
         ((utc(151), utc(400)), "no entries in the window"),
     ],
@@ -395,12 +395,11 @@ def test_several_threads_may_ask() -> None:
         ({"job_name": ""}, ConfigurationError, "job_name is empty"),
         ({"logger_name": None}, TypeError, "logger_name=None is no text"),
         ({"cloud_logger": Entries(), "log": "/tmp/x"}, ConfigurationError, "both cloud_logger= and log="),
-        ({"clock": 3.0}, TypeError, "clock=3.0 cannot be called"),
-        ({"accounting": "rough"}, ConfigurationError, "accounting='rough' is not known"),
-        ({"max_logs_retention_period": "week"}, TypeError, "'week' is no length of time"),
-        ({"max_logs_retention_period": 0}, ConfigurationError, "is no past"),
-        ({"max_logs_retention_period": math.nan}, ConfigurationError, "is no past"),
-        ({"max_logs_retention_period": -1e300}, ConfigurationError, "is no past"),
+        ({"clock": 3.0}, TypeError, "clock=3.0: not callable"),
+        ({"max_logs_retention_period": "week"}, TypeError, "'week': not a length of time"),
+        ({"max_logs_retention_period": 0}, ConfigurationError, ": not above 0"),
+        ({"max_logs_retention_period": math.nan}, ConfigurationError, ": not above 0"),
+        ({"max_logs_retention_period": -1e300}, ConfigurationError, ": not above 0"),
         ({"log": "ftp://host/log"}, ConfigurationError, "ftp://host/log"),
     ],
 )
@@ -450,7 +449,7 @@ def test_a_report_has_everything() -> None:
 def test_times_of_another_kind_are_refused() -> None:
     calculator = exact(*RESTARTED, now=500)
     wrong: Any = T0
-    with pytest.raises(TypeError, match="has no datetimes"):
+    with pytest.raises(TypeError, match="not datetimes"):
         calculator.get_job_goodput_interval(wrong, utc(5))
     with pytest.raises(TypeError, match="no pair of datetimes"):
         calculator.get_job_goodput_with_exclusions([(wrong, utc(5))])

@@ -6,13 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.calculator import ElasticGoodputCalculator
+    from mldiagnostics.goodput.elastic_calculator import ElasticGoodputCalculator
     from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
 
 __all__ = ["ElasticGoodputCalculator", "ElasticGoodputRecorder", "GoodputRecorder"]
 
 _HOMES = {
-    "ElasticGoodputCalculator": "mldiagnostics.goodput.calculator",
+    "ElasticGoodputCalculator": "mldiagnostics.goodput.elastic_calculator",
     "ElasticGoodputRecorder": "mldiagnostics.goodput.recorder",
     "GoodputRecorder": "mldiagnostics.goodput.recorder",
 }

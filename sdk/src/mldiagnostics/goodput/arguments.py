@@ -1,42 +1,56 @@
-"""What people give to the calculator, made what it works with, or refused with a word on what to give; pure."""
+"""Arguments of the calculator, validated and converted; pure."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
 
-__all__ = ["retention", "window"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["posix_now", "retention", "window"]
+
+_END_OF_TIME_S = 7_258_118_400.0
+"""The year 2200; a time in milliseconds lies far beyond."""
+
+_LONGEST_RETENTION_S = 50 * 365 * 86_400.0
+
+
+def posix_now(clock: Callable[[], object]) -> float:
+    """Return the moment of a clock in POSIX seconds. Raises TypeError for any other result."""
+    now = clock()
+    if isinstance(now, (float, int)) and 0 <= now < _END_OF_TIME_S:
+        return now
+    raise TypeError(f"clock() returned {now!r}: it must return POSIX seconds")
 
 
 def window(start: object, end: object) -> tuple[float, float]:
     """Return a window as POSIX seconds; bounds without a time zone are UTC.
 
-    Raises ValueError if a bound is None or the window does not end after it begins, TypeError for what is no datetime.
+    Raises ValueError if a bound is None or the window is empty, TypeError if a bound is not a datetime.
     """
     if start is None or end is None:
-        raise ValueError("the window has no start or no end: give both, as datetime")
+        raise ValueError(f"window from {start} to {end}: a bound is missing; give interval_start and interval_end")
     if not isinstance(start, datetime) or not isinstance(end, datetime):
-        raise TypeError(f"the window from {start!r} to {end!r} has no datetimes: give two")
+        raise TypeError(f"window from {start!r} to {end!r}: not datetimes; give two datetimes")
     bounds = [bound if bound.tzinfo else bound.replace(tzinfo=timezone.utc) for bound in (start, end)]
     if bounds[0] >= bounds[1]:
-        raise ValueError(f"the window from {start} to {end} does not end after it begins")
+        raise ValueError(f"window from {start} to {end}: does not end after its start; give a later interval_end")
     return bounds[0].timestamp(), bounds[1].timestamp()
 
 
-_EVER_S = 50 * 365 * 86_400.0
-
-
 def retention(period: timedelta | float | None) -> timedelta | None:
-    """Return how far back logs are read, told as timedelta or in seconds; None, and what no log is older than, is all.
+    """Return how far back logs are read, None for all of a log; `period` is a timedelta or seconds.
 
-    Raises TypeError for what is no length of time, `ConfigurationError` for one that is not above 0.
+    Raises TypeError if it is not a length of time, `ConfigurationError` if it is not above 0.
     """
     if period is None:
         return None
     if isinstance(period, bool) or not isinstance(period, (int, float, timedelta)):
-        raise TypeError(f"max_logs_retention_period={period!r} is no length of time: give seconds or a timedelta")
+        raise TypeError(f"max_logs_retention_period={period!r}: not a length of time; give seconds or a timedelta")
     seconds = period.total_seconds() if isinstance(period, timedelta) else period
     if not seconds > 0:  # nor NaN
-        raise ConfigurationError(f"max_logs_retention_period={period!r} is no past: give some seconds or a timedelta")
-    return timedelta(seconds=seconds) if seconds < _EVER_S else None
+        raise ConfigurationError(f"max_logs_retention_period={period!r}: not above 0; give seconds or a timedelta")
+    return timedelta(seconds=seconds) if seconds < _LONGEST_RETENTION_S else None

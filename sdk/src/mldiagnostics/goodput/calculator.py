@@ -1,23 +1,21 @@
-"""`GoodputCalculator`: the queries of ml-goodput-measurement, with its names, tuples and errors.
+"""`GoodputCalculator`: the queries of ml-goodput-measurement, with its names, return types and errors.
 
-Every answer is as of `clock()`. `accounting="exact"` divides each microsecond once; `"compatible"` computes as
-ml-goodput-measurement 0.2.3 does, for figures to compare with.
+Numbers are exact: each microsecond counts once. Decision 0018 lists where they differ from ml-goodput-measurement.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.answer import BASE, ELASTIC, GoodputResult, Unproductive
-from mldiagnostics.goodput.arguments import retention, window
+from mldiagnostics.goodput.arguments import posix_now, retention, window
 from mldiagnostics.goodput.buckets import GoodputType
-from mldiagnostics.goodput.exact import Exact, micros
+from mldiagnostics.goodput.details import empty_details, job_details
 from mldiagnostics.goodput.exclusion import GoodputExclusion, normalize_intervals
+from mldiagnostics.goodput.locking import serialized
+from mldiagnostics.goodput.queries import RunQueries
 from mldiagnostics.goodput.source import LogSource
 
 if TYPE_CHECKING:
@@ -25,59 +23,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime, timedelta
 
-    from mldiagnostics.goodput.accounting import Accounting
-    from mldiagnostics.goodput.details import (
-        ElasticIntervalWorkloadMetricDetails,
-        ElasticWorkloadMetricDetails,
-        IntervalWorkloadMetricDetails,
-        WorkloadMetricDetails,
-    )
+    from mldiagnostics.goodput.details import IntervalWorkloadMetricDetails, WorkloadMetricDetails
     from mldiagnostics.goodput.report import GoodputReport
 
-__all__ = ["ElasticGoodputCalculator", "GoodputCalculator"]
-
-_END_OF_TIME = 7_258_118_400.0  # the year 2200; a time in milliseconds is far beyond
-
-_Asked = ParamSpec("_Asked")
-_Found = TypeVar("_Found")
-
-
-def _one_at_a_time(
-    query: Callable[Concatenate[Any, _Asked], _Found],
-) -> Callable[Concatenate[Any, _Asked], _Found]:
-    """Let several threads ask one calculator: one of them reads the log, and the others wait."""
-
-    @wraps(query)
-    def alone(self: Any, /, *args: _Asked.args, **kwargs: _Asked.kwargs) -> _Found:
-        with self._lock:
-            return query(self, *args, **kwargs)
-
-    return alone
+__all__ = ["GoodputCalculator"]
 
 
 class _LastQuery(NamedTuple):
-    """What the last query of the whole job found, and when it was asked."""
+    """The result of the last query of the whole job, and its moment in POSIX seconds."""
 
-    answer: GoodputResult
+    result: GoodputResult
     now: float
     ideal_step_time: float | None
 
 
 class GoodputCalculator(GoodputExclusion):
-    """Answers where the time of a job went, from its log.
+    """Computes how the time of a job was spent, from its log.
 
-    The log is that of `cloud_logger`, an object with `read_cloud_logging_entries`; else of `log`, a path or URL; else
-    the one that a `GoodputRecorder` with the same two names writes (see `mldiagnostics.goodput.location`). `run` is
-    one of several runs in the log, by default the newest; `runs` names them.
+    Several threads can share one calculator. Queries raise `LogUnreadable`, with the places that were searched, if
+    there is no log.
 
-    `clock` returns the moment that queries answer for, in POSIX seconds: what happened later is not known yet. With
-    the default, the time of day, a job that is told to end later has ended. `max_logs_retention_period` (timedelta, or
-    seconds) is how far back a remote log is read. What was read is kept in `cache_dir`, with copies below `gcs_path`.
-    `using_pathways` is accepted: one controller records for all workers there, which changes nothing here. Several
-    threads may ask one calculator.
+    Args:
+        job_name: The job, as given to its `GoodputRecorder`.
+        logger_name: The log, as given to the recorder.
+        cloud_logger: An object with `read_cloud_logging_entries` to read instead of a log.
+        using_pathways: Accepted and ignored: one controller records for all workers.
+        max_logs_retention_period: How far back a remote log is read, as timedelta or in seconds; None reads all of it.
+        gcs_path: A `gs://` URL below which `sync_to_gcs` stores what was read.
+        cache_dir: A local directory for what was read, so that the next process starts faster.
+        clock: Returns the moment of a query in POSIX seconds; later events are not counted. With the default, the
+            time of day, a job whose recorded end lies in the future has ended.
+        log: The path or URL of the log; None finds it by the two names, see `mldiagnostics.goodput.location`.
+        run: One of several runs in the log, by its name in `runs`; None is the newest.
 
-    Raises `ConfigurationError` (a ValueError) or TypeError for arguments that cannot be meant. Queries raise
-    `LogUnreadable` if there is no log, saying where it should be.
+    Raises:
+        ConfigurationError: A name is empty, or two logs are given; it is a ValueError.
+        TypeError: An argument has another type.
+
+    Example:
+        >>> calculator = GoodputCalculator("my-job", "goodput_my-job")
+        >>> goodput, badput, max_step = calculator.get_job_goodput(include_badput_breakdown=True)
     """
 
     _elastic = False
@@ -87,20 +72,17 @@ class GoodputCalculator(GoodputExclusion):
         job_name: str,
         logger_name: str,
         cloud_logger: Any = None,
-        using_pathways: bool = False,  # noqa: ARG002 - see above
+        using_pathways: bool = False,  # noqa: ARG002 - of the peer
         max_logs_retention_period: timedelta | float | None = None,
         gcs_path: str | None = None,
         cache_dir: str | os.PathLike[str] = "/tmp",  # noqa: S108 - the peer's default
         *,
         clock: Callable[[], float] = time.time,
-        accounting: str = "exact",
         log: str | os.PathLike[str] | None = None,
         run: str | None = None,
     ) -> None:
         if not callable(clock):
-            raise TypeError(f"clock={clock!r} cannot be called: give a function that returns POSIX seconds")
-        if accounting not in {"exact", "compatible"}:
-            raise ConfigurationError(f"accounting={accounting!r} is not known: give 'exact' or 'compatible'")
+            raise TypeError(f"clock={clock!r}: not callable; give a function that returns POSIX seconds")
         self._clock = clock
         self._lock = threading.RLock()
         live = clock is time.time
@@ -115,117 +97,112 @@ class GoodputCalculator(GoodputExclusion):
             live=live,
         )
         buckets = BASE + ELASTIC if self._elastic else BASE
-        self._run = run
-        self._exact = Exact(self._source, run=run, buckets=buckets, live=live)
-        self._accounting: Accounting = self._exact
-        if accounting == "compatible":
-            from mldiagnostics.goodput.compatible import Compatible  # noqa: PLC0415 - few want it
-
-            self._accounting = Compatible(self._source, elastic=self._elastic)
-        self._told: _LastQuery | None = None
+        self._queries = RunQueries(self._source, run=run, buckets=buckets, live=live)
+        self._last_query: _LastQuery | None = None
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]
-        """Name the log."""
+        """Return the class and the log."""
         return f"<{type(self).__name__} of {self._source.name}>"
 
     @property
-    @_one_at_a_time
+    @serialized
     def ignored(self) -> dict[str, int]:
-        """What the last query did not believe of the log: reason -> how often."""
-        return self._exact.ignored(self._now())
+        """How many entries of the log were ignored, by reason."""
+        return self._queries.ignored(self._now())
 
     @property
-    @_one_at_a_time
+    @serialized
     def runs(self) -> list[str]:
-        """The runs that the log tells of, the oldest first; queries answer for the newest unless `run` is given."""
-        return self._exact.runs(self._now())
+        """The names of the runs in the log, the oldest first; without `run`, queries are about the newest."""
+        return self._queries.runs(self._now())
 
-    @_one_at_a_time
+    @serialized
     def get_job_goodput(
         self, include_badput_breakdown: bool = False, configured_ideal_step_time: float | None = None
     ) -> tuple[float, Unproductive, int]:
-        """Return goodput in per cent, the other time in per cent by bucket if wanted, and the highest step.
+        """Return goodput in per cent, the badput breakdown in per cent, and the highest completed step.
 
-        `configured_ideal_step_time` (seconds) is what deviations of steps are counted from in
-        `get_job_goodput_details()`. Raises ValueError if the log has no start of the job.
+        Args:
+            include_badput_breakdown: Whether to return the breakdown; without it, the second value is empty.
+            configured_ideal_step_time: Seconds from which `get_job_goodput_details()` computes step deviations.
+
+        Raises:
+            ValueError: The log has no start of the job.
         """
         now = self._now()
-        answer = self._accounting.cumulative(now)
-        self._told = _LastQuery(answer, now, configured_ideal_step_time)
-        breakdown = self._accounting.breakdown(answer) if include_badput_breakdown else {}
-        return answer.goodput, breakdown, answer.max_step
+        result = self._queries.cumulative(now)
+        self._last_query = _LastQuery(result, now, configured_ideal_step_time)
+        breakdown = self._queries.breakdown(result) if include_badput_breakdown else {}
+        return result.goodput, breakdown, result.max_step
 
-    @_one_at_a_time
+    @serialized
     def get_job_goodput_interval(
         self, interval_start: datetime, interval_end: datetime
     ) -> tuple[float, Unproductive, int, float, int]:
-        """Return goodput and breakdown in per cent, the highest step, the job's seconds and its disruptions in it.
+        """Return goodput and breakdown of a window in per cent, highest step, seconds of the job, and disruptions.
 
-        Times without a zone are UTC. Raises ValueError if a bound is None, if nothing of the job lies in the window or
-        if it does not end after it begins, and TypeError for bounds that are no datetimes.
+        Args:
+            interval_start: Start of the window; without a time zone it is UTC.
+            interval_end: End of the window, later than its start.
+
+        Raises:
+            ValueError: A bound is None, the window is empty, or the job did not run in it.
+            TypeError: A bound is not a datetime.
         """
         now = self._now()
-        answer = self._accounting.interval(*window(interval_start, interval_end), now)
-        breakdown = self._accounting.breakdown(answer)
-        return answer.goodput, breakdown, answer.max_step, answer.elapsed, answer.disruptions
+        result = self._queries.interval(*window(interval_start, interval_end), now)
+        return result.goodput, self._queries.breakdown(result), result.max_step, result.elapsed, result.disruptions
 
-    @_one_at_a_time
+    @serialized
     def get_job_goodput_with_exclusions(  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         self,
         exclusion_intervals: Sequence[tuple[datetime, datetime]],
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
     ) -> tuple[float, Unproductive, int, float]:
-        """Return goodput and breakdown in per cent of the time outside intervals, the highest step, seconds left out.
+        """Return goodput and breakdown in per cent of the time outside intervals, highest step, excluded seconds.
 
-        If nothing remains that is `(0.0, {}, step, seconds)`.
+        If the intervals cover the whole job, the result is `(0.0, {}, highest step, excluded seconds)`.
         """
         now = self._now()
-        answer = self._accounting.excluding(normalize_intervals(exclusion_intervals), now)
-        if not answer.elapsed:
-            return 0.0, {}, answer.max_step, answer.excluded
-        self._told = _LastQuery(answer, now, configured_ideal_step_time)
-        breakdown = self._accounting.breakdown(answer) if include_badput_breakdown else {}
-        return answer.goodput, breakdown, answer.max_step, answer.excluded
+        result = self._queries.excluding(normalize_intervals(exclusion_intervals), now)
+        if not result.elapsed:
+            return 0.0, {}, result.max_step, result.excluded
+        self._last_query = _LastQuery(result, now, configured_ideal_step_time)
+        breakdown = self._queries.breakdown(result) if include_badput_breakdown else {}
+        return result.goodput, breakdown, result.max_step, result.excluded
 
-    @_one_at_a_time
+    @serialized
     def get_step_deviation(self, configured_ideal_step_time: float | None = None) -> dict[int, float]:
-        """Return by how many seconds each step is off the ideal step time, or off the one given.
+        """Return by how many seconds each step differs from the ideal step time, or from the configured one.
 
-        Raises ValueError if no step has ended, or if no ideal can be told.
+        Raises:
+            ValueError: No step has ended, or the steps have no ideal step time.
         """
-        steps = self._accounting.steps(self._now())
+        steps = self._queries.steps(self._now())
         if not steps.durations:
-            raise ValueError(f"no step times: {self._source.name} tells of no step that ended")
+            raise ValueError(f"no step times: {self._source.name} has no step that ended")
         ideal = steps.ideal if configured_ideal_step_time is None else configured_ideal_step_time
         if ideal is None:
-            raise ValueError("no ideal step time can be told from these steps: give configured_ideal_step_time")
+            raise ValueError("no ideal step time can be computed from these steps: give configured_ideal_step_time")
         return steps.deviations(ideal)
 
-    @_one_at_a_time
+    @serialized
     def get_job_goodput_details(self) -> WorkloadMetricDetails:
-        """Return what the last query of the whole job found, in seconds; empty maps and zeros before any."""
-        if self._told is None:
-            return _no_details()
-        answer, now, ideal = self._told
-        steps = self._accounting.steps(now)
-        ideal = steps.ideal if ideal is None else ideal
-        return {
-            "goodput_time": {GoodputType.TOTAL: answer.productive},
-            "badput_time": answer.unproductive,
-            "max_productive_step": answer.max_step,
-            "total_elapsed_time": answer.elapsed,
-            "disruption_count": answer.disruptions,
-            "step_time_deviation": {} if ideal is None else steps.deviations(ideal),
-            "ideal_step_time": ideal or 0.0,
-            "total_excluded_time": answer.excluded,
-        }
+        """Return the last query of the whole job in seconds; before any query, empty maps and zeros."""
+        if self._last_query is None:
+            return empty_details()
+        result, now, ideal = self._last_query
+        return job_details(result, self._queries.steps(now), ideal)
 
-    @_one_at_a_time
+    @serialized
     def get_interval_metric_details(
         self, interval_start: datetime, interval_end: datetime
     ) -> IntervalWorkloadMetricDetails:
-        """Return a window in per cent, and its size in whole seconds; empty maps if it has no answer."""
+        """Return goodput and badput of a window in per cent, and its whole seconds.
+
+        Both maps are empty if the job did not run in the window.
+        """
         details: IntervalWorkloadMetricDetails = {"interval_goodput": {}, "interval_badput": {}, "interval_size": 0}
         try:
             start, end = window(interval_start, interval_end)
@@ -235,7 +212,7 @@ class GoodputCalculator(GoodputExclusion):
             return details
         return {**details, "interval_goodput": {GoodputType.TOTAL: goodput}, "interval_badput": badput}
 
-    @_one_at_a_time
+    @serialized
     def report(
         self,
         *,
@@ -243,76 +220,20 @@ class GoodputCalculator(GoodputExclusion):
         exclude: Sequence[tuple[datetime, datetime]] = (),
         devices: float | None = None,
     ) -> GoodputReport:
-        """Return everything that the log tells, exactly, in one typed object.
+        """Return the whole account of the run: buckets, attempts, disruptions, windows and step times.
 
-        `windows_s` are sliding windows in seconds; `devices` are those of all workers together, also where one
-        controller records for all.
+        Args:
+            windows_s: Sizes of sliding windows that end now, in seconds.
+            exclude: Intervals to exclude, as pairs of datetimes with a time zone.
+            devices: Devices of all workers together, also if one controller records for all.
         """
-        from mldiagnostics.goodput.report import make_report  # noqa: PLC0415 - the peer's queries do without
+        intervals = normalize_intervals(exclude)
+        return self._queries.report(self._now(), windows_s=windows_s, exclude=intervals, devices=devices)
 
-        view, moment = self._exact.view(self._now())
-        runs = self._source.history.runs(moment)
-        report = make_report(
-            view,
-            now=moment,
-            windows_s=windows_s,
-            exclude=[(micros(start), micros(end)) for start, end in normalize_intervals(exclude)],
-            devices=devices,
-            name=self._source.name,
-            job=self._source.job_name,
-            run=self._run or next(reversed(runs), ""),
-            runs=runs,
-        )
-        return replace(report, ignored=self._exact.ignored_in(view), corrected=dict(self._source.history.corrected))
-
-    @_one_at_a_time
+    @serialized
     def sync_to_gcs(self) -> None:
-        """Keep what was read below `gcs_path`, so that another machine need not read it again; never raises."""
+        """Store what was read below `gcs_path`, so that another machine does not read it again; never raises."""
         self._source.sync()
 
     def _now(self) -> float:
-        now: object = self._clock()
-        if isinstance(now, (float, int)) and 0 <= now < _END_OF_TIME:
-            return now
-        raise TypeError(f"clock returned {now!r}: it must return POSIX seconds")
-
-
-class ElasticGoodputCalculator(GoodputCalculator):
-    """The same for elastic jobs: three buckets more, and the shares of the slices that stepped and that could."""
-
-    _elastic = True
-
-    @_one_at_a_time
-    def get_job_goodput_details(self) -> ElasticWorkloadMetricDetails:  # type: ignore[explicit-override]
-        """Return what the last query of the whole job found; slice efficiencies (0-1) where slices were recorded."""
-        details = cast("ElasticWorkloadMetricDetails", super().get_job_goodput_details())
-        shares = self._accounting.slices(self._told.now) if self._told else None
-        if shares is not None:
-            details["stepping_slice_efficiency"], details["available_slice_efficiency"] = shares
-        return details
-
-    @_one_at_a_time
-    def get_interval_metric_details(  # type: ignore[explicit-override]
-        self, interval_start: datetime, interval_end: datetime
-    ) -> ElasticIntervalWorkloadMetricDetails:
-        """Return a window in per cent; slice efficiencies (0-1) where slices were recorded."""
-        told = super().get_interval_metric_details(interval_start, interval_end)
-        details = cast("ElasticIntervalWorkloadMetricDetails", told)
-        if details["interval_size"]:
-            shares = self._accounting.slices(self._now(), window(interval_start, interval_end))
-            if shares is not None:
-                details["stepping_slice_efficiency"], details["available_slice_efficiency"] = shares
-        return details
-
-
-def _no_details() -> WorkloadMetricDetails:
-    return {
-        "goodput_time": {},
-        "badput_time": {},
-        "max_productive_step": 0,
-        "total_elapsed_time": 0.0,
-        "disruption_count": 0,
-        "step_time_deviation": {},
-        "ideal_step_time": 0.0,
-        "total_excluded_time": 0.0,
-    }
+        return posix_now(self._clock)

@@ -1,10 +1,14 @@
-"""Types of the dictionaries that the calculators' detail queries return; pure."""
+"""The dictionaries that the calculators' detail queries return; pure."""
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
-from mldiagnostics.goodput.buckets import BadputType, GoodputType  # noqa: TC001 - typing.get_type_hints resolves them
+from mldiagnostics.goodput.buckets import BadputType, GoodputType
+
+if TYPE_CHECKING:
+    from mldiagnostics.goodput.answer import GoodputResult
+    from mldiagnostics.goodput.queries import StepSeries
 
 __all__ = [
     "ElasticIntervalWorkloadMetricDetails",
@@ -12,6 +16,8 @@ __all__ = [
     "IntervalWorkloadMetricDetails",
     "UnproductiveTimeDict",
     "WorkloadMetricDetails",
+    "empty_details",
+    "job_details",
 ]
 
 UnproductiveTimeDict: TypeAlias = "dict[BadputType, float | dict[str, float]]"
@@ -50,3 +56,32 @@ class ElasticIntervalWorkloadMetricDetails(IntervalWorkloadMetricDetails, total=
 
     stepping_slice_efficiency: float
     available_slice_efficiency: float
+
+
+def job_details(result: GoodputResult, steps: StepSeries, configured_ideal: float | None) -> WorkloadMetricDetails:
+    """Return a query of the whole job in seconds, with deviations from the configured or the computed ideal."""
+    ideal = steps.ideal if configured_ideal is None else configured_ideal
+    return {
+        "goodput_time": {GoodputType.TOTAL: result.productive},
+        "badput_time": result.unproductive,
+        "max_productive_step": result.max_step,
+        "total_elapsed_time": result.elapsed,
+        "disruption_count": result.disruptions,
+        "step_time_deviation": {} if ideal is None else steps.deviations(ideal),
+        "ideal_step_time": ideal or 0.0,
+        "total_excluded_time": result.excluded,
+    }
+
+
+def empty_details() -> WorkloadMetricDetails:
+    """Return the details before any query: empty maps and zeros."""
+    return {
+        "goodput_time": {},
+        "badput_time": {},
+        "max_productive_step": 0,
+        "total_elapsed_time": 0.0,
+        "disruption_count": 0,
+        "step_time_deviation": {},
+        "ideal_step_time": 0.0,
+        "total_excluded_time": 0.0,
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError, LogMissing
@@ -17,11 +16,10 @@ from mldiagnostics.goodput.log_writer import flush_written
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from datetime import timedelta
     from pathlib import Path
 
     from mldiagnostics.goodput.log import Log
-    from mldiagnostics.goodput.log.lines import LoggedPayload
 
 __all__ = ["LogSource"]
 
@@ -85,17 +83,6 @@ class LogSource:
         if self._kept.keep():
             copies.keep([self._place()], self._gcs_path)
 
-    def between(self, start: float | None, end: float) -> list[Mapping[str, Any]]:
-        """Return the payloads logged after `start` and not after `end`, in the order in which they came.
-
-        Where several processes tell of the job, the first one is believed, but for checkpoints.
-        """
-        self._ready()
-        log = self._log if start is None else self._opened(timedelta(seconds=end - start))
-        told = [(each.payload, _rank(each)) for each in log.payloads(_moment(end)) if _within(each.logged, start, end)]
-        first = min((rank for _, rank in told), default=0)
-        return [payload for payload, rank in told if rank == first or "event_type" in payload]
-
     def _ready(self) -> KeptHistory:
         """Find the log at the first query, and have in it what this process recorded before any. Raises as `read`."""
         kept = self._begun() if self._kept is None else self._kept
@@ -121,16 +108,3 @@ class LogSource:
         if self._given is not None:
             return CallbackLog(self._given, job_name=self.job_name, retention=retention, live=self._live)
         return open_log(self._url, job_name=self.job_name, retention=retention)
-
-
-def _moment(t: float) -> datetime:
-    return datetime.fromtimestamp(t, timezone.utc)
-
-
-def _rank(told: LoggedPayload) -> int:
-    rank = told.payload.get("rank")
-    return rank if isinstance(rank, int) else told.rank
-
-
-def _within(logged: float | None, start: float | None, end: float) -> bool:
-    return logged is None or ((start is None or start < logged) and logged <= end)

@@ -1,12 +1,12 @@
-"""Exact accounting: a log is folded into a history once, queries are answered from that."""
+"""Queries of one run of a log, in seconds and per cent."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.accounting import StepSeries
 from mldiagnostics.goodput.answer import answer_of, nothing_in, percentages
 
 if TYPE_CHECKING:
@@ -15,16 +15,29 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.answer import GoodputResult, Unproductive
     from mldiagnostics.goodput.buckets import BadputType
     from mldiagnostics.goodput.history import History, Run
+    from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.source import LogSource
 
-__all__ = ["Exact", "micros"]
+__all__ = ["RunQueries", "StepSeries", "micros"]
 
 
-class Exact:
-    """Answers for one run of a log, the newest by default; breakdowns always have each of `buckets`.
+class StepSeries(NamedTuple):
+    """Indexes of steps, the seconds that each took, and their ideal step time; None if it is unknown."""
 
-    Answers are as of `now`. Where that is the time of day (`live`), a job whose end is told for later has ended too:
-    its clock is ahead, or it is made up.
+    steps: Sequence[int]
+    durations: Sequence[float]
+    ideal: float | None
+
+    def deviations(self, ideal: float) -> dict[int, float]:
+        """Return by how many seconds each step is off an ideal."""
+        return dict(zip(self.steps, [abs(duration - ideal) for duration in self.durations], strict=True))
+
+
+class RunQueries:
+    """Queries of one run of a log, the newest by default; breakdowns always have each of `buckets`.
+
+    Results are as of `now`, in POSIX seconds. If that is the time of day (`live`), a job whose recorded end lies in the
+    future has ended too: its clock is ahead, or a test made its times up.
     """
 
     def __init__(self, source: LogSource, *, run: str | None, buckets: Sequence[BadputType], live: bool) -> None:
@@ -34,13 +47,13 @@ class Exact:
         self._live = live
 
     def view(self, now: float) -> tuple[Run, int]:
-        """Return the run with everything new in the log, and as of when to ask it, in microseconds."""
+        """Return the run with everything new in the log, and the moment of the query in microseconds."""
         history, moment = self._read(now)
         try:
             return history.of(moment, self._run), moment
         except KeyError as error:
             known = ", ".join(history.runs(moment))
-            raise ConfigurationError(f"{self._source.name} has no run {self._run!r}: give one of {known}") from error
+            raise ConfigurationError(f"run={self._run!r}: not in {self._source.name}; give one of {known}") from error
 
     def runs(self, now: float) -> list[str]:
         """Return the names of the runs in the log, oldest first."""
@@ -48,13 +61,13 @@ class Exact:
         return history.runs(moment)
 
     def ignored(self, now: float) -> dict[str, int]:
-        """Return what of the log was not believed: reason -> how often."""
+        """Return how many entries of the log were ignored, by reason."""
         view, moment = self.view(now)
         view.account(moment)
         return self.ignored_in(view)
 
     def ignored_in(self, view: Run) -> dict[str, int]:
-        """Return what was not believed of a run that has been asked, and of the log, without reading anything."""
+        """Return the ignored entries of a run that was queried, and of the log, without reading anything."""
         return dict(Counter(self._source.history.ignored) + Counter(view.ignored))
 
     def cumulative(self, now: float) -> GoodputResult:
@@ -62,7 +75,7 @@ class Exact:
         view, moment = self.view(now)
         account, started = view.account(moment), view.started
         if started is None or started > moment or not account.elapsed:
-            raise ValueError(f"total job time is 0: {self._source.name} has no start of the job before now")
+            raise ValueError(f"total job time is 0: {self._source.name} has no job start before now")
         return answer_of(account)
 
     def interval(self, start: float, end: float, now: float) -> GoodputResult:
@@ -70,7 +83,7 @@ class Exact:
         view, moment = self.view(now)
         account = view.account(moment, start=micros(start), end=micros(end))
         if not account.elapsed:
-            raise ValueError(f"no entries in the window: {self._source.name} tells of no job that ran then")
+            raise ValueError(f"no entries in the window: {self._source.name} has no job that ran then")
         return answer_of(account)
 
     def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> GoodputResult:
@@ -79,16 +92,42 @@ class Exact:
         view, moment = self.view(now)
         return answer_of(view.account(moment, exclude=exclude))
 
+    def report(
+        self,
+        now: float,
+        *,
+        windows_s: Sequence[float],
+        exclude: Sequence[tuple[float, float]],
+        devices: float | None,
+    ) -> GoodputReport:
+        """Return the whole account of the run; `exclude` has normalized intervals."""
+        from mldiagnostics.goodput.report import make_report  # noqa: PLC0415 - the peer's queries do not need it
+
+        view, moment = self.view(now)
+        runs = self._source.history.runs(moment)
+        report = make_report(
+            view,
+            now=moment,
+            windows_s=windows_s,
+            exclude=[(micros(start), micros(end)) for start, end in exclude],
+            devices=devices,
+            name=self._source.name,
+            job=self._source.job_name,
+            run=self._run or next(reversed(runs), ""),
+            runs=runs,
+        )
+        return replace(report, ignored=self.ignored_in(view), corrected=dict(self._source.history.corrected))
+
     def _read(self, now: float) -> tuple[History, int]:
         history = self._source.read(now)
         return history, max(micros(now), history.last_end) if self._live else micros(now)
 
-    def breakdown(self, answer: GoodputResult) -> Unproductive:
-        """Return the buckets of an answer in per cent."""
-        return percentages({**self._nothing, **answer.unproductive}, answer.elapsed)
+    def breakdown(self, result: GoodputResult) -> Unproductive:
+        """Return the buckets of a result in per cent."""
+        return percentages({**self._nothing, **result.unproductive}, result.elapsed)
 
     def steps(self, now: float) -> StepSeries:
-        """Return how long the steps took that are done and not lost, without events inside them."""
+        """Return the durations of steps that are done and not lost, without events inside them."""
         view, moment = self.view(now)
         times = view.step_times(moment)
         ideal = view.ideal_step_time(moment)
@@ -96,7 +135,7 @@ class Exact:
         return StepSeries(times.steps, durations, None if ideal is None else ideal / 1e6)
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
-        """Return which shares of the slices stepped, and could; None without any record."""
+        """Return the shares of slices that stepped and that were available; None without slice records."""
         view, moment = self.view(now)
         if window is not None:
             return view.slices(moment, *map(micros, window))
