@@ -1,4 +1,4 @@
-"""The ledger, rule by rule, in traces that can be followed by hand."""
+"""The ledger, rule by rule, with traces that a reader can check by hand."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ S = 1_000_000
 
 
 def ledger(text: str) -> Ledger:
-    found = Ledger(splits=False)
+    result = Ledger(splits=False)
     for event in events(text):
-        found.add(event)
-    return found
+        result.add(event)
+    return result
 
 
 def spent(text: str, now: float) -> dict[str, float]:
     return summary(ledger(text).account(micros(now)))
 
 
-# S1 - The job's life
+# R1 - Partition
 
 
-def test_a_job_lives_from_its_start_to_its_end_whenever_one_asks() -> None:
+def test_the_run_lasts_from_job_start_to_job_end() -> None:
     trace = ledger("job@0 0..3@10+10 end@50")
     assert summary(trace.account(micros(99))) == {"other": 10, "ok": 40, "of": 50, "max": 3}
     assert summary(trace.account(micros(35))) == {"other": 15, "ok": 20, "of": 35, "max": 1}
     assert (trace.started, trace.ended(micros(49)), trace.ended(micros(50))) == (micros(0), None, micros(50))
 
 
-def test_without_a_job_start_it_lives_from_the_first_event() -> None:
+def test_without_a_job_start_the_run_begins_at_the_first_event() -> None:
     assert spent("tpu@5-8 0..2@10+10", 35) == {"tpu": 3, "other": 7, "ok": 20, "of": 30, "max": 1}
     assert ledger("tpu@5-8").started is None
 
 
-def test_an_empty_ledger_answers_too() -> None:
+def test_an_empty_ledger_returns_empty_results() -> None:
     empty = Ledger(splits=False)
     account = empty.account(micros(7))
     assert (account.start, account.end, account.elapsed, account.max_step) == (micros(7), micros(7), 0, None)
@@ -54,17 +54,17 @@ def test_steps_before_the_first_job_start_are_outside() -> None:
     assert [attempt.first_step for attempt in trace.attempts(micros(20))] == [5]
 
 
-# S2 - What is one event
+# R2 - Second writers
 
 
-def test_what_a_second_writer_tells_is_no_restart() -> None:
+def test_events_of_a_second_writer_are_not_restarts() -> None:
     once = "job@0 tpu@1-3 load@4-5 0..3@10+10"
     again = "job@0.3 tpu@1.4-3.5 load@4.2-5.1 0..3@10.9+10"
     assert spent(f"{once} {again}", 45) == spent(once, 45)
     assert dict(ledger(f"{once} {again}").ignored) == {}
 
 
-def test_the_same_step_more_than_a_second_later_is_done_again() -> None:
+def test_the_same_step_more_than_a_second_later_is_a_restart() -> None:
     assert spent("job@0 0@1 1@5 1@6.1", 7)["lost"] == 1
     assert "lost" not in spent("job@0 0@1 1@5 1@6", 7)
 
@@ -80,10 +80,10 @@ def test_ends_without_starts_and_starts_without_ends_are_counted() -> None:
     }
 
 
-# S3 - Who is believed
+# Several ranks (docs/decisions/0009)
 
 
-def test_the_lowest_rank_is_believed_and_checkpoints_of_all() -> None:
+def test_the_lowest_rank_counts_and_checkpoints_of_all_ranks() -> None:
     own = "job@0 0..3@10+10"
     others = "job@2#1 0..3@11+10#1 save:2@31-33#1 save:2@32-35#2 alive@36#3"
     for text in (f"{own} {others}", f"{others} {own}"):
@@ -91,10 +91,10 @@ def test_the_lowest_rank_is_believed_and_checkpoints_of_all() -> None:
         assert summary(trace.account(micros(40))) == {
             "other": 10, "startup": 2, "ok": 24, "save": 4, "of": 40, "max": 2,
         }  # fmt: skip
-        assert trace.ignored == {"told by another rank": 6}
+        assert trace.ignored == {"reported by another rank": 6}
 
 
-# S4-S6 - Restarts
+# R2-R4, R7 - Attempts
 
 
 def test_recovery_is_from_the_last_step_to_the_restart() -> None:
@@ -111,33 +111,33 @@ def test_recovery_is_from_the_last_step_to_the_restart() -> None:
     assert (loss.first_step, loss.recovered) == (0, 45 * S)
 
 
-def test_a_step_that_need_not_be_done_again_took_what_is_typical() -> None:
+def test_a_last_step_that_is_not_repeated_keeps_the_median_step_time() -> None:
     assert spent("job@0 0..4@10+10 job@100 5..7@110+10 end@140", 200) == {
         "other": 20, "ok": 40 + 10 + 30, "recovery": 40, "of": 140, "lost": 1, "max": 7,
     }  # fmt: skip
     assert spent("job@0 0..4@10+10 4.@53 job@100 5..7@110+10 end@140", 200)["recovery"] == 47
 
 
-def test_without_a_job_start_the_first_sign_is_the_restart() -> None:
+def test_without_a_job_start_the_first_initialization_is_the_restart() -> None:
     steps = "job@0 0..4@10+10 2..4@80+10"
     assert spent(steps, 105)["recovery"] == 30
     assert spent(f"{steps} load@74-75", 105)["recovery"] == 24
     assert spent(f"{steps} prep@70-72 tpu@65-66 load@74-75", 105)["recovery"] == 15
 
 
-def test_compilation_that_was_told_belongs_to_the_recovery() -> None:
+def test_recorded_compilation_is_part_of_the_recovery() -> None:
     trace = ledger("job@0 0..4@10+10 job@80 startup@85-88 5..7@95+10 startup@96-102 startup@106-107 end@125")
     (loss,) = trace.disruptions(micros(130))
     assert (loss.first_step, loss.recovered) == (9 * S, (95 - 60 + 6) * S)
 
 
-def test_what_was_lost_before_the_jobs_life_cost_it_nothing() -> None:
+def test_losses_before_the_job_start_cost_nothing() -> None:
     (loss,) = ledger("0..2@5+1 job@10 job@20 1..3@25+10").disruptions(micros(70))
     assert (loss.lost, loss.detect, loss.reschedule, loss.recovered) == (micros(10), 0, 10 * S, 15 * S)
     assert (loss.steps_lost, loss.wasted) == (1, 0)
 
 
-def test_starts_that_come_to_no_step_are_counted() -> None:
+def test_job_starts_without_steps_are_counted() -> None:
     trace = ledger("job@0 0..4@10+10 job@80 job@80.4 tpu@85-87 job@100 job@120")
     assert [loss.starts for loss in trace.disruptions(micros(130))] == [3]
     assert [loss.starts for loss in ledger("job@0 0..4@10+10 2..4@80+10").disruptions(micros(130))] == [0]
@@ -170,39 +170,39 @@ def test_the_first_step_of_an_attempt_is_startup_where_it_is_longer_than_the_oth
     assert "startup" not in spent("job@0 0@0 1@20", 30)
 
 
-def test_attempts_divide_the_life_of_the_job() -> None:
+def test_attempts_divide_the_run() -> None:
     trace = ledger("job@0 0..4@10+10 job@80 2..4@90+10 job@130")
     attempts = trace.attempts(micros(140))
-    told = [(a.number, a.start - T0 * S, a.end - T0 * S, a.first_step, a.last_step) for a in attempts]
-    assert told == [(0, 0, 80 * S, 0, 4), (1, 80 * S, 130 * S, 2, 4), (2, 130 * S, 140 * S, None, None)]
+    spans = [(a.number, a.start - T0 * S, a.end - T0 * S, a.first_step, a.last_step) for a in attempts]
+    assert spans == [(0, 0, 80 * S, 0, 4), (1, 80 * S, 130 * S, 2, 4), (2, 130 * S, 140 * S, None, None)]
     assert [a.ended_by for a in attempts] == [*trace.disruptions(micros(140)), None]
     assert sum(a.account.productive for a in attempts) == trace.account(micros(140)).productive
 
 
-# S7, S8 - Spans
+# R5, R9, R12 - Spans
 
 
-def test_the_innermost_span_wins_and_a_new_initialization_owns_what_is_in_it() -> None:
+def test_the_innermost_span_wins_and_reinitialization_hides_spans_inside_it() -> None:
     assert spent("job@0 prep@0-20 restore@5-9 reinit@12-16 tpu@13-15 *eval@14-15", 30) == {
         "prep": 12, "restore": 4, "reinit": 3, "*EVAL": 1, "other": 10, "of": 30,
     }  # fmt: skip
 
 
-def test_the_first_load_of_each_attempt_blocks_and_the_others_run_beside() -> None:
+def test_the_first_load_of_each_attempt_blocks_and_the_others_are_overlay() -> None:
     loads = "load@3-8 load@10.5-19 load@20.5-29 load@51-55 load@60.5-62"
     assert spent(f"job@0 0..2@10+10 job@50 1..3@60+10 {loads}", 80) == {
         "sync": 9, "async": 18.5, "other": 5 + 6, "ok": 30, "wasted": 10, "recovery": 20, "of": 80, "lost": 1, "max": 2,
     }  # fmt: skip
 
 
-def test_a_load_is_found_to_block_when_its_step_is_done_again() -> None:
+def test_a_load_becomes_blocking_when_its_step_is_repeated() -> None:
     trace = ledger("job@0 load@3-8 0..2@10+10 load@40-44")
     assert summary(trace.account(micros(45)))["async"] == 4
     trace.add(Event(micros(46), EventCode.STEP_START, 1))
     assert summary(trace.account(micros(47)))["sync"] == 5 + 4
 
 
-def test_what_goes_on_counts_until_something_contradicts_it() -> None:
+def test_open_spans_count_until_an_event_contradicts_them() -> None:
     assert spent("job@0 tpu@2-", 10) == {"other": 2, "tpu": 8, "of": 10}
     assert spent("job@0 tpu@2- prep@5-", 10) == {"other": 5, "prep": 5, "of": 10}
     assert spent("job@0 prep@2- load@5-", 10) == {"other": 2, "prep": 3, "sync": 5, "of": 10}
@@ -210,7 +210,7 @@ def test_what_goes_on_counts_until_something_contradicts_it() -> None:
     assert spent("job@0 0@1 *eval@2-7 1@5", 10)["*EVAL"] == 5
 
 
-# S9 - Windows and exclusions
+# R8, R10 - Windows and exclusions
 
 
 def test_a_window_clips_the_same_timeline() -> None:
@@ -233,7 +233,7 @@ def test_the_timeline_names_the_step() -> None:
     ]
 
 
-# S10 - A job that starts again after its end
+# A job start after a job end (docs/decisions/0009)
 
 
 def test_with_run_ids_a_job_may_start_after_its_end() -> None:
@@ -242,7 +242,7 @@ def test_with_run_ids_a_job_may_start_after_its_end() -> None:
     assert spent(text, 45) == {"ok": 30, "of": 30, "max": 2}
 
 
-# S11, S12 - How long steps take, causes, slices
+# Step durations, causes, slices
 
 
 def test_ideal_step_time_leaves_outliers_out() -> None:
@@ -259,14 +259,14 @@ def test_steps_below_a_second_are_left_out_only_where_they_are_the_minority() ->
     assert ledger("job@0 0..199@0+0.3 200@79.7").ideal_step_time(micros(99)) == 300_000
 
 
-def test_a_wait_is_the_cause_where_nothing_else_is_told() -> None:
+def test_an_elastic_wait_is_the_cause_without_a_recorded_cause() -> None:
     lost = "job@0 0..2@0+10 {}@25-30 1..2@40+10"
     for word, cause in (("down", "slice_down"), ("up", "scale_up"), ("tpu", "unknown")):
         (loss,) = ledger(lost.format(word)).disruptions(micros(60))
         assert loss.cause == cause
 
 
-def test_slices_count_by_how_long_there_were_so_many() -> None:
+def test_slice_shares_are_weighted_by_time() -> None:
     trace = ledger("job@0 slices:4/4/4@0 slices:0/4/2@10 slices:2/4/2@15")
     assert trace.slices(micros(20), micros(0), micros(20)) == pytest.approx((0.625, 0.75))
     assert trace.slices(micros(20), micros(10), micros(15)) == (0, 0.5)

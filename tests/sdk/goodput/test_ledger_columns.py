@@ -1,4 +1,4 @@
-"""Events in columns: in bulk and one by one, in any order, and what a step costs in memory."""
+"""Event columns: bulk and single events in any order, and the memory of a step."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 S = 1_000_000
 
 
-def columns(told: Iterable[Event]) -> EventColumns:
-    found = EventColumns()
-    for event in told:
-        found.add(event)
-    return found
+def columns(log_events: Iterable[Event]) -> EventColumns:
+    log_columns = EventColumns()
+    for event in log_events:
+        log_columns.add(event)
+    return log_columns
 
 
 def content(log: EventColumns) -> list[tuple[int, int, object]]:
-    """The columns without the places of arguments, which depend on who came first."""
+    """Return the columns with resolved arguments: their places depend on the order of arrival."""
     inline = (EventCode.ALIVE, *(code for code in EventCode if code < EventCode.SAVE_START), *range(18, 22))
     return [
         (t, code, arg if code in inline else log.table[arg])
@@ -39,7 +39,7 @@ def content(log: EventColumns) -> list[tuple[int, int, object]]:
 
 
 def training(steps: int) -> tuple[array[int], bytearray, array[int]]:
-    """What MaxText logs: begin and end of a load, and a step."""
+    """Return steps as MaxText logs them: start and end of a load, and a step."""
     times, codes, args = array("q", [0]), bytearray([EventCode.JOB_START]), array("i", [0])
     for step in range(steps):
         times.extend((step * S + 1, step * S + 100, step * S + 100))
@@ -48,25 +48,25 @@ def training(steps: int) -> tuple[array[int], bytearray, array[int]]:
     return times, codes, args
 
 
-def test_at_one_moment_events_have_an_order_of_their_own() -> None:
-    told = events("end@5 *eval@5- 3@5 tpu@-5 job@5")
-    for order in permutations(told):
+def test_events_of_one_moment_have_a_fixed_order() -> None:
+    log_events = events("end@5 *eval@5- 3@5 tpu@-5 job@5")
+    for order in permutations(log_events):
         log = columns(order)
         names = [EventCode(code).name for code in log.code]
         assert names == ["JOB_START", "TPU_INIT_END", "STEP_START", "CUSTOM_START", "JOB_END"]
 
 
 @given(logs(), st.randoms(use_true_random=False))
-def test_columns_do_not_depend_on_who_came_first(told: list[Event], dice: object) -> None:
-    shuffled = [*told, *told[::2]]
+def test_columns_do_not_depend_on_the_order_of_arrival(log_events: list[Event], dice: object) -> None:
+    shuffled = [*log_events, *log_events[::2]]
     dice.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert content(columns(shuffled)) == content(columns(told))
+    assert content(columns(shuffled)) == content(columns(log_events))
 
 
 @given(logs(), st.integers(0, 3))
-def test_bulk_is_one_by_one(told: list[Event], rank: int) -> None:
-    plain = [event._replace(rank=rank) for event in told if isinstance(event.arg, int)]
-    one_by_one, bulk = columns(told), columns(told)
+def test_bulk_equals_single_events(log_events: list[Event], rank: int) -> None:
+    plain = [event._replace(rank=rank) for event in log_events if isinstance(event.arg, int)]
+    one_by_one, bulk = columns(log_events), columns(log_events)
     changed = [place for event in plain if (place := one_by_one.add(event)) is not None]
     before = content(bulk)
     numbers = array("i", [int(str(event.arg)) for event in plain])
@@ -80,9 +80,9 @@ def test_bulk_is_one_by_one(told: list[Event], rank: int) -> None:
         assert content(bulk)[:place] == before[:place]
 
 
-def test_what_has_no_number_does_not_come_in_bulk() -> None:
+def test_bulk_rejects_arguments_that_are_not_numbers() -> None:
     ledger = Ledger(splits=False)
-    with pytest.raises(ValueError, match="code 22 have no number"):
+    with pytest.raises(ValueError, match="the argument of code 22 is not a number"):
         ledger.extend(array("q", [1]), bytes([EventCode.CUSTOM_START]), array("i", [0]))
     with pytest.raises(ValueError, match="2 times, 1 codes and 1 args"):
         ledger.extend(array("q", [1, 2]), bytes([EventCode.JOB_START]), array("i", [0]))
@@ -94,28 +94,28 @@ def test_a_step_with_its_load_costs_less_than_80_bytes() -> None:
     ledger = Ledger(splits=False)
     ledger.extend(*training(20_000))
     assert ledger.account(20_000 * S).max_step == 19_998
-    (life,) = ledger.lives(20_000 * S)
-    kept = [ledger.log.t, ledger.log.arg, *life.fold.told.columns()]
+    (run,) = ledger.runs(20_000 * S)
+    kept = [ledger.log.t, ledger.log.arg, *run.fold.folded.columns()]
     assert sum(len(each) * each.itemsize for each in kept) + len(ledger.log.code) < 80 * 20_000
 
 
-def test_going_back_a_little_does_not_mean_to_begin_anew() -> None:
+def test_a_small_step_back_does_not_refold_the_log() -> None:
     ledger = Ledger(splits=False)
     ledger.extend(*training(40_000))
     now = 40_000 * S
     ledger.account(now)
-    (life,) = ledger.lives(now)
+    (run,) = ledger.runs(now)
     for step in range(40_000, 40_100):
         ledger.add(Event(step * S, EventCode.STEP_START, step))
         ledger.account(step * S)
     for behind in (1, 5, 50):
         place = len(ledger.log.t) - behind
-        life.fold.back_to(place)
-        assert place - behind - 20 <= life.fold.state.place <= place
+        run.fold.rewind(place)
+        assert place - behind - 20 <= run.fold.state.place <= place
         ledger.account(40_100 * S)
 
 
-def test_a_clipped_interval_at_the_end_of_a_block_counts_as_it_is() -> None:
+def test_a_clipped_interval_at_the_end_of_a_block_has_its_new_length() -> None:
     intervals = Intervals()
     for start in range(0, 4000, 10):
         intervals.append(start, start + 4)
@@ -128,7 +128,7 @@ def test_a_clipped_interval_at_the_end_of_a_block_counts_as_it_is() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), max_size=50), st.data())
-def test_intervals_know_what_they_cover(gaps: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_intervals_return_the_covered_time(gaps: list[tuple[int, int]], data: st.DataObject) -> None:
     intervals, covered, now = Intervals(), set(), 0
     for gap, length in gaps:
         intervals.append(now + gap, now + gap + length)
@@ -147,9 +147,9 @@ def test_intervals_know_what_they_cover(gaps: list[tuple[int, int]], data: st.Da
 
 
 def test_a_lower_rank_takes_over() -> None:
-    told = events("0..3@0+10#2 alive@5#2 alive@6#1 save:1@7-8#2 1@9#1 alive@10#2")
-    log = columns(told)
+    log_events = events("0..3@0+10#2 alive@5#2 alive@6#1 save:1@7-8#2 1@9#1 alive@10#2")
+    log = columns(log_events)
     assert log.authority == 1
     assert [EventCode(code).name for code in log.code] == ["ALIVE", "SAVE_START", "SAVE_END", "STEP_START"]
-    assert log.ignored == {"told by another rank": 6}
+    assert log.ignored == {"reported by another rank": 6}
     assert log.t[-1] == micros(9)

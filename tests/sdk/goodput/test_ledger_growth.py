@@ -1,4 +1,4 @@
-"""What a question costs grows with the log, not with its square: counted in lines of Python, not in time."""
+"""Queries cost in proportion to the log, not to its square; measured in lines of Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL = 150
 
 
 def lines_run(action: Callable[[], object]) -> int:
-    """How many lines of Python an action runs."""
+    """Return the number of lines of Python that an action runs."""
     count = 0
 
     def trace(*_: Any) -> Any:
@@ -36,18 +36,18 @@ def lines_run(action: Callable[[], object]) -> int:
 
 
 def restarts(number: int, steps: Callable[[int], Sequence[int]], *, ends: bool = False) -> list[Event]:
-    """A job that starts so many times, each time with these steps; without or with recorded ends."""
-    found, t = [], micros(0)
+    """Return a job with `number` starts and these steps after each, with or without recorded ends."""
+    log_events, t = [], micros(0)
     for attempt in range(number):
-        found.append(Event(t, EventCode.JOB_START))
+        log_events.append(Event(t, EventCode.JOB_START))
         for index in steps(attempt):
             t += 10_000_000
-            found.append(Event(t, EventCode.STEP_START, index))
+            log_events.append(Event(t, EventCode.STEP_START, index))
         t += 5_000_000
         if ends:
-            found.append(Event(t, EventCode.JOB_END))
+            log_events.append(Event(t, EventCode.JOB_END))
         t += 30_000_000
-    return found
+    return log_events
 
 
 def on(attempt: int) -> Sequence[int]:
@@ -70,7 +70,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_a_cold_question_costs_in_proportion_to_the_restarts(job: str) -> None:
+def test_a_cold_query_costs_in_proportion_to_the_restarts(job: str) -> None:
     def cost(number: int) -> int:
         history, events = History(), JOBS[job](number)
         for event in events:

@@ -1,4 +1,4 @@
-"""A ledger in a file: it comes back as it was, and nothing else is taken for one."""
+"""Snapshots: a ledger comes back as it was, and other files are rejected."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def dumped(ledger: Ledger | History) -> bytes:
     return file.getvalue()
 
 
-def ledger(*, asked: bool = True) -> Ledger:
-    found = Ledger(splits=True)
+def ledger(*, folded: bool = True) -> Ledger:
+    result = Ledger(splits=True)
     for event in events(TRACE):
-        found.add(event)
-    if asked:
-        found.account(NOW)
-    return found
+        result.add(event)
+    if folded:
+        result.account(NOW)
+    return result
 
 
-def answers(found: Ledger) -> list[object]:
+def answers(result: Ledger) -> list[object]:
     return [
-        found.account(NOW),
-        found.disruptions(NOW),
-        list(found.timeline(NOW)),
-        found.slices(NOW, micros(0), NOW),
-        dict(found.ignored),
+        result.account(NOW),
+        result.disruptions(NOW),
+        list(result.timeline(NOW)),
+        result.slices(NOW, micros(0), NOW),
+        dict(result.ignored),
     ]
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_it_comes_back_as_it_was(asked: bool) -> None:
-    again = Ledger.load(BytesIO(dumped(ledger(asked=asked))))
+@pytest.mark.parametrize("folded", [True, False])
+def test_a_loaded_ledger_returns_the_same_results(folded: bool) -> None:
+    again = Ledger.load(BytesIO(dumped(ledger(folded=folded))))
     assert answers(again) == answers(ledger())
     assert again.account(micros(35)) == ledger().account(micros(35))
 
 
-def test_what_was_folded_is_not_folded_again() -> None:
+def test_a_loaded_ledger_is_already_folded() -> None:
     again = Ledger.load(BytesIO(dumped(ledger())))
-    (life,) = again.known_lives
-    assert life.fold.state.place == len(again.log.t)
-    assert len(life.fold.told.at) == 6
+    (run,) = again.known_runs
+    assert run.fold.state.place == len(again.log.t)
+    assert len(run.fold.folded.at) == 6
 
 
-def test_several_follow_each_other_in_one_file() -> None:
+def test_one_file_can_hold_several_ledgers() -> None:
     file = BytesIO(dumped(ledger()) * 2 + b"and more")
     assert answers(Ledger.load(file)) == answers(Ledger.load(file))
     assert file.read() == b"and more"
@@ -71,13 +71,13 @@ def changed(content: bytes, change: Callable[[dict[str, object]], object]) -> by
     return json.dumps(head).encode() + b"\n" + rest
 
 
-def test_what_is_none_is_refused_with_a_reason() -> None:
+def test_other_files_are_rejected_with_a_reason() -> None:
     whole = dumped(ledger())
     cases = {
         "it begins with b''": b"",
         "it begins with b'garbage": b"garbage \x00\xff",
         "it begins with b'\\[1": b"[1, 2]\n",
-        "of version 7, this reads 2": changed(whole, lambda head: head.update(version=7)),
+        "version 7 instead of 2": changed(whole, lambda head: head.update(version=7)),
         "cut off, 3 of 20 bytes": whole.partition(b"\n")[0] + b"\nabc",
         "cut off": whole[:-1],
         "damaged": whole[:-5] + b"\x7f" + whole[-4:],
@@ -97,7 +97,7 @@ def test_a_wrong_length_costs_no_memory() -> None:
         Ledger.load(BytesIO(changed(whole, lambda head: head.update(lengths=[10**15, *lengths[1:]]))))
 
 
-def test_a_history_comes_back_with_all_its_runs() -> None:
+def test_a_loaded_history_has_all_its_runs() -> None:
     history = History()
     history.ignored["binary garbage"] = 3
     for event in eventful().events:
@@ -111,14 +111,14 @@ def test_a_history_comes_back_with_all_its_runs() -> None:
     assert again.ignored == {"binary garbage": 3}
 
 
-def test_what_is_no_history_is_refused_with_a_reason() -> None:
+def test_files_that_are_not_a_history_are_rejected_with_a_reason() -> None:
     whole = dumped(History())
     cases = {
-        "no mldiagnostics goodput history": dumped(ledger()),
-        "of version None": changed(whole, lambda head: head.pop("version")),
+        "not a mldiagnostics goodput history": dumped(ledger()),
+        "version None": changed(whole, lambda head: head.pop("version")),
         "it begins with b'no": b"no",
         "KeyError\\('runs'\\)": changed(whole, lambda head: head.pop("runs")),
-        "no mldiagnostics goodput ledger": changed(whole, lambda head: head.update(runs=["a", "b"])),
+        "not a mldiagnostics goodput ledger": changed(whole, lambda head: head.update(runs=["a", "b"])),
     }
     for reason, content in cases.items():
         with pytest.raises(ValueError, match=reason):

@@ -1,4 +1,4 @@
-"""What holds for every log, however damaged: the ledger says what the rules say, exactly and in any order."""
+"""Laws for every log, also damaged ones: the ledger equals the oracle of the rules, in any order."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from support.goodput_truth import Job
 
 FEWER = settings(max_examples=settings().max_examples * 2 // 5)
-"""For laws that ask much of each example."""
+"""For laws with many queries for each example."""
 
 PARTED = (None, WASTED, RECOVERY, OTHER, STARTUP)
-"""What a moment that no span covers may be."""
+"""Buckets of moments that no span covers."""
 
 
 def ledger_of(events: Iterable[Event]) -> Ledger:
@@ -42,7 +42,7 @@ def ledger_of(events: Iterable[Event]) -> Ledger:
 
 
 def everything(ledger: Ledger, now: int) -> list[object]:
-    """All that a ledger answers."""
+    """Return the results of all queries."""
     return [
         comparable(ledger.account(now)),
         list(ledger.timeline(now)),
@@ -56,8 +56,8 @@ def everything(ledger: Ledger, now: int) -> list[object]:
 
 
 def comparable(account: Account) -> dict[str, object]:
-    told = {name: getattr(account, name) for name in account.__slots__}
-    return {**told, "unproductive": dict(account.unproductive)}
+    fields = {name: getattr(account, name) for name in account.__slots__}
+    return {**fields, "unproductive": dict(account.unproductive)}
 
 
 def comparable_steps(ledger: Ledger, now: int) -> dict[int, int]:
@@ -71,41 +71,41 @@ def loss(disruption: Disruption) -> Loss:
 
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[list[Event], int]:
-    """A log and a moment to ask at."""
+    """Draw a log and a query time."""
     events = draw(logs())
     return events, draw(moments(events))
 
 
 @st.composite
 def windows(draw: st.DrawFn) -> tuple[list[Event], int, list[int]]:
-    """A log, a moment to ask at, and some moments in order."""
+    """Draw a log, a query time, and some moments in order."""
     events, now = draw(questions())
     return events, now, sorted(draw(st.lists(moments(events), min_size=4, max_size=8)))
 
 
 @given(questions())
-def test_the_timeline_is_what_the_rules_say(question: tuple[list[Event], int]) -> None:
+def test_the_timeline_equals_the_oracle(question: tuple[list[Event], int]) -> None:
     events, now = question
     assert merged(ledger_of(events).timeline(now)) == Oracle(events, now).timeline()
 
 
 @given(windows())
-def test_accounts_are_what_the_rules_say(question: tuple[list[Event], int, list[int]]) -> None:
+def test_accounts_equal_the_oracle(question: tuple[list[Event], int, list[int]]) -> None:
     events, now, (start, *inside, end) = question
     ledger, oracle = ledger_of(events), Oracle(events, now)
     assert comparable(ledger.account(now)) == comparable(oracle.account())
     exclude = list(zip(inside[::2], inside[1::2], strict=False))
-    asked = ledger.account(now, start=start, end=end, exclude=exclude)
-    assert comparable(asked) == comparable(oracle.account(start=start, end=end, exclude=exclude))
+    account = ledger.account(now, start=start, end=end, exclude=exclude)
+    assert comparable(account) == comparable(oracle.account(start=start, end=end, exclude=exclude))
 
 
 @given(questions())
-def test_steps_and_disruptions_are_what_the_rules_say(question: tuple[list[Event], int]) -> None:
+def test_steps_and_disruptions_equal_the_oracle(question: tuple[list[Event], int]) -> None:
     events, now = question
     ledger, oracle = ledger_of(events), Oracle(events, now)
     assert comparable_steps(ledger, now) == oracle.step_times()
     assert ledger.ideal_step_time(now) == oracle.ideal_step_time()
-    assert [loss(found) for found in ledger.disruptions(now)] == oracle.losses()
+    assert [loss(disruption) for disruption in ledger.disruptions(now)] == oracle.losses()
     start, end = oracle.begin, oracle.end
     assert ledger.slices(now, start, end) == pytest.approx(oracle.slices(start, end))
 
@@ -130,7 +130,7 @@ def test_every_microsecond_is_in_one_segment(question: tuple[list[Event], int, l
 
 @given(questions())
 @FEWER
-def test_attempts_divide_the_life_and_disruptions_divide_attempts(question: tuple[list[Event], int]) -> None:
+def test_attempts_divide_the_run_and_disruptions_divide_attempts(question: tuple[list[Event], int]) -> None:
     events, now = question
     ledger = ledger_of(events)
     attempts, losses, whole = ledger.attempts(now), ledger.disruptions(now), ledger.account(now)
@@ -140,11 +140,14 @@ def test_attempts_divide_the_life_and_disruptions_divide_attempts(question: tupl
     assert sum(attempt.account.productive for attempt in attempts) == whole.productive
     assert [attempt.ended_by for attempt in attempts] == [*losses, None]
     assert len(losses) == whole.disruptions
-    for found in losses:
-        assert found.lost <= found.seen <= found.restarted <= (found.resumed or now)
-        assert (found.detect, found.reschedule) == (found.seen - found.lost, found.restarted - found.seen)
-        assert found.recovered >= (found.resumed or found.restarted) - found.lost
-        assert found.init + found.restore <= (found.resumed or now) - found.restarted
+    for disruption in losses:
+        assert disruption.lost <= disruption.seen <= disruption.restarted <= (disruption.resumed or now)
+        assert (disruption.detect, disruption.reschedule) == (
+            disruption.seen - disruption.lost,
+            disruption.restarted - disruption.seen,
+        )
+        assert disruption.recovered >= (disruption.resumed or disruption.restarted) - disruption.lost
+        assert disruption.init + disruption.restore <= (disruption.resumed or now) - disruption.restarted
 
 
 @given(windows())
@@ -162,7 +165,7 @@ def test_windows_add_up(question: tuple[list[Event], int, list[int]]) -> None:
 
 @given(windows())
 @FEWER
-def test_exclusions_take_away_what_they_cover_once(question: tuple[list[Event], int, list[int]]) -> None:
+def test_exclusions_remove_the_covered_time_once(question: tuple[list[Event], int, list[int]]) -> None:
     events, now, (start, *inside, end) = question
     ledger = ledger_of(events)
     pieces = list(pairwise(inside))
@@ -188,8 +191,8 @@ def test_any_order_of_arrival_gives_the_same(question: tuple[list[Event], int], 
 
 @given(st.data(), logs())
 @FEWER
-def test_asking_in_between_changes_nothing(data: st.DataObject, events: list[Event]) -> None:
-    """Each answer is that of a ledger which was never asked before, at any moment, also of the past."""
+def test_earlier_queries_change_nothing(data: st.DataObject, events: list[Event]) -> None:
+    """Every query equals that of a fresh ledger, at any moment, also of the past."""
     ledger = Ledger(splits=False)
     for count, event in enumerate(events, 1):
         ledger.add(event)
@@ -214,7 +217,7 @@ def test_events_in_bulk_are_the_same_events(question: tuple[list[Event], int], d
 
 @given(questions(), st.data())
 @FEWER
-def test_a_ledger_can_be_kept_and_taken_up_again(question: tuple[list[Event], int], data: st.DataObject) -> None:
+def test_a_ledger_can_be_stored_and_continued(question: tuple[list[Event], int], data: st.DataObject) -> None:
     events, now = question
     cut = data.draw(st.integers(0, len(events)))
     before = ledger_of(events[:cut])
@@ -232,26 +235,27 @@ def test_a_ledger_can_be_kept_and_taken_up_again(question: tuple[list[Event], in
 
 @given(questions())
 @FEWER
-def test_events_of_the_future_do_not_exist(question: tuple[list[Event], int]) -> None:
+def test_later_events_are_ignored(question: tuple[list[Event], int]) -> None:
     events, now = question
-    told = [event for event in events if event.rank == 0 or event.code in CHECKPOINTS]
-    assert everything(ledger_of(told), now) == everything(ledger_of(e for e in told if e.t <= now), now)
+    fields = [event for event in events if event.rank == 0 or event.code in CHECKPOINTS]
+    assert everything(ledger_of(fields), now) == everything(ledger_of(e for e in fields if e.t <= now), now)
 
 
 @given(jobs(), dice())
 @FEWER
-def test_telling_it_again_changes_nothing(job: Job, random: Random) -> None:
-    told = [event for event in retold(job.events, random) if event.t <= job.clock]
-    first, again = ledger_of(job.events), ledger_of(told)
+def test_repeated_events_change_nothing(job: Job, random: Random) -> None:
+    fields = [event for event in retold(job.events, random) if event.t <= job.clock]
+    first, again = ledger_of(job.events), ledger_of(fields)
     assert list(again.timeline(job.clock)) == list(first.timeline(job.clock))
     assert comparable_steps(again, job.clock) == comparable_steps(first, job.clock)
 
 
 @given(jobs(), st.data())
 @FEWER
-def test_what_is_settled_stays(job: Job, data: st.DataObject) -> None:
-    """Once every span has ended, later events may only move time of the past between a step, what was lost of it, its
-    startup, recovery and OTHER (and find that a load blocked); what is lost stays lost; the stretch stays as long.
+def test_settled_results_stay(job: Job, data: st.DataObject) -> None:
+    """Once all spans are closed, later events may only move past time between buckets of steps.
+
+    These are a step, its loss, its startup and recovery. Lost steps stay lost; the total stays.
     """
     ledger = ledger_of(job.events)
     steps = [event.t for event in job.events if event.code is EventCode.JOB_START]
@@ -267,7 +271,7 @@ def test_what_is_settled_stays(job: Job, data: st.DataObject) -> None:
 
 
 @given(logs(), st.data())
-def test_a_log_without_run_ids_is_divided_as_the_rules_say(events: list[Event], data: st.DataObject) -> None:
+def test_runs_of_a_log_without_run_ids_equal_the_oracle(events: list[Event], data: st.DataObject) -> None:
     now = data.draw(moments(events))
     history = History()
     for event in events:
@@ -281,29 +285,29 @@ def test_a_log_without_run_ids_is_divided_as_the_rules_say(events: list[Event], 
 
 @FEWER
 @given(logs(), dice(), st.data())
-def test_a_history_can_be_kept_and_taken_up_again(events: list[Event], random: Random, data: st.DataObject) -> None:
-    """Whatever names the runs have, and in whatever order they are told."""
+def test_a_history_can_be_stored_and_continued(events: list[Event], random: Random, data: st.DataObject) -> None:
+    """Any names of runs, events in any order."""
     now = data.draw(moments(events))
-    told = [event._replace(run=random.choice(["", "first", "second"])) for event in events]
-    cut = data.draw(st.integers(0, len(told)))
+    fields = [event._replace(run=random.choice(["", "first", "second"])) for event in events]
+    cut = data.draw(st.integers(0, len(fields)))
     before, whole = History(), History()
-    for event in told[:cut]:
+    for event in fields[:cut]:
         before.add(event)
-    for event in told:
+    for event in fields:
         whole.add(event)
     before.ignored["bad time"] = cut
     kept = BytesIO()
     before.dump(kept)
     after = History.load(BytesIO(kept.getvalue()))
     assert after.ignored == before.ignored
-    for event in told[cut:]:
+    for event in fields[cut:]:
         after.add(event)
     assert after.runs(now) == whole.runs(now)
     for run in [None, *whole.runs(now)]:
         assert comparable(after.of(now, run).account(now)) == comparable(whole.of(now, run).account(now))
 
 
-def test_a_history_names_the_runs_that_there_are() -> None:
+def test_a_history_lists_its_runs() -> None:
     history = History()
     for run in ("first", "second"):
         history.add(Event(1_000_000, EventCode.JOB_START, run=run))
@@ -315,10 +319,10 @@ def test_a_history_names_the_runs_that_there_are() -> None:
 @pytest.mark.parametrize("kind", [Ledger, History])
 @given(damage=st.binary(max_size=40), place=st.floats(0, 1), events=logs())
 @FEWER
-def test_what_is_not_a_kept_ledger_is_refused(
+def test_damaged_snapshots_are_rejected(
     kind: type[Ledger | History], damage: bytes, place: float, events: list[Event]
 ) -> None:
-    """Truncated, overwritten or other bytes are a ValueError, or harmless: never another error."""
+    """Truncated, overwritten or other bytes raise ValueError or are harmless."""
     kept = BytesIO()
     ledger = Ledger(splits=False) if kind is Ledger else History()
     for event in events:

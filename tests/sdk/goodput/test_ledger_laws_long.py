@@ -1,4 +1,4 @@
-"""What holds for short logs holds for long ones, which are folded in parts, kept in blocks and taken back in leaps."""
+"""The laws for long logs, which are folded in chunks and rewound to saved states."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answers(ledger: Ledger, now: int) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_long_log_is_what_the_rules_say(seed: int) -> None:
+def test_a_long_log_equals_the_oracle(seed: int) -> None:
     events, dice = long_log(seed, attempts=25, steps=50)
     for now in (events[-1].t, dice.choice(events).t):
         ledger, oracle = ledger_of(events), Oracle(events, now)
@@ -56,31 +56,31 @@ def test_a_long_log_is_what_the_rules_say(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_late_events_and_questions_about_the_past_change_nothing(seed: int) -> None:
+def test_late_events_and_queries_about_the_past_change_nothing(seed: int) -> None:
     events, dice = long_log(10 + seed, attempts=30, steps=60)
     late = [event for event in events if dice.random() < 0.02]
     on_time = [event for event in events if event not in late]
-    ledger, told = Ledger(splits=False), []
+    ledger, added = Ledger(splits=False), []
     checks = {dice.randrange(len(on_time)) for _ in range(12)}
     for place, event in enumerate(on_time):
-        told.append(event)
+        added.append(event)
         ledger.add(event)
         if dice.random() < 0.02:
             ledger.account(event.t)
         while late and late[0].t < event.t and dice.random() < 0.1:
-            told.append(late.pop(dice.randrange(min(len(late), 20))))
-            ledger.add(told[-1])
+            added.append(late.pop(dice.randrange(min(len(late), 20))))
+            ledger.add(added[-1])
         if place in checks:
-            for now in (event.t, dice.choice(told).t, event.t + 5_000_000):
-                assert answers(ledger, now) == answers(ledger_of(told), now)
+            for now in (event.t, dice.choice(added).t, event.t + 5_000_000):
+                assert answers(ledger, now) == answers(ledger_of(added), now)
             if dice.random() < 0.5:
                 kept = BytesIO()
                 ledger.dump(kept)
                 ledger = Ledger.load(BytesIO(kept.getvalue()))
 
 
-def test_a_long_log_told_again_in_any_order_changes_nothing() -> None:
+def test_repeated_events_of_a_long_log_in_any_order_change_nothing() -> None:
     dice = Random(7)
     job = Job(dice, Style(hosts=3)).live(attempts=30, steps=60)
-    told = [event for event in retold(job.events, dice) if event.t <= job.clock]
-    assert list(ledger_of(told).timeline(job.clock)) == list(ledger_of(job.events).timeline(job.clock))
+    added = [event for event in retold(job.events, dice) if event.t <= job.clock]
+    assert list(ledger_of(added).timeline(job.clock)) == list(ledger_of(job.events).timeline(job.clock))

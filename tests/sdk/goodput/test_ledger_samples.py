@@ -1,4 +1,4 @@
-"""Worked traces, with what is right of each: by the oracle's reading of the rules and by the ledger."""
+"""Worked traces with their expected results, for the oracle and the ledger."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent / "data"
 SAMPLES = traces(DATA / "samples.txt")
 WORKED = traces(DATA / "worked.txt")
-ASKED = [
+QUERIES = [
     pytest.param(trace, query, id=f"{trace.name}-{query.line.partition(':')[0]}".replace(" ", "_"))
     for trace in SAMPLES + WORKED
     for query in trace.queries
 ]
 
 
-def stretch(query: Query) -> tuple[int | None, int | None]:
+def window(query: Query) -> tuple[int | None, int | None]:
     start, end = query.window
     return None if start is None else micros(start), None if end is None else micros(end)
 
@@ -38,33 +38,33 @@ def excluded(query: Query) -> Sequence[tuple[int, int]]:
     return [(micros(start), micros(end)) for start, end in query.without]
 
 
-def judged(account: Account, query: Query) -> None:
+def check_account(account: Account, query: Query) -> None:
     assert summary(account) == pytest.approx(query.answer)
     assert account.productive + sum(account.unproductive.values()) == account.elapsed
 
 
-@pytest.mark.parametrize(("trace", "query"), ASKED)
-def test_the_oracle_knows_what_is_right(trace: Trace, query: Query) -> None:
-    now, (start, end) = micros(query.now), stretch(query)
+@pytest.mark.parametrize(("trace", "query"), QUERIES)
+def test_the_oracle_equals_the_expected_results(trace: Trace, query: Query) -> None:
+    now, (start, end) = micros(query.now), window(query)
     run = runs([entry.event for entry in trace.entries], now)[query.run]
-    judged(Oracle(run, now).account(start=start, end=end, exclude=excluded(query)), query)
+    check_account(Oracle(run, now).account(start=start, end=end, exclude=excluded(query)), query)
 
 
 @pytest.mark.parametrize("trace", SAMPLES + WORKED, ids=lambda trace: trace.name.replace(" ", "_"))
-def test_what_is_logged_is_read_as_what_happened(trace: Trace) -> None:
+def test_logged_events_are_read_back_unchanged(trace: Trace) -> None:
     for entry in trace.entries:
         if entry.event.code is not EventCode.ALIVE:
             assert parse(entry.payload) == (entry.event,)
 
 
-@pytest.mark.parametrize(("trace", "query"), ASKED)
-def test_the_ledger_knows_what_is_right(trace: Trace, query: Query) -> None:
-    now, (start, end) = micros(query.now), stretch(query)
+@pytest.mark.parametrize(("trace", "query"), QUERIES)
+def test_the_ledger_equals_the_expected_results(trace: Trace, query: Query) -> None:
+    now, (start, end) = micros(query.now), window(query)
     history = History()
     for entry in trace.entries:
         history.add(entry.event)
     run = history.runs(now)[query.run]
-    judged(history.of(now, run).account(now, start=start, end=end, exclude=excluded(query)), query)
+    check_account(history.of(now, run).account(now, start=start, end=end, exclude=excluded(query)), query)
 
 
 def test_times_in_milliseconds_are_ignored_and_the_rest_is_right() -> None:
@@ -95,7 +95,7 @@ LOSSES = {
         {"lost": 45, "restarted": 100, "resumed": None, "cause": "unknown", "steps_lost": 0, "wasted": 0},
         {"init": 2, "restore": 0, "first_step": 0, "recovered": 95},
     ),
-    "a cause that is told after the restart is not this one's": (
+    "a cause that is recorded after the restart does not count": (
         "job@0 0..2@5+10 cause:preemption@28 job@40 cause:maintenance@42 2@50 3@60",
         {"lost": 25, "restarted": 40, "resumed": 50, "cause": "preemption", "steps_lost": 0, "wasted": 0},
         {"init": 0, "restore": 0, "first_step": 0, "detect": 3, "reschedule": 12, "recovered": 25},
@@ -124,18 +124,18 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_disruption_is_told_by_its_phases(name: str) -> None:
+def test_a_disruption_has_its_phases(name: str) -> None:
     words, where, phases = LOSSES[name]
     ledger = Ledger(splits=False)
     for event in events(words):
         ledger.add(event)
-    (found,) = ledger.disruptions(micros(140))
+    (disruption,) = ledger.disruptions(micros(140))
     for field, value in where.items():
         moment = field in ("lost", "restarted", "resumed") and value is not None
         expected = micros(float(value)) if moment else round(value * 1e6) if field == "wasted" else value
-        assert (field, getattr(found, field)) == (field, expected)
+        assert (field, getattr(disruption, field)) == (field, expected)
     for field, seconds in phases.items():
-        assert (field, getattr(found, field)) == (field, round(seconds * 1e6))
+        assert (field, getattr(disruption, field)) == (field, round(seconds * 1e6))
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_a_disruption_is_told_by_its_phases(name: str) -> None:
         ("0@0 1@12 2@22 3@39 4@49 5@61 6@91 7@105", 12.5),  # median 12, MAD 2: 17 is usual, 30 is not
         ("0@0 1@0.2 2@0.5 3@2.5 4@6.5 5@9.5", 3),  # steps below a second do not count where they are the minority
         ("0@0 1@0.2 2@0.6 3@1.1 4@1.5 5@21.5", 0.375),
-        ("0@0 1@0.5 2@1 3@5 4@9", 2.25),  # half of them are no minority
+        ("0@0 1@0.5 2@1 3@5 4@9", 2.25),  # half of them are not a minority
         ("0@0 1@0.2 2@0.6", 0.3),
         ("0@0", None),
     ],
 )
-def test_how_long_a_step_usually_takes(words: str, ideal: float | None) -> None:
+def test_ideal_step_time(words: str, ideal: float | None) -> None:
     ledger = Ledger(splits=False)
     for event in events(words):
         ledger.add(event)

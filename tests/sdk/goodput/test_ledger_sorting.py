@@ -1,4 +1,4 @@
-"""Very many numbers are sorted as few are, and durations of very many steps are those of few."""
+"""Sorting of many numbers, and durations of many steps, equal those of few."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LIKE = {
 
 
 @pytest.mark.parametrize("numbers", LIKE.values(), ids=LIKE)
-def test_very_many_numbers_are_sorted_as_few_are(numbers: list[int]) -> None:
-    told = array("q", numbers)
-    assert in_order(told) == array("q", sorted(numbers))
-    assert told == array("q", numbers)
+def test_many_numbers_are_sorted(numbers: list[int]) -> None:
+    column = array("q", numbers)
+    assert in_order(column) == array("q", sorted(numbers))
+    assert column == array("q", numbers)
 
 
-def test_events_anywhere_among_very_many_steps_are_no_part_of_them() -> None:
+def test_spans_among_many_steps_do_not_count_for_their_durations() -> None:
     ledger, starts = Ledger(splits=False), array("q", range(0, 140_000 * S, S))
     ledger.extend(array("q", [0]), bytes([EventCode.JOB_START]), array("i", [0]))
     ledger.extend(starts, bytes([EventCode.STEP_START]) * len(starts), array("i", range(len(starts))))

@@ -1,4 +1,4 @@
-"""Jobs that know the truth: the oracle and the ledger find it in their logs, however these are told."""
+"""Simulated jobs with known results: the oracle and the ledger find them in their logs."""
 
 from __future__ import annotations
 
@@ -40,43 +40,43 @@ def agrees(account: Account, job: Job) -> None:
 
 
 @given(jobs(), dice())
-def test_the_oracle_finds_the_truth_however_it_is_told(job: Job, random: Random) -> None:
+def test_the_oracle_finds_the_truth_in_any_order_of_events(job: Job, random: Random) -> None:
     agrees(Oracle(job.events, job.clock).account(), job)
     agrees(Oracle(retold(job.events, random), job.clock).account(), job)
 
 
 @given(jobs(), dice())
-def test_the_ledger_finds_the_truth_however_it_is_told(job: Job, random: Random) -> None:
+def test_the_ledger_finds_the_truth_in_any_order_of_events(job: Job, random: Random) -> None:
     agrees(ledger_of(job.events).account(job.clock), job)
     agrees(ledger_of(retold(job.events, random)).account(job.clock), job)
 
 
 @given(jobs(jitter=700))
-def test_where_steps_differ_only_the_estimates_do(job: Job) -> None:
-    """Startup and preserved last steps are guessed from other steps: wrong by the jitter at most, for each attempt."""
+def test_different_step_times_only_change_the_estimates(job: Job) -> None:
+    """Startup and kept last steps are estimates: wrong by the jitter at most, for each attempt."""
     account = ledger_of(job.events).account(job.clock)
     slack = 700_000 * len(job.firsts)
     truth = job.truth()
     assert abs(account.productive - truth[None]) <= 2 * slack
     for spent in {*truth, *account.unproductive} - {None}:
         assert spent is not None
-        found = account.unproductive.get(spent, 0)
-        assert abs(found - truth[spent]) <= (slack if spent.bucket in ESTIMATED else 0)
+        all_jobs = account.unproductive.get(spent, 0)
+        assert abs(all_jobs - truth[spent]) <= (slack if spent.bucket in ESTIMATED else 0)
 
 
 @given(st.lists(jobs(attempts=2, steps=3), min_size=1, max_size=3), dice())
-def test_runs_in_one_log_are_told_apart(found: list[Job], random: Random) -> None:
+def test_runs_in_one_log_are_separated(all_jobs: list[Job], random: Random) -> None:
     history = History()
-    told = [event._replace(run=f"run-{number}") for number, job in enumerate(found) for event in job.events]
-    random.shuffle(told)
-    for event in told:
+    log_events = [event._replace(run=f"run-{number}") for number, job in enumerate(all_jobs) for event in job.events]
+    random.shuffle(log_events)
+    for event in log_events:
         history.add(event)
-    for number, job in enumerate(found):
+    for number, job in enumerate(all_jobs):
         agrees(history.of(job.clock, f"run-{number}").account(job.clock), job)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_long_history_is_found_exactly(seed: int) -> None:
+def test_a_long_history_is_exact(seed: int) -> None:
     random = Random(seed)
     job = Job(random, Style(step_ends=bool(seed % 2), hosts=3)).live(attempts=40, steps=100)
     agrees(ledger_of(retold(job.events, random)).account(job.clock), job)

@@ -85,7 +85,7 @@ class History:
         Raises `KeyError` if there is no run of that name, saying which there are.
         """
         if run is None and not self._ledgers:
-            return self._old.lives(now)[-1]
+            return self._old.runs(now)[-1]
         known = self._runs(now)
         if run is None:
             return next(reversed(known.values()))
@@ -140,7 +140,7 @@ class History:
         }
         found: dict[str, Run] = {**(begun or {} if self._old.first_event is not None else begun or self._ledgers)}
         if self._old.first_event is not None or not found:
-            found.update({str(number): life for number, life in enumerate(self._old.lives(now), 1)})
+            found.update({str(number): life for number, life in enumerate(self._old.runs(now), 1)})
         return dict(sorted(found.items(), key=lambda item: _begin(item[1])))
 
 

@@ -1,4 +1,4 @@
-"""What each event means for steps, attempts and spans, given all that came before it (S2, S4, S7); pure."""
+"""Handlers that turn events into attempts (R2), steps (R4) and spans (R5); pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mldiagnostics.goodput.events import CheckpointEvent, EventCode
 from mldiagnostics.goodput.ledger.folded_columns import FoldedColumns
-from mldiagnostics.goodput.ledger.rules import BUCKETS, CUSTOM, RESTARTS, SECOND, SINGLE, WAITS
+from mldiagnostics.goodput.ledger.rules import BUCKETS, CUSTOM, DUPLICATE_US, RESTARTS, SINGLE, WAITS
 from mldiagnostics.goodput.ledger.state import NEVER, NONE_FITS, FoldState
 
 if TYPE_CHECKING:
@@ -16,126 +16,130 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.columns import EventColumns
     from mldiagnostics.goodput.ledger.state import Key
 
-_BUCKET = {int(code): bucket.value for code, bucket in BUCKETS.items()}
-_LOAD = _BUCKET[EventCode.LOAD_START]
+_BUCKET_NUMBER = {int(code): bucket.value for code, bucket in BUCKETS.items()}
+_LOAD = _BUCKET_NUMBER[EventCode.LOAD_START]
 _LOAD_KEY = (int(EventCode.LOAD_START), 0)
 
 
 class EventHandlers:
-    """The events of one run from place `since` of the log on, each taken in on its own. Times are microseconds."""
+    """Handlers for the events of one run, from place `since` of the log on."""
 
     def __init__(self, log: EventColumns, since: int) -> None:
         self.log = log
         self.since = since
         self.end: int | None = None
-        """The job's end: later steps do not count."""
-        self.told = FoldedColumns()
+        """End of the job: later steps are ignored (docs/decisions/0009)."""
+        self.folded = FoldedColumns()
         self.state = FoldState(since)
 
-    def happens(self, t: int, code: int, arg: int) -> None:
-        """Take an event in that is not earlier than those before."""
+    def handle(self, t: int, code: int, arg: int) -> None:
+        """Apply an event; events come in order of time."""
         state = self.state
         if code in SINGLE:
-            if t - state.edges.get(code, -SECOND - 1) <= SECOND:
+            if t - state.edges.get(code, -DUPLICATE_US - 1) <= DUPLICATE_US:
                 return
             state.edges[code] = t
-        (self._HANDLERS.get(code) or (EventHandlers._closes if code % 2 else EventHandlers._opens))(self, t, code, arg)
+        default = EventHandlers._on_close if code % 2 else EventHandlers._on_open
+        self._HANDLERS.get(code, default)(self, t, code, arg)
 
-    def _step(self, t: int, _: int, index: int) -> None:
-        state, told = self.state, self.told
+    def _on_step_start(self, t: int, _: int, index: int) -> None:
+        """Add a step; an index that is not above the last one's starts an attempt (R2)."""
+        state, folded = self.state, self.folded
         if state.over:
-            self._ignore("after the job's end")
+            self._count_ignored("after the job's end")
             return
-        if self._told_before(t, index):
+        if self._is_duplicate_step(t, index):
             return
-        if not told.at or state.pending >= 0 or index <= state.step:
-            self._attempt(t, index)
-        told.index.append(index)
-        told.at.append(t)
+        if not folded.at or state.pending >= 0 or index <= state.step:
+            self._start_attempt(t, index)
+        folded.index.append(index)
+        folded.at.append(t)
         state.step, state.last_t = index, t
         state.last = index if t > state.quiet else NONE_FITS
 
-    def _step_ends(self, t: int, _: int, index: int) -> None:
+    def _on_step_end(self, t: int, _: int, index: int) -> None:
+        """Record the first end of the last step (R11)."""
         state = self.state
         if state.pending < 0 and index == state.step and state.step_end <= state.last_t < t:
             state.step_end = t
 
-    def _told_before(self, t: int, index: int) -> bool:
-        told = self.told
-        place = len(told.at) - 1
-        while place >= self.state.floor and t - told.at[place] <= SECOND:
-            if told.index[place] == index:
+    def _is_duplicate_step(self, t: int, index: int) -> bool:
+        """Return whether a second writer reports a step again within a second (R2)."""
+        folded = self.folded
+        place = len(folded.at) - 1
+        while place >= self.state.floor and t - folded.at[place] <= DUPLICATE_US:
+            if folded.index[place] == index:
                 return True
             place -= 1
         return False
 
-    def _attempt(self, t: int, index: int) -> None:
-        """Begin an attempt whose first step, `index`, starts at `t` (S2, S4)."""
-        state, told = self.state, self.told
+    def _start_attempt(self, t: int, index: int) -> None:
+        """Start an attempt whose first step, `index`, starts at `t` (R2, R4)."""
+        state, folded = self.state, self.folded
         ended = NEVER
-        if not told.at:
+        if not folded.at:
             begin = back = state.started if state.started >= 0 else self.log.t[self.since]
         elif state.pending >= 0:
             begin, back = state.pending, state.back
         else:
             load = self.last_load()
             begin = back = state.first_init if state.first_init >= state.last_t else load if load >= state.last_t else t
-            self._await_load(begin)
-        if told.at:
+            self._block_first_load(begin)
+        if folded.at:
             ended = min(state.known_end(repeated=index <= state.step), begin)
-            state.quiet = NEVER if state.job_started else state.last_t + SECOND
-        told.first.append(len(told.at))
-        told.begin.append(begin)
-        told.ended.append(ended)
-        told.back.append(back)
+            state.quiet = NEVER if state.job_started else state.last_t + DUPLICATE_US
+        folded.first.append(len(folded.at))
+        folded.begin.append(begin)
+        folded.ended.append(ended)
+        folded.back.append(back)
         state.pending, state.job_started = NEVER, False
 
-    def _await_load(self, begin: int) -> None:
-        """See to it that the first load from `begin` on is a span."""
-        told = self.told
-        place = bisect_left(told.loads.start, begin)
-        if place == len(told.loads):
+    def _block_first_load(self, begin: int) -> None:
+        """Make the first load from `begin` on a span: it blocks the attempt."""
+        folded = self.folded
+        place = bisect_left(folded.loads.start, begin)
+        if place == len(folded.loads):
             insort(self.state.moments, begin)
-        elif not told.blocking.start or told.blocking.start[-1] < told.loads.start[place]:
-            self._block(told.loads.start[place], told.loads.end[place])
+        elif not folded.blocking.start or folded.blocking.start[-1] < folded.loads.start[place]:
+            self._add_blocking_load(folded.loads.start[place], folded.loads.end[place])
 
-    def _block(self, start: int, end: int) -> None:
-        self.told.blocking.append(start, end)
-        self.told.add_span(start, end, _LOAD)
+    def _add_blocking_load(self, start: int, end: int) -> None:
+        self.folded.blocking.append(start, end)
+        self.folded.add_span(start, end, _LOAD)
 
-    def _job_starts(self, t: int, code: int, _: int) -> None:
-        """Take in that a job starts; what comes now was told by no second writer of before."""
+    def _on_job_start(self, t: int, code: int, _: int) -> None:
+        """Start a job; later steps are not duplicates of steps before it."""
         state = self.state
         if not self.log.has_edge(code, t):
             return
-        state.edges = {edge: told for edge, told in state.edges.items() if edge == EventCode.JOB_END}
+        state.edges = {edge: last for edge, last in state.edges.items() if edge == EventCode.JOB_END}
         state.edges[code] = t
         if state.started < 0:
             state.started = t
-            if not self.told.at:
+            if not self.folded.at:
                 state.moments.clear()
-        self._restarts(t)
-        if self.told.at:
+        self._set_restart(t)
+        if self.folded.at:
             state.job_started = True
-            state.floor = len(self.told.at)
+            state.floor = len(self.folded.at)
 
-    def _reinit_starts(self, t: int, code: int, arg: int) -> None:
-        """After a step, a re-initialisation opens an attempt, unless a job start has opened it (S2)."""
+    def _on_reinit_start(self, t: int, code: int, arg: int) -> None:
+        """Open the span; after a step, start an attempt if no job start has done so (R2)."""
         state = self.state
-        if self.told.at and not state.job_started and not state.over:
-            self._restarts(t)
-        self._opens(t, code, arg)
+        if self.folded.at and not state.job_started and not state.over:
+            self._set_restart(t)
+        self._on_open(t, code, arg)
 
-    def _restarts(self, t: int) -> None:
-        """Take in that an attempt begins at `t`, or begins again because it has come to no step."""
+    def _set_restart(self, t: int) -> None:
+        """Let an attempt start at `t`, or restart because it has no step yet."""
         state = self.state
         state.moments.append(t)
-        if self.told.at:
+        if self.folded.at:
             state.back = t if state.pending < 0 else state.back
             state.pending = t
             state.last = NONE_FITS
 
-    def _job_ends(self, t: int, code: int, _: int) -> None:
+    def _on_job_end(self, t: int, code: int, _: int) -> None:
         state = self.state
         if not self.log.has_edge(code, t):
             return
@@ -146,100 +150,102 @@ class EventHandlers:
             state.over = True
             state.last = NONE_FITS
 
-    def _load_starts(self, t: int, *_: int) -> None:
+    def _on_load_start(self, t: int, *_: int) -> None:
         state = self.state
         state.load_seen = t
         if state.load < NEVER and state.unopened.get(_LOAD_KEY) == t:
-            self._ignore("negative or zero")
+            self._count_ignored("negative or zero")
             state.load = NEVER
         elif state.load < 0:
             state.load = t
-        elif t - state.load > SECOND:
-            self._ignore("start without end")
+        elif t - state.load > DUPLICATE_US:
+            self._count_ignored("start without end")
             state.load = t
 
-    def _load_ends(self, t: int, *_: int) -> None:
+    def _on_load_end(self, t: int, *_: int) -> None:
         state = self.state
         if state.load < 0:
-            self._unmatched(t, _LOAD_KEY, self.told.loads.end[-1] if self.told.loads else -SECOND - 1)
+            self._unmatched(t, _LOAD_KEY, self.folded.loads.end[-1] if self.folded.loads else -DUPLICATE_US - 1)
             state.load = NEVER - 1
             return
         start, state.load = state.load, NEVER
-        self.told.loads.append(start, t)
+        self.folded.loads.append(start, t)
         if state.moments and start >= state.moments[0]:
-            self._block(start, t)
+            self._add_blocking_load(start, t)
             state.moments = [moment for moment in state.moments if moment > start]
 
-    def _opens(self, t: int, code: int, arg: int) -> None:
+    def _on_open(self, t: int, code: int, arg: int) -> None:
+        """Open a span; within a second the same opening is a duplicate (R2)."""
         state, key = self.state, (code, arg)
         if code in RESTARTS and state.first_init < state.last_t:
             state.first_init = t
         if code in WAITS:
-            self.told.add_mark(t, code, 0)
+            self.folded.add_mark(t, code, 0)
         if state.unopened.pop(key, NEVER) == t:
-            self._ignore("negative or zero")
+            self._count_ignored("negative or zero")
             return
         opened = state.open.get(key)
-        if opened is not None and t - opened <= SECOND:
+        if opened is not None and t - opened <= DUPLICATE_US:
             return
         if opened is not None:
-            self._ignore("start without end")
+            self._count_ignored("start without end")
         state.open[key] = t
 
-    def _closes(self, t: int, code: int, arg: int) -> None:
+    def _on_close(self, t: int, code: int, arg: int) -> None:
+        """Close an open span and add it."""
         state, key = self.state, (code - 1, arg)
         start = state.open.pop(key, None)
         if start is None:
-            self._unmatched(t, key, state.closed.get(key, -SECOND - 1))
+            self._unmatched(t, key, state.closed.get(key, -DUPLICATE_US - 1))
             return
-        state.closed = {other: closed for other, closed in state.closed.items() if t - closed <= SECOND}
+        state.closed = {other: closed for other, closed in state.closed.items() if t - closed <= DUPLICATE_US}
         state.closed[key] = t
-        self.told.add_span(start, t, self.kind(*key))
+        self.folded.add_span(start, t, self.kind(*key))
 
     def _unmatched(self, t: int, key: Key, closed: int) -> None:
-        """Something ended that had not begun: by a second writer, or it begins at the same moment."""
-        if t - closed > SECOND:
+        """Count an end without a start, unless it repeats the end of a span."""
+        if t - closed > DUPLICATE_US:
             self.state.unopened = {key: t, **{k: v for k, v in self.state.unopened.items() if v == t}}
-            self._ignore("end without start")
+            self._count_ignored("end without start")
 
-    def _checkpoint(self, t: int, code: int, arg: int) -> None:
+    def _on_checkpoint(self, t: int, code: int, arg: int) -> None:
         saved = self.log.table[arg]
         if isinstance(saved, CheckpointEvent) and saved.until > t:
-            self.told.add_span(t, saved.until, self.kind(code, arg))
+            self.folded.add_span(t, saved.until, self.kind(code, arg))
         else:
-            self._ignore("negative or zero")
+            self._count_ignored("negative or zero")
         if code in RESTARTS and self.state.first_init < self.state.last_t:
             self.state.first_init = t
 
-    def _mark(self, t: int, code: int, arg: int) -> None:
-        self.told.add_mark(t, code, arg)
+    def _on_mark(self, t: int, code: int, arg: int) -> None:
+        self.folded.add_mark(t, code, arg)
 
-    def _pass(self, *_: int) -> None:
-        """Take a sign of life, from which nothing follows."""
+    def _on_alive(self, *_: int) -> None:
+        """Ignore a liveness event: it only extends the log."""
 
     def kind(self, code: int, arg: int) -> int:
-        """Return the kind of span that an event opens."""
-        return CUSTOM + arg if code == EventCode.CUSTOM_START else _BUCKET[code]
+        """Return the span kind that an event opens."""
+        return CUSTOM + arg if code == EventCode.CUSTOM_START else _BUCKET_NUMBER[code]
 
-    def _ignore(self, reason: str) -> None:
+    def _count_ignored(self, reason: str) -> None:
         self.state.ignored[reason] = self.state.ignored.get(reason, 0) + 1
 
     def last_load(self) -> int:
-        """Return when a load was last told to start."""
-        loads = self.told.loads.start
+        """Return the last start of a load."""
+        loads = self.folded.loads.start
         return max(self.state.load_seen, self.state.load, loads[-1] if loads else NEVER)
 
     _HANDLERS: ClassVar[dict[int, Callable[[EventHandlers, int, int, int], None]]] = {
-        EventCode.JOB_START: _job_starts,
-        EventCode.JOB_END: _job_ends,
-        EventCode.STEP_START: _step,
-        EventCode.STEP_END: _step_ends,
-        EventCode.LOAD_START: _load_starts,
-        EventCode.LOAD_END: _load_ends,
-        EventCode.REINIT_START: _reinit_starts,
-        EventCode.SAVED: _checkpoint,
-        EventCode.RESTORED: _checkpoint,
-        EventCode.SLICES: _mark,
-        EventCode.CAUSE: _mark,
-        EventCode.ALIVE: _pass,
+        EventCode.JOB_START: _on_job_start,
+        EventCode.JOB_END: _on_job_end,
+        EventCode.STEP_START: _on_step_start,
+        EventCode.STEP_END: _on_step_end,
+        EventCode.LOAD_START: _on_load_start,
+        EventCode.LOAD_END: _on_load_end,
+        EventCode.REINIT_START: _on_reinit_start,
+        EventCode.SAVED: _on_checkpoint,
+        EventCode.RESTORED: _on_checkpoint,
+        EventCode.SLICES: _on_mark,
+        EventCode.CAUSE: _on_mark,
+        EventCode.ALIVE: _on_alive,
     }

@@ -1,4 +1,4 @@
-"""Events one after the other, up to a moment and back; pure."""
+"""The fold over the events of a run, forwards and backwards in time; pure."""
 
 from __future__ import annotations
 
@@ -15,50 +15,58 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.ledger.folded_columns import Lengths
 
 _CHUNK = 8192
-_APART = 16
-_KEPT = 64
+_MIN_DISTANCE = 16
+_MAX_SAVED = 64
 
 
 class Fold(EventHandlers):
-    """The events of one run from place `since` of the log on.
+    """The fold of one run, from place `since` of the log on.
 
-    `kept` are states of before, the closer the later they are: going back by k events costs O(k), also right after
-    very many were folded at once.
+    `saved_states` are earlier states, denser towards the end: going back by k events costs O(k), also right after many
+    events were folded at once.
     """
 
     def __init__(self, log: EventColumns, since: int) -> None:
         super().__init__(log, since)
-        self.kept: list[tuple[FoldState, Lengths]] = []
+        self.saved_states: list[tuple[FoldState, Lengths]] = []
 
-    def run(self, stop: int, end: int | None) -> None:
-        """Fold up to place `stop` of the log, on or back."""
+    def advance(self, stop: int, end: int | None) -> None:
+        """Fold up to place `stop` of the log, forwards or backwards.
+
+        Args:
+            stop: place after the last event to fold.
+            end: end of the job as of the query time.
+        """
         if end != self.end:
             changed = min(t for t in (end, self.end) if t is not None)
-            self.back_to(bisect_left(self.log.t, changed))
+            self.rewind(bisect_left(self.log.t, changed))
             self.end = end
         if stop < self.state.place:
-            self.back_to(stop)
+            self.rewind(stop)
         while self.state.place < stop:
             left = stop - self.state.place
-            self._fold(self.state.place, self.state.place + min(left, _CHUNK, max(_APART, left // 2)))
-            if self.state.place - (self.kept[-1][0].place if self.kept else self.since) >= _APART:
-                self.kept.append((self.state.copy(), self.told.lengths()))
-                if len(self.kept) > _KEPT:
-                    self._thin()
+            self._fold(self.state.place, self.state.place + min(left, _CHUNK, max(_MIN_DISTANCE, left // 2)))
+            if (
+                self.state.place - (self.saved_states[-1][0].place if self.saved_states else self.since)
+                >= _MIN_DISTANCE
+            ):
+                self.saved_states.append((self.state.copy(), self.folded.lengths()))
+                if len(self.saved_states) > _MAX_SAVED:
+                    self._thin_out()
 
-    def back_to(self, place: int) -> None:
-        """Forget what was folded from a place of the log on, and perhaps some more."""
+    def rewind(self, place: int) -> None:
+        """Go back to a saved state at or before `place`."""
         if place >= self.state.place:
             return
-        kept = self.kept
-        while kept and kept[-1][0].place > place:
-            kept.pop()
-        state, lengths = kept[-1] if kept else (FoldState(self.since), (0, 0, 0, 0, 0, 0))
+        saved_states = self.saved_states
+        while saved_states and saved_states[-1][0].place > place:
+            saved_states.pop()
+        state, lengths = saved_states[-1] if saved_states else (FoldState(self.since), (0, 0, 0, 0, 0, 0))
         self.state = state.copy()
-        self.told.cut(lengths)
+        self.folded.cut(lengths)
 
     def still_open(self) -> tuple[list[tuple[int, int]], int]:
-        """Return start and kind of the spans that nothing later contradicts, and how many are contradicted (S8)."""
+        """Return (start, kind) of the open spans, and how many are contradicted (R9)."""
         state = self.state
         if not state.open and state.load < 0:
             return [], 0
@@ -66,11 +74,12 @@ class Fold(EventHandlers):
         return valid, len(state.open) - len(valid) + (state.load >= 0 and self.open_load() is None)
 
     def open_load(self) -> int | None:
-        """Return since when a load goes on."""
+        """Return the start of the load that is running."""
         load = self.state.load
         return None if load < 0 or self._contradicted(EventCode.LOAD_START, load) else load
 
     def _contradicted(self, code: int, start: int) -> bool:
+        """Return whether a later event contradicts an open span (R9)."""
         state = self.state
         edges = state.edges
         if start < max(state.last_t, edges.get(EventCode.JOB_START, NEVER)) or start <= edges.get(
@@ -78,45 +87,45 @@ class Fold(EventHandlers):
         ):
             return True
         later = CONTRADICTS.get(code, ())  # type: ignore[call-overload]
-        return any((self._seen(other), other) > (start, code) for other in later)
+        return any((self._last_edge(other), other) > (start, code) for other in later)
 
-    def _seen(self, code: int) -> int:
+    def _last_edge(self, code: int) -> int:
         return self.last_load() if code == EventCode.LOAD_START else self.state.edges.get(code, NEVER)
 
     def _fold(self, start: int, stop: int) -> None:
-        """Fold a few thousand events. What nearly all of them are is done here, the rest in `EventHandlers`."""
-        log, state, told = self.log, self.state, self.told
-        add_index, add_at = told.index.append, told.at.append
-        add_load_start, add_load_end = told.loads.start.append, told.loads.end.append
+        """Fold a few thousand events: the frequent codes inline, the others by `handle`."""
+        log, state, folded = self.log, self.state, self.folded
+        add_index, add_at = folded.index.append, folded.at.append
+        add_load_start, add_load_end = folded.loads.start.append, folded.loads.end.append
         last, last_t, load, step_end = state.last, state.last_t, state.load, state.step_end
         for t, code, arg in zip(log.t[start:stop], log.code[start:stop], log.arg[start:stop], strict=True):
-            if code == 2 and arg > last:  # Code.STEP_START; here every nanosecond counts
+            if code == 2 and arg > last:  # EventCode.STEP_START; a literal, because this loop is hot
                 add_index(arg)
                 add_at(t)
                 last, last_t = arg, t
-            elif code == 8 and load == NEVER:  # Code.LOAD_START
+            elif code == 8 and load == NEVER:  # EventCode.LOAD_START
                 load = t
-            elif code == 9 and load >= 0 and not state.moments:  # Code.LOAD_END
+            elif code == 9 and load >= 0 and not state.moments:  # EventCode.LOAD_END
                 add_load_start(load)
                 add_load_end(t)
                 load = NEVER
-            elif code == 3 and arg == last:  # Code.STEP_END
+            elif code == 3 and arg == last:  # EventCode.STEP_END
                 if step_end <= last_t < t:
                     step_end = t
             else:
                 state.last, state.last_t, state.load, state.step_end = last, last_t, load, step_end
                 if last != NONE_FITS:
                     state.step = last
-                self.happens(t, code, arg)
+                self.handle(t, code, arg)
                 last, last_t, load, step_end = state.last, state.last_t, state.load, state.step_end
         state.last, state.last_t, state.load, state.step_end = last, last_t, load, step_end
         if last != NONE_FITS:
             state.step = last
         state.place = stop
 
-    def _thin(self) -> None:
-        """Drop kept states so that there is one at least half as far back as any of them."""
-        kept, now = self.kept, self.state.place
-        for place in range(len(kept) - 2, 0, -1):
-            if now - kept[place - 1][0].place <= 2 * (now - kept[place + 1][0].place):
-                del kept[place]
+    def _thin_out(self) -> None:
+        """Drop saved states so that distances from the end about double."""
+        saved_states, now = self.saved_states, self.state.place
+        for place in range(len(saved_states) - 2, 0, -1):
+            if now - saved_states[place - 1][0].place <= 2 * (now - saved_states[place + 1][0].place):
+                del saved_states[place]

@@ -1,4 +1,4 @@
-"""What the fold makes of events, as columns that only grow or are cut back; pure."""
+"""The result of the fold, as columns that only grow or are cut back; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Lengths: TypeAlias = "tuple[int, int, int, int, int, int]"
 
 
 class FoldedColumns:
-    """Columns; all times are microseconds."""
+    """Columns of steps, attempts, spans, loads and marks; times are microseconds."""
 
     def __init__(self) -> None:
         self.index = array("i")
@@ -24,28 +24,28 @@ class FoldedColumns:
         self.begin = array("q")
         self.ended = array("q")
         self.back = array("q")
-        """Attempts with steps: place of the first step, begin, when the last step of the attempt before is known to be
-        over (negative if it is not), and when something was first heard of this attempt."""
+        """Attempts with steps: place of the first step, begin, known end of the previous attempt's last step (negative
+        if unknown, R4), and the first restart event after that step."""
         self.span_start = array("q")
         self.span_end = array("q")
         self.span_kind = array("i")
         self.reach = array("q")
-        """Spans that lie over everything, as they came; `reach` is the latest end so far."""
+        """Spans in the order in which they were added; `reach` is the latest end so far."""
         self.loads = Intervals()
         self.blocking = Intervals()
-        """All loads, and those that are spans because they are the first of an attempt."""
+        """All data loads, and those that block: the first load of an attempt is a span, the others are an overlay."""
         self.mark_t = array("q")
         self.mark_code = array("b")
         self.mark_arg = array("i")
-        """Slice counts, causes and begins of waits."""
+        """Slice counts, causes and starts of elastic waits."""
         self.dirty = FAR
-        """From when on the picture of the spans is not right any more."""
-        self.stable = FAR
-        self.steady = FAR
-        """How many attempts and steps were never cut off since somebody set these to `FAR`."""
+        """Time from which the span overlay is stale."""
+        self.stable_attempts = FAR
+        self.stable_steps = FAR
+        """Number of attempts and steps that `cut` has kept since the reader set these to `FAR`."""
 
     def add_span(self, start: int, end: int, kind: int) -> None:
-        """Note a span that is over."""
+        """Add a closed span."""
         self.span_start.append(start)
         self.span_end.append(end)
         self.span_kind.append(kind)
@@ -53,7 +53,7 @@ class FoldedColumns:
         self.dirty = min(self.dirty, start)
 
     def add_mark(self, t: int, code: int, arg: int) -> None:
-        """Note a moment."""
+        """Add a mark."""
         self.mark_t.append(t)
         self.mark_code.append(code)
         self.mark_arg.append(arg)
@@ -65,21 +65,21 @@ class FoldedColumns:
         return [span for span in spans if span[1] > t]
 
     def columns(self) -> list[array[int]]:
-        """Return all columns, always in the same order."""
+        """Return all columns, in the order of the snapshot's format."""
         steps = [self.index, self.at, self.first, self.begin, self.ended, self.back]
         spans = [self.span_start, self.span_end, self.span_kind, self.reach]
         loads = [each for part in (self.loads, self.blocking) for each in (part.start, part.end, part.sums)]
         return [*steps, *spans, *loads, self.mark_t, self.mark_code, self.mark_arg]
 
     def lengths(self) -> Lengths:
-        """Return how long the columns are, for `cut`."""
+        """Return the lengths of the columns, for `cut`."""
         spans, loads = len(self.span_start), len(self.loads)
         return len(self.at), len(self.first), spans, loads, len(self.blocking), len(self.mark_t)
 
     def cut(self, lengths: Lengths) -> None:
-        """Forget what came later."""
+        """Cut the columns back to these lengths."""
         steps, attempts, spans, loads, blocking, marks = lengths
-        self.stable, self.steady = min(self.stable, attempts), min(self.steady, steps)
+        self.stable_attempts, self.stable_steps = min(self.stable_attempts, attempts), min(self.stable_steps, steps)
         del self.index[steps:], self.at[steps:]
         del self.first[attempts:], self.begin[attempts:], self.ended[attempts:], self.back[attempts:]
         self.dirty = min(self.dirty, min(self.span_start[spans:], default=FAR))

@@ -1,4 +1,4 @@
-"""What each attempt did, and what each disruption cost; pure."""
+"""Attempts and disruptions of a run, with their costs; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from mldiagnostics.goodput.events import EventCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimeline, AttemptTimelines
+    from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimelines
+    from mldiagnostics.goodput.ledger.phases import AttemptTimeline
     from mldiagnostics.goodput.ledger.run_timeline import RunTimeline
 
 _INIT = tuple(
@@ -24,96 +25,102 @@ _STARTUP = (BadputType.PROGRAM_STARTUP.value,)
 _WAITS = {int(EventCode.SLICE_DOWN_START): "slice_down", int(EventCode.SCALE_UP_START): "scale_up"}
 
 
-def disruptions_of(life: RunTimeline) -> list[Disruption]:
-    """Return the disruptions within the job's life, oldest first."""
-    begin = life.progress.begin
-    return [loss for loss in _all(life) if loss.restarted > begin]
+def disruptions_of(run: RunTimeline) -> list[Disruption]:
+    """Return the disruptions of a run, oldest first."""
+    begin = run.progress.begin
+    return [disruption for disruption in _all_disruptions(run) if disruption.restarted > begin]
 
 
-def attempts_of(life: RunTimeline) -> list[Attempt]:
-    """Return the attempts within the job's life, oldest first; the last one may have no step yet."""
-    progress, index = life.progress, life.fold.told.index
-    stretches: list[tuple[int, int, int | None, int | None]] = [
-        (course.begin, course.until, index[course.first], index[course.last]) for course in progress.courses
+def attempts_of(run: RunTimeline) -> list[Attempt]:
+    """Return the attempts of a run, oldest first; the last one may have no step yet."""
+    progress, index = run.progress, run.fold.folded.index
+    intervals: list[tuple[int, int, int | None, int | None]] = [
+        (timeline.begin, timeline.until, index[timeline.first], index[timeline.last]) for timeline in progress.timelines
     ]
-    if progress.restart is not None or not stretches:
+    if progress.restart is not None or not intervals:
         begin = progress.begin if progress.restart is None else progress.restart
-        stretches.append((begin, progress.until, None, None))
-    ended_by = [*_all(life), None]
-    outside = sum(end <= progress.begin for _, end, _, _ in stretches[:-1])
-    found = []
-    for place in range(outside, len(stretches)):
-        begin, end, first, last = stretches[place]
+        intervals.append((begin, progress.until, None, None))
+    ended_by = [*_all_disruptions(run), None]
+    outside = sum(end <= progress.begin for _, end, _, _ in intervals[:-1])
+    attempts = []
+    for place in range(outside, len(intervals)):
+        begin, end, first, last = intervals[place]
         start = max(begin, progress.begin)
-        found.append(Attempt(place - outside, start, end, first, last, life.sums(start, end), ended_by[place]))
-    return found
+        attempts.append(Attempt(place - outside, start, end, first, last, run.sums(start, end), ended_by[place]))
+    return attempts
 
 
-def _all(life: RunTimeline) -> Iterator[Disruption]:
-    told, progress = life.fold.told, life.progress
-    lost = _lost(progress)
-    for attempt, course in enumerate(progress.courses):
+def _all_disruptions(run: RunTimeline) -> Iterator[Disruption]:
+    folded, progress = run.fold.folded, run.progress
+    lost = _repeated_steps(progress)
+    for attempt, timeline in enumerate(progress.timelines):
         if attempt:
-            yield _loss(life, progress.courses[attempt - 1], told.back[attempt], course, lost[attempt])
+            yield _disruption(run, progress.timelines[attempt - 1], folded.back[attempt], timeline, lost[attempt])
     if progress.restart is not None:
-        yield _loss(life, progress.courses[-1], life.fold.state.back, None, (0, 0))
+        yield _disruption(run, progress.timelines[-1], run.fold.state.back, None, (0, 0))
 
 
-def _loss(
-    life: RunTimeline, old: AttemptTimeline, back: int, new: AttemptTimeline | None, lost: tuple[int, int]
+def _disruption(
+    run: RunTimeline,
+    previous: AttemptTimeline,
+    restart_seen: int,
+    following: AttemptTimeline | None,
+    lost: tuple[int, int],
 ) -> Disruption:
-    painting, log, at = life.painting, life.log, life.fold.told.at
+    span_overlay, log, at = run.span_overlay, run.log, run.fold.folded.at
     starts, _ = log.job_edges()
-    over, until = max(old.over, life.progress.begin), new.start if new else life.progress.until
-    seen = min(max(over, log.t[bisect_left(log.t, back) - 1]), old.until)
+    last_end, until = max(previous.last_end, run.progress.begin), following.start if following else run.progress.until
+    seen = min(max(last_end, log.t[bisect_left(log.t, restart_seen) - 1]), previous.until)
     slow = 0
-    if new:
-        done = at[new.first + 1] if new.first < new.last else new.over
-        slow = painting.free(new.start, new.startup) + painting.covered(new.start, done, _STARTUP)
+    if following:
+        done = at[following.first + 1] if following.first < following.last else following.last_end
+        slow = span_overlay.uncovered(following.start, following.startup) + span_overlay.covered(
+            following.start, done, _STARTUP
+        )
     return Disruption(
-        lost=over,
+        lost=last_end,
         seen=seen,
-        restarted=old.until,
-        resumed=new.start if new else None,
-        starts=bisect_right(starts, old.until) - bisect_right(starts, at[old.last]),
-        cause=_cause(life, old, until),
+        restarted=previous.until,
+        resumed=following.start if following else None,
+        starts=bisect_right(starts, previous.until) - bisect_right(starts, at[previous.last]),
+        cause=_cause(run, previous, until),
         steps_lost=lost[0],
         wasted=lost[1],
-        detect=seen - over,
-        reschedule=old.until - seen,
-        init=painting.covered(old.until, until, _INIT),
-        restore=painting.covered(old.until, until, _RESTORE),
-        first_step=painting.covered(old.until, until, _STARTUP) + slow,
-        recovered=until - over + slow,
+        detect=seen - last_end,
+        reschedule=previous.until - seen,
+        init=span_overlay.covered(previous.until, until, _INIT),
+        restore=span_overlay.covered(previous.until, until, _RESTORE),
+        first_step=span_overlay.covered(previous.until, until, _STARTUP) + slow,
+        recovered=until - last_end + slow,
     )
 
 
-def _cause(life: RunTimeline, old: AttemptTimeline, until: int) -> str:
-    """Return the cause that was told before the restart, else which wait began (S12)."""
-    told = life.fold.told
-    first, last = bisect_left(told.mark_t, old.start), bisect_right(told.mark_t, max(until, old.until))
-    marks = [(told.mark_t[place], told.mark_code[place], told.mark_arg[place]) for place in range(first, last)]
-    causes = [str(life.log.table[arg]) for t, code, arg in marks if code == EventCode.CAUSE and t <= old.until]
-    waits = [_WAITS[code] for t, code, _ in marks if code in _WAITS and old.over <= t <= until]
+def _cause(run: RunTimeline, previous: AttemptTimeline, until: int) -> str:
+    """Return the recorded cause, else the elastic wait that started, else `unknown`."""
+    folded = run.fold.folded
+    first, last = bisect_left(folded.mark_t, previous.start), bisect_right(folded.mark_t, max(until, previous.until))
+    marks = [(folded.mark_t[place], folded.mark_code[place], folded.mark_arg[place]) for place in range(first, last)]
+    causes = [str(run.log.table[arg]) for t, code, arg in marks if code == EventCode.CAUSE and t <= previous.until]
+    waits = [_WAITS[code] for t, code, _ in marks if code in _WAITS and previous.last_end <= t <= until]
     return (causes or waits or ["unknown"])[-1]
 
 
-def _lost(progress: AttemptTimelines) -> list[tuple[int, int]]:
-    """Return for each attempt how many steps that were done it does again, and how long they had taken."""
-    told, begin, found = progress.fold.told, progress.begin, []
-    alive: list[tuple[AttemptTimeline, int]] = []
-    for course in progress.courses:
-        first, steps, wasted = told.index[course.first], 0, 0
-        while alive:
-            old, stop = alive.pop()
-            kept = bisect_left(told.index, first, old.first, stop)
+def _repeated_steps(progress: AttemptTimelines) -> list[tuple[int, int]]:
+    """Return for each attempt the number and time of the done steps it repeats (R3)."""
+    folded, begin, repeated = progress.fold.folded, progress.begin, []
+    remaining: list[tuple[AttemptTimeline, int]] = []
+    for timeline in progress.timelines:
+        first, steps, wasted = folded.index[timeline.first], 0, 0
+        while remaining:
+            previous, stop = remaining.pop()
+            kept = bisect_left(folded.index, first, previous.first, stop)
             if kept < stop:
-                end = told.at[stop] if stop <= old.last else old.over
-                steps += stop - kept - (stop > old.last and not old.ended)
-                wasted += progress.painting.free(max(told.at[kept], begin), max(end, begin))
-            if kept > old.first:
-                alive.append((old, kept))
+                end = folded.at[stop] if stop <= previous.last else previous.last_end
+                steps += stop - kept - (stop > previous.last and not previous.ended)
+                wasted += progress.span_overlay.uncovered(max(folded.at[kept], begin), max(end, begin))
+            if kept > previous.first:
+                remaining.append((previous, kept))
                 break
-        alive.append((course, course.last + 1))
-        found.append((steps, wasted))
-    return found
+        remaining.append((timeline, timeline.last + 1))
+        repeated.append((steps, wasted))
+    return repeated

@@ -1,12 +1,12 @@
-"""Which events belong together, which come first at one moment, and what contradicts what; pure."""
+"""Tables of the rules: duplicates, precedence, contradictions (R9), buckets; pure."""
 
 from __future__ import annotations
 
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.events import EventCode
 
-SECOND = 1_000_000
-"""What is told again within this many microseconds was told by a second writer."""
+DUPLICATE_US = 1_000_000
+"""An event that repeats within this many microseconds comes from a second writer (R2)."""
 
 CHECKPOINTS = frozenset(
     {
@@ -18,28 +18,29 @@ CHECKPOINTS = frozenset(
         EventCode.RESTORED,
     }
 )
-"""What is believed of every rank."""
+"""Events that count from every rank (R13)."""
 
 WAITS = frozenset({EventCode.SLICE_DOWN_START, EventCode.SCALE_UP_START})
 PHASES = frozenset(
     {EventCode.TPU_INIT_START, EventCode.PREP_START, EventCode.LOAD_START, EventCode.REINIT_START, *WAITS}
 )
-"""What follows each other: one that begins shows that the one before is over."""
+"""Phases that follow each other: the start of one shows that the previous one is over (R9)."""
 
 CONTAINS = {
     EventCode.PREP_START: frozenset({EventCode.LOAD_START}),
     EventCode.REINIT_START: frozenset({EventCode.TPU_INIT_START, EventCode.PREP_START, EventCode.LOAD_START}),
 }
-"""Phases that may begin inside another one."""
+"""Phases that may start inside another one."""
 
 CONTRADICTS = {code: PHASES - {code} - CONTAINS.get(code, frozenset()) for code in PHASES}
+"""Starts that show that an open phase is over (R9)."""
 
 SINGLE = frozenset(
     each
     for code in (EventCode.TPU_INIT_START, EventCode.PREP_START, EventCode.REINIT_START, *WAITS)
     for each in (code, EventCode(code + 1))
 )
-"""Edges that are one event if they are told twice within a second."""
+"""Starts and ends that are one event if they repeat within a second (R2)."""
 
 RESTARTS = frozenset(
     {
@@ -50,7 +51,7 @@ RESTARTS = frozenset(
         EventCode.RESTORED,
     }
 )
-"""What shows that a new attempt is on its way where no job start says so."""
+"""Events that show a new attempt where the log has no job start (R2)."""
 
 BUCKETS = {
     EventCode.TPU_INIT_START: BadputType.TPU_INITIALIZATION,
@@ -65,16 +66,16 @@ BUCKETS = {
     EventCode.SAVED: BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME,
     EventCode.RESTORED: BadputType.UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME,
 }
-"""What the time between an opening and its closing is spent on."""
+"""Buckets of the spans, by the code that opens them."""
 
 CUSTOM = 16
-"""Kinds of spans are the numbers of `BadputType`; from this one on they are types of custom events."""
+"""Span kinds below this number are values of `BadputType`; from it on they are custom events."""
 
 
-def turn(code: int) -> int:
-    """Return the place of an event among those of one moment.
+def precedence(code: int) -> int:
+    """Return the rank of a code among the events of one moment.
 
-    First a job starts, then things end, a step starts, things begin, the job ends.
+    The order is: job start, ends, step start, starts, job end.
     """
     if code == EventCode.JOB_START:
         return 0
@@ -85,4 +86,4 @@ def turn(code: int) -> int:
     return 1 if code < EventCode.SLICES and code % 2 else 3
 
 
-TURNS = bytes(turn(code) for code in EventCode)
+PRECEDENCE = bytes(precedence(code) for code in EventCode)

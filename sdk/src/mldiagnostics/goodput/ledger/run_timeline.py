@@ -1,4 +1,4 @@
-"""One run: its events up to a moment, and everything that is asked of them; pure."""
+"""One run: its results as of any moment; pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.account import Account
 from mldiagnostics.goodput.events import EventCode, SliceCounts
-from mldiagnostics.goodput.ledger.attempt_timeline import SPENT, AttemptTimelines
+from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimelines
 from mldiagnostics.goodput.ledger.fold import Fold
 from mldiagnostics.goodput.ledger.folded_columns import FAR
 from mldiagnostics.goodput.ledger.losses import attempts_of, disruptions_of
+from mldiagnostics.goodput.ledger.phases import BUCKET_OF_PHASE
 from mldiagnostics.goodput.ledger.rules import BUCKETS
 from mldiagnostics.goodput.ledger.segments import segments
 from mldiagnostics.goodput.ledger.span_overlay import SpanOverlay
@@ -30,66 +31,69 @@ _LOAD = BUCKETS[EventCode.LOAD_START].value
 
 
 class RunTimeline:
-    """A run whose events begin at place `since` of the log and are earlier than `before`.
+    """A run: the events from place `since` of the log on, earlier than `before`.
 
-    Times are microseconds. Each question is answered as of `now`, as if nothing later were known.
+    Times are microseconds. Every query takes a `now` and ignores later events.
     """
 
     def __init__(self, log: EventColumns, since: int = 0, before: int = FAR) -> None:
         self.log = log
         self.before = before
         self.fold = Fold(log, since)
-        self.painting = SpanOverlay(log.table)
-        self.progress = AttemptTimelines(self.fold, self.painting)
-        self.pace = StepDurations(self.progress)
+        self.span_overlay = SpanOverlay(log.table)
+        self.progress = AttemptTimelines(self.fold, self.span_overlay)
+        self.step_durations = StepDurations(self.progress)
         self._loading: int | None = None
-        """Since when a load goes on beside the steps."""
+        """Start of an open load that runs beside the steps."""
 
     def account(
         self, now: int, *, start: int | None = None, end: int | None = None, exclude: Sequence[tuple[int, int]] = ()
     ) -> Account:
-        """Return the sums of a stretch of the job's life, without what is excluded."""
+        """Return the sums of a window (R8) without the excluded intervals (R10)."""
         self.refresh(now)
-        return self.sums(*self._stretch(start, end), exclude)
+        return self.sums(*self._window(start, end), exclude)
 
     def timeline(self, now: int, *, start: int | None = None, end: int | None = None) -> Iterator[TimelineSegment]:
-        """Return what the job did, piece by piece without a gap: what `account` adds up. Ask nothing else meanwhile."""
+        """Yield the segments that `account` adds up, without gaps.
+
+        Do not call other methods before the iterator is exhausted.
+        """
         self.refresh(now)
-        return segments(self.progress, *self._stretch(start, end))
+        return segments(self.progress, *self._window(start, end))
 
     def spans(self, now: int, bucket: BadputType) -> list[tuple[int, int]]:
-        """Return when events of one bucket are seen in the timeline, as starts and ends in order."""
+        """Return the visible spans of one bucket as (start, end), in order."""
         self.refresh(now)
-        seen = self.painting.between(self.progress.begin, self.progress.until)
+        seen = self.span_overlay.between(self.progress.begin, self.progress.until)
         return [(start, end) for start, end, kind in seen if kind == bucket.value]
 
     def attempts(self, now: int) -> list[Attempt]:
-        """Return what each attempt did."""
+        """Return the attempts, oldest first (R2)."""
         self.refresh(now)
         return attempts_of(self)
 
     def disruptions(self, now: int) -> list[Disruption]:
-        """Return what each disruption cost."""
+        """Return the disruptions with their costs, oldest first."""
         self.refresh(now)
         return disruptions_of(self)
 
     def step_times(self, now: int) -> StepTimes:
-        """Return how long the steps took."""
+        """Return the durations of surviving steps that a step of the same attempt follows."""
         self.refresh(now)
-        return self.pace.step_times()
+        return self.step_durations.step_times()
 
     def ideal_step_time(self, now: int) -> int | None:
-        """Return how long a step usually takes; None while none is done."""
+        """Return the ideal step time; None while no step is done."""
         self.refresh(now)
-        return self.pace.ideal()
+        return self.step_durations.ideal()
 
     def slices(self, now: int, start: int, end: int) -> tuple[float, float] | None:
-        """Return active and available slices as a share of all, on average; None if none is told."""
+        """Return mean shares of active and available slices; None without slice counts."""
         self.refresh(now)
-        told = self.fold.told
+        folded = self.fold.folded
         moments = [
             (t, self.log.table[arg])
-            for t, code, arg in zip(told.mark_t, told.mark_code, told.mark_arg, strict=True)
+            for t, code, arg in zip(folded.mark_t, folded.mark_code, folded.mark_arg, strict=True)
             if code == EventCode.SLICES
         ]
         if not moments or start >= end:
@@ -103,52 +107,53 @@ class RunTimeline:
         return active / (end - start), available / (end - start)
 
     def open_step(self, now: int) -> tuple[int, int] | None:
-        """Return index and start of the step that is running."""
+        """Return index and start of the running step (R14)."""
         self.refresh(now)
-        state, told = self.fold.state, self.fold.told
-        if not told.at or state.over or state.pending != NEVER or state.known_end() != NEVER:
+        state, folded = self.fold.state, self.fold.folded
+        if not folded.at or state.over or state.pending != NEVER or state.known_end() != NEVER:
             return None
-        return told.index[-1], told.at[-1]
+        return folded.index[-1], folded.at[-1]
 
     @property
     def started(self) -> int | None:
-        """When the job first started."""
+        """First job start of the run."""
         starts, _ = self.log.job_edges()
         place = bisect_left(starts, self._since_t())
         return starts[place] if place < len(starts) and starts[place] < self.before else None
 
     def ended(self, now: int) -> int | None:
-        """Return when the job ended; None if it has not, or has started again."""
+        """Return when the job ended; None if it runs or has started again."""
         return self.log.final_end(self._since_t(), min(now, self.before - 1))
 
     @property
     def first_event(self) -> int | None:
-        """When the first event was."""
+        """Time of the first event."""
         return self.log.t[self.fold.since] if self.fold.since < len(self.log.t) else None
 
     def last_event(self, now: int) -> int | None:
-        """Return when the last event up to `now` was."""
+        """Return the time of the last event up to `now`."""
         return self.log.last(min(now, self.before - 1))
 
     @property
     def ignored(self) -> Mapping[str, int]:
-        """How many of all events that are known count for nothing, by reason."""
+        """Number of ignored events by reason."""
         self._fold_up_to(FAR)
         _, contradicted = self.fold.still_open()
         return Counter(self.fold.state.ignored) + Counter({"start without end": contradicted})
 
     def sums(self, start: int, end: int, exclude: Sequence[tuple[int, int]] = ()) -> Account:
-        """Return the account of a stretch within the life, as of the last `refresh`."""
-        progress, told = self.progress, self.fold.told
+        """Return the account of a window within the run, as of the last `refresh`."""
+        progress, folded = self.progress, self.fold.folded
         spent, overlay = self._spent(start, end)
         excluded = 0
         for left, right in _merged(exclude, start, end) if exclude else ():
-            gone, beside = self._spent(left, right)
-            spent = {bucket: time - gone.get(bucket, 0) for bucket, time in spent.items()}
-            overlay -= beside
+            excluded_time, excluded_overlay = self._spent(left, right)
+            spent = {bucket: time - excluded_time.get(bucket, 0) for bucket, time in spent.items()}
+            overlay -= excluded_overlay
             excluded += right - left
-        restarts = bisect_right(told.begin, end, 1) - bisect_right(told.begin, start, 1) if told.begin else 0
-        begun = bisect_left(told.at, end) - 1
+        restarts = bisect_right(folded.begin, end, 1) - bisect_right(folded.begin, start, 1) if folded.begin else 0
+        last_started = bisect_left(folded.at, end) - 1
+        has_step = last_started >= 0 and folded.at[last_started] >= progress.begin
         productive = spent.pop(None, 0)
         return Account(
             start=start,
@@ -160,67 +165,67 @@ class RunTimeline:
             overlay=overlay,
             disruptions=restarts + (progress.restart is not None and start < progress.restart <= end),
             max_step=progress.last_done(end),
-            last_step=told.index[begun] if begun >= 0 and told.at[begun] >= progress.begin else None,
+            last_step=folded.index[last_started] if has_step else None,
         )
 
     def refresh(self, now: int) -> None:
-        """Bring everything to `now`, on or back."""
+        """Move to `now`, forwards or backwards, and update the results."""
         now = min(now, self.before - 1)
         end = self._fold_up_to(now)
-        state, told = self.fold.state, self.fold.told
+        state, folded = self.fold.state, self.fold.folded
         opened, _ = self.fold.still_open()
         self._loading = self.fold.open_load()
         if self._loading is not None and state.moments and self._loading >= state.moments[0]:
             opened.append((self._loading, _LOAD))
             self._loading = None
         running = min(opened)[0] if opened else FAR
-        since = min(told.dirty, running)
+        since = min(folded.dirty, running)
         if since < FAR:
-            spans = [*told.spans_after(since), *((start, now, kind) for start, kind in opened if start < now)]
-            self.painting.repaint(since, spans)
-        told.dirty = running
+            spans = [*folded.spans_after(since), *((start, now, kind) for start, kind in opened if start < now)]
+            self.span_overlay.rebuild(since, spans)
+        folded.dirty = running
         first = self.first_event
         begin = state.started if state.started != NEVER else now if first is None else min(first, now)
         valid = self.progress.refresh(begin, now if end is None else max(begin, end), since)
-        changed = bisect_left(told.at, since) if since < FAR else FAR
-        self.pace.forget(valid, min(changed, told.steady) - 1)
-        told.steady = FAR
+        changed = bisect_left(folded.at, since) if since < FAR else FAR
+        self.step_durations.forget(valid, min(changed, folded.stable_steps) - 1)
+        folded.stable_steps = FAR
 
     def _fold_up_to(self, now: int) -> int | None:
         now = min(now, self.before - 1)
         end = self.ended(now)
-        self.fold.run(bisect_right(self.log.t, now), end)
+        self.fold.advance(bisect_right(self.log.t, now), end)
         return end
 
     def _since_t(self) -> int:
         return self.log.t[self.fold.since] if self.fold.since else NEVER
 
-    def _stretch(self, start: int | None, end: int | None) -> tuple[int, int]:
+    def _window(self, start: int | None, end: int | None) -> tuple[int, int]:
         begin, until = self.progress.begin, self.progress.until
         first = min(max(begin, begin if start is None else start), until)
         return first, max(first, min(until, until if end is None else end))
 
     def _spent(self, start: int, end: int) -> tuple[dict[Bucket | None, int], int]:
-        """Return what a stretch was spent on, None being productive, and how long loads went on beside it."""
+        """Return a window's time by bucket (None is productive), and its overlay."""
         before, after = self.progress.sums(start), self.progress.sums(end)
-        spent = dict(zip(SPENT, map(sub, after, before), strict=True))
-        for kind, stretches in self.painting.of_kind.items():
-            time = stretches.before(end) - stretches.before(start)
+        spent = dict(zip(BUCKET_OF_PHASE, map(sub, after, before), strict=True))
+        for kind, intervals in self.span_overlay.by_kind.items():
+            time = intervals.before(end) - intervals.before(start)
             if time:
-                bucket = self.painting.spent(kind)
+                bucket = self.span_overlay.bucket_of(kind)
                 spent[bucket] = spent.get(bucket, 0) + time
-        loads, blocking = self.fold.told.loads, self.fold.told.blocking
+        loads, blocking = self.fold.folded.loads, self.fold.folded.blocking
         overlay = loads.before(end) - loads.before(start) - blocking.before(end) + blocking.before(start)
         if self._loading is not None:
             overlay += max(0, end - max(start, self._loading))
         return spent, overlay
 
 
-def _merged(stretches: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
-    """Return what of a stretch others cover, in order and without overlap."""
-    found: list[tuple[int, int]] = []
-    for left, right in sorted(stretches):
-        begin, until = max(left, found[-1][1] if found else start, start), min(right, end)
+def _merged(intervals: Sequence[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """Return the union of the intervals within [start, end), disjoint and in order."""
+    merged: list[tuple[int, int]] = []
+    for left, right in sorted(intervals):
+        begin, until = max(left, merged[-1][1] if merged else start, start), min(right, end)
         if begin < until:
-            found.append((begin, until))
-    return found
+            merged.append((begin, until))
+    return merged

@@ -1,6 +1,7 @@
-"""A ledger in a file and back: a line of JSON that says what follows, then the columns as they are in memory.
+"""The snapshot format of a ledger: a header line of JSON, then the columns.
 
-The columns are little-endian. The line has their lengths and their CRC-32; what does not match is refused.
+The columns are as in memory, little-endian. The header has their lengths and their CRC-32; a snapshot that does not
+match is rejected.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events import Arg
     from mldiagnostics.goodput.ledger import Ledger
-    from mldiagnostics.goodput.ledger.columns import EventColumns, Whose
+    from mldiagnostics.goodput.ledger.columns import EventColumns, RankedStep
     from mldiagnostics.goodput.ledger.fold import Fold
 
 _FORMAT = "mldiagnostics goodput ledger"
@@ -31,9 +32,9 @@ _LINE = 1 << 28
 
 
 def dump(ledger: Ledger, file: BinaryIO) -> None:
-    """Write a ledger with all that was made of its events."""
-    log, lives = ledger.log, ledger.known_lives
-    columns = [_bytes(column) for column in _columns(log, lives)]
+    """Write a ledger with its events and their fold."""
+    log, runs = ledger.log, ledger.known_runs
+    columns = [_bytes(column) for column in _columns(log, runs)]
     check = 0
     for column in columns:
         check = zlib.crc32(column, check)
@@ -44,7 +45,7 @@ def dump(ledger: Ledger, file: BinaryIO) -> None:
         "authority": log.authority,
         "ignored": dict(log.ignored),
         "table": [_packed(each) for each in log.table],
-        "lives": [_packed_fold(life.fold) for life in lives],
+        "lives": [_packed_fold(run.fold) for run in runs],
         "lengths": [len(column) for column in columns],
         "crc32": check,
     }
@@ -54,25 +55,29 @@ def dump(ledger: Ledger, file: BinaryIO) -> None:
 
 
 def load(ledger: Ledger, file: BinaryIO) -> None:
-    """Fill an empty ledger with what `dump` has written. Raises `ValueError` saying what is wrong if it is none."""
+    """Fill an empty ledger from a file that `dump` has written.
+
+    Raises:
+        ValueError: the file is not a snapshot of a ledger, or it is damaged.
+    """
     head = read_head(file, _FORMAT, _VERSION)
     try:
-        log, lives = ledger.log, ledger.known_lives
+        log, runs = ledger.log, ledger.known_runs
         ledger.splits = bool(head["splits"])
         log.authority = None if head["authority"] is None else int(head["authority"])
         log.ignored.update({str(reason): int(number) for reason, number in head["ignored"].items()})
         log.fill_table([_unpacked(each) for each in head["table"]])
-        lives[:] = [_unpacked_life(log, life) for life in head["lives"]]
+        runs[:] = [_unpacked_run(log, run) for run in head["lives"]]
         lengths, check = [int(length) for length in head["lengths"]], int(head["crc32"])
-        columns = _columns(log, lives)
+        columns = _columns(log, runs)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"no {_FORMAT} of version {_VERSION}: {error!r}") from error
-    if not lives or len(columns) != len(lengths):
-        raise ValueError(f"no {_FORMAT} of version {_VERSION}: {len(lives)} runs in {len(lengths)} columns")
-    found = 0
+        raise ValueError(f"not a {_FORMAT} of version {_VERSION}: {error!r}") from error
+    if not runs or len(columns) != len(lengths):
+        raise ValueError(f"not a {_FORMAT} of version {_VERSION}: {len(runs)} runs in {len(lengths)} columns")
+    actual = 0
     for column, length in zip(columns, lengths, strict=True):
         content = _read(file, length)
-        found = zlib.crc32(content, found)
+        actual = zlib.crc32(content, actual)
         if isinstance(column, bytearray):
             column.extend(content)
         else:
@@ -80,37 +85,41 @@ def load(ledger: Ledger, file: BinaryIO) -> None:
             column.frombytes(content)
             if sys.byteorder == "big":
                 column.byteswap()
-    if found != check:
-        raise ValueError(f"{_FORMAT}: its columns are damaged (CRC-32 {found:08x} instead of {check:08x})")
+    if actual != check:
+        raise ValueError(f"{_FORMAT}: columns are damaged (CRC-32 {actual:08x} instead of {check:08x})")
 
 
 def read_head(file: BinaryIO, form: str, version: int, *, max_bytes: int = _LINE) -> dict[str, Any]:
-    """Read the line of JSON that a kept thing begins with. Raises `ValueError` if it is of another form or version."""
+    """Read the header line of a snapshot.
+
+    Raises:
+        ValueError: the file is of another format or version.
+    """
     line = file.readline(max_bytes)
     try:
         head = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"no {form}: it begins with {line[:40]!r}") from error
+        raise ValueError(f"not a {form}: it begins with {line[:40]!r}") from error
     if not isinstance(head, dict) or head.get("format") != form:
-        raise ValueError(f"no {form}: it begins with {line[:40]!r}")
+        raise ValueError(f"not a {form}: it begins with {line[:40]!r}")
     if head.get("version") != version:
-        raise ValueError(f"{form} of version {head.get('version')!r}, this reads {version}: read the log anew")
+        raise ValueError(f"{form}: version {head.get('version')!r} instead of {version}; read the log again")
     return head
 
 
 def _read(file: BinaryIO, length: int) -> bytearray:
-    """Read piece by piece, so that a wrong length costs no memory."""
+    """Read in pieces, so that a wrong length costs no memory."""
     content = bytearray()
     while len(content) < length and (piece := file.read(min(_PIECE, length - len(content)))):
         content += piece
     if len(content) != length:
-        raise ValueError(f"{_FORMAT}: cut off, {len(content)} of {length} bytes of a column are there")
+        raise ValueError(f"{_FORMAT}: cut off, {len(content)} of {length} bytes in a column")
     return content
 
 
-def _columns(log: EventColumns, lives: Sequence[RunTimeline]) -> list[array[int] | bytearray]:
-    """Return all columns in the order in which they are written."""
-    return [log.t, log.code, log.arg, *(column for life in lives for column in life.fold.told.columns())]
+def _columns(log: EventColumns, runs: Sequence[RunTimeline]) -> list[array[int] | bytearray]:
+    """Return all columns in the order of the file."""
+    return [log.t, log.code, log.arg, *(column for run in runs for column in run.fold.folded.columns())]
 
 
 def _bytes(column: array[int] | bytearray) -> memoryview:
@@ -120,13 +129,13 @@ def _bytes(column: array[int] | bytearray) -> memoryview:
     return memoryview(column).cast("B")
 
 
-def _packed(kept: Arg | Whose) -> object:
-    if isinstance(kept, SliceCounts):
-        return {"slices": kept}
-    return {"saved": kept} if isinstance(kept, CheckpointEvent) else kept
+def _packed(argument: Arg | RankedStep) -> object:
+    if isinstance(argument, SliceCounts):
+        return {"slices": argument}
+    return {"saved": argument} if isinstance(argument, CheckpointEvent) else argument
 
 
-def _unpacked(packed: Any) -> Arg | Whose:
+def _unpacked(packed: Any) -> Arg | RankedStep:
     if isinstance(packed, dict):
         if "slices" in packed:
             return SliceCounts(*map(int, packed["slices"]))
@@ -139,7 +148,7 @@ def _unpacked(packed: Any) -> Arg | Whose:
 
 
 def _packed_fold(fold: Fold) -> dict[str, object]:
-    states = [*fold.kept, (fold.state, fold.told.lengths())]
+    states = [*fold.saved_states, (fold.state, fold.folded.lengths())]
     return {
         "since": fold.since,
         "end": fold.end,
@@ -147,12 +156,12 @@ def _packed_fold(fold: Fold) -> dict[str, object]:
     }
 
 
-def _unpacked_life(log: EventColumns, packed: dict[str, Any]) -> RunTimeline:
-    life = RunTimeline(log, int(packed["since"]))
-    fold = life.fold
+def _unpacked_run(log: EventColumns, packed: dict[str, Any]) -> RunTimeline:
+    run = RunTimeline(log, int(packed["since"]))
+    fold = run.fold
     fold.end = None if packed["end"] is None else int(packed["end"])
     for state, (steps, attempts, spans, loads, blocking, marks) in packed["states"]:
-        fold.kept.append((FoldState.unpacked(state), (steps, attempts, spans, loads, blocking, marks)))
-    fold.state = fold.kept.pop()[0]
-    fold.told.dirty = -1
-    return life
+        fold.saved_states.append((FoldState.unpacked(state), (steps, attempts, spans, loads, blocking, marks)))
+    fold.state = fold.saved_states.pop()[0]
+    fold.folded.dirty = -1
+    return run

@@ -1,4 +1,4 @@
-"""Very many numbers in order, with little memory beside them; pure."""
+"""Sorting of many numbers with little extra memory; pure."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 _PIECE = 1 << 16
-"""So many are numbers of Python at once, at four times the memory."""
+"""Numbers that are Python objects at once: these take four times the memory."""
 
-_APART = 1 << 10
+_SAMPLE_DISTANCE = 1 << 10
 
 
 def in_order(numbers: array[int]) -> array[int]:
-    """Return the numbers sorted: each piece of them alone, then all that lies between two cuts, one cut after another.
+    """Return the numbers sorted.
 
-    Cuts are taken from the sorted pieces at equal distances, so that little more than a piece lies between any two.
+    Pieces are sorted alone, then merged between cuts. Cuts are samples of the sorted pieces at equal distances, so that
+    little more than one piece lies between two of them.
     """
     pieces = [array("q", sorted(numbers[first : first + _PIECE])) for first in range(0, len(numbers), _PIECE)]
     if len(pieces) == 1:
         return pieces[0]
-    samples = sorted(number for piece in pieces for number in piece[::_APART])
-    cuts = sorted(set(samples[:: _PIECE // _APART]))
-    found, places = array("q"), [0] * len(pieces)
+    samples = sorted(number for piece in pieces for number in piece[::_SAMPLE_DISTANCE])
+    cuts = sorted(set(samples[:: _PIECE // _SAMPLE_DISTANCE]))
+    ordered, places = array("q"), [0] * len(pieces)
     for cut in cuts:
         below: list[int] = []
-        same = 0
+        equal = 0
         for number, piece in enumerate(pieces):
             upto = bisect_left(piece, cut, places[number])
             below += piece[places[number] : upto]
             places[number] = bisect_right(piece, cut, upto)
-            same += places[number] - upto
+            equal += places[number] - upto
         below.sort()
-        found.extend(below)
-        found.extend(array("q", [cut]) * same)
+        ordered.extend(below)
+        ordered.extend(array("q", [cut]) * equal)
     rest = [number for piece, place in zip(pieces, places, strict=True) for number in piece[place:]]
-    found.extend(sorted(rest))
-    return found
+    ordered.extend(sorted(rest))
+    return ordered

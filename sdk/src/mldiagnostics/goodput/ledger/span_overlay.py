@@ -1,4 +1,8 @@
-"""Spans that lie over each other, as one picture: at each moment the one that says most (S7); pure."""
+"""The visible span at each moment where spans overlap (R5, R12, R13); pure.
+
+The span that began later wins, then the shorter one, then the first in the order of buckets. Spans of accelerator
+initialisation and preparation inside a re-initialisation are hidden by it.
+"""
 
 from __future__ import annotations
 
@@ -20,62 +24,65 @@ Span: TypeAlias = "tuple[int, int, int]"
 
 _FAR = 2**62
 _REINIT = BadputType.ELASTIC_REINITIALIZATION.value
-_OWNED = frozenset({BadputType.TPU_INITIALIZATION.value, BadputType.TRAINING_PREP.value})
+_INSIDE_REINIT = frozenset({BadputType.TPU_INITIALIZATION.value, BadputType.TRAINING_PREP.value})
 
 
 class SpanOverlay:
-    """What is seen of the spans: `cover` with a kind for each stretch, and the same for each kind alone."""
+    """Visible spans: `cover` with the `kind` of each interval, and by kind."""
 
     def __init__(self, names: Sequence[object]) -> None:
         self.names = names
-        """Types of custom events, by what their kind is above `CUSTOM`."""
+        """Types of custom events; kind `CUSTOM + n` has type `names[n]`."""
         self.cover = Intervals()
         self.kind = array("i")
-        self.of_kind: dict[int, Intervals] = {}
-        self._spent: dict[int, Bucket] = {}
+        self.by_kind: dict[int, Intervals] = {}
+        self._buckets: dict[int, Bucket] = {}
 
-    def repaint(self, since: int, spans: Sequence[Span]) -> None:
-        """Paint anew from `since` on; `spans` are all that end later."""
+    def rebuild(self, since: int, spans: Sequence[Span]) -> None:
+        """Rebuild from `since` on; `spans` are all that end later."""
         self.cover.clip(since)
         del self.kind[len(self.cover) :]
-        for of_kind in self.of_kind.values():
-            of_kind.clip(since)
-        for start, end, kind in _seen(since, sorted(spans), self._order):
+        for intervals in self.by_kind.values():
+            intervals.clip(since)
+        for start, end, kind in _visible(since, sorted(spans), self._order):
             self.cover.append(start, end)
             self.kind.append(kind)
-            if kind not in self.of_kind:
-                self.of_kind[kind] = Intervals()
-            self.of_kind[kind].append(start, end)
+            if kind not in self.by_kind:
+                self.by_kind[kind] = Intervals()
+            self.by_kind[kind].append(start, end)
 
-    def free(self, start: int, end: int) -> int:
-        """Return how much of a stretch no span covers."""
+    def uncovered(self, start: int, end: int) -> int:
+        """Return the time in [start, end) that no span covers."""
         return end - start - self.cover.before(end) + self.cover.before(start)
 
     def covered(self, start: int, end: int, kinds: Sequence[int]) -> int:
-        """Return for how long spans of some kinds are seen in a stretch."""
-        found = [self.of_kind[kind] for kind in kinds if kind in self.of_kind]
-        return sum(of_kind.before(end) - of_kind.before(start) for of_kind in found)
+        """Return the time in [start, end) in which spans of these kinds are visible."""
+        columns = [self.by_kind[kind] for kind in kinds if kind in self.by_kind]
+        return sum(intervals.before(end) - intervals.before(start) for intervals in columns)
 
     def between(self, start: int, end: int) -> Iterator[Span]:
-        """Return what is seen in a stretch, in order."""
+        """Yield the visible spans within [start, end), in order."""
         first = bisect_right(self.cover.end, start)
         for place in range(first, bisect_left(self.cover.start, end)):
             yield max(start, self.cover.start[place]), min(end, self.cover.end[place]), self.kind[place]
 
-    def spent(self, kind: int) -> Bucket:
-        """Return the bucket of a kind."""
-        found = self._spent.get(kind)
-        if found is None:
+    def bucket_of(self, kind: int) -> Bucket:
+        """Return the bucket of a span kind."""
+        bucket = self._buckets.get(kind)
+        if bucket is None:
             number, custom = self._order(kind)
-            found = self._spent[kind] = Bucket(BadputType(number), custom)
-        return found
+            bucket = self._buckets[kind] = Bucket(BadputType(number), custom)
+        return bucket
 
     def _order(self, kind: int) -> tuple[int, str]:
         return (kind, "") if kind < CUSTOM else (BadputType.CUSTOM_BADPUT_EVENTS.value, str(self.names[kind - CUSTOM]))
 
 
 class _ActiveSpans:
-    """Spans that have begun, the one that says most on top: begun last, shortest, first in order of buckets."""
+    """Spans that are open, the visible one on top (R12).
+
+    The order is: later start, earlier end, order of buckets.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, tuple[int, str], int]] = []
@@ -85,38 +92,41 @@ class _ActiveSpans:
         heappush(self._heap, (-start, end, order, kind))
 
     def top(self, now: int) -> tuple[int, int, tuple[int, str], int] | None:
-        """Return the one on top that is not over."""
+        """Return the top span that is not over."""
         while self._heap and self._heap[0][1] <= now:
             heappop(self._heap)
         return self._heap[0] if self._heap else None
 
 
-def _seen(since: int, spans: Sequence[Span], order: Callable[[int], tuple[int, str]]) -> Iterator[Span]:
-    """Return what is seen from `since` on of spans that are sorted by their starts, neighbours of a kind as one."""
-    free, owned = _ActiveSpans(), _ActiveSpans()
+def _visible(since: int, spans: Sequence[Span], order: Callable[[int], tuple[int, str]]) -> Iterator[Span]:
+    """Yield the visible spans from `since` on, with neighbours of a kind joined.
+
+    `spans` are sorted by their starts.
+    """
+    regular, suppressed = _ActiveSpans(), _ActiveSpans()
     place, now, reinit = 0, since, since
-    begun: Span | None = None
+    current: Span | None = None
     while True:
         while place < len(spans) and spans[place][0] <= now:
             span = spans[place]
-            (owned if span[2] in _OWNED else free).add(span, order(span[2]))
+            (suppressed if span[2] in _INSIDE_REINIT else regular).add(span, order(span[2]))
             reinit = max(reinit, span[1]) if span[2] == _REINIT else reinit
             place += 1
-        following = spans[place][0] if place < len(spans) else _FAR
-        candidates = [top for top in (free.top(now), owned.top(now) if reinit <= now else None) if top]
+        next_start = spans[place][0] if place < len(spans) else _FAR
+        candidates = [top for top in (regular.top(now), suppressed.top(now) if reinit <= now else None) if top]
         if candidates:
             best = min(candidates)
-            until = min(following, best[1], reinit if reinit > now else following)
-            if begun and begun[1] == now and begun[2] == best[3]:
-                begun = begun[0], until, best[3]
+            until = min(next_start, best[1], reinit if reinit > now else next_start)
+            if current and current[1] == now and current[2] == best[3]:
+                current = current[0], until, best[3]
             else:
-                if begun:
-                    yield begun
-                begun = now, until, best[3]
+                if current:
+                    yield current
+                current = now, until, best[3]
             now = until
-        elif following < _FAR:
-            now = following
+        elif next_start < _FAR:
+            now = next_start
         else:
             break
-    if begun:
-        yield begun
+    if current:
+        yield current

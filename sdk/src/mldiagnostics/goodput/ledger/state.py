@@ -1,71 +1,74 @@
-"""What the fold remembers of the events that it has seen, beside its columns; pure."""
+"""The state of the fold beside its columns; pure."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
 Key: TypeAlias = "tuple[int, int]"
-"""The code that opens, and its argument's place in the table (0 without one)."""
+"""Opening code and the place of its argument in the table (0 without one)."""
 
 NEVER = -1
 NONE_FITS = 2**31 - 1
-"""As `last`: no step may simply follow, each is looked at."""
+"""Value of `last` that sends every step through the handlers."""
 
 
 class FoldState:
-    """Scalars, and what is open. Times are microseconds, `NEVER` where there is none."""
+    """Scalars and open spans. Times are microseconds, `NEVER` without one.
+
+    The names of the attributes are keys of the snapshot's format.
+    """
 
     def __init__(self, place: int = 0) -> None:
         self.place = place
-        """How many events of the log are folded."""
+        """Number of folded events of the log."""
         self.started = NEVER
         self.step = NEVER
         """Index of the last step."""
         self.last = NONE_FITS
-        """The same, if a higher one simply follows it."""
+        """Index of the last step while a higher index needs no further checks, else `NONE_FITS`."""
         self.last_t = NEVER
         self.step_end = NEVER
-        """When the last step was told to end; older than `last_t` if it was not."""
+        """End event of the last step; older than `last_t` without one."""
         self.job_end = NEVER
         self.pending = NEVER
-        """When the attempt that has no step yet began: the last job start or re-initialisation since the last step."""
+        """Begin of an attempt without steps: the last job start or re-initialisation since the last step."""
         self.job_started = False
         """Whether a job has started since the last step."""
         self.back = NEVER
         """The first job start or re-initialisation since the last step."""
         self.first_init = NEVER
-        """The first sign of a new attempt since the last step; older than `last_t` if there is none."""
+        """The first of `rules.RESTARTS` since the last step; older than `last_t` without one."""
         self.load = NEVER
-        """Begin of the load that is open."""
+        """Start of the open load."""
         self.load_seen = NEVER
         self.quiet = NEVER
-        """Until then a step may be one of the attempt before, told by a second writer."""
+        """Until then a step may be a duplicate from the attempt before."""
         self.floor = 0
-        """Place of the first step since the last job start: a second writer tells of none before it."""
+        """Place of the first step since the last job start: no duplicates are searched before it."""
         self.over = False
-        """The job's end has come: no step counts any more."""
+        """Whether the job has ended: later steps are ignored."""
         self.moments = [0]
-        """Begins of attempts whose first load has not come."""
+        """Begins of attempts without a data load yet."""
         self.edges: dict[int, int] = {}
-        """When each edge was last told."""
+        """Last time of each start and end."""
         self.open: dict[Key, int] = {}
         self.closed: dict[Key, int] = {}
-        """What was closed within the last second."""
+        """Spans that closed within the last second."""
         self.unopened: dict[Key, int] = {}
-        """What ended last without a begin, at the moment that is being folded."""
+        """Ends without a start at the current moment."""
         self.ignored: dict[str, int] = {}
 
     def known_end(self, *, repeated: bool = False) -> int:
-        """Return when the last step is known to have been over, `NEVER` if it is not known.
+        """Return the known end of the last step, or `NEVER` (R4).
 
-        A job's end says nothing of a step that is made again: all from its begin is recovery then (R4).
+        The end of the job does not end a step that is `repeated`: its time is recovery from its start on.
         """
         if self.job_end >= self.last_t and not repeated:
             return self.job_end
         return self.step_end if self.step_end > self.last_t else NEVER
 
     def copy(self) -> FoldState:
-        """Return a state that changes on its own."""
+        """Return an independent copy."""
         other = FoldState.__new__(FoldState)
         plain = self.__dict__
         other.__dict__.update(plain)
@@ -74,12 +77,16 @@ class FoldState:
         return other
 
     def packed(self) -> dict[str, Any]:
-        """Return it in JSON's types."""
+        """Return the state as JSON types."""
         return {name: _packed(getattr(self, name)) for name in vars(self)}
 
     @classmethod
     def unpacked(cls, packed: dict[str, Any]) -> FoldState:
-        """Return what was packed. Raises `KeyError`, `TypeError` or `ValueError` if it is none."""
+        """Return a state from its packed form.
+
+        Raises:
+            KeyError, TypeError, ValueError: `packed` is not a packed state.
+        """
         state = cls()
         for name in _PLAIN:
             setattr(state, name, bool(packed[name]) if name in _FLAGS else int(packed[name]))

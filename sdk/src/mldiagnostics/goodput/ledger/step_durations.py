@@ -1,4 +1,4 @@
-"""How long steps take: durations of those that are done and not lost, and what is usual among them; pure."""
+"""Durations of the steps that are done and survive, and the ideal step time; pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from mldiagnostics.goodput.account import StepTimes
 from mldiagnostics.goodput.ledger.sorting import in_order
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimeline, AttemptTimelines
+    from mldiagnostics.goodput.ledger.attempt_timeline import AttemptTimelines
+    from mldiagnostics.goodput.ledger.phases import AttemptTimeline
 
 _SECOND = 1_000_000
-_FEW = 256
-"""So many durations are put into their place one by one; more are sorted."""
+_INSERT_LIMIT = 256
+"""Up to this many new durations are inserted into the sorted column; more are sorted."""
 
 _PIECE = 1 << 16
-"""So many are worked out at once: as numbers of Python they take four times the memory."""
+"""Durations that are computed at once: as Python objects they take four times the memory."""
 
 
 class StepDurations:
-    """Durations by attempt, in microseconds, and the same in order of length; kept until something changes."""
+    """Step durations (microseconds) by attempt, and sorted; cached until they change."""
 
     def __init__(self, progress: AttemptTimelines) -> None:
         self.progress = progress
@@ -31,36 +32,36 @@ class StepDurations:
         self._total = 0
 
     def forget(self, attempt: int, place: int) -> None:
-        """Forget the steps from `place` on, which is in `attempt` or later."""
-        offsets, courses = self._offsets, self.progress.courses
+        """Drop the durations of the steps from `place` on, which is in `attempt` or later."""
+        offsets, timelines = self._offsets, self.progress.timelines
         if attempt >= len(offsets):
             return
         length = offsets[attempt]
-        if attempt < len(courses):
-            length += max(0, min(place, _stop(courses[attempt])) - courses[attempt].first)
+        if attempt < len(timelines):
+            length += max(0, min(place, _end_place(timelines[attempt])) - timelines[attempt].first)
         length = min(length, len(self._times), *offsets[attempt + 1 : attempt + 2])
         del offsets[attempt + 1 :]
-        gone = self._times[length:]
+        removed = self._times[length:]
         del self._times[length:]
-        self._total -= sum(gone)
-        if self._sorted is not None and len(gone) <= _FEW:
-            for time in gone:
+        self._total -= sum(removed)
+        if self._sorted is not None and len(removed) <= _INSERT_LIMIT:
+            for time in removed:
                 del self._sorted[bisect_left(self._sorted, time)]
-        elif gone:
+        elif removed:
             self._sorted = None
 
     def step_times(self) -> StepTimes:
-        """Return the durations of all steps that are done, not lost, and followed by one of their attempt."""
+        """Return the durations of surviving steps that a step of the same attempt follows."""
         self._refresh()
         steps = array("i")
-        for course in self.progress.courses:
-            steps.extend(self.progress.fold.told.index[course.first : _stop(course)])
+        for timeline in self.progress.timelines:
+            steps.extend(self.progress.fold.folded.index[timeline.first : _end_place(timeline)])
         return StepTimes(steps, self._times[:])
 
     def ideal(self) -> int | None:
-        """Return the mean of the durations up to median + 3 MAD.
+        """Return the mean of the durations up to median + 3 MAD; None without durations.
 
-        Durations below a second are left out where they are fewer than half of all.
+        Durations below a second are left out if they are fewer than half (docs/decisions/0009 "Short steps").
         """
         self._refresh()
         if self._sorted is None:
@@ -77,32 +78,32 @@ class StepDurations:
         return (self._total - sum(times[:low]) - sum(times[high:])) // (high - low)
 
     def _refresh(self) -> None:
-        """Add what is not here yet."""
-        courses, offsets, times = self.progress.courses, self._offsets, self._times
-        known = len(times)
-        for attempt in range(max(0, len(offsets) - 1), len(courses)):
+        """Add the durations of new steps."""
+        timelines, offsets, times = self.progress.timelines, self._offsets, self._times
+        old_length = len(times)
+        for attempt in range(max(0, len(offsets) - 1), len(timelines)):
             if attempt == len(offsets):
                 offsets.append(len(times))
-            course = courses[attempt]
-            stop = _stop(course)
-            for first in range(course.first + len(times) - offsets[attempt], stop, _PIECE):
-                fresh = self.progress.net_times(first, min(first + _PIECE, stop))
-                times.extend(fresh)
-                self._total += sum(fresh)
-        if self._sorted is not None and len(times) - known <= _FEW:
-            for time in times[known:]:
+            timeline = timelines[attempt]
+            stop = _end_place(timeline)
+            for first in range(timeline.first + len(times) - offsets[attempt], stop, _PIECE):
+                added = self.progress.net_times(first, min(first + _PIECE, stop))
+                times.extend(added)
+                self._total += sum(added)
+        if self._sorted is not None and len(times) - old_length <= _INSERT_LIMIT:
+            for time in times[old_length:]:
                 insort(self._sorted, time)
-        elif len(times) > known:
+        elif len(times) > old_length:
             self._sorted = None
 
 
-def _stop(course: AttemptTimeline) -> int:
-    """Return the place after the last step that counts."""
-    return min(course.kept, course.last)
+def _end_place(timeline: AttemptTimeline) -> int:
+    """Return the place after the last step that has a duration."""
+    return min(timeline.kept, timeline.last)
 
 
 def _deviation(times: array[int], low: int, twice: int, place: int) -> int:
-    """Return which of all |2x - twice| is at `place` when they are sorted; `times` is sorted and begins at `low`."""
+    """Return number `place` of the sorted |2x - twice| for x in `times[low:]`, sorted."""
     least, most = 0, max(2 * times[-1] - twice, twice - 2 * times[low])
     while least < most:
         middle = (least + most) // 2
