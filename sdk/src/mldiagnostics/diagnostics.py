@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 LOGGER = logging.getLogger("mldiagnostics")
 
@@ -59,7 +59,7 @@ def announce(message: str) -> None:
 def _safe(message: str) -> str:
     """Return the message without control characters and credentials, which names and URLs in it may have."""
     if "://" in message and "@" in message:
-        from mldiagnostics.configs.redaction import redact  # noqa: PLC0415 - rarely needed
+        from mldiagnostics.text.redaction import redact  # noqa: PLC0415 - rarely needed
 
         message = redact(message)
     return printable(message)

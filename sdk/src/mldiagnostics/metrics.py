@@ -102,7 +102,7 @@ def _record_item(metric: Mapping[str, Any], step: int | None, now: float | datet
 
 def _explain(metric: object, error: Exception) -> str:
     """Return what is wrong with an item, and which key was probably meant."""
-    from mldiagnostics.suggest import closest  # noqa: PLC0415 - only after a mistake
+    from mldiagnostics.text.suggest import closest  # noqa: PLC0415 - only after a mistake
 
     if isinstance(error, KeyError) and isinstance(metric, dict):
         missing = [key for key in ("metric_name", "value") if key not in metric]
@@ -116,7 +116,7 @@ def _warn_unknown(
     unknown: Mapping[str, object], surplus: tuple[object, ...], function: Callable[..., None] | None = None
 ) -> None:
     from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - who only imports needs no logging
-    from mldiagnostics.suggest import parameters, unknown_parameters  # noqa: PLC0415 - only after a mistake
+    from mldiagnostics.text.suggest import parameters, unknown_parameters  # noqa: PLC0415 - only after a mistake
 
     called = function or record
     name = f"metrics.{called.__name__}"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.records import Record, decode, encode
-from mldiagnostics.strict_json import finite
+from mldiagnostics.text.strict_json import finite
 from support import records
 
 UNUSUAL = [math.nan, math.inf, -math.inf]

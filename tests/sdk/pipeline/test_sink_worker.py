@@ -13,9 +13,9 @@ from mldiagnostics.pipeline import sink_worker
 from mldiagnostics.pipeline.buffer import FlushToken
 from mldiagnostics.pipeline.drops import Drops
 from mldiagnostics.pipeline.records import Record
+from mldiagnostics.pipeline.sink import SinkNotReady
 from mldiagnostics.pipeline.sink_worker import SinkWorker
 from mldiagnostics.sinks import BatchPolicy
-from mldiagnostics.sinks.model import SinkNotReady
 from support.records import DEADLINE_S, HangingSink, ListSink, eventually, origin
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import diagnostics
-from mldiagnostics.run.history import MAX_ATTEMPTS, continued, merged
+from mldiagnostics.lifecycle.history import MAX_ATTEMPTS, continued, merged
 from mldiagnostics.run.manifest import Manifest
 from mldiagnostics.spool.directory import abandoned_directories
 from mldiagnostics.spool.storage import RunStorage

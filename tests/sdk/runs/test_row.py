@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.lifecycle.outcome import FINAL, RunOutcome
 from mldiagnostics.pipeline.records import Record
-from mldiagnostics.run.outcome import FINAL, RunOutcome
 from mldiagnostics.runs.row import RankRow, folded, phase_at, rank_rows, run_row
 
 JSON = st.recursive(

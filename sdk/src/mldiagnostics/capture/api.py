@@ -23,7 +23,7 @@ from mldiagnostics.capture.report import CaptureReport, record, skew_ms
 from mldiagnostics.errors import AlreadyStored, ConfigurationError, StoreError
 from mldiagnostics.layout import capture_record_key, sanitize, trace_key
 from mldiagnostics.store import Store, open_store
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 _LEAD_MS = 2000
 _SERIALISATION_S = 60.0

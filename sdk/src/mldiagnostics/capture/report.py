@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from mldiagnostics.capture.model import Options, Outcome, Target
-from mldiagnostics.strict_json import dumps
+from mldiagnostics.text.strict_json import dumps
 
 RECORD_VERSION = 1
 

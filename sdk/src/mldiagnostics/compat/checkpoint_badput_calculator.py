@@ -189,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import sys  # noqa: PLC0415
 
     from mldiagnostics.errors import MLDiagnosticsError  # noqa: PLC0415
-    from mldiagnostics.terminal import printable  # noqa: PLC0415
+    from mldiagnostics.text.terminal import printable  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(prog="python -m mldiagnostics.checkpoint_badput_calculator", description=__doc__)
     parser.add_argument("--job_name", default="checkpoint_job")

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

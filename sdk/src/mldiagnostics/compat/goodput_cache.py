@@ -19,7 +19,7 @@ from mldiagnostics.goodput import copies
 from mldiagnostics.goodput.payload import micros
 from mldiagnostics.layout import sanitize
 from mldiagnostics.pipeline.drops import shown
-from mldiagnostics.strict_json import finite
+from mldiagnostics.text.strict_json import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

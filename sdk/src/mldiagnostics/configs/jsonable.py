@@ -10,8 +10,8 @@ from datetime import date, datetime, time
 from enum import Enum
 from typing import Any, TypeAlias
 
-from mldiagnostics.configs.redaction import SECRET, is_secret, redact
-from mldiagnostics.strict_json import spelled
+from mldiagnostics.text.redaction import SECRET, is_secret, redact
+from mldiagnostics.text.strict_json import spelled
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

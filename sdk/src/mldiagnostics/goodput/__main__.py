@@ -20,7 +20,7 @@ from mldiagnostics.errors import ConfigurationError, LogMissing, MLDiagnosticsEr
 from mldiagnostics.goodput import options
 from mldiagnostics.goodput.load_reports import ReportQuery, read, read_exclusions
 from mldiagnostics.goodput.render.words import encodable
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mldiagnostics.clock import STEP_S, clock_ahead, steady
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.event_payloads import telling
+from mldiagnostics.lifecycle.current_run import current as current_run
 from mldiagnostics.pipeline.buffer import PROCESS, Buffer
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import Unrecordable, keep, settle
@@ -234,12 +235,6 @@ def flush_written(url: str) -> None:
         place = each.origin.storage if each.lasting else each.origin.directory  # the log of a recorder, or of a run
         if url == place or url.startswith(f"{place.rstrip('/')}/"):
             each.flush(max(0.0, deadline - monotonic()))
-
-
-def current_run() -> Any:
-    """Return the run that this process is in, None if there is none; loads nothing."""
-    registry = sys.modules.get("mldiagnostics.run.registry")
-    return None if registry is None else registry.current()
 
 
 def _keep_step(step: Any) -> tuple[Any, int]:

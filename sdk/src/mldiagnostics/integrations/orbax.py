@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from orbax.checkpoint.logging import AbstractLogger
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.run import current
+from mldiagnostics.lifecycle.current_run import current
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.recorder import GoodputRecorder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused
+from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker, SinkRefused
 from mldiagnostics.sinks.tensorboard import tagged
 
 if TYPE_CHECKING:

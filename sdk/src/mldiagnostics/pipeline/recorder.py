@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Kind
-    from mldiagnostics.sinks.model import SinkMaker
+    from mldiagnostics.pipeline.sink import SinkMaker
 
 _LAST_STEPS_S = 5.0  # a thread that has answered only has to return
 

@@ -15,7 +15,7 @@ from math import isfinite, nan
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from mldiagnostics.strict_json import dumps, spelled
+from mldiagnostics.text.strict_json import dumps, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,14 +14,14 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.pipeline.buffer import CAPACITY, CAPACITY_BYTES, FlushToken
 from mldiagnostics.pipeline.drops import DroppedRecords
 from mldiagnostics.pipeline.records import Record
-from mldiagnostics.sinks.model import SinkNotReady, SinkUnavailable, SpooledForNow, SpoolFull
+from mldiagnostics.pipeline.sink import SinkNotReady, SinkUnavailable, SpooledForNow, SpoolFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.drops import Drops, Reason
-    from mldiagnostics.sinks.model import SinkMaker
+    from mldiagnostics.pipeline.sink import SinkMaker
 
 Batch: TypeAlias = "tuple[list[Record], int]"
 """Records, and how many bytes their values hold beyond a number's."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mldiagnostics.configs.detection import FRAMEWORKS, imported, is_installed
 from mldiagnostics.profiling.recorder import CannotRecord
-from mldiagnostics.run.detection import FRAMEWORKS, imported, is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -7,14 +7,14 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mldiagnostics.configs.detection import detect
 from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.lifecycle.current_run import current
 from mldiagnostics.profiling.frameworks import recorder_once_imported
 from mldiagnostics.profiling.imports import ImportWatch
 from mldiagnostics.profiling.ports import is_free, listener
 from mldiagnostics.profiling.recorder import CannotRecord
-from mldiagnostics.run import current
-from mldiagnostics.run.detection import detect
-from mldiagnostics.suggest import parameters, unknown_parameters
+from mldiagnostics.text.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import ProfilerServer

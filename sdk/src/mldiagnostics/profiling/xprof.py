@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.lifecycle.current_run import current
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.profiling.naming import called_session, named_session, stepped_session, window
 from mldiagnostics.profiling.session import begin
 from mldiagnostics.profiling.wrapping import Function, wrap
-from mldiagnostics.run import current
-from mldiagnostics.suggest import parameters, unknown_parameters
+from mldiagnostics.text.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mldiagnostics.run.config_dict import ConfigDict
-from mldiagnostics.run.kinds import (
+from mldiagnostics.configs.kinds import (
     AcceleratorOrchestrator,
     ApplicationFramework,
     Framework,
@@ -15,7 +14,8 @@ from mldiagnostics.run.kinds import (
     RunPhase,
     ServingEngine,
 )
-from mldiagnostics.run.registry import current
+from mldiagnostics.lifecycle.current_run import current
+from mldiagnostics.run.config_dict import ConfigDict
 
 if TYPE_CHECKING:
     from mldiagnostics.run.arguments import normalize_gcs_path

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.configs.jsonable import jsonable
-from mldiagnostics.run.kinds import (
+from mldiagnostics.configs.kinds import (
     AcceleratorOrchestrator,
     ApplicationFramework,
     Framework,

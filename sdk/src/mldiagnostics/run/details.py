@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.jsonable import jsonable
 from mldiagnostics.run.settings import VARIABLES
-from mldiagnostics.strict_json import dumps
+from mldiagnostics.text.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

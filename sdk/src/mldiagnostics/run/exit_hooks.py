@@ -18,8 +18,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.identity.environment import has_native_handler
-from mldiagnostics.run import preemption, registry
-from mldiagnostics.run.outcome import ExitEvidence, shorten
+from mldiagnostics.lifecycle import current_run
+from mldiagnostics.lifecycle.outcome import ExitEvidence, shorten
+from mldiagnostics.run import preemption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,7 @@ class ExitHooks:
         self._tell()
 
     def _tell(self) -> None:
-        run = registry.current()
+        run = current_run.current()
         if run is not None and self.is_ours():
             run.at_exit()
 
@@ -174,7 +175,7 @@ class ExitHooks:
             self._signal = name
         else:
             self._handled = name
-        run = registry.current()
+        run = current_run.current()
         if run is None or run.at_signal(name, dying=dying):
             _pass_on(before, number, frame)
         else:

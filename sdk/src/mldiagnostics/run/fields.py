@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.run.kinds import (
+from mldiagnostics.configs.kinds import (
     AcceleratorOrchestrator,
     ApplicationFramework,
     Framework,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError, NotStored
 from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.run.history import continued
-from mldiagnostics.strict_json import dumps
+from mldiagnostics.lifecycle.history import continued
+from mldiagnostics.text.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

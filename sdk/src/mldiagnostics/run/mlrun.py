@@ -8,13 +8,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from mldiagnostics.configs.detection import detect
+from mldiagnostics.configs.kinds import Framework, RunPhase
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.run import ownership, registry
+from mldiagnostics.lifecycle import current_run
+from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome, judge, terminating
+from mldiagnostics.run import ownership
 from mldiagnostics.run.config_dict import ConfigDict
-from mldiagnostics.run.detection import detect
 from mldiagnostics.run.fields import RunFields, told_kinds, told_process
-from mldiagnostics.run.kinds import Framework, RunPhase
-from mldiagnostics.run.outcome import FINAL, Phase, RunOutcome, judge, terminating
 from mldiagnostics.run.state import RunState
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ class MLRun(RunFields):
 
     def begin(self, asked: float) -> None:
         """Be the run of this process; called once, by whoever made it. `asked` is when the program wanted it."""
-        registry.enter(self)
+        current_run.enter(self)
         self._endings.watch_sigterm()
         if self._accounts:
             self.recorder.record_job_start_time(asked)
@@ -272,7 +273,7 @@ class MLRun(RunFields):
         if (files := self._storages.get(os.getpid())) is not None:
             files.close()
         ownership.release(self.run_id, os.environ)
-        registry.leave(self)
+        current_run.leave(self)
         self._ending = False
         self._endings.unwatch_sigterm()
 
@@ -301,7 +302,7 @@ def _run_there(name: str) -> MLRun:
     """Return what a pickled run stands for in another process: the run that it is in, or one that keeps nothing."""
     from mldiagnostics.run.startup import unrecorded  # noqa: PLC0415 - begins runs, and so imports this module
 
-    return registry.current() or unrecorded(name)
+    return current_run.current() or unrecorded(name)
 
 
 def _phase_said(phase: RunPhase | str | None) -> Phase | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
-from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.errors import MLDiagnosticsError
-from mldiagnostics.run.kinds import (
+from mldiagnostics.configs.kinds import (
     AcceleratorOrchestrator,
     ApplicationFramework,
     Framework,
     RlOrchestrator,
     ServingEngine,
 )
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.errors import MLDiagnosticsError
 
 if TYPE_CHECKING:
     import os

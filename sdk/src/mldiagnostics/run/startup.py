@@ -16,9 +16,10 @@ from mldiagnostics.goodput.sources.compilation import Compilations
 from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
+from mldiagnostics.lifecycle import current_run
 from mldiagnostics.locations import absolute_location
 from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
-from mldiagnostics.run import ownership, registry
+from mldiagnostics.run import ownership
 from mldiagnostics.run.announcement import announcement
 from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, RunArguments, read_arguments
 from mldiagnostics.run.exit_hooks import process_endings
@@ -27,7 +28,7 @@ from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import RunSettings, read_settings
 from mldiagnostics.run.without_effect import without_effect
 from mldiagnostics.sinks import sink_maker
-from mldiagnostics.suggest import unknown_parameters
+from mldiagnostics.text.suggest import unknown_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +70,7 @@ def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
             "the files of this run end with the pod: set storage='gs://bucket/prefix' (or a mounted volume), or "
             "MLDIAG_STORAGE",
         )
-    if (before := registry.current()) is not None:
+    if (before := current_run.current()) is not None:
         before.close()
         asked = time.time()  # until now that one lasted
     origin = _origin(arguments, whereabouts, storage=_rooted(arguments.storage or DEFAULT_STORAGE))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.jsonable import jsonable
 from mldiagnostics.diagnostics import counts
+from mldiagnostics.lifecycle.outcome import FINAL, RunOutcome
 from mldiagnostics.run import preemption
 from mldiagnostics.run.heartbeat import HeartbeatThread
 from mldiagnostics.run.manifest import SCHEMA_VERSION, Manifest
-from mldiagnostics.run.outcome import FINAL, RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

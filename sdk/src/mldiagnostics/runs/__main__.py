@@ -15,7 +15,7 @@ from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.locations import local_path
 from mldiagnostics.runs import find_run, line_of, list_runs, ranks_of
 from mldiagnostics.store import open_store
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

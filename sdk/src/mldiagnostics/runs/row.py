@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from mldiagnostics.run.outcome import FINAL, TERMINATING, Phase, RunOutcome
+from mldiagnostics.lifecycle.outcome import FINAL, TERMINATING, Phase, RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

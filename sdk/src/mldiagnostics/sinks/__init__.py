@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sink_urls import check_sink_url
-from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

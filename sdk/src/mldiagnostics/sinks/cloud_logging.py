@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.extras import require
 from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker, SinkNotReady, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.log_entries import entry_of
-from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkNotReady, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import spooled
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.layout import sanitize
 from mldiagnostics.locations import local_path
+from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker
 from mldiagnostics.sinks.local_first import LocalFirst
-from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker
 from mldiagnostics.sinks.segments import Segments
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkUnavailable
+from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

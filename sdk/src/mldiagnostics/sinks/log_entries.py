@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.pipeline.records import encode, is_goodput
-from mldiagnostics.strict_json import spelled
+from mldiagnostics.text.strict_json import spelled
 
 if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin

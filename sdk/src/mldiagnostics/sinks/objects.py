@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.sinks.model import BatchPolicy
+from mldiagnostics.pipeline.sink import BatchPolicy
 from mldiagnostics.sinks.segments import Segments
 from mldiagnostics.spool.decisions import MAX_PROCESS_BYTES
 from mldiagnostics.spool.queue import UploadQueue, check_place

@@ -22,7 +22,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.extras import require
-from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 from mldiagnostics.sinks.spool import spooled
 
 if TYPE_CHECKING:

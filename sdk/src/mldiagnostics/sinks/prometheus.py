@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.extras import require
-from mldiagnostics.sinks.model import BatchPolicy, SinkMaker
+from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

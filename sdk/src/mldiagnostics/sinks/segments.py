@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics import layout
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import Record, encode, encode_head
-from mldiagnostics.sinks.model import SinkUnavailable
+from mldiagnostics.pipeline.sink import SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

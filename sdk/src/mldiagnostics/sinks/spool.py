@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import decode, encode
-from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
+from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkRefused, SinkUnavailable, SpoolFull
 from mldiagnostics.spool.creation import create_directory
 from mldiagnostics.spool.directory import abandoned_directories
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import encode, is_goodput
-from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused
+from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker, SinkRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,9 +17,9 @@ from mldiagnostics.extras import require
 from mldiagnostics.layout import sanitize
 from mldiagnostics.locations import local_path
 from mldiagnostics.pipeline.gil import GilYielder
+from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker, SinkUnavailable
 from mldiagnostics.sinks.event_frames import frames, scalar_event, version_event
 from mldiagnostics.sinks.local_first import LocalFirst
-from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

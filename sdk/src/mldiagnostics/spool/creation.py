@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.sinks.model import SinkUnavailable
+from mldiagnostics.pipeline.sink import SinkUnavailable
 from mldiagnostics.spool.decisions import MAX_SPOOL_BYTES, folder_of, is_expired, normalized, temporary_folder
 from mldiagnostics.spool.directory import (
     DESCRIPTION,

@@ -12,7 +12,7 @@ from mldiagnostics.errors import (
     StoreFull,
     StoreNotFound,
 )
-from mldiagnostics.sinks.model import SinkUnavailable, SpooledForNow, SpoolFull
+from mldiagnostics.pipeline.sink import SinkUnavailable, SpooledForNow, SpoolFull
 from mldiagnostics.spool import background
 from mldiagnostics.spool.creation import create_directory
 from mldiagnostics.spool.decisions import MAX_PROCESS_BYTES

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import AlreadyStored, MissingExtraError, NoCredentials, StoreError
-from mldiagnostics.sinks.model import SpoolFull
+from mldiagnostics.pipeline.sink import SpoolFull
 from mldiagnostics.spool import background
 from mldiagnostics.spool.creation import SpoolUnavailable, create_directory
 from mldiagnostics.spool.decisions import RETRY_CREDENTIALS_S, normalized

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
-from mldiagnostics.run.history import merged
+from mldiagnostics.lifecycle.history import merged
 from mldiagnostics.spool.decisions import is_run_record, names_for, upload_order
-from mldiagnostics.strict_json import dumps
+from mldiagnostics.text.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from mldiagnostics.extras import require
 from mldiagnostics.goodput.exports.gcp_metrics import GCPMetrics, ValueType
 from mldiagnostics.goodput.exports.workload import INTEGERS, PREFIX, UNLABELLED
 from mldiagnostics.goodput.google_cloud import get_accelerator_type, get_cluster_name, get_node_zone
-from mldiagnostics.sinks.model import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
+from mldiagnostics.pipeline.sink import BatchPolicy, SinkMaker, SinkRefused, SinkUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

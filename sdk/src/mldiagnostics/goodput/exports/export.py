@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.exports.observe import MetricPoint, Observation
     from mldiagnostics.identity.origin import Origin
-    from mldiagnostics.sinks.model import SinkMaker
+    from mldiagnostics.pipeline.sink import SinkMaker
 
 __all__ = ["Export", "Words"]
 

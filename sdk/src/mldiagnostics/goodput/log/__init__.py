@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from mldiagnostics.goodput.location import CLOUD_LOGGING, log_places
+from mldiagnostics.lifecycle.current_run import current as current_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -64,8 +65,6 @@ def place_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | Non
 
 def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
     """Return where the rule allows a job's log to be, by `log`, environment and run; the place of a writer first."""
-    from mldiagnostics.goodput.log_writer import current_run  # noqa: PLC0415 - with the first log
-
     run = current_run()
     return log_places(
         log=None if log is None else os.fspath(log),

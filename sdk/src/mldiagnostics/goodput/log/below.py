@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldiagnostics.errors import ConfigurationError, StoreError
 from mldiagnostics.goodput.location import CLOUD_LOGGING
 from mldiagnostics.layout import RECORDS_DIR
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

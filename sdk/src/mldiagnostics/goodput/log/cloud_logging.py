@@ -16,8 +16,8 @@ from mldiagnostics.goodput.location import cloud_log
 from mldiagnostics.goodput.log.lines import LoggedPayload
 from mldiagnostics.goodput.log.overlap import OverlapWindow
 from mldiagnostics.goodput.log_writer import NAME
+from mldiagnostics.pipeline.sink import SinkMaker
 from mldiagnostics.sinks.log_entries import rfc3339
-from mldiagnostics.sinks.model import SinkMaker
 from mldiagnostics.sinks.spool import spooled
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.log.lines import EventListener
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
-    from mldiagnostics.sinks.model import Sink
+    from mldiagnostics.pipeline.sink import Sink
 
 _PAGE = 1000
 _LOOK_UP_S = 30.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
-    from mldiagnostics.sinks.model import BatchPolicy, Sink, SinkMaker
+    from mldiagnostics.pipeline.sink import BatchPolicy, Sink, SinkMaker
 
 __all__ = ["pointed", "pointer_to", "with_pointer"]
 
@@ -30,7 +30,7 @@ _MAX_BYTES = 65_536
 
 def with_pointer(maker: SinkMaker, job_name: str, logger_name: str, url: str) -> SinkMaker:
     """Return a maker of the same sinks, which write the pointer to their log when they are opened."""
-    from mldiagnostics.sinks.model import SinkMaker  # noqa: PLC0415 - with the first event
+    from mldiagnostics.pipeline.sink import SinkMaker  # noqa: PLC0415 - with the first event
 
     return SinkMaker(maker.name, lambda origin: _PointingSink(maker, origin, (job_name, logger_name, url)))
 

@@ -15,8 +15,8 @@ from mldiagnostics.pipeline.recorder import RecordPipeline
 
 if TYPE_CHECKING:
     from mldiagnostics.pipeline.buffer import Buffer
+    from mldiagnostics.pipeline.sink import SinkMaker
     from mldiagnostics.run.mlrun import MLRun
-    from mldiagnostics.sinks.model import SinkMaker
 
 _LASTING = frozenset({"injected", "workload-id"})
 """Sources of run ids that outlive a restart of the job; without such a one the job's names stand for the run."""

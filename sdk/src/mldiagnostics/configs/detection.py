@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from mldiagnostics.run.kinds import Framework
+from mldiagnostics.configs.kinds import Framework
 
 if TYPE_CHECKING:
     from collections.abc import Collection

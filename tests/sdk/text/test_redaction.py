@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.configs.redaction import is_secret, redact
+from mldiagnostics.text.redaction import is_secret, redact
 
 SECRET_NAMES = """
 token github_token gitlab_token db_token dbToken dbPassword clientSecret client_secret awsSecretAccessKey pwd ssh_key

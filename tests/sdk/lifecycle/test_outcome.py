@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.run.outcome import FINAL, ExitEvidence, is_success, judge, shorten
+from mldiagnostics.lifecycle.outcome import FINAL, ExitEvidence, is_success, judge, shorten
 
 SEEN = st.builds(
     ExitEvidence,

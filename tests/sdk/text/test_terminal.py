@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.store import open_store
-from mldiagnostics.terminal import printable
+from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
     from pathlib import Path

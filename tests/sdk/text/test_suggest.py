@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.suggest import parameters, unknown_parameters
+from mldiagnostics.text.suggest import parameters, unknown_parameters
 
 KNOWN = ["metric_name", "value", "step", "duration_ms", "process_index_list"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mldiagnostics.run.outcome import TERMINATING
+from mldiagnostics.lifecycle.outcome import TERMINATING
 
 MAX_ATTEMPTS = 100
 """How many earlier attempts are remembered."""

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics.configs.detection import FRAMEWORKS, chosen, detect, imported, is_installed
 from mldiagnostics.run import Framework
-from mldiagnostics.run.detection import FRAMEWORKS, chosen, detect, imported, is_installed
 
 NAMES = st.sets(st.sampled_from(FRAMEWORKS))
 

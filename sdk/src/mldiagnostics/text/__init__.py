@@ -1,0 +1,1 @@
+"""Text for people and machines: printable, without secrets, valid JSON; pure."""
