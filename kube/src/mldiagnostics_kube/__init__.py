@@ -1,1 +1,4 @@
-"""What all processes in a cluster do alike: API client, informers, lease, certificates, HTTP, settings, logs."""
+"""Parts that all processes in a cluster share.
+
+API client, informer, lease, certificates, HTTP servers, settings, logs and metrics.
+"""

@@ -1,4 +1,4 @@
-"""The words of the API server: paths, content types, and failures named for what to do next."""
+"""Paths, content types and errors of the API server."""
 
 import json
 from typing import Final
@@ -7,11 +7,11 @@ JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 
-_PASSING: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
+_TRANSIENT: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
 
 
 class ClusterError(Exception):
-    """The API server did not do what it was asked; `status` is its HTTP status, 0 without an answer."""
+    """A request to the API server failed; `status` is the HTTP status, 0 without a response."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class ClusterError(Exception):
 
 
 class Unavailable(ClusterError):
-    """No answer, or one that says to come back later: the same call may succeed soon."""
+    """No response, or a temporary failure; the same call may succeed soon."""
 
 
 class NotFound(ClusterError):
@@ -27,28 +27,35 @@ class NotFound(ClusterError):
 
 
 class Conflict(ClusterError):
-    """The object exists already, has changed, or is not the one that was meant."""
+    """The object exists already, has changed, or has another uid."""
 
 
 class RequestRejected(ClusterError):
-    """Forbidden or invalid: the same call would fail again."""
+    """The request is forbidden or invalid; the same call would fail again."""
 
 
-_NAMED: Final = {404: NotFound, 409: Conflict}
+_BY_STATUS: Final = {404: NotFound, 409: Conflict}
 
 
 def error_of(method: str, path: str, status: int, raw: bytes) -> ClusterError:
-    """Name what an answer of 400 or above means; `raw` is its body, a Status as a rule."""
+    """Return the exception for a response of status 400 or above.
+
+    Args:
+        method: HTTP method of the request.
+        path: URL path of the request.
+        status: HTTP status of the response.
+        raw: Body of the response, usually a Status object.
+    """
     try:
-        said = json.loads(raw)["message"]
+        message = json.loads(raw)["message"]
     except (ValueError, KeyError, TypeError):
-        said = raw[:200].decode(errors="replace")
-    kind = Unavailable if status in _PASSING else _NAMED.get(status, RequestRejected)
-    return kind(f"The API server answered {method} {path} with {status}: {said}", status=status)
+        message = raw[:200].decode(errors="replace")
+    kind = Unavailable if status in _TRANSIENT else _BY_STATUS.get(status, RequestRejected)
+    return kind(f"{method} {path}: the API server returned {status}: {message}", status=status)
 
 
 def metadata_only_type(kind: str) -> str:
-    """Write the Accept header that asks for PartialObjectMetadata or a list of it."""
+    """Return the Accept header that requests PartialObjectMetadata or a list of it."""
     return f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
 
 
@@ -61,7 +68,19 @@ def path_to(
     name: str | None = None,
     sub: str | None = None,
 ) -> str:
-    """Write the URL path of a resource, an object or its subresource; the core group is the empty string."""
+    """Return the URL path of a collection, an object or a subresource.
+
+    Args:
+        group: API group; empty for the core group.
+        version: Version of the group.
+        plural: Plural name of the resource.
+        namespace: Namespace; None for cluster-scoped resources and lists over all namespaces.
+        name: Name of the object; None for the collection.
+        sub: Subresource, such as `status`.
+
+    Example:
+        path_to("batch", "v1", "jobs", namespace="ml", name="a")  # /apis/batch/v1/namespaces/ml/jobs/a
+    """
     parts = ["/apis", group, version] if group else ["/api", version]
     if namespace is not None:
         parts += ["namespaces", namespace]

@@ -1,4 +1,4 @@
-"""An HTTP server for requests with bodies: bounds on bytes, time and parallel work, and an end that loses nothing."""
+"""An HTTP server with bounds on bytes, time and parallel requests, and a graceful stop."""
 
 import asyncio
 import ssl
@@ -11,35 +11,50 @@ from aiohttp import web
 
 from mldiagnostics_kube.http import listen
 
-# How long the rest of a rejected body is still read, so that its sender gets to see the answer.
+# How long the rest of a rejected body is read, so that its sender can read the response.
 _LINGER_S: Final = 0.5
 
 Respond = Callable[[bytes], Awaitable[web.Response]]
-"""Answers a request by its body."""
+"""Returns the response to a request body."""
 Route = Callable[[web.BaseRequest], Respond | web.Response]
-"""Finds what answers a request from its head, or the answer itself."""
+"""Reads the head of a request and returns its handler, or a response at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much a server takes at once; sizes in bytes, times in seconds."""
+    """Limits of a server; sizes in bytes, times in seconds."""
 
     body_bytes: int
-    """Of one request."""
+    """Largest body of one request."""
     bodies_bytes: int
-    """Of all requests in flight."""
+    """Bodies of all requests in flight together."""
     requests: int
-    """In flight."""
+    """Requests in flight."""
     read_s: float
-    """For a body to arrive."""
+    """Time for a body to arrive."""
     finish_s: float
-    """For requests in flight to be answered once the server stops."""
+    """Time for the requests in flight to finish when the server stops."""
 
 
 class BoundedServer:
-    """Requests in flight, and how many more there may be.
+    """An HTTP server that rejects requests beyond its bounds.
 
-    A request beyond a bound is answered with 408, 413 or 429 and its connection closed; `rejected` gets the reason.
+    A request beyond a bound gets status 408 (`ReadTimedOut`), 413 (`TooLarge`) or 429 (`Busy`), and its connection is
+    closed.
+
+    Args:
+        route: Chooses the handler of a request.
+        bounds: Limits of the server.
+        rejected: Called with the reason of each rejection, for metrics.
+
+    Example:
+        async def echo(body: bytes) -> web.Response:
+            return web.Response(body=body)
+
+        bounds = Bounds(body_bytes=3 << 20, bodies_bytes=16 << 20, requests=64, read_s=5, finish_s=10)
+        server = BoundedServer(lambda request: echo, bounds, rejected=print)
+        async with server.serving(8443, tls) as port:
+            await stop.wait()
     """
 
     def __init__(self, route: Route, bounds: Bounds, rejected: Callable[[str], None]) -> None:
@@ -49,14 +64,21 @@ class BoundedServer:
         self._bytes = 0
         self.in_flight = 0
         self.leaving = False
-        """Whether connections are closed after their next answer."""
+        """Whether connections are closed after their next response."""
 
     @asynccontextmanager
     async def serving(self, port: int, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-        """Serve on all addresses for the duration of the block; gives the port, chosen by the system for 0.
+        """Serve on all addresses while the block runs; then finish the requests in flight.
 
-        At the end no connection is accepted any more, and requests in flight are finished. Raises OSError if the port
-        is taken.
+        Args:
+            port: Port to listen on; 0 lets the system choose.
+            tls: TLS context; None serves plain HTTP.
+
+        Yields:
+            The port that is used.
+
+        Raises:
+            OSError: The port is taken.
         """
         server = web.Server(self._handle, request_factory=self._request, access_log=None, lingering_time=_LINGER_S)
         runner = web.ServerRunner(server, shutdown_timeout=self._bounds.finish_s)
@@ -92,7 +114,7 @@ class BoundedServer:
 
     async def _answer(self, request: web.BaseRequest, respond: Respond) -> web.Response:
         try:
-            if request.content.is_eof() and request.content_length:  # as a rule: it came along with its head
+            if request.content.is_eof() and request.content_length:  # as a rule, the body arrives with the head
                 body = request.content.read_nowait()
             else:
                 async with asyncio.timeout(self._bounds.read_s):
@@ -110,6 +132,6 @@ class BoundedServer:
         return response
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-        """Make a request whose body may be as long as the bound says."""
+        """Make a request whose body may be as long as the bound allows."""
         loop, limit = asyncio.get_running_loop(), self._bounds.body_bytes
         return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limit)

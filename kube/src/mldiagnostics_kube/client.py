@@ -1,6 +1,6 @@
-"""The API client: JSON in and out, a deadline on every call, watches that end when they fall silent.
+"""A small client of the API server: JSON objects, a timeout on every call, watches.
 
-Without the Kubernetes client, which costs each process 30 MB.
+It replaces the `kubernetes` package, whose import costs each process 30 MB.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ T = TypeVar("T")
 
 CALL_TIMEOUT_S: Final = 10.0
 WATCH_S: Final = 120
-"""A kind without changes since the API server started sends nothing, not even a bookmark: a dead stream shows only by
-not ending."""
+"""How long one watch lasts. A quiet watch sends nothing, not even bookmarks, so a dead stream is noticed only by its end."""
 PAGE: Final = 500
 METADATA_PAGE: Final = 100
 PARALLEL_CALLS: Final = 64
@@ -37,9 +36,17 @@ _MAX_LINE_BYTES: Final = 8 * 2**20
 
 
 class ApiClient:
-    """Verbs on paths of the API server.
+    """A client of one API server; it reads and writes objects as JSON by URL path.
 
-    Every method but `aclose` raises what `mldiagnostics_kube.apiserver` names, and nothing else, within its timeout.
+    Build paths with `apiserver.path_to`. Every method except `aclose` ends within its timeout, and raises only
+    `apiserver.ClusterError` or a subclass: `NotFound`, `Conflict`, `RequestRejected`, `Unavailable` (try again).
+
+    Example:
+        client = await ApiClient.connect()
+        try:
+            pod = await client.get(path_to("", "v1", "pods", namespace="ml", name="trainer-0"))
+        finally:
+            await client.aclose()
     """
 
     def __init__(self, access: Credentials) -> None:
@@ -50,12 +57,16 @@ class ApiClient:
 
     @classmethod
     async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Connect by what `credentials.find` finds. Raises ConfigurationError if there is no way to the API server."""
+        """Connect with the credentials of this process (see `credentials.find`).
+
+        Raises:
+            ConfigurationError: No usable credentials were found.
+        """
         access = await credentials.find(environ)
         try:
             return cls(access)
         except ValueError as fault:
-            raise ConfigurationError(f"There is no way to the API server {access.server}: {fault}") from fault
+            raise ConfigurationError(f"API server {access.server!r}: cannot connect: {fault}") from fault
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -73,24 +84,32 @@ class ApiClient:
         accept: str = JSON,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> Json:
-        """Send one request and return the object of the answer."""
+        """Send one request and return the object in the response.
+
+        Args:
+            method: HTTP method.
+            path: URL path, as `apiserver.path_to` builds it.
+            query: Query parameters, in order.
+            body: JSON value to send; None sends no body.
+            content_type: Type of the body; patches need `MERGE_PATCH` or `JSON_PATCH`.
+            accept: Type of the response.
+            timeout_s: Limit in seconds for the whole exchange.
+        """
         headers = {"Accept": accept, "Content-Type": content_type}
-        sent: dict[str, Any] = {} if body is None else {"data": orjson.dumps(body)}
+        data: dict[str, Any] = {} if body is None else {"data": orjson.dumps(body)}
         timeout = aiohttp.ClientTimeout(total=timeout_s)
         try:
-            exchange = self._exchange(method, path, params=query, headers=headers, timeout=timeout, **sent)
-            status, raw = await _to_its_end(exchange)
+            exchange = self._exchange(method, path, params=query, headers=headers, timeout=timeout, **data)
+            status, raw = await _run_to_completion(exchange)
         except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
-            what = str(failure) or type(failure).__name__
-            raise Unavailable(
-                f"The API server did not answer {method} {path} within {timeout_s:g} s: {what}"
-            ) from failure
+            cause = str(failure) or type(failure).__name__
+            raise Unavailable(f"{method} {path}: the API server did not respond in {timeout_s:g} s: {cause}") from failure
         if status >= 400:
             raise error_of(method, path, status, raw)
-        return _parsed(method, path, raw)
+        return _parse(method, path, raw)
 
     async def get(self, path: str, *, metadata_only: bool = False, timeout_s: float = CALL_TIMEOUT_S) -> Json:
-        """Read one object, or its metadata without the rest."""
+        """Read one object, or only its metadata."""
         accept = metadata_only_type("PartialObjectMetadata") if metadata_only else JSON
         return await self.request("GET", path, accept=accept, timeout_s=timeout_s)
 
@@ -105,9 +124,16 @@ class ApiClient:
         page: int = PAGE,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> list[T]:
-        """Read all objects that match, `keep` of each: pages are dropped as they are read. The timeout is per page.
+        """List the objects of a collection and return `keep(object)` of each.
 
-        `page` objects at a time: fewer where they are large, because a page is parsed at once.
+        Args:
+            path: Path of the collection.
+            keep: Takes an object and returns the part to keep; the rest is freed page by page.
+            labels: Label selector; empty selects all.
+            fields: Field selector; empty selects all.
+            metadata_only: Read only the metadata of the objects.
+            page: Objects per request. Use fewer for large objects, because a page is parsed as a whole.
+            timeout_s: Limit in seconds for each page.
         """
         query = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
         accept = metadata_only_type("PartialObjectMetadataList") if metadata_only else JSON
@@ -115,30 +141,30 @@ class ApiClient:
         return [keep(item) async for items, _ in pages for item in items]
 
     def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
-        """Read the metadata of all objects page by page, each with the resourceVersion of the list."""
+        """Yield the metadata of all objects page by page, with the list's resourceVersion."""
         accept = metadata_only_type("PartialObjectMetadataList")
         return self._pages(path, [("limit", str(METADATA_PAGE))], accept, CALL_TIMEOUT_S)
 
     async def create(self, path: str, body: Json, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
-        """Make an object; Conflict if the name is taken."""
+        """Create an object; raise Conflict if the name is taken."""
         return await self.request("POST", path, body=body, timeout_s=timeout_s)
 
     async def replace(self, path: str, body: Json, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
-        """Write an object whole; Conflict unless its resourceVersion is the newest."""
+        """Replace an object; raise Conflict unless its resourceVersion is the newest."""
         return await self.request("PUT", path, body=body, timeout_s=timeout_s)
 
     async def patch(self, path: str, body: Json | Sequence[Json], *, content_type: str = MERGE_PATCH) -> Json:
-        """Change parts of an object."""
+        """Patch an object; the default is a JSON merge patch."""
         return await self.request("PATCH", path, body=body, content_type=content_type)
 
     async def delete(self, path: str, *, uid: str) -> None:
-        """Delete the object if it is still the one with this uid; Conflict if it is another."""
+        """Delete the object with this uid; raise Conflict if the name has another uid."""
         await self.request("DELETE", path, body={"preconditions": {"uid": uid}})
 
     async def watch_metadata(self, path: str, resource_version: str, *, for_s: int = WATCH_S) -> AsyncIterator[Json]:
-        """Follow the changes since a list: events of PartialObjectMetadata, bookmarks and errors included.
+        """Yield the changes since `resource_version` as events of PartialObjectMetadata.
 
-        Ends when the API server ends it, which it is asked to do after `for_s`.
+        Bookmarks and error events are yielded too. The API server ends the watch after `for_s` seconds.
         """
         query = [
             ("watch", "true"),
@@ -155,18 +181,18 @@ class ApiClient:
                 if response.status >= 400:
                     raise error_of("GET", path, response.status, await response.read())
                 async for line in _lines(response.content):
-                    yield _parsed("GET", path, line)
-        except (aiohttp.ClientError, OSError) as broken:
-            what = str(broken) or type(broken).__name__
-            raise Unavailable(f"The watch of {path} broke: {what}") from broken
+                    yield _parse("GET", path, line)
+        except (aiohttp.ClientError, OSError) as failure:
+            cause = str(failure) or type(failure).__name__
+            raise Unavailable(f"watch {path}: the connection failed: {cause}") from failure
 
     async def _pages(
         self, path: str, query: list[tuple[str, str]], accept: str, timeout_s: float
     ) -> AsyncIterator[tuple[list[Json], str]]:
         token = ""
         while True:
-            following = [*query, ("continue", token)] if token else query
-            page = await self.request("GET", path, query=following, accept=accept, timeout_s=timeout_s)
+            page_query = [*query, ("continue", token)] if token else query
+            page = await self.request("GET", path, query=page_query, accept=accept, timeout_s=timeout_s)
             yield (
                 page.get("items") or [],
                 page["metadata"].get("resourceVersion", ""),
@@ -185,11 +211,11 @@ class ApiClient:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await the work; a cancelled caller is let go when it is over.
+async def _run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+    """Await the work; if the caller is cancelled, finish the work first.
 
-    So writes of one caller never overtake each other, and no connection is given up half made, which would leak it
-    (CPython 3.11 forgets a transport that is cancelled before its TLS handshake).
+    So two writes of one caller never run at once, and no connection is dropped during its TLS handshake, which would
+    leak it (CPython 3.11 forgets the transport).
     """
     task = asyncio.ensure_future(work)
     try:
@@ -202,7 +228,7 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Cut a stream into lines; aiohttp's own reader refuses lines as long as metadata can be."""
+    """Split a stream into lines; aiohttp's own reader rejects lines as long as metadata can be."""
     rest = bytearray()
     async for chunk in content.iter_any():
         rest += chunk
@@ -211,14 +237,14 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             for line in lines:
                 yield bytes(line)
         elif len(rest) > _MAX_LINE_BYTES:
-            raise Unavailable(f"An event of more than {_MAX_LINE_BYTES} bytes is none of metadata")
+            raise Unavailable(f"watch: an event is longer than {_MAX_LINE_BYTES} bytes")
 
 
-def _parsed(method: str, path: str, raw: bytes) -> Json:
+def _parse(method: str, path: str, raw: bytes) -> Json:
     try:
-        answer = orjson.loads(raw)
+        response = orjson.loads(raw)
     except ValueError as fault:
-        raise Unavailable(f"What answers {method} {path} is no API server: {raw[:80]!r} is no JSON") from fault
-    if not isinstance(answer, dict):
-        raise Unavailable(f"What answers {method} {path} is no API server: {raw[:80]!r} is no object")
-    return answer
+        raise Unavailable(f"{method} {path}: the response is not JSON, so not from an API server: {raw[:80]!r}") from fault
+    if not isinstance(response, dict):
+        raise Unavailable(f"{method} {path}: the response is not an object, so not from an API server: {raw[:80]!r}")
+    return response

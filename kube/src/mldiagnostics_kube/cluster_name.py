@@ -1,4 +1,4 @@
-"""The name of the cluster, part of every run id: found alike by all processes that compute one."""
+"""The name of the cluster, part of every run id; all processes resolve it the same way."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,9 +22,15 @@ _METADATA_PATHS: Final = (
 async def cluster_name(
     configured: str, environ: Mapping[str, str], get: Callable[[str], Awaitable[Mapping[str, Any]]]
 ) -> str:
-    """Find the name: the configured one, GKE's, or one made of kube-system's uid, which `get` reads by its path.
+    """Resolve the name of the cluster.
 
-    Raises what `get` raises if it comes to the last.
+    Args:
+        configured: Name from the settings; empty if unset.
+        environ: Environment; `GCE_METADATA_HOST` names the metadata server.
+        get: Reads an object by its path; its exceptions are passed on.
+
+    Returns:
+        `configured`, else the name from GKE's metadata server, else one made of the uid of namespace `kube-system`.
     """
     if configured:
         return configured
@@ -35,14 +41,14 @@ async def cluster_name(
 
 
 async def _gke_name(host: str) -> str | None:
-    """Ask GKE's metadata server (cloud.google.com/compute/docs/metadata); None where there is none."""
+    """Read the name from GKE's metadata server; return None if there is no such server."""
     headers = {"Metadata-Flavor": "Google"}
     try:
         async with aiohttp.ClientSession(headers=headers, timeout=_METADATA_TIMEOUT, raise_for_status=True) as session:
             parts = []
             for path in _METADATA_PATHS:
-                async with session.get(f"http://{host}/computeMetadata/v1/{path}") as answer:
-                    parts.append((await answer.text()).strip())
+                async with session.get(f"http://{host}/computeMetadata/v1/{path}") as response:
+                    parts.append((await response.text()).strip())
     except (aiohttp.ClientError, OSError) as absent:
         _log.debug("No GKE metadata server at %s: %s", host, absent)
         return None

@@ -1,4 +1,4 @@
-"""How a process reaches its API server: as a pod's service account, or by a kubeconfig."""
+"""Credentials for the API server, from the pod's service account or a kubeconfig."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _BY_PLUGIN: Final = ("exec", "auth-provider")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where the API server is and who asks; certificates and the key are PEM."""
+    """Address of the API server and identity of the client; certificates and key are PEM."""
 
     server: str
-    """URL without a path at its end."""
+    """URL without a trailing slash."""
     token: Callable[[], Awaitable[str]]
-    """Reads the bearer token anew, empty without one; raises ClusterError if that fails."""
+    """Reads the current bearer token, empty if there is none; raises ClusterError if that fails."""
     ca_pem: bytes | None = None
     certificate_pem: bytes | None = None
     key_pem: bytes | None = None
@@ -39,7 +39,11 @@ class Credentials:
     """Whether the server's certificate is not verified."""
 
     def tls(self) -> ssl.SSLContext | None:
-        """Make the TLS context of a client; None for a server without TLS. Raises ValueError for bad PEM."""
+        """Return the TLS context of a client; None for a server without TLS.
+
+        Raises:
+            ValueError: A certificate or the key is not valid PEM.
+        """
         if not self.server.startswith("https:"):
             return None
         try:
@@ -53,12 +57,12 @@ class Credentials:
                     pair.flush()
                     context.load_cert_chain(pair.name)
         except ssl.SSLError as fault:
-            raise ValueError(f"a certificate or key cannot be used: {fault}") from fault
+            raise ValueError(f"invalid certificate or key: {fault}") from fault
         return context
 
 
 def fixed(token: str) -> Callable[[], Awaitable[str]]:
-    """Make a token of `Credentials` that never changes."""
+    """Return a `token` of `Credentials` that never changes."""
 
     async def read() -> str:
         return token
@@ -67,9 +71,13 @@ def fixed(token: str) -> Callable[[], Awaitable[str]]:
 
 
 async def find(environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Find the credentials: KUBECONFIG, else the pod's service account, else ~/.kube/config.
+    """Load the credentials: from KUBECONFIG, the pod's service account, or ~/.kube/config.
 
-    Raises ConfigurationError that says what was looked for, and what is wrong with it.
+    Args:
+        environ: Environment with `KUBECONFIG`, `KUBERNETES_SERVICE_HOST`, `KUBERNETES_SERVICE_PORT` and `HOME`.
+
+    Raises:
+        ConfigurationError: There are no credentials, or they cannot be read; the message names the file.
     """
     chosen = environ.get("KUBECONFIG")
     if not chosen and environ.get("KUBERNETES_SERVICE_HOST"):
@@ -78,16 +86,16 @@ async def find(environ: Mapping[str, str] = os.environ) -> Credentials:
     try:
         return await asyncio.to_thread(_of_kubeconfig, path) or await _by_plugin(path)
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise ConfigurationError(f"There is no way to the API server: kubeconfig {path}: {fault!r}") from fault
+        raise ConfigurationError(f"kubeconfig '{path}': cannot read the credentials of the API server: {fault!r}") from fault
 
 
 def _from_file(path: Path) -> Callable[[], Awaitable[str]]:
     async def read() -> str:
-        """Read the token: its file is renewed while the process runs."""
+        """Read the token again, because the kubelet renews its file."""
         try:
             return path.read_text(encoding="ascii").strip()  # noqa: ASYNC240 - a small local file
         except (OSError, ValueError) as fault:
-            raise ClusterError(f"The token {path} cannot be read: {fault}") from fault
+            raise ClusterError(f"token '{path}': cannot be read: {fault}") from fault
 
     return read
 
@@ -97,13 +105,13 @@ def _of_service_account(environ: Mapping[str, str]) -> Credentials:
     try:
         ca_pem = (_ACCOUNT / "ca.crt").read_bytes()
     except OSError as fault:
-        raise ConfigurationError(f"The service account in {_ACCOUNT} cannot be read: {fault}") from fault
+        raise ConfigurationError(f"service account '{_ACCOUNT}': cannot be read: {fault}") from fault
     address = f"[{host}]" if ":" in host else host
     return Credentials(f"https://{address}:{port}", _from_file(_ACCOUNT / "token"), ca_pem)
 
 
 def _of_kubeconfig(path: Path) -> Credentials | None:
-    """Read the current context; None if its user's credentials come from a plugin."""
+    """Read the current context; return None if its user needs a credential plugin."""
     import yaml  # noqa: PLC0415 - no process in a cluster needs it
 
     try:
@@ -131,7 +139,7 @@ def _named(config: Json, kind: str, name: str) -> Json:
 
 
 def _pem(entry: Json, field: str, folder: Path) -> bytes | None:
-    """Read what an entry has as data or as a file, whose path is relative to the kubeconfig."""
+    """Read a field of an entry, given as data or as a file relative to the kubeconfig."""
     if data := entry.get(f"{field}-data"):
         return base64.b64decode(data)
     return (folder / entry[field]).read_bytes() if entry.get(field) else None
@@ -142,13 +150,13 @@ def _content(path: str | None) -> bytes | None:
 
 
 async def _by_plugin(path: Path) -> Credentials:
-    """Let the Kubernetes client's loader run the plugin; it renews tokens that expire."""
+    """Run the plugin with the loader of the `kubernetes` package, which renews expired tokens."""
     try:
         from kubernetes.aio import config as loader  # noqa: PLC0415 - a second to import
         from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise ConfigurationError(
-            f"kubeconfig {path}: its user needs a credential plugin; install the package `kubernetes`"
+            f"kubeconfig '{path}': the user needs a credential plugin; install the package `kubernetes`"
         ) from missing
     configuration = Configuration()
     try:

@@ -1,4 +1,4 @@
-"""The plain HTTP side of a process: /healthz, /readyz and /metrics."""
+"""The plain HTTP server of a process: `/healthz`, `/readyz` and `/metrics`."""
 
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -11,20 +11,29 @@ from mldiagnostics_kube.metrics import CONTENT_TYPE
 
 
 class Health(Protocol):
-    """What the probes report."""
+    """State of a process for the probes of the kubelet."""
 
     def live(self) -> tuple[bool, str]:
-        """Whether a restart would not help, and what is going on."""
+        """Return False if the process needs a restart, with a text for people."""
 
     def ready(self) -> tuple[bool, str]:
-        """Whether this process serves, and what it is doing."""
+        """Return whether the process serves, with a text for people."""
 
 
 @asynccontextmanager
 async def serving(port: int, health: Health, exposition: Callable[[], bytes]) -> AsyncIterator[int]:
-    """Serve on all addresses for the duration of the block; gives the port, chosen by the system for 0.
+    """Serve probes and metrics on all addresses while the block runs.
 
-    Raises OSError if the port is taken.
+    Args:
+        port: Port to listen on; 0 lets the system choose.
+        health: State that the probes report.
+        exposition: Returns the metrics in Prometheus' text format.
+
+    Yields:
+        The port that is used.
+
+    Raises:
+        OSError: The port is taken.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -49,11 +58,11 @@ async def serving(port: int, health: Health, exposition: Callable[[], bytes]) ->
 
 
 def listen(port: int) -> socket.socket:
-    """Listen once on all addresses of both families, so that there is one port to speak of."""
+    """Open one socket that listens on all IPv4 and IPv6 addresses."""
     both = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET
     return socket.create_server(("", port), family=family, dualstack_ipv6=both)
 
 
-def _probe(good: bool, text: str) -> web.Response:
-    return web.Response(status=200 if good else 503, text=f"{text}\n")
+def _probe(passed: bool, text: str) -> web.Response:
+    return web.Response(status=200 if passed else 503, text=f"{text}\n")

@@ -1,4 +1,4 @@
-"""Follows the objects of one kind: lists them, watches them, and comes back whenever either of that ends."""
+"""An informer: it lists and watches the objects of one kind and keeps their metadata in a store."""
 
 import asyncio
 import logging
@@ -17,40 +17,60 @@ _GONE: Final = 410
 
 
 class SyncState(StrEnum):
-    """How well the objects of a kind are known."""
+    """State of the copy that an informer keeps of one kind."""
 
     UNKNOWN = "unknown"
     """Not listed yet."""
     FOLLOWED = "followed"
+    """Listed, and the watch is open."""
     BEHIND = "behind"
-    """Changes since some moment are not known, or even what there is: the API server cannot list it."""
+    """The watch or the list failed; the store may lack recent changes."""
     ABSENT = "absent"
-    """The kind does not exist in this cluster."""
+    """The API server does not serve the kind."""
     FORBIDDEN = "forbidden"
+    """The API server rejects the list or the watch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Pauses in seconds before the next attempt."""
+    """Pauses of an informer in seconds before its next attempt."""
 
     shortest_s: float = 0.5
+    """After the first failure; it doubles with each further one."""
     longest_s: float = 10.0
     absent_s: float = 20.0
+    """While the kind does not exist."""
     forbidden_s: float = 60.0
+    """While the API server rejects the requests."""
 
 
 class InformerMetrics(Protocol):
-    """What an informer reports of its kind."""
+    """Metrics that an informer updates for its kind."""
 
     def watch(self, kind: str, *, before: str, now: str) -> None:
-        """Note that the watch has gone from one state to another."""
+        """Record that the watch went from state `before` to state `now`."""
 
     def kept(self, kind: str, *, objects: int, left_out: int) -> None:
-        """Note how many objects the store has, and how many changes found no room in it."""
+        """Record the number of objects in the store, and of changes it had no room for."""
 
 
 class Informer:
-    """One kind; `paths` are its collections in the versions that may be served, the preferred one first."""
+    """A copy of the metadata of all objects of one kind, kept up to date by list and watch.
+
+    Args:
+        name: Name of the kind, for logs and metrics.
+        paths: Paths of its collection, one per version that may be served, the preferred one first.
+        cluster: Client of the API server.
+        store: Store that the informer fills.
+        metrics: Metrics to update.
+        backoff: Pauses after failures.
+
+    Example:
+        informer = Informer("jobs", ["/apis/batch/v1/jobs"], cluster=client, store=store, metrics=m, backoff=Backoff())
+        task = asyncio.create_task(informer.run())
+        ...
+        job = informer.store.get("ml", "trainer") if informer.state is SyncState.FOLLOWED else None
+    """
 
     def __init__(
         self,
@@ -58,83 +78,83 @@ class Informer:
         paths: Sequence[str],
         *,
         cluster: ApiClient,
-        shelf: ObjectStore,
-        telemetry: InformerMetrics,
-        patience: Backoff,
+        store: ObjectStore,
+        metrics: InformerMetrics,
+        backoff: Backoff,
     ) -> None:
         self.name = name
-        self.shelf = shelf
+        self.store = store
         self.state = SyncState.UNKNOWN
         self._paths = tuple(paths)
         self._path = self._paths[0]
         self._cluster = cluster
-        self._telemetry = telemetry
-        self._patience = patience
+        self._metrics = metrics
+        self._backoff = backoff
         self._version: str | None = None
-        self._said = ""
-        self._become(SyncState.UNKNOWN)
+        self._last_warning = ""
+        self._set_state(SyncState.UNKNOWN)
 
     @property
     def settled(self) -> bool:
-        """Whether it is known which objects there are, or that they cannot be known."""
+        """Whether the first list succeeded, or failed for good (absent, forbidden)."""
         return self.state is not SyncState.UNKNOWN
 
     def path(self, namespace: str | None, name: str) -> str:
-        """Write the path of one object in the version that is served."""
+        """Return the path of one object in the version that is served."""
         prefix, _, plural = self._path.rpartition("/")
         return f"{prefix}/namespaces/{namespace}/{plural}/{name}" if namespace else f"{self._path}/{name}"
 
     async def run(self) -> None:
-        """Follow until cancelled."""
-        pause_s = self._patience.shortest_s
+        """List and watch until cancelled."""
+        pause_s = self._backoff.shortest_s
         loop = asyncio.get_running_loop()
         while True:
-            begun_s = loop.time()
+            started_s = loop.time()
             try:
-                await self._follow()
+                await self._list_and_watch()
                 next_s = 0.0
             except NotFound:
-                self._forget(SyncState.ABSENT)
-                next_s = self._patience.absent_s
-            except RequestRejected as refused:
-                self._say(refused)
-                self._forget(SyncState.FORBIDDEN)
-                next_s = self._patience.forbidden_s
-            except Exception as broken:  # noqa: BLE001 - whatever it is, it is tried again, and other kinds go on
-                self._interrupted(broken)
+                self._clear(SyncState.ABSENT)
+                next_s = self._backoff.absent_s
+            except RequestRejected as rejection:
+                self._warn_once(rejection)
+                self._clear(SyncState.FORBIDDEN)
+                next_s = self._backoff.forbidden_s
+            except Exception as failure:  # noqa: BLE001 - any failure is retried; the other kinds go on
+                self._handle_failure(failure)
                 next_s = 0.0
-            if loop.time() - begun_s > self._patience.longest_s:
-                pause_s = self._patience.shortest_s
+            if loop.time() - started_s > self._backoff.longest_s:
+                pause_s = self._backoff.shortest_s
             await asyncio.sleep(max(next_s, pause_s))
-            pause_s = min(2 * pause_s, self._patience.longest_s)
+            pause_s = min(2 * pause_s, self._backoff.longest_s)
 
-    def _interrupted(self, broken: Exception) -> None:
-        if isinstance(broken, Unavailable) and broken.status == _GONE:
+    def _handle_failure(self, failure: Exception) -> None:
+        if isinstance(failure, Unavailable) and failure.status == _GONE:
             self._version = None
         else:
-            self._say(broken)
-        # A kind that the API server answers for but cannot read must not keep the replica from serving the others.
-        if self.state is SyncState.FOLLOWED or (isinstance(broken, Unavailable) and broken.status):
-            self._become(SyncState.BEHIND)
+            self._warn_once(failure)
+        # A kind that the API server cannot list must not keep the replica from serving the other kinds.
+        if self.state is SyncState.FOLLOWED or (isinstance(failure, Unavailable) and failure.status):
+            self._set_state(SyncState.BEHIND)
 
-    async def _follow(self) -> None:
-        """List unless it is known from where to go on, then watch until the API server ends it."""
+    async def _list_and_watch(self) -> None:
+        """List if there is no version to resume from, then watch until the watch ends."""
         if self._version is None:
             self._version = await self._list()
-        self._become(SyncState.FOLLOWED)
+        self._set_state(SyncState.FOLLOWED)
         async for event in self._cluster.watch_metadata(self._path, self._version):
             item = event["object"]
             if event["type"] == "ERROR":
-                raise Unavailable(f"The watch of {self.name} ended: {item.get('message')}", status=item.get("code", 0))
+                raise Unavailable(f"watch {self.name}: {item.get('message')}", status=item.get("code", 0))
             if event["type"] == "DELETED":
-                self.shelf.remove(item)
+                self.store.remove(item)
             elif event["type"] != "BOOKMARK":
-                self.shelf.put(item)
+                self.store.put(item)
             self._version = item["metadata"]["resourceVersion"]
-            self._telemetry.kept(self.name, objects=len(self.shelf), left_out=self.shelf.left_out)
+            self._metrics.kept(self.name, objects=len(self.store), left_out=self.store.left_out)
 
     async def _list(self) -> str:
-        """List the objects in the first version that is served; gives the list's resourceVersion."""
+        """List the objects in the first version that is served; return the list's version."""
         for path in self._paths:
             seen: set[str] = set()
             version = ""
@@ -142,30 +162,30 @@ class Informer:
                 async for items, version in self._cluster.metadata_pages(path):  # noqa: B007 - the last one counts
                     for item in items:
                         seen.add(key_of(item))
-                        self.shelf.put(item)
+                        self.store.put(item)
             except NotFound:
                 continue
-            self.shelf.keep_only(seen)
+            self.store.keep_only(seen)
             self._path = path
             return version
-        raise NotFound(f"{self.name} is served in none of its versions")
+        raise NotFound(f"{self.name}: the API server serves none of the versions")
 
-    def _forget(self, state: SyncState) -> None:
+    def _clear(self, state: SyncState) -> None:
         self._version = None
-        self.shelf.keep_only(set())
-        self._become(state)
+        self.store.keep_only(set())
+        self._set_state(state)
 
-    def _become(self, state: SyncState) -> None:
+    def _set_state(self, state: SyncState) -> None:
         if state is not self.state:
             _log.info("%s: %s", self.name, state)
-        self._telemetry.watch(self.name, before=self.state, now=state)
-        self._telemetry.kept(self.name, objects=len(self.shelf), left_out=self.shelf.left_out)
+        self._metrics.watch(self.name, before=self.state, now=state)
+        self._metrics.kept(self.name, objects=len(self.store), left_out=self.store.left_out)
         self.state = state
         if state is SyncState.FOLLOWED:
-            self._said = ""
+            self._last_warning = ""
 
-    def _say(self, error: Exception) -> None:
+    def _warn_once(self, error: Exception) -> None:
         """Log a failure once, not at every attempt."""
-        if str(error) != self._said:
-            _log.warning("%s cannot be followed: %r", self.name, error)
-            self._said = str(error)
+        if str(error) != self._last_warning:
+            _log.warning("%s: cannot list or watch: %r", self.name, error)
+            self._last_warning = str(error)

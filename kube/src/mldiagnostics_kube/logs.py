@@ -1,4 +1,4 @@
-"""Logs as JSON lines on standard output, each with the object that it is about."""
+"""Logs as JSON lines on standard output, with the fields of the object that they are about."""
 
 import logging
 import sys
@@ -11,13 +11,16 @@ from pythonjsonlogger.json import JsonFormatter
 
 _about: ContextVar[dict[str, str]] = ContextVar("about", default={})  # noqa: B039 - never changed, only replaced
 
-# Libraries that narrate every request; their warnings stay.
+# Libraries that log every request at INFO; only their warnings are kept.
 _CHATTY: Final = ("kopf", "kubernetes", "aiohttp.access", "asyncio", "grpc", "google", "urllib3")
 
 
 @contextmanager
 def about(**fields: str) -> Iterator[None]:
-    """Add fields (`object`, `namespace`, `uid`, `session`, ...) to every line logged within, tasks included."""
+    """Add fields (`object`, `namespace`, `uid`, …) to every log line of the block.
+
+    Tasks that are created in the block inherit the fields.
+    """
     token = _about.set({**_about.get(), **fields})
     try:
         yield
@@ -33,7 +36,7 @@ def _add_fields(record: logging.LogRecord) -> bool:
 
 
 def configure(level: str, stream: TextIO = sys.stdout) -> None:
-    """Make JSON lines of everything that is logged from now on, at `level` and above."""
+    """Write all logs of the process at `level` and above as JSON lines to `stream`."""
     handler = logging.StreamHandler(stream)
     handler.addFilter(_add_fields)
     handler.setFormatter(

@@ -1,4 +1,4 @@
-"""Metadata of one kind's objects, cut to what decisions need and kept as JSON text: a fifth of what dicts take."""
+"""A bounded store of object metadata, kept as JSON text: a fifth of the memory of dicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from mldiagnostics_api.names import GROUP
 Object = Mapping[str, Any]
 
 _OURS: Final = f"{GROUP}/"
-# Besides the text: its key, the dictionary's entry and the heads of the objects.
+# Per object, besides the text: the key, the entry of the dict, and the object headers.
 _OVERHEAD_BYTES: Final = 300
-# Whoever may create workloads can give each a megabyte of labels; the room is for everybody.
+# A workload may have a megabyte of labels; one user must not fill the memory of all.
 _LARGEST_BYTES: Final = 16 * 1024
 
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """How many bytes all shelves together may take, and how many they do."""
+    """Bytes that all stores together may use, and bytes in use."""
 
     limit_bytes: int
     taken_bytes: int = 0
 
     def take(self, size_bytes: int) -> bool:
-        """Take so much more, or nothing if there is not so much left."""
+        """Reserve bytes; return False and reserve none if they exceed the limit."""
         if self.taken_bytes + size_bytes > self.limit_bytes:
             return False
         self.taken_bytes += size_bytes
@@ -33,55 +33,55 @@ class MemoryBudget:
 
 
 class ObjectStore:
-    """The objects of one kind, by namespace and name."""
+    """The metadata of the objects of one kind, by namespace and name, within a budget."""
 
-    def __init__(self, room: MemoryBudget) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
         self._texts: dict[str, bytes] = {}
         self.left_out = 0
-        """Changes that found no room; what they told is not here."""
+        """Changes that were dropped because the budget was spent or the object too large."""
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """Give what is kept of an object, for reading only; None if nothing is."""
+        """Return the stored metadata of an object, read-only, or None."""
         text = self._texts.get(f"{namespace}/{name}")
-        return None if text is None else _parsed(text)
+        return None if text is None else _parse(text)
 
     def put(self, item: Object) -> None:
-        """Keep an object in place of its former version, unless it is very large or there is no room."""
+        """Store an object in place of its former version, unless it exceeds a bound."""
         metadata = item["metadata"]
         key = _key(metadata)
         self._remove(key)
         text = orjson.dumps(cut(item))
-        if len(text) <= _LARGEST_BYTES and self._room.take(len(text) + _OVERHEAD_BYTES):
+        if len(text) <= _LARGEST_BYTES and self._budget.take(len(text) + _OVERHEAD_BYTES):
             self._texts[key] = text
         else:
             self.left_out += 1
 
     def remove(self, item: Object) -> None:
-        """Forget an object."""
+        """Remove an object."""
         self._remove(_key(item["metadata"]))
 
     def keep_only(self, keys: set[str]) -> None:
-        """Forget all but these."""
+        """Remove all objects but these."""
         for key in self._texts.keys() - keys:
             self._remove(key)
 
     def _remove(self, key: str) -> None:
         text = self._texts.pop(key, None)
         if text is not None:
-            self._room.taken_bytes -= len(text) + _OVERHEAD_BYTES
+            self._budget.taken_bytes -= len(text) + _OVERHEAD_BYTES
 
 
 def key_of(item: Object) -> str:
-    """Name an object among those of its kind."""
+    """Return the key of an object: `<namespace>/<name>`."""
     return _key(item["metadata"])
 
 
 def cut(item: Object) -> dict[str, Any]:
-    """Cut an object to what is read of it: identity, labels, our annotations and the controlling owner."""
+    """Reduce an object to identity, labels, our annotations and the controlling owner."""
     metadata = item["metadata"]
     kept = {part: metadata[part] for part in ("name", "namespace", "uid", "creationTimestamp") if part in metadata}
     if labels := metadata.get("labels"):
@@ -93,8 +93,8 @@ def cut(item: Object) -> dict[str, Any]:
     return {"metadata": kept}
 
 
-@lru_cache(maxsize=1024)  # the pods of one workload come together
-def _parsed(text: bytes) -> Object:
+@lru_cache(maxsize=1024)  # the pods of one workload arrive together
+def _parse(text: bytes) -> Object:
     parsed: Object = orjson.loads(text)
     return parsed
 

@@ -1,4 +1,4 @@
-"""Repeat what may pass: an API server that restarts is waited for, up to a moment that the caller names."""
+"""Retries with exponential backoff and jitter, up to a deadline."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ LONGEST_PAUSE_S: Final = 5.0
 async def retry(
     call: Callable[[], Awaitable[T]], *, on: type[Exception] | tuple[type[Exception], ...], until: float | None = None
 ) -> T:
-    """Return the call's result, repeating it on the exceptions `on` with growing, jittered pauses.
+    """Await `call()` until it succeeds, with growing, jittered pauses between the attempts.
 
-    `until` is a moment on the event loop's clock; None repeats until cancelled. The last failure is raised.
+    Args:
+        call: Starts one attempt.
+        on: Exceptions to retry on; others are raised at once.
+        until: Time on the event loop's clock after which no attempt starts; None retries until cancelled.
+
+    Returns:
+        The result of the first attempt that succeeds.
+
+    Raises:
+        Exception: The exception of the last attempt, one of `on`.
     """
     loop = asyncio.get_running_loop()
     pause_s = FIRST_PAUSE_S
@@ -28,7 +37,7 @@ async def retry(
         try:
             return await call()
         except on:
-            wait_s = pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads load, guards nothing
+            wait_s = pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
             if until is not None and loop.time() + wait_s > until:
                 raise
         await asyncio.sleep(wait_s)

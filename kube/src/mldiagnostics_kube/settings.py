@@ -1,4 +1,7 @@
-"""Settings of a process out of its environment: declared at each field, parsed once, every fault told at once."""
+"""Settings of a process, read from its environment; all faults are reported at once.
+
+A settings class is a dataclass whose fields are annotated with a `Setting`.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,21 +18,31 @@ _SWITCH: Final = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a field comes from, what it means and how its text is read (ValueError: why it cannot be)."""
+    """The environment variable of a field."""
 
     variable: str
     meaning: str
+    """Text of the reference page."""
     parse: Callable[[str], Any] = str
+    """Reads the value. Raises ValueError with a text that follows the value: `is not a port; use 0 to 65535`."""
 
 
 def declared(config: type[object]) -> dict[str, Setting]:
-    """Field name of a dataclass, whose fields are annotated with a Setting -> that Setting."""
+    """Map the field names of a settings class to their settings."""
     hints = get_type_hints(config, include_extras=True)
     return {name: annotation.__metadata__[0] for name, annotation in hints.items()}
 
 
 def read(config: type[T], environ: Mapping[str, str]) -> tuple[T, list[str]]:
-    """Build a configuration and list what is wrong; an unset or empty variable means its default, a wrong one too."""
+    """Read a settings class from the environment.
+
+    Args:
+        config: The settings class; every field has a default.
+        environ: The environment. An unset, empty or invalid variable means the default.
+
+    Returns:
+        The settings, and one message for each invalid variable.
+    """
     values: dict[str, Any] = {}
     faults: list[str] = []
     for name, setting in declared(config).items():
@@ -39,15 +52,15 @@ def read(config: type[T], environ: Mapping[str, str]) -> tuple[T, list[str]]:
         try:
             values[name] = setting.parse(raw)
         except ValueError as fault:
-            faults.append(f"{setting.variable}={raw!r} {fault}")
+            faults.append(f"{setting.variable}: {raw!r} {fault}")
     return config(**values), faults
 
 
 def reference(config: type[object], *, title: str, module: str) -> str:
-    """Write the reference page of the variables (Markdown)."""
+    """Return the reference page of a settings class, as Markdown."""
     defaults = config()
     rows = [
-        f"| `{setting.variable}` | {_shown(getattr(defaults, name))} | {setting.meaning} |"
+        f"| `{setting.variable}` | {_format(getattr(defaults, name))} | {setting.meaning} |"
         for name, setting in declared(config).items()
     ]
     return "\n".join(
@@ -65,58 +78,58 @@ def reference(config: type[object], *, title: str, module: str) -> str:
 
 
 def dns_name(raw: str) -> str:
-    """Read a name of Kubernetes."""
+    """Parse the name of a Kubernetes object."""
     if not _DNS_NAME.fullmatch(raw):
-        raise ValueError("is no Kubernetes name (lower-case letters, digits, '-' and '.')")
+        raise ValueError("is not a Kubernetes name; use lower-case letters, digits, '-' and '.'")
     return raw
 
 
 def dns_names(raw: str) -> tuple[str, ...]:
-    """Read names of Kubernetes, separated by commas; sorted, each once."""
+    """Parse comma-separated names of Kubernetes objects; return them sorted, each once."""
     return tuple(sorted({dns_name(part.strip()) for part in raw.split(",") if part.strip()}))
 
 
 def port(raw: str) -> int:
-    """Read a port; 0 lets the system choose."""
+    """Parse a port; 0 lets the system choose."""
     if not raw.isascii() or not raw.isdigit() or not 0 <= int(raw) <= 65535:
-        raise ValueError("is no port (0 to 65535)")
+        raise ValueError("is not a port; use a number from 0 to 65535")
     return int(raw)
 
 
 def seconds(raw: str) -> float:
-    """Read a time of less than a day."""
+    """Parse a duration in seconds of less than a day."""
     try:
         time_s = float(raw)
     except ValueError:
         time_s = 0.0
     if not 0 < time_s < 86400:
-        raise ValueError("is no number of seconds (more than 0, less than a day)")
+        raise ValueError("is not a number of seconds; use more than 0 and less than 86400")
     return time_s
 
 
 def switch(raw: str) -> bool:
-    """Read `true` or `false`."""
+    """Parse `true` or `false`."""
     if raw.lower() not in _SWITCH:
-        raise ValueError("is neither 'true' nor 'false'")
+        raise ValueError("is not a switch; use 'true' or 'false'")
     return _SWITCH[raw.lower()]
 
 
 def log_level(raw: str) -> str:
-    """Read one of LOG_LEVELS."""
+    """Parse one of LOG_LEVELS."""
     if raw.upper() not in LOG_LEVELS:
-        raise ValueError(f"is none of {', '.join(LOG_LEVELS)}")
+        raise ValueError(f"is not a log level; use one of {', '.join(LOG_LEVELS)}")
     return raw.upper()
 
 
 def absolute_path(raw: str) -> Path:
-    """Read an absolute path."""
+    """Parse an absolute path."""
     path = Path(raw)
     if not path.is_absolute() or ".." in path.parts:
-        raise ValueError("is no absolute path without '..'")
+        raise ValueError("is not an absolute path without '..'")
     return path
 
 
-def _shown(default: object) -> str:
+def _format(default: object) -> str:
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     if isinstance(default, float):

@@ -78,7 +78,7 @@ class MetadataCache:
 
         def following(name: str, *paths: str) -> Informer:
             return Informer(
-                name, paths, cluster=cluster, shelf=ObjectStore(room), telemetry=telemetry, patience=patience
+                name, paths, cluster=cluster, store=ObjectStore(room), metrics=telemetry, backoff=patience
             )
 
         self._namespaces = following("Namespace", path_to("", "v1", "namespaces"))
@@ -160,8 +160,8 @@ class MetadataCache:
 
     @staticmethod
     def _sight(following: Informer, namespace: str, name: str) -> CacheHit | None:
-        shown = following.shelf.get(namespace, name)
-        return None if shown is None else CacheHit(following.shelf, namespace, name, shown)
+        shown = following.store.get(namespace, name)
+        return None if shown is None else CacheHit(following.store, namespace, name, shown)
 
     async def _ask(
         self, following: Informer, namespace: str | None, name: str, until_s: float
