@@ -35,7 +35,7 @@ def test_paths_follow_the_api_conventions() -> None:
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_an_object_lives_through_all_verbs(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_an_object_through_all_verbs(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         made = await cluster.create(maps, config_map("a", k="1"))
         assert (await cluster.get(f"{maps}/a"))["data"] == {"k": "1"}
@@ -48,7 +48,7 @@ class TestAgainstARealServer:
         with pytest.raises(NotFound, match=r'configmaps "a" not found'):
             await cluster.get(f"{maps}/a")
 
-    async def test_a_list_goes_through_all_pages(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_a_list_reads_all_pages(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         names = sorted(f"m{n}" for n in range(PAGE + 7))
         async with asyncio.TaskGroup() as group:
@@ -66,7 +66,7 @@ class TestAgainstARealServer:
             await cluster.delete(f"{maps}/a", uid="of-another")
         await cluster.get(f"{maps}/a")
 
-    async def test_what_would_fail_again_is_refused(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_invalid_requests_are_rejected_or_conflict(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         with pytest.raises(RequestRejected, match="Not A Name") as failure:
             await cluster.create(maps, config_map("Not A Name"))
@@ -101,7 +101,7 @@ async def connect_to(url: str, folder: Path) -> ApiClient:
     ],
     ids=["silence", "closed", "503", "410", "a proxy's page", "403"],
 )
-async def test_what_may_pass_is_told_from_what_will_not(
+async def test_temporary_failures_differ_from_permanent_ones(
     answer: bytes | None, kind: type[ClusterError], tmp_path: Path
 ) -> None:
     async with brief_server(answer) as url:

@@ -21,16 +21,14 @@ def config_map(name: str) -> dict[str, Any]:
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_metadata_come_without_the_rest(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_only_metadata_is_read(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         made = await cluster.create(maps, config_map("a"))
         found = await cluster.get(f"{maps}/a", metadata_only=True)
         assert (found["metadata"]["uid"], found.get("data")) == (made["metadata"]["uid"], None)
         assert (await cluster.get(f"{maps}/a"))["data"] == {"k": "v"}
 
-    async def test_a_list_goes_through_all_pages_and_a_watch_goes_on_from_there(
-        self, cluster: ApiClient, namespace: str
-    ) -> None:
+    async def test_a_list_reads_all_pages_and_a_watch_resumes_from_it(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         names = sorted(f"m{n}" for n in range(METADATA_PAGE + 7))
         async with asyncio.TaskGroup() as group:
@@ -46,19 +44,19 @@ class TestAgainstARealServer:
         assert "data" not in event["object"]
         await watch.aclose()
 
-    async def test_a_watch_of_what_nothing_happens_to_ends_by_itself(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_a_watch_without_events_ends_by_itself(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "secrets", namespace=namespace)
         ((_, version),) = [page async for page in cluster.metadata_pages(maps)]
         events = [event async for event in cluster.watch_metadata(maps, version, for_s=1)]
         assert {event["type"] for event in events} <= {"BOOKMARK"}
 
-    async def test_an_empty_list_is_one(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_an_empty_list_is_a_list(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "secrets", namespace=namespace)
         ((items, version),) = [page async for page in cluster.metadata_pages(maps)]
         assert items == []
         assert version.isdecimal()
 
-    async def test_what_is_not_there_is_told_from_what_is_refused(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_not_found_differs_from_rejected(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         with pytest.raises(NotFound, match='configmaps "a" not found'):
             await cluster.get(f"{maps}/a", metadata_only=True)
@@ -90,14 +88,14 @@ async def answering(*answers: bytes | None) -> AsyncIterator[ApiClient]:
     ],
     ids=["silence", "closed", "503", "a proxy's page", "no object", "403"],
 )
-async def test_what_may_pass_is_told_from_what_will_not(answer: bytes | None, kind: type[ClusterError]) -> None:
+async def test_temporary_failures_differ_from_permanent_ones(answer: bytes | None, kind: type[ClusterError]) -> None:
     async with answering(answer) as cluster:
         with pytest.raises(ClusterError, match="/version") as failure:
             await cluster.request("GET", "/version", timeout_s=0.3 if answer is None else 60)
         assert type(failure.value) is kind
 
 
-async def test_an_event_may_be_long_and_come_in_pieces() -> None:
+async def test_an_event_may_be_long_and_arrive_in_pieces() -> None:
     event = {"type": "ADDED", "object": {"metadata": {"annotations": {"a": "x" * 500_000}}}}
     line = json.dumps(event).encode() + b"\n"
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
@@ -106,15 +104,15 @@ async def test_an_event_may_be_long_and_come_in_pieces() -> None:
         assert [found async for found in cluster.watch_metadata("/api/v1/pods", "1")] == [event, event]
 
 
-async def test_a_stream_without_end_of_a_line_is_given_up() -> None:
+async def test_a_line_beyond_the_limit_ends_the_watch() -> None:
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     async with answering(head, *[b"x" * 2**20] * 9) as cluster:
-        with pytest.raises(Unavailable, match="is none of metadata"):
+        with pytest.raises(Unavailable, match="is longer than"):
             await anext(cluster.watch_metadata("/api/v1/pods", "1"))
 
 
-async def test_a_watch_that_breaks_says_so() -> None:
+async def test_a_failed_connection_names_the_watch() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
     async with answering(head) as cluster:
-        with pytest.raises(Unavailable, match="The watch of /api/v1/pods broke"):
+        with pytest.raises(Unavailable, match="watch /api/v1/pods: the connection failed"):
             await anext(cluster.watch_metadata("/api/v1/pods", "1"))

@@ -52,30 +52,30 @@ async def kube_system(path: str) -> dict[str, Any]:
     return {"metadata": {"uid": UID}}
 
 
-async def silence(path: str) -> dict[str, Any]:
+async def unavailable(path: str) -> dict[str, Any]:
     raise Unavailable(path)
 
 
-async def test_the_name_is_the_configured_one() -> None:
+async def test_a_configured_name_is_used() -> None:
     async with metadata_server(GKE) as environ:
-        assert await cluster_name("mine", environ, silence) == "mine"
+        assert await cluster_name("mine", environ, unavailable) == "mine"
 
 
-async def test_the_name_is_that_of_gke() -> None:
+async def test_on_gke_the_name_is_read_from_the_metadata_server() -> None:
     async with metadata_server(GKE) as environ:
-        assert await cluster_name("", environ, silence) == "projects/p-1/locations/europe-west4/clusters/train"
+        assert await cluster_name("", environ, unavailable) == "projects/p-1/locations/europe-west4/clusters/train"
 
 
 @pytest.mark.parametrize("attributes", [{}, KUBEADM_ON_GCE], ids=["none", "not-gke"])
-async def test_elsewhere_the_name_is_made_of_the_uid(attributes: Mapping[str, str]) -> None:
+async def test_elsewhere_the_name_is_made_from_the_uid_of_kube_system(attributes: Mapping[str, str]) -> None:
     async with metadata_server(attributes) as environ:
         assert await cluster_name("", environ, kube_system) == fallback_cluster_name(UID)
 
 
-async def test_without_a_metadata_server_too() -> None:
+async def test_without_a_metadata_server_the_name_is_made_from_the_uid() -> None:
     assert await cluster_name("", NOBODY, kube_system) == fallback_cluster_name(UID)
 
 
-async def test_a_silent_api_server_gives_no_name() -> None:
+async def test_an_unavailable_api_server_is_an_error() -> None:
     with pytest.raises(Unavailable, match="kube-system"):
-        await cluster_name("", NOBODY, silence)
+        await cluster_name("", NOBODY, unavailable)

@@ -31,10 +31,10 @@ def kubeconfig(folder: Path, *, cluster: dict[str, Any] | None = None, user: dic
     return str(path)
 
 
-async def test_without_a_way_to_the_api_server_it_says_what_was_looked_for() -> None:
-    with pytest.raises(ConfigurationError, match="kubeconfig /nonexistent: "):
+async def test_without_credentials_the_error_names_the_files() -> None:
+    with pytest.raises(ConfigurationError, match="kubeconfig '/nonexistent': "):
         await credentials.find({"KUBECONFIG": "/nonexistent"})
-    with pytest.raises(ConfigurationError, match=r"kubeconfig /nowhere/\.kube/config"):
+    with pytest.raises(ConfigurationError, match=r"kubeconfig '/nowhere/\.kube/config'"):
         await credentials.find({"HOME": "/nowhere"})
     with pytest.raises(ConfigurationError, match="service account"):
         await credentials.find({"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "10.0.0.1"})
@@ -44,15 +44,15 @@ async def test_without_a_way_to_the_api_server_it_says_what_was_looked_for() -> 
 async def test_a_broken_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=f"kubeconfig {path}: "):
+    with pytest.raises(ConfigurationError, match=f"kubeconfig '{path}': "):
         await credentials.find({"KUBECONFIG": str(path)})
 
 
-async def test_a_token_stands_in_the_kubeconfig_or_in_a_file_that_is_renewed(tmp_path: Path) -> None:
+async def test_a_token_is_in_the_kubeconfig_or_in_a_file_that_is_renewed(tmp_path: Path) -> None:
     found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"token": "secret"})})
     assert (found.server, await found.token()) == (SERVER, "secret")
     found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"tokenFile": "token"})})
-    with pytest.raises(ClusterError, match="token cannot be read"):
+    with pytest.raises(ClusterError, match="token': cannot be read"):
         await found.token()
     for content in ("first", "second"):
         (tmp_path / "token").write_text(f"{content}\n")
@@ -84,7 +84,7 @@ async def test_certificates_are_data_or_files_beside_the_kubeconfig(tmp_path: Pa
     assert len(tls.get_ca_certs()) == 1
 
 
-async def test_a_server_may_go_unverified_or_without_tls(tmp_path: Path) -> None:
+async def test_a_server_may_be_unverified_or_without_tls(tmp_path: Path) -> None:
     found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster={"insecure-skip-tls-verify": True})})
     tls = found.tls()
     assert tls is not None
@@ -93,9 +93,9 @@ async def test_a_server_may_go_unverified_or_without_tls(tmp_path: Path) -> None
     assert (plain.server, plain.tls()) == ("http://127.0.0.1:1", None)
 
 
-async def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
+async def test_bad_certificates_are_rejected(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, cluster={"certificate-authority-data": base64.b64encode(b"nonsense").decode()})
-    with pytest.raises(ConfigurationError, match=f"API server {SERVER}: a certificate or key cannot be used"):
+    with pytest.raises(ConfigurationError, match=f"API server '{SERVER}': cannot connect: invalid certificate or key"):
         await ApiClient.connect({"KUBECONFIG": path})
 
 

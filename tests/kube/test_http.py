@@ -19,33 +19,33 @@ class Health:
         return self.serves, "ready"
 
 
-async def ask(port: int, path: str) -> tuple[int, str]:
+async def get(port: int, path: str) -> tuple[int, str]:
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
         return answer.status, await answer.text()
 
 
-async def test_probes_answer_what_health_is_at_the_moment() -> None:
+async def test_probes_report_the_current_health() -> None:
     health = Health()
     async with serving(0, health, bytes) as port:
-        assert await ask(port, "/healthz") == (200, "alive\n")
-        assert await ask(port, "/readyz") == (200, "ready\n")
+        assert await get(port, "/healthz") == (200, "alive\n")
+        assert await get(port, "/readyz") == (200, "ready\n")
         health.serves = False
-        assert await ask(port, "/readyz") == (503, "ready\n")
-        assert await ask(port, "/healthz") == (200, "alive\n")
+        assert await get(port, "/readyz") == (503, "ready\n")
+        assert await get(port, "/healthz") == (200, "alive\n")
         health.alive = False
-        assert await ask(port, "/healthz") == (503, "alive\n")
+        assert await get(port, "/healthz") == (503, "alive\n")
 
 
-async def test_metrics_are_what_prometheus_reads() -> None:
+async def test_metrics_are_in_the_format_of_prometheus() -> None:
     registry = CollectorRegistry()
     Gauge("height", "of it", registry=registry).set(7)
     async with serving(0, Health(), lambda: generate_latest(registry)) as port:
-        _, text = await ask(port, "/metrics")
+        _, text = await get(port, "/metrics")
     (family,) = text_string_to_metric_families(text)
     assert (family.name, family.samples[0].value) == ("height", 7)
 
 
-async def test_a_taken_port_is_an_error_and_a_left_one_is_free() -> None:
+async def test_a_taken_port_is_an_error_and_is_free_after_the_block() -> None:
     async with serving(0, Health(), bytes) as port:
         with pytest.raises(OSError, match=str(port)):
             async with serving(port, Health(), bytes):

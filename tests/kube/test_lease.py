@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.credentials import Credentials, fixed
-from mldiagnostics_kube.lease import Leadership, Lease, LeaseObservation, LeaseStep, LeaseTiming, decide, look, write
+from mldiagnostics_kube.lease import (
+    Leadership,
+    Lease,
+    LeaseObservation,
+    LeaseStep,
+    LeaseTiming,
+    decide,
+    lease_object,
+    observe,
+)
 
 TIMING = LeaseTiming()
 QUICK = LeaseTiming(duration_s=2, renew_deadline_s=1, retry_s=0.1)
@@ -24,29 +33,29 @@ CALM = LeaseTiming(duration_s=4, renew_deadline_s=3, retry_s=0.1)
 DEADLINE_S = 60
 
 
-class Fate(StrEnum):
-    """What becomes of a write."""
+class WriteOutcome(StrEnum):
+    """Outcome of a write."""
 
     ANSWERED = "answered"
     ANSWER_LOST = "answer lost"
-    LATE = "late"  # it arrives at this candidate's next turn, still before that turn's look
-    CRASH = "crash"  # the write arrives, its writer does not live to know, its container restarts
-    RESIGN = "resign"  # a leader that was told to stop
+    LATE = "late"  # it arrives at the candidate's next turn, before that turn's read
+    CRASH = "crash"  # the write arrives, but the writer's container restarts before the response
+    RESIGN = "resign"  # a leader that stops
 
 
 @dataclass
 class Candidate:
-    """What one process remembers; `skew` sets its monotonic clock apart from all others."""
+    """State of one process; `skew` is the offset of its monotonic clock."""
 
-    me: str
+    identity: str
     skew: float
-    sight: LeaseObservation | None = None
+    observation: LeaseObservation | None = None
     leads_until: float = -inf
     late: list[tuple[Lease | None, float]] = field(default_factory=list)
 
 
 class Election:
-    """Candidates around a server that takes a write only of what stands there."""
+    """Candidates and a server that accepts a write only over the current version."""
 
     def __init__(self, skews: list[float]) -> None:
         self.now = 0.0
@@ -58,46 +67,46 @@ class Election:
         if (self.lease and self.lease.version) != (read and read.version):
             return False
         self.version += 1
-        body = write(read, holder, datetime.now(UTC), TIMING, namespace="n", name="l")
+        body = lease_object(read, holder, datetime.now(UTC), TIMING, namespace="n", name="l")
         self.lease = Lease.of({**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}})
         return True
 
-    def turn(self, number: int, fate: Fate) -> None:
+    def turn(self, number: int, outcome: WriteOutcome) -> None:
         one = self.candidates[number % len(self.candidates)]
         for read, started in one.late:
-            if self.store(read, one.me):
+            if self.store(read, one.identity):
                 one.leads_until = started + TIMING.renew_deadline_s
         one.late.clear()
         now = self.now + one.skew
-        one.sight = look(one.sight, self.lease, now)
-        if decide(one.sight, one.me, now, TIMING) is LeaseStep.WAIT:
+        one.observation = observe(one.observation, self.lease, now)
+        if decide(one.observation, one.identity, now, TIMING) is LeaseStep.WAIT:
             return
-        if fate is Fate.RESIGN:
+        if outcome is WriteOutcome.RESIGN:
             one.leads_until = -inf
-            if self.lease and self.lease.holder == one.me:
+            if self.lease and self.lease.holder == one.identity:
                 assert self.store(self.lease, "")
-        elif fate is Fate.LATE:
+        elif outcome is WriteOutcome.LATE:
             one.late.append((self.lease, self.now))
-        elif self.store(self.lease, one.me) and fate is Fate.ANSWERED:
+        elif self.store(self.lease, one.identity) and outcome is WriteOutcome.ANSWERED:
             one.leads_until = self.now + TIMING.renew_deadline_s
-        elif fate is Fate.CRASH:
-            pod, _, process = one.me.rpartition("/")
+        elif outcome is WriteOutcome.CRASH:
+            pod, _, process = one.identity.rpartition("/")
             self.candidates[number % len(self.candidates)] = Candidate(f"{pod}/{int(process) + 1}", one.skew)
 
 
 PAUSES = st.sampled_from([0.0, 1.0, 2.0, 5.0, 9.0, 14.0, 15.0]) | st.floats(0, 20)
-TURNS = st.lists(st.tuples(PAUSES, st.integers(0, 3), st.sampled_from(Fate)), min_size=2, max_size=25)
+TURNS = st.lists(st.tuples(PAUSES, st.integers(0, 3), st.sampled_from(WriteOutcome)), min_size=2, max_size=25)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=4), TURNS)
-def test_never_two_lead_and_the_leader_holds_the_lease_as_a_property(
-    skews: list[float], turns: list[tuple[float, int, Fate]]
+def test_property_at_most_one_leads_and_it_holds_the_lease(
+    skews: list[float], turns: list[tuple[float, int, WriteOutcome]]
 ) -> None:
     election = Election(skews)
-    for pause, number, fate in turns:
+    for pause, number, outcome in turns:
         election.now += pause
-        election.turn(number, fate)
-        leaders = [one.me for one in election.candidates if one.leads_until > election.now]
+        election.turn(number, outcome)
+        leaders = [one.identity for one in election.candidates if one.leads_until > election.now]
         assert len(leaders) <= 1
         assert not leaders or (election.lease and election.lease.holder == leaders[0])
 
@@ -107,7 +116,7 @@ def seen(holder: str, **changes: float) -> LeaseObservation:
 
 
 @pytest.mark.parametrize(
-    ("sight", "now", "step"),
+    ("observation", "now", "step"),
     [
         (LeaseObservation(None, 100.0), 100.0, LeaseStep.TAKE),
         (seen(""), 100.0, LeaseStep.TAKE),
@@ -131,11 +140,11 @@ def seen(holder: str, **changes: float) -> LeaseObservation:
         "namesake",
     ],
 )
-def test_the_table_of_decisions(sight: LeaseObservation, now: float, step: LeaseStep) -> None:
-    assert decide(sight, "a/u-a/1", now, TIMING) is step
+def test_the_table_of_decisions(observation: LeaseObservation, now: float, step: LeaseStep) -> None:
+    assert decide(observation, "a/u-a/1", now, TIMING) is step
 
 
-def test_processes_outside_a_pod_are_no_earlier_selves() -> None:
+def test_processes_outside_a_pod_are_not_earlier_processes() -> None:
     assert decide(seen("local//0"), "local//1", 100.0, TIMING) is LeaseStep.WAIT
 
 
@@ -162,19 +171,19 @@ class TestAgainstARealServer:
         await one.release()
         assert (await cluster.get(lease))["spec"]["holderIdentity"], "only its holder releases it"
 
-    async def test_the_loser_of_the_lease_is_told(self, cluster: ApiClient, namespace: str, lease: str) -> None:
+    async def test_hold_returns_when_the_lease_is_lost(self, cluster: ApiClient, namespace: str, lease: str) -> None:
         one = candidate(cluster, namespace, CALM)
         await asyncio.wait_for(one.acquire(), DEADLINE_S)
         holding = asyncio.create_task(one.hold())
         await cluster.patch(lease, {"spec": {"holderIdentity": "another"}})
         await asyncio.wait_for(holding, DEADLINE_S)
 
-    async def test_a_silent_leader_is_followed(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_a_leader_that_stops_renewing_is_replaced(self, cluster: ApiClient, namespace: str) -> None:
         one, two = (candidate(cluster, namespace, CALM) for _ in range(2))
         await asyncio.wait_for(one.acquire(), DEADLINE_S)
         await asyncio.wait_for(two.acquire(), DEADLINE_S)
 
-    async def test_of_many_at_once_one_wins(self, cluster: ApiClient, namespace: str) -> None:
+    async def test_one_of_many_candidates_wins(self, cluster: ApiClient, namespace: str) -> None:
         races = [asyncio.create_task(candidate(cluster, namespace, CALM).acquire()) for _ in range(8)]
         done, others = await asyncio.wait(races, return_when=asyncio.FIRST_COMPLETED)
         more, others = await asyncio.wait(others, timeout=CALM.duration_s / 2)
@@ -182,7 +191,7 @@ class TestAgainstARealServer:
         await cancel(*others)
 
 
-async def test_a_leader_whose_calls_hang_stands_back_before_its_lease_runs_out() -> None:
+async def test_a_leader_whose_calls_hang_stops_leading_before_its_lease_expires() -> None:
     kept: list[dict[str, Any]] = []
     silent, over = asyncio.Event(), asyncio.Event()
 
@@ -213,11 +222,11 @@ async def test_a_leader_whose_calls_hang_stands_back_before_its_lease_runs_out()
 
 
 def candidate(cluster: ApiClient, namespace: str, timing: LeaseTiming = QUICK) -> Leadership:
-    return Leadership(cluster, me=f"p/{uuid4()}/1", namespace=namespace, name="it", timing=timing)
+    return Leadership(cluster, identity=f"p/{uuid4()}/1", namespace=namespace, name="it", timing=timing)
 
 
 async def cancel(*tasks: asyncio.Task[None]) -> None:
-    """Cancel and see them end, or their connections outlive the client."""
+    """Cancel the tasks and wait, so that no connection outlives the client."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -27,14 +27,14 @@ def read(stream: StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_line_is_json_with_a_time_that_has_a_zone(lines: StringIO) -> None:
+def test_a_line_is_json_and_its_time_has_a_zone(lines: StringIO) -> None:
     logging.getLogger("x.y").warning("%s of %d", "one", 3, extra={"reason": "Busy"})
     (line,) = read(lines)
     assert (line["severity"], line["logger"], line["message"], line["reason"]) == ("WARNING", "x.y", "one of 3", "Busy")
     assert datetime.fromisoformat(str(line["time"])).tzinfo is not None
 
 
-async def test_tasks_log_what_they_are_about_and_only_they(lines: StringIO) -> None:
+async def test_fields_are_added_in_the_block_and_its_tasks_only(lines: StringIO) -> None:
     async def capture(name: str) -> None:
         with logs.about(object=name, namespace="ml"):
             await asyncio.gather(*(asyncio.to_thread(part, n) for n in range(2)))
@@ -51,7 +51,7 @@ async def test_tasks_log_what_they_are_about_and_only_they(lines: StringIO) -> N
     assert "object" not in outside
 
 
-def test_errors_carry_their_traceback_in_one_line(lines: StringIO) -> None:
+def test_a_traceback_is_part_of_the_line(lines: StringIO) -> None:
     try:
         int("told")
     except ValueError:
@@ -60,14 +60,14 @@ def test_errors_carry_their_traceback_in_one_line(lines: StringIO) -> None:
     assert "ValueError: invalid literal" in str(line["exc_info"])
 
 
-def test_libraries_only_warn(lines: StringIO) -> None:
+def test_only_warnings_of_libraries_are_logged(lines: StringIO) -> None:
     for name in ("kopf.objects", "grpc._cython", "aiohttp.access"):
         logging.getLogger(name).info("chatter")
         logging.getLogger(name).warning("news")
     assert [line["message"] for line in read(lines)] == ["news"] * 3
 
 
-def test_python_warnings_are_lines_too() -> None:
+def test_python_warnings_are_logged_as_lines() -> None:
     code = "import warnings; from mldiagnostics_kube import logs; logs.configure('INFO'); warnings.warn('odd')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "odd" in json.loads(done.stdout)["message"]

@@ -21,7 +21,7 @@ ITEMS = st.builds(
 CHANGES = st.lists(st.tuples(st.sampled_from(["put", "remove", "list"]), ITEMS), max_size=30)
 
 
-def test_of_an_object_only_what_is_read_is_kept() -> None:
+def test_an_object_is_cut_to_the_fields_that_are_read() -> None:
     item = job(jobset(), labels={"a": "b"}, spec={"big": 1})
     item["metadata"] |= {
         "managedFields": [{}],
@@ -37,16 +37,16 @@ def test_of_an_object_only_what_is_read_is_kept() -> None:
 
 
 @given(CHANGES, st.integers(0, 3000))
-def test_a_shelf_is_a_dictionary_with_less_room(changes: list[tuple[str, Any]], limit: int) -> None:
+def test_property_a_store_is_a_dictionary_within_a_budget(changes: list[tuple[str, Any]], limit: int) -> None:
     small, large = MemoryBudget(limit), MemoryBudget(PLENTY)
-    shelves = ObjectStore(small), ObjectStore(large)
+    stores = ObjectStore(small), ObjectStore(large)
     expected: dict[str, Any] = {}
     for what, item in changes:
-        for shelf in shelves:
+        for store in stores:
             if what == "list":
-                shelf.keep_only({key_of(item)})
+                store.keep_only({key_of(item)})
             else:
-                getattr(shelf, what)(item)
+                getattr(store, what)(item)
         if what == "put":
             expected[key_of(item)] = cut(item)
         elif what == "remove":
@@ -56,32 +56,32 @@ def test_a_shelf_is_a_dictionary_with_less_room(changes: list[tuple[str, Any]], 
         assert small.taken_bytes <= limit
         for key, kept in expected.items():
             namespace, _, name = key.partition("/")
-            assert shelves[0].get(namespace, name) in (None, kept)
-            assert shelves[1].get(namespace, name) == kept
-        assert len(shelves[1]) == len(expected)
-    for shelf in shelves:
-        shelf.keep_only(set())
-    assert small.taken_bytes == large.taken_bytes == len(shelves[0]) == len(shelves[1]) == 0
+            assert stores[0].get(namespace, name) in (None, kept)
+            assert stores[1].get(namespace, name) == kept
+        assert len(stores[1]) == len(expected)
+    for store in stores:
+        store.keep_only(set())
+    assert small.taken_bytes == large.taken_bytes == len(stores[0]) == len(stores[1]) == 0
 
 
-def test_what_finds_no_room_is_counted_and_its_old_version_is_not_told() -> None:
-    shelf = ObjectStore(MemoryBudget(1000))
-    shelf.put(job(None, "a", labels={"v": "1"}))
-    shelf.put(job(None, "a", labels={"v": "x" * 2000}))
-    assert (shelf.left_out, shelf.get("ml", "a")) == (1, None)
+def test_a_dropped_change_is_counted_and_the_old_version_is_removed() -> None:
+    store = ObjectStore(MemoryBudget(1000))
+    store.put(job(None, "a", labels={"v": "1"}))
+    store.put(job(None, "a", labels={"v": "x" * 2000}))
+    assert (store.left_out, store.get("ml", "a")) == (1, None)
 
 
-def test_a_very_large_object_takes_no_room_from_others() -> None:
-    room = MemoryBudget(PLENTY)
-    shelf = ObjectStore(room)
-    shelf.put(job(None, "a", labels={"v": "x" * 20_000}))
-    assert (shelf.left_out, shelf.get("ml", "a"), room.taken_bytes) == (1, None, 0)
+def test_a_very_large_object_uses_no_budget() -> None:
+    budget = MemoryBudget(PLENTY)
+    store = ObjectStore(budget)
+    store.put(job(None, "a", labels={"v": "x" * 20_000}))
+    assert (store.left_out, store.get("ml", "a"), budget.taken_bytes) == (1, None, 0)
 
 
-def test_as_long_as_nothing_changes_the_same_is_told() -> None:
-    shelf = ObjectStore(MemoryBudget(PLENTY))
-    shelf.put(job(None, "a", labels={"v": "1"}))
-    told = shelf.get("ml", "a")
-    assert shelf.get("ml", "a") is told
-    shelf.put(job(None, "a", labels={"v": "2"}))
-    assert shelf.get("ml", "a") == cut(job(None, "a", labels={"v": "2"}))
+def test_an_unchanged_object_is_the_same_value() -> None:
+    store = ObjectStore(MemoryBudget(PLENTY))
+    store.put(job(None, "a", labels={"v": "1"}))
+    stored = store.get("ml", "a")
+    assert store.get("ml", "a") is stored
+    store.put(job(None, "a", labels={"v": "2"}))
+    assert store.get("ml", "a") == cut(job(None, "a", labels={"v": "2"}))

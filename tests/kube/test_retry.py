@@ -26,11 +26,11 @@ class Fails:
         return "done"
 
 
-async def test_what_passes_is_waited_for() -> None:
+async def test_a_temporary_failure_is_retried() -> None:
     assert await retry(Fails(2), on=Fault) == "done"
 
 
-async def test_the_last_failure_is_raised_when_the_time_is_over() -> None:
+async def test_the_last_failure_is_raised_at_the_deadline() -> None:
     call, until = Fails(1000), asyncio.get_running_loop().time() + 0.5
     with pytest.raises(Fault):
         await retry(call, on=Fault, until=until)
@@ -40,7 +40,7 @@ async def test_the_last_failure_is_raised_when_the_time_is_over() -> None:
     assert call.tried_at[-1] + 1.5 * pauses[-1] > until, "it could have tried again"
 
 
-async def test_a_moment_that_has_passed_allows_one_try() -> None:
+async def test_a_deadline_in_the_past_allows_one_attempt() -> None:
     call = Fails(1000)
     with pytest.raises(Fault):
         await retry(call, on=Fault, until=asyncio.get_running_loop().time())

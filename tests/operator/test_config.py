@@ -75,14 +75,14 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         )
     message = str(told.value)
     for part in (
-        "POD_NAMESPACE='Not A Name'",
+        "POD_NAMESPACE: 'Not A Name'",
         "maxDuration is unknown",
-        "MLDIAG_VOLUME_ROOT='relative' is no absolute path",
-        "MLDIAG_HTTP_PORT='70000' is no port",
-        "MLDIAG_LOG_LEVEL='LOUD' is none of DEBUG",
+        "MLDIAG_VOLUME_ROOT: 'relative' is not an absolute path",
+        "MLDIAG_HTTP_PORT: '70000' is not a port",
+        "MLDIAG_LOG_LEVEL: 'LOUD' is not a log level; use one of DEBUG",
         "duration > renew deadline > 2 x retry, they are 15, 10 and 6 s",
-        "MLDIAG_SHUTDOWN_GRACE_SECONDS='nan'",
-        "MLDIAG_IGNORE_MANAGED_ADDON='yes' is neither",
+        "MLDIAG_SHUTDOWN_GRACE_SECONDS: 'nan'",
+        "MLDIAG_IGNORE_MANAGED_ADDON: 'yes' is not a switch",
     ):
         assert part in message
 

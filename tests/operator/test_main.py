@@ -40,15 +40,15 @@ def run(**environ: str) -> subprocess.CompletedProcess[str]:
 def test_wrong_settings_end_it_with_all_faults() -> None:
     ended = run(MLDIAG_HTTP_PORT="high", MLDIAG_LOG_LEVEL="loud")
     assert ended.returncode == 2
-    assert "MLDIAG_HTTP_PORT='high'" in ended.stderr
-    assert "MLDIAG_LOG_LEVEL='loud'" in ended.stderr
+    assert "MLDIAG_HTTP_PORT: 'high'" in ended.stderr
+    assert "MLDIAG_LOG_LEVEL: 'loud'" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
 def test_no_way_to_a_cluster_ends_it() -> None:
     ended = run(MLDIAG_HTTP_PORT="0")
     assert ended.returncode == 2
-    assert "no way to the API server" in ended.stderr
+    assert "cannot read the credentials of the API server" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

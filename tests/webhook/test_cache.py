@@ -82,7 +82,7 @@ class Kept:
     def _kept(self, of: Object) -> Object | None:
         metadata = of["metadata"]
         following = next(kind for kind in self.cache._kinds.values() if kind.name == of["kind"])
-        found: Any = following.shelf.get(metadata["namespace"], metadata["name"])
+        found: Any = following.store.get(metadata["namespace"], metadata["name"])
         same = found and all(found["metadata"].get(key) == metadata.get(key) for key in ("uid", "labels"))
         return found if same else None
 

@@ -71,12 +71,12 @@ def test_all_faults_are_told_at_once() -> None:
         )
     message = str(told.value)
     for part in (
-        "MLDIAG_STORAGE='s3://bucket' is not a place",
-        "MLDIAG_SINKS='jsonl:,otlp' has 'otlp': not a URL of the sink otlp; write otlp: or otlp://host:4317",
-        "MLDIAG_VIEW_URL='view.example.com' is no URL",
+        "MLDIAG_STORAGE: 's3://bucket' is not a place",
+        "MLDIAG_SINKS: 'jsonl:,otlp' has 'otlp': not a URL of the sink otlp; write otlp: or otlp://host:4317",
+        "MLDIAG_VIEW_URL: 'view.example.com' is no URL",
         "is no certificate in PEM",
-        "MLDIAG_PORT='70000' is no port",
-        "MLDIAG_LOG_LEVEL='LOUD' is none of DEBUG",
+        "MLDIAG_PORT: '70000' is not a port",
+        "MLDIAG_LOG_LEVEL: 'LOUD' is not a log level; use one of DEBUG",
     ):
         assert part in message
 

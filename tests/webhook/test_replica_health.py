@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cluster.certificates import make_certificates
-from mldiagnostics_kube.certificates import Serving
+from mldiagnostics_kube.certificates import ServingCertificate
 from mldiagnostics_webhook.replica import WebhookHealth
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ NOW = datetime.now(UTC)
 
 def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
     clock, synced = [NOW], [False]
-    certificate = Serving(lambda: clock[0])
+    certificate = ServingCertificate(lambda: clock[0])
     health = WebhookHealth(lambda: synced[0])
     assert health.ready() == (False, "asking for the cluster's name")
     health.serving = True
@@ -23,7 +23,7 @@ def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
     health.certificate = certificate
     assert health.ready() == (False, "waiting for a certificate")
     files = make_certificates(tmp_path, hosts=["a"])
-    certificate.show(files.certificate("apiserver").read_bytes(), files.key("apiserver").read_bytes())
+    certificate.load(files.certificate("apiserver").read_bytes(), files.key("apiserver").read_bytes())
     assert health.ready() == (False, "reading namespaces and workloads")
     synced[0] = True
     assert health.ready() == (True, "serving")

@@ -11,7 +11,7 @@ _TRANSIENT: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
 
 
 class ClusterError(Exception):
-    """A request to the API server failed; `status` is the HTTP status, 0 without a response."""
+    """A failed request to the API server; `status` is 0 without a response."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""An HTTP server with bounds on bytes, time and parallel requests, and a graceful stop."""
+"""An HTTP server with bounds on bytes, time and parallel requests."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""A small client of the API server: JSON objects, a timeout on every call, watches.
+"""A small client of the API server with a timeout on every call.
 
 It replaces the `kubernetes` package, whose import costs each process 30 MB.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 CALL_TIMEOUT_S: Final = 10.0
 WATCH_S: Final = 120
-"""How long one watch lasts. A quiet watch sends nothing, not even bookmarks, so a dead stream is noticed only by its end."""
+"""How long one watch lasts. A quiet watch sends nothing, not even bookmarks, so only its end shows a dead stream."""
 PAGE: Final = 500
 METADATA_PAGE: Final = 100
 PARALLEL_CALLS: Final = 64
@@ -103,7 +103,9 @@ class ApiClient:
             status, raw = await _run_to_completion(exchange)
         except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
             cause = str(failure) or type(failure).__name__
-            raise Unavailable(f"{method} {path}: the API server did not respond in {timeout_s:g} s: {cause}") from failure
+            raise Unavailable(
+                f"{method} {path}: the API server did not respond in {timeout_s:g} s: {cause}"
+            ) from failure
         if status >= 400:
             raise error_of(method, path, status, raw)
         return _parse(method, path, raw)
@@ -228,7 +230,7 @@ async def _run_to_completion(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Split a stream into lines; aiohttp's own reader rejects lines as long as metadata can be."""
+    """Split a stream into lines; aiohttp's own reader rejects very long lines."""
     rest = bytearray()
     async for chunk in content.iter_any():
         rest += chunk
@@ -244,7 +246,9 @@ def _parse(method: str, path: str, raw: bytes) -> Json:
     try:
         response = orjson.loads(raw)
     except ValueError as fault:
-        raise Unavailable(f"{method} {path}: the response is not JSON, so not from an API server: {raw[:80]!r}") from fault
+        raise Unavailable(
+            f"{method} {path}: the response is not JSON, so not from an API server: {raw[:80]!r}"
+        ) from fault
     if not isinstance(response, dict):
         raise Unavailable(f"{method} {path}: the response is not an object, so not from an API server: {raw[:80]!r}")
     return response

@@ -1,4 +1,4 @@
-"""The name of the cluster, part of every run id; all processes resolve it the same way."""
+"""The name of the cluster, which is part of every run id."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -41,7 +41,7 @@ async def cluster_name(
 
 
 async def _gke_name(host: str) -> str | None:
-    """Read the name from GKE's metadata server; return None if there is no such server."""
+    """Read the name from GKE's metadata server; return None without such a server."""
     headers = {"Metadata-Flavor": "Google"}
     try:
         async with aiohttp.ClientSession(headers=headers, timeout=_METADATA_TIMEOUT, raise_for_status=True) as session:

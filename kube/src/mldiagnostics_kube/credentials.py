@@ -26,7 +26,7 @@ _BY_PLUGIN: Final = ("exec", "auth-provider")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Address of the API server and identity of the client; certificates and key are PEM."""
+    """Address of the API server and identity of the client, in PEM where it applies."""
 
     server: str
     """URL without a trailing slash."""
@@ -71,7 +71,7 @@ def fixed(token: str) -> Callable[[], Awaitable[str]]:
 
 
 async def find(environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Load the credentials: from KUBECONFIG, the pod's service account, or ~/.kube/config.
+    """Load KUBECONFIG, the pod's service account, or ~/.kube/config, in this order.
 
     Args:
         environ: Environment with `KUBECONFIG`, `KUBERNETES_SERVICE_HOST`, `KUBERNETES_SERVICE_PORT` and `HOME`.
@@ -86,7 +86,9 @@ async def find(environ: Mapping[str, str] = os.environ) -> Credentials:
     try:
         return await asyncio.to_thread(_of_kubeconfig, path) or await _by_plugin(path)
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise ConfigurationError(f"kubeconfig '{path}': cannot read the credentials of the API server: {fault!r}") from fault
+        raise ConfigurationError(
+            f"kubeconfig '{path}': cannot read the credentials of the API server: {fault!r}"
+        ) from fault
 
 
 def _from_file(path: Path) -> Callable[[], Awaitable[str]]:
@@ -150,7 +152,7 @@ def _content(path: str | None) -> bytes | None:
 
 
 async def _by_plugin(path: Path) -> Credentials:
-    """Run the plugin with the loader of the `kubernetes` package, which renews expired tokens."""
+    """Run the plugin with the `kubernetes` package, which renews expired tokens."""
     try:
         from kubernetes.aio import config as loader  # noqa: PLC0415 - a second to import
         from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""An informer: it lists and watches the objects of one kind and keeps their metadata in a store."""
+"""An informer: list and watch of one kind, with a store of the objects' metadata."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class InformerMetrics(Protocol):
 
 
 class Informer:
-    """A copy of the metadata of all objects of one kind, kept up to date by list and watch.
+    """A copy of the metadata of one kind's objects, updated by list and watch.
 
     Args:
         name: Name of the kind, for logs and metrics.

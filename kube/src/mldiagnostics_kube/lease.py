@@ -1,8 +1,8 @@
-"""One leader at a time, by a coordination.k8s.io Lease: a pure decision and the loop around it.
+"""Leader election with a coordination.k8s.io Lease.
 
-The protocol is that of client-go's leader election: a candidate takes the Lease over only after it has seen it
-unchanged for its whole duration on its own clock, so clocks of different machines are never compared; a leader stands
-back when it could not renew for a time that is shorter than the duration.
+The decision is pure, the loop is around it. The protocol is that of client-go. A candidate takes the Lease over only after it has seen it unchanged for the whole
+duration on its own clock, so clocks of different machines are never compared. A leader stops leading when it could not
+renew within the renew deadline, which is shorter than the duration.
 """
 
 import asyncio
@@ -23,31 +23,41 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """How long a silent leader keeps the Lease, tries to renew it, and pauses between two looks."""
+    """Times of the election in seconds; duration > renew deadline > 2 x retry."""
 
     duration_s: float = 15.0
+    """How long a leader keeps the Lease without renewing it."""
     renew_deadline_s: float = 10.0
+    """How long a leader tries to renew before it stops leading."""
     retry_s: float = 2.0
+    """Pause between two reads of the Lease."""
 
     @property
     def call_timeout_s(self) -> float:
-        """How long one call may take: one that is under way at the renew deadline ends before the duration does."""
+        """Timeout of one call; one in flight at the renew deadline ends in the duration."""
         return self.duration_s - self.renew_deadline_s
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A Lease as read: its holder ("" when released), and the version that a write of it must replace."""
+    """A Lease object, reduced to the fields of the election.
+
+    Example:
+        lease = Lease.of(await client.get(path))
+        leader = lease.holder or None
+    """
 
     holder: str
+    """Identity of the leader; empty if the Lease is released."""
     duration_s: float
     version: str
+    """resourceVersion that a write must replace."""
     transitions: int = 0
     acquired: str | None = None
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> "Lease":
-        """Read a Lease object; what is missing counts as released."""
+        """Parse a Lease object; one without a holder is released."""
         spec = body.get("spec") or {}
         return cls(
             holder=spec.get("holderIdentity") or "",
@@ -60,47 +70,58 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseObservation:
-    """A Lease (None: there is none) and since when, on the local monotonic clock, it has looked like this."""
+    """A Lease as a candidate sees it, and for how long it has been unchanged."""
 
     lease: Lease | None
+    """None if the object does not exist."""
     since: float
+    """Time of the last change on the local monotonic clock."""
 
 
 class LeaseStep(StrEnum):
-    """What a candidate does next."""
+    """Next action of a candidate."""
 
     TAKE = "take"
     RENEW = "renew"
     WAIT = "wait"
 
 
-def look(last: LeaseObservation | None, lease: Lease | None, now: float) -> LeaseObservation:
-    """Compare what is seen at `now` with what was seen last: the time counts from the last change."""
+def observe(last: LeaseObservation | None, lease: Lease | None, now: float) -> LeaseObservation:
+    """Return the observation of a Lease read at `now`, given the previous observation."""
     return last if last is not None and last.lease == lease else LeaseObservation(lease, now)
 
 
-def decide(sight: LeaseObservation, me: str, now: float, timing: LeaseTiming) -> LeaseStep:
-    """Decide what `me` may do with the Lease at `now`."""
-    lease = sight.lease
-    if lease is None or not lease.holder or _earlier_self(lease.holder, me):
+def decide(observation: LeaseObservation, identity: str, now: float, timing: LeaseTiming) -> LeaseStep:
+    """Decide whether candidate `identity` takes or renews the Lease, or waits."""
+    lease = observation.lease
+    if lease is None or not lease.holder or _is_earlier_process(lease.holder, identity):
         return LeaseStep.TAKE
-    if lease.holder == me:
+    if lease.holder == identity:
         return LeaseStep.RENEW
-    silent_s = now - sight.since
-    return LeaseStep.TAKE if silent_s >= max(timing.duration_s, lease.duration_s) else LeaseStep.WAIT
+    unchanged_s = now - observation.since
+    return LeaseStep.TAKE if unchanged_s >= max(timing.duration_s, lease.duration_s) else LeaseStep.WAIT
 
 
-def _earlier_self(holder: str, me: str) -> bool:
-    """Whether the holder is an earlier process of this very pod; its container has ended, or this one would not run."""
-    pod, _, process = me.rpartition("/")
-    its_pod, _, its_process = holder.rpartition("/")
-    return pod == its_pod and process != its_process and bool(pod.partition("/")[2])
+def _is_earlier_process(holder: str, identity: str) -> bool:
+    """Return whether the holder ran in this pod before; its container has ended then."""
+    pod, _, process = identity.rpartition("/")
+    holder_pod, _, holder_process = holder.rpartition("/")
+    return pod == holder_pod and process != holder_process and bool(pod.partition("/")[2])
 
 
-def write(
+def lease_object(
     lease: Lease | None, holder: str, stamp: datetime, timing: LeaseTiming, *, namespace: str, name: str
 ) -> dict[str, Any]:
-    """Compose the Lease object that makes `holder` hold it ("" releases it), replacing exactly what was read."""
+    """Return the object to write so that `holder` holds the Lease.
+
+    Args:
+        lease: The Lease as read, whose version the write replaces; None to create it.
+        holder: Identity of the new leader; empty releases the Lease.
+        stamp: Time of the write.
+        timing: Times of the election.
+        namespace: Namespace of the object.
+        name: Name of the object.
+    """
     same_holder = lease is not None and lease.holder == holder
     moment = stamp.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     version = {"resourceVersion": lease.version} if lease else {}
@@ -119,77 +140,104 @@ def write(
 
 
 class Leadership:
-    """One candidate: `acquire`, then `hold` until it returns, at last `release`."""
+    """A candidate of a leader election.
+
+    Args:
+        cluster: Client of the API server.
+        identity: Identity of this process: `<pod>/<pod uid>/<process>`.
+        namespace: Namespace of the Lease.
+        name: Name of the Lease.
+        timing: Times of the election.
+        clock: Wall clock for the timestamps in the Lease.
+
+    Example:
+        leadership = Leadership(client, identity="a/uid/1", namespace="ml", name="operator", timing=LeaseTiming())
+        await leadership.acquire()
+        work = asyncio.create_task(lead())
+        try:
+            await leadership.hold()  # returns when the Lease is lost
+        finally:
+            work.cancel()
+            await leadership.release()
+    """
 
     def __init__(
-        self, cluster: ApiClient, *, me: str, namespace: str, name: str, timing: LeaseTiming, clock: Clock = utc_now
+        self,
+        cluster: ApiClient,
+        *,
+        identity: str,
+        namespace: str,
+        name: str,
+        timing: LeaseTiming,
+        clock: Clock = utc_now,
     ) -> None:
         self._cluster = cluster
-        self._me = me
+        self._identity = identity
         self._namespace = namespace
         self._name = name
         self._timing = timing
         self._clock = clock
         self._path = path_to("coordination.k8s.io", "v1", "leases", namespace=namespace, name=name)
-        self._sight: LeaseObservation | None = None
+        self._observation: LeaseObservation | None = None
         self._renewed_at = -math.inf
 
     async def acquire(self) -> None:
-        """Wait until this candidate leads."""
-        while not await self._attempt():  # noqa: ASYNC110 - the other candidates are elsewhere
+        """Wait until this candidate is the leader."""
+        while not await self._attempt():  # noqa: ASYNC110 - the other candidates are in other processes
             await asyncio.sleep(self._timing.retry_s)
 
     async def hold(self) -> None:
-        """Keep the Lease; return once it is lost, or could not be renewed within the deadline."""
+        """Renew the Lease; return once it is lost or was not renewed within the deadline."""
         deadline_s = self._timing.renew_deadline_s
         try:
             async with asyncio.timeout_at(self._renewed_at + deadline_s) as limit:
-                while not self._taken():
+                while not self._is_lost():
                     await asyncio.sleep(self._timing.retry_s)
                     if await self._attempt():
                         limit.reschedule(self._renewed_at + deadline_s)
         except TimeoutError:
-            _log.warning("The Lease %s could not be renewed for %g s", self._name, deadline_s)
+            _log.warning("Lease %s: not renewed for %g s; this replica stops leading", self._name, deadline_s)
 
     async def release(self) -> None:
-        """Let another candidate take over at once; does nothing for one that does not hold the Lease.
+        """Release the Lease if this candidate holds it; another takes over at once.
 
-        Raises ClusterError if the API server does not take it; the Lease then runs out by itself.
+        Raises:
+            ClusterError: The write failed; the Lease then expires after its duration.
         """
         lease = await self._read()
-        if lease and lease.holder == self._me:
+        if lease and lease.holder == self._identity:
             await self._cluster.replace(self._path, self._body(lease, ""))
 
-    def _taken(self) -> bool:
-        lease = self._sight.lease if self._sight else None
-        if lease is None or lease.holder == self._me:
+    def _is_lost(self) -> bool:
+        lease = self._observation.lease if self._observation else None
+        if lease is None or lease.holder == self._identity:
             return False
-        _log.warning("The Lease %s is now held by %s", self._name, lease.holder or "nobody")
+        _log.warning("Lease %s: lost; the holder is now %r", self._name, lease.holder)
         return True
 
     async def _attempt(self) -> bool:
-        """Look once, and write if it is ours to write; True once written."""
+        """Read the Lease and take or renew it if allowed; return whether it was written."""
         try:
-            return await self._look_and_write()
+            return await self._read_and_write()
         except Conflict:
-            return False  # another was faster; the next look tells who
+            return False  # another candidate was faster
         except ClusterError as error:
-            _log.warning("The Lease %s cannot be reached: %s", self._name, error)
+            _log.warning("Lease %s: cannot read or write: %s", self._name, error)
             return False
 
-    async def _look_and_write(self) -> bool:
+    async def _read_and_write(self) -> bool:
         lease = await self._read()
         now = asyncio.get_running_loop().time()
-        self._sight = look(self._sight, lease, now)
-        if decide(self._sight, self._me, now, self._timing) is LeaseStep.WAIT:
+        self._observation = observe(self._observation, lease, now)
+        if decide(self._observation, self._identity, now, self._timing) is LeaseStep.WAIT:
             return False
-        body = self._body(lease, self._me)
+        body = self._body(lease, self._identity)
         if lease is None:
             await self._cluster.create(self._path.rpartition("/")[0], body, timeout_s=self._timing.call_timeout_s)
         else:
             await self._cluster.replace(self._path, body, timeout_s=self._timing.call_timeout_s)
         self._renewed_at = now
-        self._sight = None
+        self._observation = None
         return True
 
     async def _read(self) -> Lease | None:
@@ -199,4 +247,4 @@ class Leadership:
             return None
 
     def _body(self, lease: Lease | None, holder: str) -> dict[str, Any]:
-        return write(lease, holder, self._clock(), self._timing, namespace=self._namespace, name=self._name)
+        return lease_object(lease, holder, self._clock(), self._timing, namespace=self._namespace, name=self._name)

@@ -1,4 +1,4 @@
-"""Logs as JSON lines on standard output, with the fields of the object that they are about."""
+"""Logs as JSON lines on standard output, with fields that name the object."""
 
 import logging
 import sys

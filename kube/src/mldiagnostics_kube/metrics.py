@@ -9,7 +9,7 @@ _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 
 
 def reference(registry: CollectorRegistry, *, title: str, module: str, notes: str) -> str:
-    """Write the page (Markdown); `notes` say where the metrics are served and who counts."""
+    """Return the reference page as Markdown; `notes` follow the first sentence."""
     rows = [
         f"| `{metric.name}{_SUFFIXES.get(metric.type, '')}` | {metric.type} | {metric.documentation} |"
         for metric in sorted(registry.collect(), key=lambda metric: metric.name)

@@ -1,4 +1,4 @@
-"""A bounded store of object metadata, kept as JSON text: a fifth of the memory of dicts."""
+"""A bounded store of object metadata as JSON text: a fifth of the memory of dicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

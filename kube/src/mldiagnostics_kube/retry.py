@@ -18,7 +18,7 @@ LONGEST_PAUSE_S: Final = 5.0
 async def retry(
     call: Callable[[], Awaitable[T]], *, on: type[Exception] | tuple[type[Exception], ...], until: float | None = None
 ) -> T:
-    """Await `call()` until it succeeds, with growing, jittered pauses between the attempts.
+    """Await `call()` until it succeeds, with growing, jittered pauses in between.
 
     Args:
         call: Starts one attempt.

@@ -1,4 +1,4 @@
-"""Settings of a process, read from its environment; all faults are reported at once.
+"""Settings of a process, read from its environment.
 
 A settings class is a dataclass whose fields are annotated with a `Setting`.
 """
@@ -85,7 +85,7 @@ def dns_name(raw: str) -> str:
 
 
 def dns_names(raw: str) -> tuple[str, ...]:
-    """Parse comma-separated names of Kubernetes objects; return them sorted, each once."""
+    """Parse comma-separated names of Kubernetes objects; sort them, each once."""
     return tuple(sorted({dns_name(part.strip()) for part in raw.split(",") if part.strip()}))
 
 

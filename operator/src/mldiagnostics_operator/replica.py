@@ -68,7 +68,7 @@ class Replica:
         self._me = config.holder(f"{int(time.time())}-{secrets.token_hex(4)}")
         self._leadership = Leadership(
             cluster,
-            me=self._me,
+            identity=self._me,
             namespace=config.pod_namespace,
             name=config.lease_name,
             timing=LeaseTiming(config.lease_duration_s, config.lease_renew_deadline_s, config.lease_retry_s),

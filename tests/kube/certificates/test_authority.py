@@ -1,4 +1,4 @@
-"""What the authority issues is accepted by strict verifiers, for its names and no others, and never outlives it."""
+"""Strict verifiers accept issued certificates for their names only, and none outlives its authority."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ names = st.lists(st.lists(labels, min_size=2, max_size=4).map(".".join), min_siz
 
 
 @given(name=st.text("abc-", max_size=253), names=names, ca=times, leaf=times, waited=times)
-def test_property_what_is_issued_is_trusted_from_then_on_until_it_ends(
+def test_property_an_issued_certificate_is_trusted_until_it_expires(
     name: str, names: list[str], ca: timedelta, leaf: timedelta, waited: timedelta
 ) -> None:
     lifetimes = Lifetimes(authority=ca, leaf=leaf)
@@ -46,7 +46,7 @@ def test_property_what_is_issued_is_trusted_from_then_on_until_it_ends(
                 policy.build_server_verifier(x509.DNSName("other.example")).verify(pair.certificate, [])
 
 
-def test_authorities_of_one_name_are_told_apart() -> None:
+def test_two_authorities_of_one_name_have_different_subjects() -> None:
     one, other = (new_authority("webhook", NOW, Lifetimes()) for _ in range(2))
     assert one.certificate.subject != other.certificate.subject
     leaf = issue(one, ["a.example"], NOW, Lifetimes())

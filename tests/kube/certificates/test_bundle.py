@@ -1,4 +1,4 @@
-"""The configuration's bundles: what is trusted is found, what is composed makes every entry trust exactly that."""
+"""The CA bundles of a configuration: parsing, and the patch that sets them."""
 
 import base64
 import copy
@@ -34,7 +34,7 @@ configurations = st.lists(bundles, min_size=1, max_size=3).map(_configuration)
 
 
 @given(configurations, sets.filter(bool))
-def test_property_what_is_published_is_found_in_every_entry_and_is_not_published_again(
+def test_property_every_entry_gets_the_published_bundle_and_a_second_publish_changes_nothing(
     configuration: dict[str, Any], trusted: list[Any]
 ) -> None:
     change = bundle.publish(configuration, trusted)
@@ -52,7 +52,7 @@ def test_property_what_is_published_is_found_in_every_entry_and_is_not_published
 
 
 @given(configurations)
-def test_property_only_what_every_entry_has_is_trusted_and_what_any_has_is_remembered(
+def test_property_trust_needs_every_entry_but_published_collects_all_entries(
     configuration: dict[str, Any],
 ) -> None:
     alone = [{**configuration, "webhooks": [entry]} for entry in configuration["webhooks"]]
@@ -63,6 +63,6 @@ def test_property_only_what_every_entry_has_is_trusted_and_what_any_has_is_remem
         )
 
 
-def test_a_configuration_without_entries_needs_nothing() -> None:
+def test_a_configuration_without_entries_needs_no_patch() -> None:
     assert bundle.publish({"metadata": {}}, AUTHORITIES) is None
     assert bundle.published({"metadata": {}}) == ()

@@ -1,4 +1,4 @@
-"""What is written into the Secret is read back; what is no such thing is refused with a reason, whatever it is."""
+"""The content of the Secret survives a round trip; anything else is rejected with a reason."""
 
 import base64
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ KEYS = (AUTHORITY, AUTHORITY_KEY, PREVIOUS, LEAF, LEAF_KEY)
 
 @pytest.mark.parametrize("previous", [(), (AUTHORITIES[1].certificate, AUTHORITIES[2].certificate)])
 @pytest.mark.parametrize("leaf", [None, LEAVES[0]])
-def test_content_is_read_back_as_it_was_written(previous: tuple[object, ...], leaf: object) -> None:
+def test_content_survives_a_round_trip(previous: tuple[object, ...], leaf: object) -> None:
     content = SecretContent(AUTHORITIES[0], previous, leaf)  # type: ignore[arg-type]
     data = content.data()
     assert set(data) == set(KEYS)
@@ -29,7 +29,7 @@ def test_content_is_read_back_as_it_was_written(previous: tuple[object, ...], le
     assert again.data() == data
 
 
-def test_a_leaf_of_a_stranger_is_none() -> None:
+def test_a_leaf_of_an_unknown_authority_is_dropped() -> None:
     data = SecretContent(AUTHORITIES[0], (), LEAVES[2]).data()
     assert SecretContent.of(data).leaf is None
 
@@ -41,22 +41,22 @@ def _text(key: str) -> bytes:
 @pytest.mark.parametrize(
     ("key", "text", "words"),
     [
-        (AUTHORITY, b"", "ca.crt holds 0 certificates"),
-        (AUTHORITY, _text(AUTHORITY) + _text(PREVIOUS), "ca.crt holds 2 certificates"),
-        (AUTHORITY, _text(PREVIOUS), "ca.key is not the key of ca.crt"),
+        (AUTHORITY, b"", "ca.crt: expected one certificate, it has 0"),
+        (AUTHORITY, _text(AUTHORITY) + _text(PREVIOUS), "ca.crt: expected one certificate, it has 2"),
+        (AUTHORITY, _text(PREVIOUS), "ca.key: not the key of ca.crt"),
         (AUTHORITY, b"garbage", "ca.crt: "),
         (AUTHORITY_KEY, b"", "ca.key: "),
         (PREVIOUS, _text(PREVIOUS)[:-60], "previous-ca.crt: "),
     ],
 )
-def test_what_is_wrong_is_named(key: str, text: bytes, words: str) -> None:
+def test_the_error_names_the_damaged_key_of_the_secret(key: str, text: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SecretContent.of(WHOLE.data() | {key: base64.b64encode(text).decode()})
 
 
-def test_a_server_certificate_in_place_of_the_authority_is_refused() -> None:
+def test_a_server_certificate_is_rejected_as_authority() -> None:
     leaf = SecretContent(LEAVES[0]).data()
-    with pytest.raises(ValueError, match=r"ca\.crt is no authority"):
+    with pytest.raises(ValueError, match=r"ca\.crt: not a certificate authority"):
         SecretContent.of(leaf)
 
 
@@ -70,7 +70,7 @@ mutations = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), mutations, min_size=1))
-def test_property_anything_is_read_or_refused(changes: dict[str, str]) -> None:
+def test_property_any_data_is_parsed_or_rejected(changes: dict[str, str]) -> None:
     try:
         content = SecretContent.of(WHOLE.data() | changes)
     except ValueError:

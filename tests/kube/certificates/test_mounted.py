@@ -1,4 +1,4 @@
-"""A mounted folder, exchanged as a kubelet does it: by turning one link."""
+"""A mounted folder that is replaced as the kubelet does it: by switching one symbolic link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
 from mldiagnostics_kube.certificates.mounted import Mounted
-from mldiagnostics_kube.certificates.serving import Serving
+from mldiagnostics_kube.certificates.serving import ServingCertificate
 from support.handshakes import shown
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def texts(pair: KeyPair) -> tuple[bytes, bytes]:
 
 
 @asynccontextmanager
-async def looking(folder: Path) -> AsyncIterator[Serving]:
-    serving = Serving(lambda: NOW)
-    task = asyncio.create_task(Mounted(folder, serving, look_s=0.01).run())
+async def serving_from(folder: Path) -> AsyncIterator[ServingCertificate]:
+    serving = ServingCertificate(lambda: NOW)
+    task = asyncio.create_task(Mounted(folder, serving, poll_s=0.01).run())
     try:
         yield serving
     finally:
@@ -66,24 +66,24 @@ async def looking(folder: Path) -> AsyncIterator[Serving]:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - files and logs are asked
+        while not holds():  # noqa: ASYNC110 - polls files and logs
             await asyncio.sleep(0.01)
 
 
-async def test_it_waits_for_the_certificate_follows_it_and_outlasts_bad_ones(
+async def test_it_waits_for_a_certificate_reloads_it_and_ignores_bad_ones(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     volume = Volume(tmp_path)
-    async with looking(tmp_path) as serving:
-        await until(lambda: "No certificate can be read yet" in caplog.text)
+    async with serving_from(tmp_path) as serving:
+        await until(lambda: "cannot be read" in caplog.text)
         assert not serving.ready
         volume.turn(*texts(FIRST))
         await until(lambda: serving.ready)
         assert shown(serving.context, NAME, [CA]) == FIRST.certificate
 
         volume.turn(texts(SECOND)[0], texts(FIRST)[1])
-        await until(lambda: "is not usable" in caplog.text)
+        await until(lambda: "certificate rejected" in caplog.text)
         assert shown(serving.context, NAME, [CA]) == FIRST.certificate
 
         volume.turn(*texts(SECOND))

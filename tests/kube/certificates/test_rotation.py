@@ -1,4 +1,4 @@
-"""Whatever replicas, clocks and administrators do: who trusts the published bundle accepts every served leaf."""
+"""Clients that trust the published bundle accept every served leaf, for all replicas, clocks and faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mldiagnostics_kube.certificates import bundle
 from mldiagnostics_kube.certificates.authority import issued_by
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
-from mldiagnostics_kube.certificates.serving import Serving
+from mldiagnostics_kube.certificates.serving import ServingCertificate
 from support.simulated_cluster import SimulatedCluster
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 NAME = "webhook.ml.svc"
 RULES = RotationRules("webhook", frozenset({NAME}))
-PLACE = CertificateObjects("ml", "certificates", "configuration")
-PACE = RotationTiming()
+OBJECTS = CertificateObjects("ml", "certificates", "configuration")
+TIMING = RotationTiming()
 SKEW = timedelta(minutes=10)
 CONFIGURATION = {
     "metadata": {"name": "configuration"},
@@ -36,49 +36,49 @@ replicas = st.integers(0, 2)
 
 
 class Replica:
-    """One replica of the webhook, which does one call at a time when it is told to; its clock may be wrong."""
+    """One replica of the webhook, driven call by call; its clock may be wrong."""
 
     def __init__(self, world: World, skew: timedelta) -> None:
-        self.serving = Serving(lambda: world.now + skew)
-        self.keeper = SelfManaged(
+        self.serving = ServingCertificate(lambda: world.now + skew)
+        self.manager = SelfManaged(
             world.cluster,  # type: ignore[arg-type]
-            PLACE,
+            OBJECTS,
             RULES,
             self.serving,
             clock=lambda: world.now + skew,
-            pace=PACE,
+            timing=TIMING,
         )
         self.work: Coroutine[Any, Any, bool] | None = None
 
     def step(self) -> None:
-        """Go on until the next call."""
+        """Run until the next call."""
         if self.work is None:
-            self.work = self.keeper._look()
+            self.work = self.manager._reconcile()
         try:
             self.work.send(None)
         except (StopIteration, Conflict):
             self.work = None
 
-    def look(self) -> None:
-        """Begin anew and look to the end."""
-        self.forget()
+    def reconcile(self) -> None:
+        """Start a reconciliation and run it to its end."""
+        self.abort()
         self.step()
         self.finish()
 
     def finish(self) -> None:
-        """Go on with what is under way, to its end."""
+        """Run the current reconciliation to its end."""
         while self.work:
             self.step()
 
-    def forget(self) -> None:
-        """Give up what is under way, as a call that times out does."""
+    def abort(self) -> None:
+        """Abort the current reconciliation, as a call that times out does."""
         if self.work:
             self.work.close()
             self.work = None
 
     @property
     def leaf(self) -> x509.Certificate | None:
-        shown = self.serving._shown
+        shown = self.serving._loaded
         return x509.load_pem_x509_certificate(shown[0]) if shown else None
 
 
@@ -88,7 +88,9 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
-        probe = SelfManaged(None, PLACE, RULES, Serving(lambda: self.now), clock=lambda: self.now, pace=PACE)  # type: ignore[arg-type]
+        probe = SelfManaged(
+            None, OBJECTS, RULES, ServingCertificate(lambda: self.now), clock=lambda: self.now, timing=TIMING
+        )  # type: ignore[arg-type]
         self.cluster = SimulatedCluster(probe._secret_path, probe._configuration_path)
         self.published: list[tuple[datetime, tuple[x509.Certificate, ...]]] = [(self.now, ())]
         self.known = [0, 0]
@@ -104,26 +106,26 @@ class World(RuleBasedStateMachine):
         if exists:
             self.create_configuration()
 
-    @rule(who=replicas, times=st.integers(1, 6))
-    def replica_goes_on(self, who: int, times: int) -> None:
+    @rule(index=replicas, times=st.integers(1, 6))
+    def replica_continues(self, index: int, times: int) -> None:
         for _ in range(times):
-            self.replicas[who].step()
+            self.replicas[index].step()
             self.note()
 
-    @rule(who=replicas)
-    def replica_looks(self, who: int) -> None:
-        self.replicas[who].look()
+    @rule(index=replicas)
+    def replica_reconciles(self, index: int) -> None:
+        self.replicas[index].reconcile()
         self.note()
 
-    @rule(who=replicas)
-    def replica_restarts(self, who: int) -> None:
-        skew = self.replicas[who].serving._clock() - self.now
-        self.replicas[who].forget()
-        self.replicas[who] = Replica(self, skew)
+    @rule(index=replicas)
+    def replica_restarts(self, index: int) -> None:
+        skew = self.replicas[index].serving._clock() - self.now
+        self.replicas[index].abort()
+        self.replicas[index] = Replica(self, skew)
 
-    @rule(who=st.integers(0, 1))
-    def api_server_learns(self, who: int) -> None:
-        self.learn(who, len(self.published) - 1)
+    @rule(index=st.integers(0, 1))
+    def api_server_learns(self, index: int) -> None:
+        self.learn(index, len(self.published) - 1)
 
     @rule(seconds=st.integers(1, 60))
     def seconds_pass(self, seconds: int) -> None:
@@ -136,9 +138,9 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.losses < 3 and self.installed())
     @rule(data=st.sampled_from([None, {}, {"ca.crt": "Z2FyYmFnZQ=="}, {"previous-ca.crt": "?"}, {"tls.crt": ""}]))
     def secret_is_lost(self, data: dict[str, str] | None) -> None:
-        """Lose it at a time when the bundle remembers its authorities, and no replica has read just that before."""
+        """Remove or damage the Secret while the bundle holds its authorities and no replica has just read it."""
         for replica in self.replicas:
-            replica.forget()
+            replica.abort()
         self.losses += 1
         if data is None:
             self.cluster.remove(self.cluster.secret_path)
@@ -166,9 +168,9 @@ class World(RuleBasedStateMachine):
     def pass_time(self, time: timedelta) -> None:
         """Let time pass; no API server is further behind than the settling time."""
         self.now += time
-        seen = max(i for i, (when, _) in enumerate(self.published) if i == 0 or when <= self.now - PACE.settle)
-        for who in range(len(self.known)):
-            self.learn(who, max(self.known[who], seen))
+        seen = max(i for i, (when, _) in enumerate(self.published) if i == 0 or when <= self.now - TIMING.settle)
+        for index in range(len(self.known)):
+            self.learn(index, max(self.known[index], seen))
 
     def see(self) -> None:
         """Let an API server learn at once what has been published."""
@@ -176,8 +178,8 @@ class World(RuleBasedStateMachine):
         self.learn(0, len(self.published) - 1)
         self.every_api_server_accepts_every_leaf()
 
-    def learn(self, who: int, known: int) -> None:
-        self.known[who] = known
+    def learn(self, index: int, known: int) -> None:
+        self.known[index] = known
         views = [{authority.subject for authority in self.published[known][1]} for known in self.known]
         self.late -= set.intersection(*views)
 
@@ -188,7 +190,7 @@ class World(RuleBasedStateMachine):
         self.note_leaf()
 
     def note_leaf(self) -> None:
-        """Remember who issued a leaf when none was in service: API servers may learn of it later, nothing is lost."""
+        """Remember a leaf that was issued when none was in service; API servers may learn of it later."""
         before, self.latest = self.latest, self.leaf_of_the_secret() or self.latest
         in_service = {before, *(replica.leaf for replica in self.replicas)} - {None, self.latest}
         if self.latest and self.latest != before and all(self.ended(leaf) for leaf in in_service if leaf):
@@ -222,31 +224,31 @@ class World(RuleBasedStateMachine):
             self.create_configuration()
         self.settle_down(self.replicas)
         writes = self.cluster.writes
-        self.look_around(self.replicas)
+        self.reconcile_all(self.replicas)
         assert self.cluster.writes == writes
         [leaf] = {replica.leaf for replica in self.replicas}
         assert leaf is not None
         assert all(replica.serving.ready for replica in self.replicas)
         self.late.clear()
-        for who in range(len(self.known)):
-            self.learn(who, len(self.published) - 1)
+        for index in range(len(self.known)):
+            self.learn(index, len(self.published) - 1)
         assert self.published[-1][1]
         self.every_api_server_accepts_every_leaf()
 
     def settle_down(self, replicas: list[Replica]) -> None:
-        """Let replicas look until nothing is left to do."""
+        """Let replicas reconcile until nothing is left to do."""
         for _ in range(10):
-            self.look_around(replicas)
+            self.reconcile_all(replicas)
 
-    def look_around(self, replicas: list[Replica]) -> None:
+    def reconcile_all(self, replicas: list[Replica]) -> None:
         for replica in replicas:
-            replica.look()
+            replica.reconcile()
             self.see()
-        self.pass_time(timedelta(seconds=PACE.look_s))
+        self.pass_time(timedelta(seconds=TIMING.poll_s))
 
 
 @pytest.mark.parametrize("calls", range(1, 13))
-def test_a_replica_that_wakes_up_late_undoes_nothing(calls: int) -> None:
+def test_a_delayed_replica_reverts_nothing(calls: int) -> None:
     """It stops after so many calls of its rotation, and goes on when the others have changed everything."""
     world = World()
     world.install(skews=(0, 0, 0), exists=True)
@@ -265,7 +267,7 @@ def test_a_replica_that_wakes_up_late_undoes_nothing(calls: int) -> None:
 
 
 @pytest.mark.parametrize("calls", range(1, 4))
-def test_a_replica_that_wakes_up_after_the_secret_was_lost_undoes_nothing(calls: int) -> None:
+def test_a_replica_delayed_past_the_loss_of_the_secret_reverts_nothing(calls: int) -> None:
     """It publishes what it has read only where nothing has been published since."""
     world = World()
     world.install(skews=(0, 0, 0), exists=True)

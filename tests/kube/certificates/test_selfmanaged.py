@@ -21,7 +21,7 @@ from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue,
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
-from mldiagnostics_kube.certificates.serving import Serving
+from mldiagnostics_kube.certificates.serving import ServingCertificate
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.credentials import Credentials, fixed
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 RULES = RotationRules("webhook", frozenset({"localhost"}))
-PACE = RotationTiming(look_s=0.1, again_s=0.02, settle=timedelta(seconds=5))
+TIMING = RotationTiming(poll_s=0.1, retry_s=0.02, settle=timedelta(seconds=5))
 MARK = "called"
 DEADLINE_S = 120
 CONFIGURATIONS = path_to("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
@@ -61,20 +61,20 @@ async def review(request: web.Request) -> web.Response:
 
 @dataclass
 class Replicas:
-    """Servers behind one address, each with a certificate that it looks after, and the cluster that calls them."""
+    """Servers behind one address, each with a self-managed certificate, and the cluster that calls them."""
 
     cluster: ApiClient
-    place: CertificateObjects
+    objects: CertificateObjects
     port: int
-    served: list[Serving] = field(default_factory=list)
+    served: list[ServingCertificate] = field(default_factory=list)
 
     @property
     def secret_path(self) -> str:
-        return path_to("", "v1", "secrets", namespace=self.place.namespace, name=self.place.secret)
+        return path_to("", "v1", "secrets", namespace=self.objects.namespace, name=self.objects.secret)
 
     @property
     def configuration_path(self) -> str:
-        return f"{CONFIGURATIONS}/{self.place.configuration}"
+        return f"{CONFIGURATIONS}/{self.objects.configuration}"
 
     async def configure(self, *trusted: Certificate) -> None:
         """Have the API server call the replicas for every pod of the namespace."""
@@ -84,7 +84,7 @@ class Replicas:
                 "name": f"{name}.example.com",
                 "clientConfig": {"url": f"https://localhost:{self.port}/", **bundles},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.place.namespace}},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.objects.namespace}},
                 "objectSelector": {"matchLabels": {"by": name}},
                 "admissionReviewVersions": ["v1"],
                 "failurePolicy": "Ignore",
@@ -94,11 +94,11 @@ class Replicas:
             for name in ("first", "second")
         ]
         await self.cluster.request(
-            "POST", CONFIGURATIONS, body={"metadata": {"name": self.place.configuration}, "webhooks": entries}
+            "POST", CONFIGURATIONS, body={"metadata": {"name": self.objects.configuration}, "webhooks": entries}
         )
 
     async def put_secret(self, content: SecretContent | None) -> None:
-        body = {"metadata": {"name": self.place.secret}, "data": content.data() if content else {}}
+        body = {"metadata": {"name": self.objects.secret}, "data": content.data() if content else {}}
         await self.cluster.request("POST", self.secret_path.rpartition("/")[0], body=body)
 
     async def content(self) -> SecretContent:
@@ -111,44 +111,44 @@ class Replicas:
     async def published(self) -> tuple[Certificate, ...]:
         return bundle.published(await self.cluster.get(self.configuration_path))
 
-    async def marked(self, by: str = "first") -> bool:
-        """Whether a pod that is created now is marked."""
+    async def is_marked(self, by: str = "first") -> bool:
+        """Return whether a pod that is created now is marked."""
         pod = {
             "metadata": {"name": "pod", "labels": {"by": by}},
             "spec": {"containers": [{"name": "main", "image": "none"}]},
         }
-        path = path_to("", "v1", "pods", namespace=self.place.namespace)
+        path = path_to("", "v1", "pods", namespace=self.objects.namespace)
         made = await self.cluster.request("POST", path, query=[("dryRun", "All")], body=pod, timeout_s=60)
         return MARK in made["metadata"].get("annotations", {})
 
-    async def agree(self) -> bool:
-        """Whether all serve the leaf of the Secret, by its authority, and every entry's pods are marked."""
+    async def all_agree(self) -> bool:
+        """Return whether all serve the leaf of the Secret and every entry's pods are marked."""
         try:
             content = await self.content()
         except (ValueError, NotFound):
             return False
-        shown = {serving._shown for serving in self.served}
+        shown = {serving._loaded for serving in self.served}
         return (
             content.leaf is not None
             and issued_by(content.leaf.certificate, content.authority.certificate)
             and shown == {(pem.of_certificates([content.leaf.certificate]), pem.of_key(content.leaf.key))}
-            and all([await self.marked(by) for by in ("first", "second")])
+            and all([await self.is_marked(by) for by in ("first", "second")])
         )
 
-    async def until(self, holds: Callable[[], Any], what: str) -> None:
+    async def until(self, holds: Callable[[], Any], goal: str) -> None:
         try:
             async with asyncio.timeout(DEADLINE_S):
-                while not await holds():  # noqa: ASYNC110 - the API server is asked
+                while not await holds():  # noqa: ASYNC110 - polls the API server
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"{what}: not within {DEADLINE_S} s") from None
+            raise AssertionError(f"{goal}: not within {DEADLINE_S} s") from None
 
     @asynccontextmanager
-    async def kept(self, account: ApiClient | None = None) -> AsyncIterator[None]:
-        """Let every replica look after its certificate, with the administrator's rights or an account's."""
+    async def running(self, account: ApiClient | None = None) -> AsyncIterator[None]:
+        """Run every replica's certificate loop, with the rights of the administrator or of an account."""
         cluster = account or self.cluster
         tasks = [
-            asyncio.create_task(SelfManaged(cluster, self.place, RULES, serving, clock=now, pace=PACE).run())
+            asyncio.create_task(SelfManaged(cluster, self.objects, RULES, serving, clock=now, timing=TIMING).run())
             for serving in self.served
         ]
         try:
@@ -162,14 +162,14 @@ class Replicas:
 
 @pytest.fixture
 async def replicas(cluster: ApiClient, namespace: str) -> AsyncIterator[Replicas]:
-    place = CertificateObjects(namespace, "certificates", f"configuration-{uuid4().hex[:8]}")
+    objects = CertificateObjects(namespace, "certificates", f"configuration-{uuid4().hex[:8]}")
     async with AsyncExitStack() as stack:
         listeners = [stack.enter_context(listener()) for _ in range(1)]
         port = listeners[0].getsockname()[1]
         listeners += [stack.enter_context(listener(port)) for _ in range(2)]
-        made = Replicas(cluster, place, port)
+        made = Replicas(cluster, objects, port)
         for each in listeners:
-            serving = Serving(now)
+            serving = ServingCertificate(now)
             app = web.Application()
             app.router.add_post("/", review)
             runner = web.AppRunner(app, access_log=None)
@@ -190,10 +190,10 @@ def listener(port: int = 0) -> socket.socket:
     return made
 
 
-async def test_replicas_agree_on_a_first_certificate_whoever_is_first(replicas: Replicas) -> None:
+async def test_replicas_agree_on_a_first_certificate(replicas: Replicas) -> None:
     await replicas.configure()
-    async with replicas.kept():
-        await replicas.until(replicas.agree, "all serve one certificate that is trusted")
+    async with replicas.running():
+        await replicas.until(replicas.all_agree, "all serve one certificate that is trusted")
         content = await replicas.content()
         assert await replicas.published() == content.trusted == (content.authority.certificate,)
 
@@ -206,23 +206,23 @@ async def test_rotation_of_leaf_and_authority_loses_no_call(replicas: Replicas) 
     await replicas.put_secret(SecretContent(old, (), leaf))
     await replicas.configure(old.certificate)
     for serving in replicas.served:
-        serving.show(*_texts(leaf))
-    await replicas.until(replicas.marked, "the API server calls")
+        serving.load(*_texts(leaf))
+    await replicas.until(replicas.is_marked, "the API server calls")
     issuers: set[str] = set()
     lost = 0
 
     async def load() -> None:
         nonlocal lost
         while True:
-            lost += not await replicas.marked()
+            lost += not await replicas.is_marked()
 
     async def rotated() -> bool:
         content = await replicas.content()
         if content.leaf:
             issuers.add(content.leaf.certificate.issuer.rfc4514_string())
-        return content.authority.certificate != old.certificate and await replicas.agree()
+        return content.authority.certificate != old.certificate and await replicas.all_agree()
 
-    async with replicas.kept():
+    async with replicas.running():
         calls = [asyncio.create_task(load()) for _ in range(4)]
         try:
             await replicas.until(rotated, "leaf and authority are new")
@@ -242,12 +242,12 @@ async def test_rotation_of_leaf_and_authority_loses_no_call(replicas: Replicas) 
 @pytest.mark.parametrize(
     "data", [{"tls.crt": ""}, {"ca.key": "Z2FyYmFnZQ=="}, {"previous-ca.crt": "Z2FyYmFnZQ=="}, None]
 )
-async def test_what_is_lost_is_made_again_and_nobody_is_let_down(
+async def test_a_damaged_secret_is_repaired_and_no_call_fails(
     replicas: Replicas, data: dict[str, str] | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     await replicas.configure()
-    async with replicas.kept():
-        await replicas.until(replicas.agree, "all serve one certificate that is trusted")
+    async with replicas.running():
+        await replicas.until(replicas.all_agree, "all serve one certificate that is trusted")
         before, authority = await replicas.leaf(), (await replicas.content()).authority.certificate
         if data is None:
             await replicas.cluster.request("DELETE", replicas.secret_path)
@@ -256,17 +256,17 @@ async def test_what_is_lost_is_made_again_and_nobody_is_let_down(
             await replicas.cluster.request("PATCH", replicas.secret_path, body={"data": data}, content_type=merge)
 
         async def renewed() -> bool:
-            assert await replicas.marked()
-            return await replicas.agree() and before != await replicas.leaf()
+            assert await replicas.is_marked()
+            return await replicas.all_agree() and before != await replicas.leaf()
 
         await replicas.until(renewed, "a new certificate is served and trusted")
         assert authority in (await replicas.content()).trusted
     if data and "tls.crt" not in data:
-        assert "its content is not usable" in caplog.text
+        assert "replacing unusable content" in caplog.text
 
 
-async def test_the_configuration_may_come_late_go_and_lose_its_bundle(replicas: Replicas) -> None:
-    async with replicas.kept():
+async def test_the_configuration_may_appear_late_be_deleted_and_lose_its_bundle(replicas: Replicas) -> None:
+    async with replicas.running():
 
         async def ready() -> bool:
             return all(serving.ready for serving in replicas.served)
@@ -274,10 +274,10 @@ async def test_the_configuration_may_come_late_go_and_lose_its_bundle(replicas: 
         await replicas.until(ready, "certificates are served")
         for _ in range(2):
             await replicas.configure()
-            await replicas.until(replicas.agree, "it trusts the certificate")
+            await replicas.until(replicas.all_agree, "it trusts the certificate")
             await replicas.cluster.request("DELETE", replicas.configuration_path)
         await replicas.configure(new_authority("stranger", now(), Lifetimes()).certificate)
-        await replicas.until(replicas.agree, "it trusts the certificate again")
+        await replicas.until(replicas.all_agree, "it trusts the certificate again")
 
 
 RIGHTS = {"secrets": ["get", "create", "patch"], "mutatingwebhookconfigurations": ["get", "patch"]}
@@ -287,11 +287,11 @@ REMOVED = [(resource, verb) for resource, verbs in RIGHTS.items() for verb in ve
 @asynccontextmanager
 async def account(server: ApiServer, replicas: Replicas, rights: dict[str, list[str]]) -> AsyncIterator[ApiClient]:
     """Connect as an account that may do this with the one Secret and the one configuration, and nothing else."""
-    place, put = replicas.place, replicas.cluster.request
-    accounts = path_to("", "v1", "serviceaccounts", namespace=place.namespace)
+    objects, put = replicas.objects, replicas.cluster.request
+    accounts = path_to("", "v1", "serviceaccounts", namespace=objects.namespace)
     await put("POST", accounts, body={"metadata": {"name": "webhook"}})
     token = await put("POST", f"{accounts}/webhook/token", body={"spec": {}})
-    names = {"secrets": place.secret, "mutatingwebhookconfigurations": place.configuration}
+    names = {"secrets": objects.secret, "mutatingwebhookconfigurations": objects.configuration}
     rules = [
         {
             "apiGroups": ["", "admissionregistration.k8s.io"],
@@ -302,11 +302,11 @@ async def account(server: ApiServer, replicas: Replicas, rights: dict[str, list[
         for each, v in rights.items()
     ]
     rbac = "/apis/rbac.authorization.k8s.io/v1"
-    await put("POST", f"{rbac}/clusterroles", body={"metadata": {"name": place.namespace}, "rules": rules})
+    await put("POST", f"{rbac}/clusterroles", body={"metadata": {"name": objects.namespace}, "rules": rules})
     binding = {
-        "metadata": {"name": place.namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": place.namespace},
-        "subjects": [{"kind": "ServiceAccount", "namespace": place.namespace, "name": "webhook"}],
+        "metadata": {"name": objects.namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": objects.namespace},
+        "subjects": [{"kind": "ServiceAccount", "namespace": objects.namespace, "name": "webhook"}],
     }
     await put("POST", f"{rbac}/clusterrolebindings", body=binding)
     ca_pem = await asyncio.to_thread(Path(server.ca).read_bytes)
@@ -319,26 +319,26 @@ async def account(server: ApiServer, replicas: Replicas, rights: dict[str, list[
 
 async def test_rights_to_one_secret_and_one_configuration_are_enough(replicas: Replicas, api_server: ApiServer) -> None:
     await replicas.configure()
-    async with account(api_server, replicas, RIGHTS) as client, replicas.kept(client):
-        await replicas.until(replicas.agree, "all serve one certificate that is trusted")
+    async with account(api_server, replicas, RIGHTS) as client, replicas.running(client):
+        await replicas.until(replicas.all_agree, "all serve one certificate that is trusted")
 
 
 @pytest.mark.parametrize(("resource", "verb"), REMOVED)
-async def test_none_of_the_rights_is_granted_in_vain(
+async def test_every_right_is_needed(
     replicas: Replicas, api_server: ApiServer, resource: str, verb: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where it fails, it says which one is missing."""
+    """Without one of its rights a replica fails, and its log names the right."""
     await replicas.configure()
     rights = {name: [each for each in verbs if (name, each) != (resource, verb)] for name, verbs in RIGHTS.items()}
 
-    async def told() -> bool:
+    async def is_named() -> bool:
         return f'cannot {verb} resource "{resource}"' in caplog.text
 
-    async def stuck() -> bool:
-        return (await told()) and not await replicas.agree()
+    async def is_stuck() -> bool:
+        return (await is_named()) and not await replicas.all_agree()
 
-    async with account(api_server, replicas, rights) as client, replicas.kept(client):
-        await replicas.until(stuck, "the missing right is named")
+    async with account(api_server, replicas, rights) as client, replicas.running(client):
+        await replicas.until(is_stuck, "the missing right is named")
 
 
 def _texts(pair: KeyPair) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
-from mldiagnostics_kube.certificates.serving import Serving
+from mldiagnostics_kube.certificates.serving import ServingCertificate
 from support.handshakes import shown
 
 NAME = "webhook.ml.svc"
@@ -26,56 +26,56 @@ def encrypted(pair: KeyPair) -> bytes:
     return pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
 
 
-def test_handshakes_fail_until_there_is_a_certificate_and_show_the_newest_then() -> None:
-    serving = Serving(lambda: NOW)
+def test_handshakes_fail_until_a_certificate_is_loaded_and_then_use_the_newest() -> None:
+    serving = ServingCertificate(lambda: NOW)
     with pytest.raises(ssl.SSLError):
         shown(serving.context, NAME, [OLD])
     assert not serving.ready
     for pair, authority in ((FIRST, OLD), (SECOND, NEW), (FIRST, OLD)):
-        assert serving.show(*texts(pair))
-        assert not serving.show(*texts(pair))
+        assert serving.load(*texts(pair))
+        assert not serving.load(*texts(pair))
         assert shown(serving.context, NAME, [OLD, NEW]) == pair.certificate
         with pytest.raises(ssl.SSLCertVerificationError):
             shown(serving.context, NAME, [NEW if authority is OLD else OLD])
     assert serving.expires == FIRST.ends
 
 
-def test_it_is_ready_until_its_certificate_ends() -> None:
+def test_it_is_ready_until_its_certificate_expires() -> None:
     now = NOW
-    serving = Serving(lambda: now)
-    serving.show(*texts(FIRST))
+    serving = ServingCertificate(lambda: now)
+    serving.load(*texts(FIRST))
     assert serving.ready
     now = FIRST.ends - timedelta(seconds=1)
     assert serving.ready
     now = FIRST.ends
     assert not serving.ready
-    assert serving.show(*texts(issue(OLD, [NAME], now, LIFETIMES)))
+    assert serving.load(*texts(issue(OLD, [NAME], now, LIFETIMES)))
     assert serving.ready
 
 
 @pytest.mark.parametrize(
     ("chain", "key", "words"),
     [
-        (texts(SECOND)[0], texts(FIRST)[1], "no pair.*MISMATCH"),
-        (b"", texts(FIRST)[1], "there is no certificate"),
-        (texts(FIRST)[0], b"", "no pair"),
+        (texts(SECOND)[0], texts(FIRST)[1], "do not match.*MISMATCH"),
+        (b"", texts(FIRST)[1], "has no certificate"),
+        (texts(FIRST)[0], b"", "do not match"),
         (b"garbage", b"garbage", "Unable to load PEM"),
-        (texts(SECOND)[0], encrypted(SECOND), "no pair"),
+        (texts(SECOND)[0], encrypted(SECOND), "do not match"),
     ],
     ids=["of another key", "no certificate", "no key", "garbage", "encrypted key"],
 )
-def test_what_is_no_pair_is_refused_and_the_one_before_stays(chain: bytes, key: bytes, words: str) -> None:
-    serving = Serving(lambda: NOW)
-    serving.show(*texts(FIRST))
+def test_a_bad_pair_is_rejected_and_the_previous_one_stays(chain: bytes, key: bytes, words: str) -> None:
+    serving = ServingCertificate(lambda: NOW)
+    serving.load(*texts(FIRST))
     with pytest.raises(ValueError, match=words):
-        serving.show(chain, key)
+        serving.load(chain, key)
     assert shown(serving.context, NAME, [OLD]) == FIRST.certificate
     assert serving.expires == FIRST.ends
 
 
-def test_a_chain_is_shown_whole() -> None:
+def test_a_chain_is_sent_whole() -> None:
     """Clients that know only the root find the way over the authority between."""
-    serving = Serving(lambda: NOW)
+    serving = ServingCertificate(lambda: NOW)
     chain = pem.of_certificates([FIRST.certificate, OLD.certificate])
-    assert serving.show(chain, texts(FIRST)[1])
+    assert serving.load(chain, texts(FIRST)[1])
     assert shown(serving.context, NAME, [OLD]) == FIRST.certificate

@@ -36,7 +36,7 @@ class WebhookHealth:
 
     synced: Callable[[], bool]
     """Whether the cache has read what there is."""
-    certificate: certificates.Serving | None = None
+    certificate: certificates.ServingCertificate | None = None
     serving: bool = False
     leaving: bool = False
 
@@ -84,7 +84,7 @@ async def live(config: WebhookConfig, environ: Mapping[str, str] = os.environ) -
             await _serve(server, config.port, certificate, health, stop)
 
 
-def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncContextManager[certificates.Serving]:
+def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncContextManager[certificates.ServingCertificate]:
     if config.certificate_folder:
         return certificates.mounted(config.certificate_folder)
     service = f"{config.service_name}.{config.pod_namespace}.svc"
@@ -93,7 +93,7 @@ def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncCont
 
 
 async def _serve(
-    server: ReviewServer, port: int, certificate: certificates.Serving, health: WebhookHealth, stop: asyncio.Event
+    server: ReviewServer, port: int, certificate: certificates.ServingCertificate, health: WebhookHealth, stop: asyncio.Event
 ) -> None:
     """Answer reviews until told to stop, and then as long as anybody may still send one."""
     async with server.serving(port, certificate.context) as listening:

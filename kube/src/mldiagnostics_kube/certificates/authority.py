@@ -1,4 +1,4 @@
-"""A certificate authority of one's own and the server certificates it issues."""
+"""A private certificate authority and the server certificates that it issues."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _NAME_MAX: Final = 40  # a common name has 64 characters; the rest is the serial
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long certificates are valid, and how long before their end they are replaced.
+    """Validity of certificates, and how long before expiry they are replaced.
 
-    An authority is replaced more than a leaf's life before its end, so it outlives every leaf it issued.
+    An authority is replaced earlier than a leaf's lifetime before it expires, so it outlives every leaf that it issued.
     """
 
     authority: timedelta = timedelta(days=730)
@@ -44,7 +44,7 @@ class KeyPair:
 
     @property
     def matches(self) -> bool:
-        """Whether the key is the certificate's."""
+        """Whether the key belongs to the certificate."""
         try:
             return self.key.public_key() == self.certificate.public_key()
         except (UnsupportedAlgorithm, ValueError):
@@ -52,18 +52,18 @@ class KeyPair:
 
 
 def valid(certificate: x509.Certificate, now: datetime) -> bool:
-    """Tell whether the certificate is within its time."""
+    """Return whether the certificate is valid at `now`."""
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Tell whether the certificate may sign others."""
+    """Return whether the certificate may sign others."""
     constraints = _extension(certificate, x509.BasicConstraints)
     return constraints is not None and constraints.ca
 
 
 def issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Tell whether the authority's key signed the certificate."""
+    """Return whether the authority's key signed the certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):
@@ -72,13 +72,16 @@ def issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> boo
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """Give the DNS names that the certificate is for."""
+    """Return the DNS names of the certificate."""
     names = _extension(certificate, x509.SubjectAlternativeName)
     return frozenset(names.get_values_for_type(x509.DNSName)) if names else frozenset()
 
 
 def new_authority(name: str, now: datetime, lifetimes: Lifetimes) -> KeyPair:
-    """Make a self-signed authority; its subject is its own, so that a verifier never tries another's key."""
+    """Make a self-signed authority.
+
+    The subject is unique, so that a verifier never tries the key of another authority.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name[:_NAME_MAX]} {serial:x}"[:64])])
@@ -94,7 +97,7 @@ def new_authority(name: str, now: datetime, lifetimes: Lifetimes) -> KeyPair:
 
 
 def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetimes: Lifetimes) -> KeyPair:
-    """Issue a server certificate for DNS names; it never outlives the authority."""
+    """Issue a server certificate that expires no later than the authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = authority.certificate
     issuer_key = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
@@ -113,7 +116,7 @@ def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetimes: Li
 
 
 def _extension(certificate: x509.Certificate, kind: type[T]) -> T | None:
-    """Find an extension; one that cannot be read counts as absent."""
+    """Return an extension, or None if it is absent or cannot be read."""
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):

@@ -1,4 +1,4 @@
-"""The CA bundle of the webhook's configuration: what the API servers trust, read from it and composed for it."""
+"""The CA bundle in the webhook's configuration, which API servers trust."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,21 @@ Json = Mapping[str, Any]
 
 
 def published(configuration: Json) -> tuple[x509.Certificate, ...]:
-    """Give the authorities that any entry of the configuration trusts; what is no certificate counts as none."""
-    found = [certificate for entry in _entries(configuration) for certificate in _read(entry)]
-    return tuple(dict.fromkeys(found))
+    """Return the authorities that any entry of the configuration trusts."""
+    trusted = [certificate for entry in _entries(configuration) for certificate in _read(entry)]
+    return tuple(dict.fromkeys(trusted))
 
 
 def trusts(configuration: Json, authority: x509.Certificate) -> bool:
-    """Tell whether every entry of the configuration trusts the authority."""
+    """Return whether every entry of the configuration trusts the authority."""
     return all(authority in _read(entry) for entry in _entries(configuration))
 
 
 def publish(configuration: Json, trusted: Sequence[x509.Certificate]) -> dict[str, Any] | None:
-    """Compose what makes every entry trust exactly these authorities, for server-side apply; None if all do already.
+    """Return a server-side apply patch that sets the bundle of every entry, or None.
 
-    It names nothing but the bundles, and replaces just the version of the configuration that was read.
+    The patch holds only the bundles and the resourceVersion that was read. None means that every entry already trusts
+    exactly these authorities.
     """
     bundle = base64.b64encode(pem.of_certificates(trusted)).decode()
     entries = _entries(configuration)
@@ -45,6 +46,7 @@ def _entries(configuration: Json) -> Sequence[Json]:
 
 
 def _read(entry: Json) -> tuple[x509.Certificate, ...]:
+    """Read the bundle of an entry; a damaged one counts as empty."""
     try:
         return pem.certificates(base64.b64decode(entry["clientConfig"].get("caBundle") or ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the Secret of self-managed certificates holds: the authority, those before it, and the leaf that all serve."""
+"""The Secret of self-managed certificates: authorities and the leaf."""
 
 import base64
 from collections.abc import Mapping
@@ -21,26 +21,29 @@ Data = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SecretContent:
-    """An authority that signs, earlier ones that clients still trust, and the leaf in service, if there is one."""
+    """The authority, earlier authorities, and the leaf that all replicas serve."""
 
     authority: KeyPair
+    """It signs the next leaf."""
     previous: tuple[x509.Certificate, ...] = ()
+    """Earlier authorities that clients still trust."""
     leaf: KeyPair | None = None
 
     @property
     def trusted(self) -> tuple[x509.Certificate, ...]:
-        """What clients shall trust, newest first."""
+        """The authorities for clients to trust, newest first."""
         return (self.authority.certificate, *self.previous)
 
     @classmethod
     def of(cls, data: Data) -> "SecretContent":
-        """Read the data of the Secret; raises ValueError that says what is wrong with it.
+        """Parse the data of the Secret; drop a leaf of an unknown authority.
 
-        A leaf that no trusted authority signed counts as none.
+        Raises:
+            ValueError: The authority is missing or damaged; the message names the key of the Secret.
         """
         authority = _pair(data, AUTHORITY, AUTHORITY_KEY)
         if not is_authority(authority.certificate):
-            raise ValueError(f"{AUTHORITY} is no authority")
+            raise ValueError(f"{AUTHORITY}: not a certificate authority")
         previous = _certificates(data, PREVIOUS)
         content = cls(authority, previous)
         try:
@@ -51,7 +54,7 @@ class SecretContent:
         return cls(authority, previous, leaf) if signed else content
 
     def data(self) -> dict[str, str]:
-        """Write the data of the Secret: every key, so that nothing of what was there remains."""
+        """Return the data of the Secret; every key is set, so that a patch replaces all."""
         texts = {
             AUTHORITY: pem.of_certificates([self.authority.certificate]),
             AUTHORITY_KEY: pem.of_key(self.authority.key),
@@ -63,15 +66,15 @@ class SecretContent:
 
 
 def _pair(data: Data, certificate: str, key: str) -> KeyPair:
-    found = _certificates(data, certificate)
-    if len(found) != 1:
-        raise ValueError(f"{certificate} holds {len(found)} certificates, not one")
+    chain = _certificates(data, certificate)
+    if len(chain) != 1:
+        raise ValueError(f"{certificate}: expected one certificate, it has {len(chain)}")
     try:
-        pair = KeyPair(found[0], pem.private_key(_text(data, key)))
+        pair = KeyPair(chain[0], pem.private_key(_text(data, key)))
     except ValueError as fault:
         raise ValueError(f"{key}: {fault}") from fault
     if not pair.matches:
-        raise ValueError(f"{key} is not the key of {certificate}")
+        raise ValueError(f"{key}: not the key of {certificate}")
     return pair
 
 

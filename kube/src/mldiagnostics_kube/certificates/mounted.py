@@ -1,42 +1,47 @@
-"""Certificates that someone else keeps: a mounted folder, looked at again and again."""
+"""Certificates in a mounted folder, read again every few seconds."""
 
 import asyncio
 import logging
 from pathlib import Path
 from typing import Final
 
-from mldiagnostics_kube.certificates.serving import Serving
+from mldiagnostics_kube.certificates.serving import ServingCertificate
 
 _log: Final = logging.getLogger(__name__)
-LOOK_S: Final = 5.0
+POLL_S: Final = 5.0
 CHAIN: Final = "tls.crt"
 KEY: Final = "tls.key"
 
 
 class Mounted:
-    """The loop that serves what lies in the folder; while that is missing or no pair, what was served before stays."""
+    """A loop that serves the certificate of a folder.
 
-    def __init__(self, folder: Path, serving: Serving, *, look_s: float = LOOK_S) -> None:
+    While the files are missing or do not match, the previous certificate stays in service.
+    """
+
+    def __init__(self, folder: Path, serving: ServingCertificate, *, poll_s: float = POLL_S) -> None:
         self._folder = folder
         self._serving = serving
-        self._look_s = look_s
-        self._trouble = ""
+        self._poll_s = poll_s
+        self._last_problem = ""
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Reload until cancelled."""
         while True:
-            self._look()
-            await asyncio.sleep(self._look_s)
+            self._reload()
+            await asyncio.sleep(self._poll_s)
 
-    def _look(self) -> None:
-        trouble = ""
+    def _reload(self) -> None:
+        problem = ""
         try:
-            if self._serving.show((self._folder / CHAIN).read_bytes(), (self._folder / KEY).read_bytes()):
-                _log.info("Serving the certificate of %s, valid until %s", self._folder, self._serving.expires)
+            if self._serving.load((self._folder / CHAIN).read_bytes(), (self._folder / KEY).read_bytes()):
+                _log.info(
+                    "ServingCertificate the certificate of %s, valid until %s", self._folder, self._serving.expires
+                )
         except OSError as missing:
-            trouble = f"No certificate can be read yet: {missing}"
+            problem = f"Certificate folder '{self._folder}': cannot be read: {missing}"
         except ValueError as fault:
-            trouble = f"The certificate in {self._folder} is not usable: {fault}"
-        if trouble and trouble != self._trouble:
-            _log.warning("%s", trouble)
-        self._trouble = trouble
+            problem = f"Certificate folder '{self._folder}': certificate rejected: {fault}"
+        if problem and problem != self._last_problem:
+            _log.warning("%s", problem)
+        self._last_problem = problem

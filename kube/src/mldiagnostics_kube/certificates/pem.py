@@ -1,4 +1,4 @@
-"""Certificates and keys as PEM text: read strictly, written plainly."""
+"""Certificates and keys as PEM text; parsing is strict."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,39 +17,44 @@ _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 def certificates(text: bytes) -> tuple[x509.Certificate, ...]:
-    """Read the certificates of a PEM text; none if it is blank.
+    """Parse the certificates of a PEM text; a blank text has none.
 
-    Raises ValueError if anything in it is damaged.
+    Raises:
+        ValueError: A certificate is damaged.
     """
     if not text.strip():
         return ()
     try:
-        found = tuple(x509.load_pem_x509_certificates(text))
+        parsed = tuple(x509.load_pem_x509_certificates(text))
     except x509.InvalidVersion as fault:
         raise ValueError(f"a certificate is damaged: {fault}") from fault
-    if len(found) != text.count(_BEGIN):
+    if len(parsed) != text.count(_BEGIN):
         raise ValueError("a certificate is damaged")
-    return found
+    return parsed
 
 
 def private_key(text: bytes) -> EllipticCurvePrivateKey:
-    """Read a private key on an elliptic curve; raises ValueError if it is none."""
+    """Parse an unencrypted private key on an elliptic curve.
+
+    Raises:
+        ValueError: The text is not such a key.
+    """
     try:
         key = load_pem_private_key(text, password=None)
     except TypeError as encrypted:
         raise ValueError("the private key is encrypted") from encrypted
     except UnsupportedAlgorithm as unknown:
-        raise ValueError(f"the private key is of an unknown kind: {unknown}") from unknown
+        raise ValueError(f"the private key is of an unknown type: {unknown}") from unknown
     if not isinstance(key, EllipticCurvePrivateKey):
-        raise ValueError("the private key is on no elliptic curve")  # noqa: TRY004 - the text is wrong, not the type
+        raise ValueError("the private key is not an elliptic-curve key")  # noqa: TRY004 - the text is wrong
     return key
 
 
 def of_certificates(chain: Iterable[x509.Certificate]) -> bytes:
-    """Write certificates one after the other."""
+    """Return certificates as one PEM text."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
 
 
 def of_key(key: EllipticCurvePrivateKey) -> bytes:
-    """Write a private key without a password."""
+    """Return a private key as PEM without a password."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

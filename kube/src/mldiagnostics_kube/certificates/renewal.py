@@ -1,4 +1,4 @@
-"""What the Secret holds after a step of the rotation: new keys, and who stays trusted."""
+"""The new content of the Secret after a step of the rotation."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,15 +10,20 @@ from mldiagnostics_kube.certificates.authority import is_authority, issue, new_a
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.rotation import RotationRules
 
-PREVIOUS_MAX: Final = 4  # so that losing the Secret again and again does not make the bundle ever longer
+PREVIOUS_MAX: Final = 4  # bounds the bundle if the Secret is lost again and again
 
 
 def with_new_authority(
     content: SecretContent | None, published: Sequence[x509.Certificate], now: datetime, rules: RotationRules
 ) -> SecretContent:
-    """Put a new authority in front; those before it stay trusted, and the leaf stays in service.
+    """Return the content with a new authority; earlier ones stay trusted.
 
-    Where there was no usable content, the bundle tells whose leaves replicas may still serve.
+    Args:
+        content: Content of the Secret; None if unusable. Then the authorities in `published` stay trusted, because
+            replicas may still serve their leaves.
+        published: Authorities in the CA bundle.
+        now: Current time.
+        rules: Name and lifetimes.
     """
     before = content.trusted if content else tuple(filter(is_authority, published))
     authority = new_authority(rules.authority_name, now, rules.lifetimes)
@@ -26,7 +31,7 @@ def with_new_authority(
 
 
 def with_new_leaf(content: SecretContent, now: datetime, rules: RotationRules) -> SecretContent:
-    """Put a leaf of the authority into service."""
+    """Return the content with a new leaf of the authority."""
     leaf = issue(content.authority, rules.dns_names, now, rules.lifetimes)
     return SecretContent(content.authority, _unexpired(content.previous, now), leaf)
 

@@ -1,8 +1,11 @@
-"""When self-managed certificates change: a pure decision that never lets a client meet a leaf it does not trust.
+"""The decision when to replace self-managed certificates.
 
-Three rules make that so, however many replicas decide at once. An authority signs only after every API server can know
-it: the bundle has held it for the settling time. It is trusted until it expires, so longer than any leaf it signed. The
-bundle follows the Secret: who publishes has read the configuration before the Secret, and replaces just that version.
+Clients trust every served leaf at any time.
+Three rules ensure this for any number of replicas:
+
+* An authority signs only after the bundle has held it for the settling time, so that every API server knows it.
+* An authority stays trusted until it expires, which is later than any leaf that it signed.
+* A replica that publishes the bundle has read the configuration before the Secret, and replaces only that version.
 """
 
 from collections.abc import Sequence
@@ -17,17 +20,17 @@ from mldiagnostics_kube.certificates.content import SecretContent
 
 
 class RotationStep(StrEnum):
-    """What is done next with the Secret."""
+    """Next change of the Secret; the values are for the log."""
 
     KEEP = "keep"
-    WAIT = "wait until API servers know the new authority"
+    WAIT = "wait until API servers trust the new authority"
     NEW_AUTHORITY = "make an authority"
     NEW_LEAF = "issue a leaf"
 
 
 @dataclass(frozen=True, slots=True)
 class RotationRules:
-    """What the certificates are for and how long they live."""
+    """Names and lifetimes of the certificates."""
 
     authority_name: str
     dns_names: frozenset[str]
@@ -42,22 +45,27 @@ def decide(
     *,
     settled: bool,
 ) -> RotationStep:
-    """Decide what to do with the Secret's content (None: it holds nothing usable).
+    """Decide the next change of the Secret.
 
-    `published` is what API servers are told to trust; `settled`: that has held the content's authority long enough.
+    Args:
+        content: Content of the Secret; None if unusable.
+        published: Authorities in the CA bundle.
+        now: Current time.
+        rules: Names and lifetimes.
+        settled: Whether the bundle has held the current authority for the settling time.
     """
     if content is None or not valid(content.authority.certificate, now):
         return RotationStep.NEW_AUTHORITY
     authority, leaf = content.authority, content.leaf
-    useful = leaf is not None and valid(leaf.certificate, now) and names_of(leaf.certificate) == rules.dns_names
+    usable = leaf is not None and valid(leaf.certificate, now) and names_of(leaf.certificate) == rules.dns_names
     if leaf is not None and issued_by(leaf.certificate, authority.certificate):
-        due = leaf.ends - now <= rules.lifetimes.leaf_ahead and leaf.ends < authority.ends
-        if due or not useful:
+        expires_soon = leaf.ends - now <= rules.lifetimes.leaf_ahead and leaf.ends < authority.ends
+        if expires_soon or not usable:
             return RotationStep.NEW_LEAF
     if authority.ends - now <= rules.lifetimes.authority_ahead:
         return RotationStep.NEW_AUTHORITY
     if leaf is not None and issued_by(leaf.certificate, authority.certificate):
         return RotationStep.KEEP
-    # Where the Secret was lost, replicas may still serve a leaf of an authority that only the bundle remembers.
-    in_service = useful or (leaf is None and any(c != authority.certificate and valid(c, now) for c in published))
+    # If the Secret was lost, replicas may still serve a leaf of an authority that only the bundle holds.
+    in_service = usable or (leaf is None and any(c != authority.certificate and valid(c, now) for c in published))
     return RotationStep.WAIT if in_service and not settled else RotationStep.NEW_LEAF

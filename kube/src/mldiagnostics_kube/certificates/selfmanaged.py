@@ -1,6 +1,7 @@
-"""Self-managed certificates: every replica looks at one Secret and one configuration, and does what is due.
+"""Self-managed certificates: every replica updates one Secret and one webhook.
 
-No replica leads. Whoever is first writes, and only over the version it has read; the others see it at their next look.
+There is no leader. A write replaces only the version that was read, so the first replica wins; the others see the
+change at their next read.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from mldiagnostics_kube.certificates import bundle, pem
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.renewal import with_new_authority, with_new_leaf
 from mldiagnostics_kube.certificates.rotation import RotationRules, RotationStep, decide
-from mldiagnostics_kube.certificates.serving import Serving
+from mldiagnostics_kube.certificates.serving import ServingCertificate
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.clock import Clock
 
@@ -30,7 +31,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CertificateObjects:
-    """Names of the objects where the certificates are kept and published."""
+    """Names of the Secret and of the MutatingWebhookConfiguration."""
 
     namespace: str
     secret: str
@@ -39,29 +40,29 @@ class CertificateObjects:
 
 @dataclass(frozen=True, slots=True)
 class RotationTiming:
-    """The pause between two looks, after a write or a conflict, and how long an authority is published before it signs.
+    """Pauses of the loop."""
 
-    API servers learn of a changed configuration by their watch, within a second as a rule.
-    """
-
-    look_s: float = 5.0
-    again_s: float = 0.2
+    poll_s: float = 5.0
+    """Between two reads."""
+    retry_s: float = 0.2
+    """After a write or a conflict."""
     settle: timedelta = timedelta(seconds=30)
+    """From the publication of an authority to its first signature; API servers usually know it within a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustObservation:
-    """A version of the configuration that trusts an authority, and since when it is seen."""
+    """A version of the configuration that trusts an authority, since its first read."""
 
     version: str
     authority: x509.Certificate
     since: datetime
 
 
-def sight(
+def observe(
     last: TrustObservation | None, configuration: Mapping[str, Any] | None, authority: x509.Certificate, now: datetime
 ) -> TrustObservation | None:
-    """Compare what is seen at `now` with what was seen last: the time counts from the last change."""
+    """Return the observation of a configuration read at `now`, given the previous one."""
     if configuration is None or not bundle.trusts(configuration, authority):
         return None
     version = configuration["metadata"]["resourceVersion"]
@@ -71,52 +72,52 @@ def sight(
 
 
 class SelfManaged:
-    """The loop of one replica: `run` keeps the Secret, the configuration and what is served as they should be."""
+    """The loop that updates the Secret, the CA bundle and the served certificate."""
 
     def __init__(
         self,
         cluster: ApiClient,
-        place: CertificateObjects,
+        objects: CertificateObjects,
         rules: RotationRules,
-        serving: Serving,
+        serving: ServingCertificate,
         *,
         clock: Clock,
-        pace: RotationTiming,
+        timing: RotationTiming,
     ) -> None:
         self._cluster = cluster
-        self._place = place
+        self._objects = objects
         self._rules = rules
         self._serving = serving
         self._clock = clock
-        self._pace = pace
-        self._secret_path = path_to("", "v1", "secrets", namespace=place.namespace, name=place.secret)
+        self._timing = timing
+        self._secret_path = path_to("", "v1", "secrets", namespace=objects.namespace, name=objects.secret)
         self._configuration_path = path_to(
-            "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", name=place.configuration
+            "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", name=objects.configuration
         )
-        self._sight: TrustObservation | None = None
-        self._trouble = ""
+        self._observation: TrustObservation | None = None
+        self._last_problem = ""
 
     async def run(self) -> None:
-        """Look and act, for ever; what fails is told in the log and tried again."""
-        while True:  # noqa: ASYNC110 - the cluster is asked
+        """Reconcile until cancelled; failures are logged and retried."""
+        while True:  # noqa: ASYNC110 - polls the API server
             await asyncio.sleep(await self._attempt())
 
     async def _attempt(self) -> float:
-        """Look once; gives the pause until the next look."""
+        """Reconcile once; return the pause until the next attempt in seconds."""
         try:
-            wrote = await self._look()
+            wrote = await self._reconcile()
         except Conflict:
-            return self._pace.again_s  # another replica was faster; the next look tells what it did
+            return self._timing.retry_s  # another replica was faster
         except ClusterError as error:
-            self._tell(f"Certificates are not looked after: {error}")
-            return self._pace.look_s
-        except Exception:  # noqa: BLE001 - what stands in the cluster may be strange; what is served must stay
-            _log.exception("Certificates are not looked after")
-            return self._pace.look_s
-        return self._pace.again_s if wrote else self._pace.look_s
+            self._warn_once(f"Certificate check failed, it is retried: {error}")
+            return self._timing.poll_s
+        except Exception:  # noqa: BLE001 - objects may be malformed; the certificate in service must stay
+            _log.exception("Certificate check failed, it is retried")
+            return self._timing.poll_s
+        return self._timing.retry_s if wrote else self._timing.poll_s
 
-    async def _look(self) -> bool:
-        """Do what is due; True after a write."""
+    async def _reconcile(self) -> bool:
+        """Make the next change that is due; return whether something was written."""
         configuration = await self._read(self._configuration_path)  # before the Secret: see `rotation`
         secret = await self._read(self._secret_path) or await self._apply(self._secret_path, self._secret())
         content = self._content(secret)
@@ -131,7 +132,7 @@ class SelfManaged:
             self._serve(content)
             return await self._publish(configuration, content)
         await self._apply(self._secret_path, self._secret(secret, renewed))
-        _log.info("Changed the certificates in the Secret %s: %s", self._place.secret, step)
+        _log.info("Secret %s: changed the certificates: %s", self._objects.secret, step)
         return True
 
     def _content(self, secret: Json) -> SecretContent | None:
@@ -139,36 +140,43 @@ class SelfManaged:
         try:
             return SecretContent.of(data) if data else None
         except ValueError as fault:
-            _log.warning("The Secret %s is replaced, its content is not usable: %s", self._place.secret, fault)
+            _log.warning("Secret %s: replacing unusable content: %s", self._objects.secret, fault)
             return None
 
     def _settled(self, configuration: Json | None, content: SecretContent | None, now: datetime) -> bool:
         if content is None:
             return False
-        self._sight = sight(self._sight, configuration, content.authority.certificate, now)
-        return self._sight is not None and now - self._sight.since >= self._pace.settle
+        self._observation = observe(self._observation, configuration, content.authority.certificate, now)
+        return self._observation is not None and now - self._observation.since >= self._timing.settle
 
     def _serve(self, content: SecretContent) -> None:
         if (leaf := content.leaf) is None:
             return
-        if self._serving.show(pem.of_certificates([leaf.certificate]), pem.of_key(leaf.key)):
-            _log.info("Serving a certificate that is valid until %s", leaf.ends.isoformat())
+        if self._serving.load(pem.of_certificates([leaf.certificate]), pem.of_key(leaf.key)):
+            _log.info("ServingCertificate a certificate that is valid until %s", leaf.ends.isoformat())
 
     async def _publish(self, configuration: Json | None, content: SecretContent) -> bool:
         if configuration is None:
-            self._tell(f"The API server calls no webhook yet: there is no configuration {self._place.configuration}")
+            self._warn_once(
+                f"MutatingWebhookConfiguration {self._objects.configuration}: not found; "
+                "the API server does not call this webhook"
+            )
             return False
-        self._tell("")
+        self._warn_once("")
         change = bundle.publish(configuration, content.trusted)
         if change is None:
             return False
         await self._apply(self._configuration_path, change)
-        _log.info("Published %d authorities in %s", len(content.trusted), self._place.configuration)
+        _log.info(
+            "MutatingWebhookConfiguration %s: published %d authorities",
+            self._objects.configuration,
+            len(content.trusted),
+        )
         return True
 
     def _secret(self, replaced: Json | None = None, content: SecretContent | None = None) -> Json:
-        """Compose the Secret for server-side apply, over exactly the version that was read, or an empty one."""
-        metadata: Json = {"namespace": self._place.namespace, "name": self._place.secret}
+        """Return the Secret for server-side apply over the version that was read."""
+        metadata: Json = {"namespace": self._objects.namespace, "name": self._objects.secret}
         body: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
         if replaced:
             metadata["resourceVersion"] = replaced["metadata"]["resourceVersion"]
@@ -185,8 +193,8 @@ class SelfManaged:
     async def _apply(self, path: str, body: Json) -> Json:
         return await self._cluster.request("PATCH", path, query=_AS_MANAGER, body=body, content_type=_APPLY)
 
-    def _tell(self, trouble: str) -> None:
-        """Log what is wrong once, not at every look."""
-        if trouble and trouble != self._trouble:
-            _log.warning("%s", trouble)
-        self._trouble = trouble
+    def _warn_once(self, problem: str) -> None:
+        """Log a problem once, not at every attempt."""
+        if problem and problem != self._last_problem:
+            _log.warning("%s", problem)
+        self._last_problem = problem

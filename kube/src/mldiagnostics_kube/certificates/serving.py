@@ -1,4 +1,4 @@
-"""The TLS context that new connections get, with a certificate that is exchanged while it serves."""
+"""A TLS context of a server whose certificate can be replaced while it serves."""
 
 import os
 import ssl
@@ -15,33 +15,44 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class Serving:
-    """A server's TLS context; handshakes fail until a certificate is there. Standing connections are never touched."""
+class ServingCertificate:
+    """A TLS context with a certificate that can be replaced.
+
+    Handshakes fail until a certificate is loaded. A replacement affects only new connections.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.context: Final = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.expires: datetime | None = None
         self._clock = clock
-        self._shown: tuple[bytes, bytes] | None = None
+        self._loaded: tuple[bytes, bytes] | None = None
 
     @property
     def ready(self) -> bool:
         """Whether there is a certificate and it has not expired."""
         return self.expires is not None and self._clock() < self.expires
 
-    def show(self, chain: bytes, key: bytes) -> bool:
-        """Give new connections this certificate (PEM, the server's own first); False if they get it already.
+    def load(self, chain: bytes, key: bytes) -> bool:
+        """Load a certificate for new connections.
 
-        Raises ValueError, and goes on with the one before, if certificate and key are no pair.
+        Args:
+            chain: Certificates as PEM, the server's own first.
+            key: Private key as PEM.
+
+        Returns:
+            False if this certificate is already loaded.
+
+        Raises:
+            ValueError: Certificate and key do not match; the previous certificate stays in service.
         """
-        if (chain, key) == self._shown:
+        if (chain, key) == self._loaded:
             return False
         leaf = next(iter(pem.certificates(chain)), None)
         if leaf is None:
-            raise ValueError("there is no certificate")
-        _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), chain, key)  # a failure would leave the live context without key
+            raise ValueError("the file has no certificate")
+        _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), chain, key)  # a failure would remove the live context's key
         _load(self.context, chain, key)
-        self._shown = chain, key
+        self._loaded = chain, key
         self.expires = leaf.not_valid_after_utc
         return True
 
@@ -51,17 +62,17 @@ def _load(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
         with _path_to(chain) as chain_path, _path_to(key) as key_path:
             context.load_cert_chain(chain_path, key_path, password=_no_password)
     except ssl.SSLError as fault:
-        raise ValueError(f"certificate and key are no pair: {fault}") from fault
+        raise ValueError(f"certificate and key do not match: {fault}") from fault
 
 
 def _no_password() -> str:
-    """Answer for OpenSSL, which would ask the terminal about an encrypted key."""
+    """Return an empty password; without one, OpenSSL prompts on the terminal."""
     return ""
 
 
 @contextmanager
 def _path_to(text: bytes) -> Iterator[str]:
-    """Give a path that reads the text: OpenSSL wants files, and a private key shall not lie on a disk."""
+    """Yield the path of a file in memory: a key must not be written to a disk."""
     with os.fdopen(os.memfd_create("pem"), "wb") if sys.platform == "linux" else tempfile.TemporaryFile() as file:
         file.write(text)
         file.seek(0)
