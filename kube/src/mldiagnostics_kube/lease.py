@@ -1,8 +1,8 @@
 """Leader election with a coordination.k8s.io Lease.
 
-The decision is pure, the loop is around it. The protocol is that of client-go. A candidate takes the Lease over only after it has seen it unchanged for the whole
-duration on its own clock, so clocks of different machines are never compared. A leader stops leading when it could not
-renew within the renew deadline, which is shorter than the duration.
+The decision is pure, the loop is around it. The protocol is that of client-go. A candidate takes the Lease over only
+after it has seen it unchanged for the whole duration on its own clock, so clocks of different machines are never
+compared. A leader stops leading when it could not renew within the renew deadline, which is shorter than the duration.
 """
 
 import asyncio

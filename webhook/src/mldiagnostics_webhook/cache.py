@@ -77,9 +77,7 @@ class MetadataCache:
         room = MemoryBudget(room_bytes)
 
         def following(name: str, *paths: str) -> Informer:
-            return Informer(
-                name, paths, cluster=cluster, store=ObjectStore(room), metrics=telemetry, backoff=patience
-            )
+            return Informer(name, paths, cluster=cluster, store=ObjectStore(room), metrics=telemetry, backoff=patience)
 
         self._namespaces = following("Namespace", path_to("", "v1", "namespaces"))
         self._kinds = {(kind.group, kind.kind): following(kind.kind, *_collections(kind)) for kind in FOLLOWED}

@@ -13,7 +13,7 @@ from typing import Final
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube import certificates, http
 from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.certificates import CertificateObjects, RotationRules
+from mldiagnostics_kube.certificates import CertificateObjects, RotationRules, ServingCertificate
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.cluster_name import cluster_name
 
@@ -36,7 +36,7 @@ class WebhookHealth:
 
     synced: Callable[[], bool]
     """Whether the cache has read what there is."""
-    certificate: certificates.ServingCertificate | None = None
+    certificate: ServingCertificate | None = None
     serving: bool = False
     leaving: bool = False
 
@@ -84,7 +84,7 @@ async def live(config: WebhookConfig, environ: Mapping[str, str] = os.environ) -
             await _serve(server, config.port, certificate, health, stop)
 
 
-def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncContextManager[certificates.ServingCertificate]:
+def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncContextManager[ServingCertificate]:
     if config.certificate_folder:
         return certificates.mounted(config.certificate_folder)
     service = f"{config.service_name}.{config.pod_namespace}.svc"
@@ -93,7 +93,11 @@ def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncCont
 
 
 async def _serve(
-    server: ReviewServer, port: int, certificate: certificates.ServingCertificate, health: WebhookHealth, stop: asyncio.Event
+    server: ReviewServer,
+    port: int,
+    certificate: ServingCertificate,
+    health: WebhookHealth,
+    stop: asyncio.Event,
 ) -> None:
     """Answer reviews until told to stop, and then as long as anybody may still send one."""
     async with server.serving(port, certificate.context) as listening:
