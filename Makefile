@@ -11,7 +11,7 @@ VERSION ?= 0.1.0
 REGISTRY ?= localhost/mldiagnostics
 SOURCE ?=
 MEMBERS := sdk shim api kube operator webhook
-SOURCES := $(MEMBERS) e2e tests bench examples conftest.py
+SOURCES := $(MEMBERS) e2e tests bench examples docs/generate conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
 COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
@@ -22,6 +22,9 @@ PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_ope
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
 PAGES += sdk-env=mldiagnostics.run.settings goodput-metrics=mldiagnostics.goodput.exports.metrics
 PAGES += goodput-report=mldiagnostics.goodput.report.reference
+# And those that signatures and docstrings make.
+API_PAGES := sdk goodput-api
+API_PAGE := docs/generate/api_reference.py
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
@@ -81,6 +84,7 @@ layers: setup
 generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check
 	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) | diff -u $(call page_file,$(page)) - || { echo "run make manifests"; exit 1; };)
+	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) | diff -u docs/reference/$(page).md - || { echo "run make manifests"; exit 1; };)
 
 charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
@@ -95,6 +99,7 @@ manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, k
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests
 	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page));)
+	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) > docs/reference/$(page).md;)
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
