@@ -66,5 +66,5 @@ def test_progress_starts_the_count_anew() -> None:
 def test_an_outage_of_the_server_is_not_held_against_the_watch() -> None:
     freshness = Freshness()
     freshness.compare({"a": "1"}, 0.0)
-    freshness.forgive()
+    freshness.reset()
     assert freshness.compare({"a": "1"}, 500.0) == 0.0

@@ -15,7 +15,7 @@ from cluster.envtest import apiserver
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_operator.preflight import ADDON_LABEL, missing
+from mldiagnostics_operator.preflight import ADDON_LABEL, missing_resource
 from prometheus_client.parser import text_string_to_metric_families
 from support.definitions import DEFINITIONS, install
 
@@ -162,7 +162,7 @@ async def remove_definition(cluster: ApiClient) -> None:
     with suppress(NotFound):
         await cluster.delete(DEFINITION, uid=(await cluster.get(DEFINITION))["metadata"]["uid"])
     async with asyncio.timeout(DEADLINE_S):
-        while await missing(cluster) is None:  # noqa: ASYNC110 - the API server is asked
+        while await missing_resource(cluster, [CONNECTIONS]) is None:  # noqa: ASYNC110 - the API server is asked
             await asyncio.sleep(0.05)
 
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_operator.preflight import ADDON_NAMESPACE, managed_elsewhere, missing
+from mldiagnostics_operator.preflight import ADDON_NAMESPACE, managed_addon, missing_resource
 from support.definitions import install
 
 if TYPE_CHECKING:
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 class TestAgainstARealServer:
     async def test_the_managed_addon_is_known_by_its_namespace_while_it_stays(self, cluster: ApiClient) -> None:
         await install(cluster)
-        assert await missing(cluster) is None
-        assert await managed_elsewhere(cluster) is None
+        assert await missing_resource(cluster, [CONNECTIONS]) is None
+        assert await managed_addon(cluster) is None
         spaces = path_to("", "v1", "namespaces")
         made = await cluster.create(spaces, {"metadata": {"name": ADDON_NAMESPACE}})
         try:
-            assert await managed_elsewhere(cluster) == f"the namespace {ADDON_NAMESPACE} exists"
+            assert await managed_addon(cluster) == f"the namespace {ADDON_NAMESPACE} exists"
         finally:
             await cluster.delete(f"{spaces}/{ADDON_NAMESPACE}", uid=made["metadata"]["uid"])
-        assert await managed_elsewhere(cluster) is None, "it is being deleted"
+        assert await managed_addon(cluster) is None, "it is being deleted"

@@ -4,8 +4,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
 from mldiagnostics_kube.apiserver import RequestRejected, Unavailable
+from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_operator.captures.status import StatusBuilder
 from mldiagnostics_operator.status_writer import ObjectGone, StatusWriter
 from mldiagnostics_operator.telemetry import OperatorMetrics
@@ -20,9 +22,15 @@ pytestmark = pytest.mark.apiserver
 ME, OTHER = "operator-b/uid-b/2-b", "operator-a/uid-a/1-a"
 
 
-def journal(ml: Namespace, body: Object, *, me: str = ME, holder: str | None = None) -> StatusWriter:
+def writer(ml: Namespace, body: Object, *, me: str = ME, holder: str | None = None) -> StatusWriter:
     return StatusWriter(
-        ml.cluster, OperatorMetrics(), ObjectMeta.model_validate(body["metadata"]), me=me, holder=holder
+        ml.cluster,
+        OperatorMetrics(),
+        CONNECTIONS,
+        ObjectMeta.model_validate(body["metadata"]),
+        me=me,
+        holder=holder,
+        clock=utc_now,
     )
 
 
@@ -32,40 +40,40 @@ def running(holder: str) -> ConnectionStatus:
 
 async def test_a_written_status_reads_back_whole(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    await journal(ml, body).write(running(ME))
+    await writer(ml, body).write(running(ME))
     assert ConnectionStatus.model_validate(await ml.status()) == running(ME)
 
 
 async def test_a_deleted_object_and_one_made_anew_are_gone(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    old = journal(ml, body)
+    old = writer(ml, body)
     await ml.delete("capture")
-    assert await old.deleted()
+    assert await old.is_deleted()
     with pytest.raises(ObjectGone):
         await old.write(running(ME))
     await ml.capture(podName="b")
-    with pytest.raises(ObjectGone, match="made anew"):
+    with pytest.raises(ObjectGone, match="recreated"):
         await old.write(running(ME))
-    assert await old.deleted()
+    assert await old.is_deleted()
     assert await ml.status() == {}
 
 
 async def test_a_capture_that_another_process_took_over_is_not_touched(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    first, second = journal(ml, body, me=OTHER), journal(ml, body, holder=OTHER)
+    first, second = writer(ml, body, me=OTHER), writer(ml, body, holder=OTHER)
     await first.write(running(OTHER))
     await second.write(running(ME))
     with pytest.raises(ObjectGone, match=ME):
         await first.write(running(OTHER))
     assert (await ml.status())["holder"] == ME
-    assert not await first.deleted()
+    assert not await first.is_deleted()
 
 
 async def test_of_two_that_announce_the_same_capture_the_second_is_told_that_it_is_taken(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    late, waited = journal(ml, body), journal(ml, body)
+    late, waited = writer(ml, body), writer(ml, body)
     await waited.write(StatusBuilder(None, generation=1, me=ME).waiting("PodBusy", "queued", now=NOW))
-    await journal(ml, body, me=OTHER).write(running(OTHER))
+    await writer(ml, body, me=OTHER).write(running(OTHER))
     for unaware in (late, waited):
         with pytest.raises(ObjectGone, match=OTHER):
             await unaware.write(running(ME))
@@ -74,18 +82,18 @@ async def test_of_two_that_announce_the_same_capture_the_second_is_told_that_it_
 
 async def test_what_an_earlier_process_said_of_waiting_is_replaced(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    await journal(ml, body, me=OTHER).write(
+    await writer(ml, body, me=OTHER).write(
         StatusBuilder(None, generation=1, me=OTHER).waiting("PodBusy", "queued", now=NOW)
     )
-    await journal(ml, body).write(running(ME))
+    await writer(ml, body).write(running(ME))
     assert (await ml.status())["holder"] == ME
 
 
 async def test_a_write_whose_answer_was_lost_is_recognised(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    await journal(ml, body, me=OTHER).write(running(OTHER))
-    await journal(ml, body, holder=OTHER).write(running(ME))
-    unaware = journal(ml, body, holder=OTHER)
+    await writer(ml, body, me=OTHER).write(running(OTHER))
+    await writer(ml, body, holder=OTHER).write(running(ME))
+    unaware = writer(ml, body, holder=OTHER)
     await unaware.write(running(ME).model_copy(update={"message": "again"}))
     assert (await ml.status())["message"] == "again"
 
@@ -94,16 +102,16 @@ async def test_an_invalid_status_is_refused_and_not_repeated_for_ever(ml: Namesp
     body = await ml.capture(podName="a")
     wrong = running(ME).model_copy(update={"attempt": -1})
     with pytest.raises(RequestRejected, match="attempt"):
-        await asyncio.wait_for(journal(ml, body).write(wrong), 30)
+        await asyncio.wait_for(writer(ml, body).write(wrong), 30)
 
 
 async def test_a_write_waits_for_the_api_server(ml: Namespace, api_server: ApiServer) -> None:
     body = await ml.capture(podName="a")
     await asyncio.to_thread(api_server.stop_apiserver)
-    writing = asyncio.create_task(journal(ml, body).write(running(ME)))
+    writing = asyncio.create_task(writer(ml, body).write(running(ME)))
     try:
         with pytest.raises(Unavailable):
-            await journal(ml, body).write(running(OTHER), until=asyncio.get_running_loop().time())
+            await writer(ml, body).write(running(OTHER), until=asyncio.get_running_loop().time())
     finally:
         await asyncio.to_thread(api_server.start_apiserver)
     await asyncio.wait_for(writing, 60)
@@ -112,5 +120,5 @@ async def test_a_write_waits_for_the_api_server(ml: Namespace, api_server: ApiSe
 
 async def test_an_event_says_whom_it_is_about(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
-    await journal(ml, body).announce("CaptureStarted", "x" * 5000)
+    await writer(ml, body).announce("CaptureStarted", "x" * 5000)
     assert await ml.events(last="CaptureStarted") == ["CaptureStarted"]

@@ -7,18 +7,20 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_operator.captures.controller import CaptureController
+from mldiagnostics_operator.controller import WatchedResource
 from mldiagnostics_operator.freshness import Freshness
-from mldiagnostics_operator.handlers import register
-from mldiagnostics_operator.watching import unfinished, watch
+from mldiagnostics_operator.watching import list_versions, watch
 from support.definitions import connection, connections, install
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
     from cluster.envtest import ApiServer
     from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_operator.handlers import Observe
+    from mldiagnostics_operator.controller import Observe
 
 pytestmark = pytest.mark.apiserver
 
@@ -54,7 +56,8 @@ async def watched(cluster: ApiClient, observe: Observe, *namespaces: str) -> Asy
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
 
     before = asyncio.all_tasks()
-    task = asyncio.create_task(watch(register(observe), cluster, namespaces, started=listen))
+    resource = WatchedResource(resource=CONNECTIONS, field_selector=CaptureController.field_selector, observe=observe)
+    task = asyncio.create_task(watch([resource], cluster, namespaces, started=listen))
     try:
         yield told
     finally:
@@ -145,16 +148,20 @@ async def test_signals_stay_ours(cluster: ApiClient, namespace: str) -> None:
         await witness.sees(("two", "seen"))
 
 
+async def listed(cluster: ApiClient, namespaces: Collection[str]) -> dict[str, str]:
+    return await list_versions(cluster, CONNECTIONS, CaptureController.field_selector, namespaces)
+
+
 async def test_what_stands_in_the_server_is_what_the_watch_brings(cluster: ApiClient, namespace: str) -> None:
     await install(cluster)
-    assert await unfinished(cluster, [namespace]) == {}
+    assert await listed(cluster, [namespace]) == {}
     path = connections(namespace)
     for name in ("old", "new"):
         await cluster.create(path, connection(name))
     await finish(cluster, f"{path}/old", "Succeeded")
-    stands = await unfinished(cluster, [namespace])
+    stands = await listed(cluster, [namespace])
     assert stands.keys() == {(await cluster.get(f"{path}/new"))["metadata"]["uid"]}
-    assert stands.items() <= (await unfinished(cluster, ())).items()
+    assert stands.items() <= (await listed(cluster, ())).items()
 
     freshness, witness = Freshness(), Witness(namespace)
     assert freshness.compare(stands, 0.0) == 0.0
@@ -166,4 +173,4 @@ async def test_what_stands_in_the_server_is_what_the_watch_brings(cluster: ApiCl
 
     async with watched(cluster, observe, namespace):
         await witness.sees(("new", "seen"))
-    assert freshness.compare(await unfinished(cluster, [namespace]), 120.0) == 0.0
+    assert freshness.compare(await listed(cluster, [namespace]), 120.0) == 0.0

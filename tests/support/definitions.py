@@ -8,7 +8,7 @@ from mldiagnostics_api.definition import definition_of
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import Conflict, path_to
 from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_operator.preflight import missing
+from mldiagnostics_operator.preflight import missing_resource
 
 DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
@@ -18,7 +18,7 @@ async def install(cluster: ApiClient) -> None:
     with suppress(Conflict):
         await cluster.create(DEFINITIONS, definition_of(CONNECTIONS))
     async with asyncio.timeout(30):
-        while await missing(cluster):  # noqa: ASYNC110 - the API server is asked
+        while await missing_resource(cluster, [CONNECTIONS]):  # noqa: ASYNC110 - the API server is asked
             await asyncio.sleep(0.05)
 
 

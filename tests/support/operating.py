@@ -17,7 +17,7 @@ from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.config import OperatorConfig
-from mldiagnostics_operator.handlers import register
+from mldiagnostics_operator.controller import WatchedResource
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from mldiagnostics_operator.watching import watch
 from support import builders
@@ -180,10 +180,15 @@ async def operating(
         cluster_name="test-cluster",
         pod_namespace=namespace,
     )
-    operator = Operating(CaptureController(cluster, config, OperatorMetrics(), me))
+    operator = Operating(CaptureController(cluster, config, OperatorMetrics(), holder=me))
+    watched = WatchedResource(
+        resource=operator.captures.resource,
+        field_selector=operator.captures.field_selector,
+        observe=operator.observe,
+    )
     running = [
         asyncio.create_task(operator.captures.run()),
-        asyncio.create_task(watch(register(operator.observe), cluster, [namespace], started=lambda: None)),
+        asyncio.create_task(watch([watched], cluster, [namespace], started=lambda: None)),
     ]
     try:
         # A watch that is cancelled while it connects leaks its socket: CPython forgets it before the TLS handshake.

@@ -18,7 +18,7 @@ def main() -> int:
     try:
         settings = config.load(os.environ)
         logs.configure(settings.log_level)
-        return asyncio.run(replica.live(settings))
+        return asyncio.run(replica.run(settings))
     except ConfigurationError as fault:
         sys.stderr.write(f"{fault}\n")
         return 2

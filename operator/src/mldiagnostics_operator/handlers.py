@@ -1,29 +1,29 @@
-"""kopf's handlers: each event of the custom resource goes to whom it concerns, and nothing waits here."""
+"""kopf's handlers: pass each event on to its observer, and never wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import kopf
-from mldiagnostics_api.resources import CONNECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable
 
-    Event = Literal["seen", "gone"]
-    Observe = Callable[[Mapping[str, Any], Event], None]
+    from mldiagnostics_operator.controller import WatchedResource
 
 
-def register(observe: Observe) -> kopf.OperatorRegistry:
-    """Make a registry whose only handler calls `observe` with each object and whether it was seen or is gone.
+def register(watched: Iterable[WatchedResource]) -> kopf.OperatorRegistry:
+    """Return a registry with one handler for each resource.
 
-    Low-level events only: kopf then keeps no state, finalizer or annotation on the objects. Under a field selector,
-    `gone` also means that the object no longer matches.
+    Low-level events only: kopf then keeps no state, finalizer or annotation on the objects.
     """
     registry = kopf.OperatorRegistry()
-
-    @kopf.on.event(*CONNECTIONS.gvr, registry=registry)
-    async def on_event(event: kopf.RawEvent, **_: Any) -> None:
-        observe(event["object"], "gone" if event["type"] == "DELETED" else "seen")
-
+    for each in watched:
+        _register(registry, each)
     return registry
+
+
+def _register(registry: kopf.OperatorRegistry, watched: WatchedResource) -> None:
+    @kopf.on.event(*watched.resource.gvr, registry=registry)
+    async def on_event(event: kopf.RawEvent, **_: Any) -> None:
+        watched.observe(event["object"], "gone" if event["type"] == "DELETED" else "seen")

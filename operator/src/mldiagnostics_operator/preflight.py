@@ -1,43 +1,55 @@
-"""What the operator finds out about its cluster at start: what lacks of its custom resource, and who owns it."""
+"""Checks of the cluster before a replica leads: its resources are installed, and no managed add-on owns them."""
 
+from collections.abc import Iterable
 from typing import Final
 
-from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.resources import CONNECTIONS, Resource
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
 
-# GKE's system namespace of its managed ML Diagnostics add-on, and the label with which GKE marks what it manages.
 ADDON_NAMESPACE: Final = "gke-managed-mldiagnostics"
+"""GKE's system namespace of its managed ML Diagnostics add-on."""
 ADDON_LABEL: Final = "addonmanager.kubernetes.io/mode"
+"""The label with which GKE's add-on manager marks the objects that it manages."""
 
-_DEFINITION: Final = CONNECTIONS.definition_name
+_SHARED: Final = CONNECTIONS.definition_name
+"""The definition that the managed add-on installs too."""
 
 
-async def missing(cluster: ApiClient) -> str | None:
-    """Say what lacks of our custom resource, None if it is served; discovery may lag behind the definition."""
+async def missing_resource(cluster: ApiClient, resources: Iterable[Resource]) -> str | None:
+    """Return a message about the first resource that is not installed, or None.
+
+    Discovery may lag behind the definition.
+    """
+    for resource in resources:
+        if not await _is_served(cluster, resource):
+            return (
+                f"The custom resource {resource.definition_name} ({resource.version}) is not installed: "
+                "apply crds/, or install the chart's CRDs"
+            )
+    return None
+
+
+async def _is_served(cluster: ApiClient, resource: Resource) -> bool:
     try:
-        served = await cluster.get(f"/apis/{CONNECTIONS.api_version}")
+        served = await cluster.get(f"/apis/{resource.api_version}")
         groups = await cluster.get("/apis")
     except NotFound:
-        served, groups = {}, {}
-    kinds = {resource["name"] for resource in served.get("resources", [])}
-    if CONNECTIONS.plural in kinds and CONNECTIONS.group in {group["name"] for group in groups["groups"]}:
-        return None
-    return (
-        f"The custom resource {_DEFINITION} ({CONNECTIONS.version}) is not installed: apply crds/, or the chart's CRDs"
-    )
+        return False
+    plurals = {each["name"] for each in served.get("resources", [])}
+    return resource.plural in plurals and resource.group in {group["name"] for group in groups["groups"]}
 
 
-async def managed_elsewhere(cluster: ApiClient) -> str | None:
-    """Say what shows that GKE's managed add-on reconciles the same objects; None if nothing does.
+async def managed_addon(cluster: ApiClient) -> str | None:
+    """Return how GKE's managed add-on shows itself in this cluster, or None.
 
     The add-on's operator is not public, so two marks of GKE count, either of them: the label of its add-on manager on
     the definition of the resource, and its system namespace, unless that is being deleted.
     """
-    definitions = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions", name=_DEFINITION)
-    definition = await cluster.get(definitions)
+    path = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions", name=_SHARED)
+    definition = await cluster.get(path)
     if ADDON_LABEL in definition["metadata"].get("labels", {}):
-        return f"the definition {_DEFINITION} carries the label {ADDON_LABEL}"
+        return f"the definition {_SHARED} carries the label {ADDON_LABEL}"
     try:
         namespace = await cluster.get(path_to("", "v1", "namespaces", name=ADDON_NAMESPACE))
     except NotFound:

@@ -1,12 +1,11 @@
-"""The life of one replica: prepare, stand by, lead, and leave without losing what runs."""
+"""One replica: prepare, stand by, lead, and stop without losing the work in progress."""
 
 import asyncio
 import logging
 import os
 import secrets
 import signal
-import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -15,28 +14,34 @@ from typing import Any, Final
 from mldiagnostics_kube import http
 from mldiagnostics_kube.apiserver import ClusterError
 from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_kube.cluster_name import cluster_name
 from mldiagnostics_kube.lease import Leadership, LeaseTiming
 
-from mldiagnostics_operator import handlers, preflight
+from mldiagnostics_operator import preflight
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.config import OperatorConfig
-from mldiagnostics_operator.freshness import Freshness
+from mldiagnostics_operator.controller import ControllerFactory
+from mldiagnostics_operator.leader import Leader
 from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
 from mldiagnostics_operator.telemetry import OperatorMetrics
-from mldiagnostics_operator.watching import unfinished, watch
 
 _log: Final = logging.getLogger(__name__)
 
+CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController,)
+"""The work of a leader; a new kind of work is one more entry."""
+
 _RETRY_S: Final = 5.0
 _ADDON_CHECK_S: Final = 60.0
-_FRESHNESS_CHECK_S: Final = 15.0
-# An announcement that is on its way to the API server arrives before the next leader looks.
-_INTENT_S: Final = 2.0
+_HANDOVER_S: Final = 2.0
+"""Status writes in flight get this long to reach the API server before the next leader reads."""
 
 
-async def live(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -> int:
-    """Run one replica until SIGTERM or SIGINT, the loss of the Lease or a failure; gives the exit status."""
+async def run(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -> int:
+    """Run one replica until it stops, and return the exit status.
+
+    It stops on SIGTERM or SIGINT, when it loses the Lease, and on a failure.
+    """
     health, telemetry = OperatorHealth(), OperatorMetrics()
     async with http.serving(config.http_port, health, telemetry.exposition) as port:
         _log.info("Probes and metrics are served on port %d", port, extra={"port": port})
@@ -48,7 +53,7 @@ async def live(config: OperatorConfig, environ: Mapping[str, str] = os.environ) 
 
 
 class Replica:
-    """One replica; everything that it needs to know of the outside comes in."""
+    """One replica, made from its edges: settings, environment, API client, probes and metrics."""
 
     def __init__(
         self,
@@ -57,41 +62,45 @@ class Replica:
         cluster: ApiClient,
         health: OperatorHealth,
         telemetry: OperatorMetrics,
+        *,
+        clock: Clock = utc_now,
     ) -> None:
         self._config = config
         self._environ = environ
         self._cluster = cluster
         self._health = health
         self._telemetry = telemetry
-        self._stop = asyncio.Event()
-        # The start belongs to it: containers of one pod follow each other under one uid.
-        self._me = config.holder(f"{int(time.time())}-{secrets.token_hex(4)}")
+        self._stop_requested = asyncio.Event()
+        # The start time is part of the name: containers of one pod follow each other under one uid.
+        self._me = config.holder(f"{int(clock().timestamp())}-{secrets.token_hex(4)}")
         self._leadership = Leadership(
             cluster,
             identity=self._me,
             namespace=config.pod_namespace,
             name=config.lease_name,
             timing=LeaseTiming(config.lease_duration_s, config.lease_renew_deadline_s, config.lease_retry_s),
+            clock=clock,
         )
 
     async def run(self) -> int:
-        """Stand by, lead, leave; gives the exit status."""
-        self._listen()
+        """Stand by, lead, stop; return the exit status."""
+        self._handle_signals()
         if not await self._unless_stopped(self._prepare()):
-            _log.info("Told to stop before leading")
-            await self._release()  # the answer to a last write may have been cut off
+            _log.info("Stopped before leading")
+            await self._release()  # a write of the Lease may have arrived although its answer was not read
             return 0
         _log.info("Leading as %s", self._me)
         self._telemetry.leading(leader=True)
         return await self._lead()
 
-    def _listen(self) -> None:
+    def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._stop_requested.set)
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stop.wait())
+        """Run the work; return False if a stop was requested first."""
+        working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stop_requested.wait())
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             await _cancel([stopping])
@@ -101,119 +110,95 @@ class Replica:
         return False
 
     async def _prepare(self) -> None:
-        """Return as the leader of a cluster with our resource that nobody else reconciles."""
-        await self._until(self._identified, ReplicaStage.STARTING)
-        await self._until(self._installed, ReplicaStage.WAITING)
-        await self._until(self._unmanaged, ReplicaStage.ASIDE)
+        """Return as the leader of a cluster that has our resources and no managed add-on."""
+        await self._retry_until_ready(self._identify_cluster, ReplicaStage.STARTING)
+        await self._retry_until_ready(self._check_installed, ReplicaStage.WAITING)
+        await self._retry_until_ready(self._check_unmanaged, ReplicaStage.ASIDE)
         self._health.stage = ReplicaStage.STANDBY
         await self._leadership.acquire()
 
-    async def _until(self, condition: Callable[[], Awaitable[str | None]], stage: ReplicaStage) -> None:
-        """Ask again until the condition has nothing to complain of; each new complaint is logged."""
-        said: str | None = None
+    async def _retry_until_ready(self, check: Callable[[], Awaitable[str | None]], stage: ReplicaStage) -> None:
+        """Repeat a check until it returns no problem; log each new problem once."""
+        logged: str | None = None
         while True:
             waiting = stage
             try:
-                complaint = await condition()
+                problem = await check()
             except ClusterError as error:
-                complaint, waiting = str(error), ReplicaStage.STARTING
-            if complaint is None:
+                problem, waiting = str(error), ReplicaStage.STARTING
+            if problem is None:
                 return
             self._health.stage = waiting
-            if complaint != said:
-                _log.warning("%s; asking again every %g s", complaint, _RETRY_S)
-                said = complaint
+            if problem != logged:
+                _log.warning("%s; retrying every %g s", problem, _RETRY_S)
+                logged = problem
             await asyncio.sleep(_RETRY_S)
 
-    async def _identified(self) -> None:
+    async def _identify_cluster(self) -> None:
         name = await cluster_name(self._config.cluster_name, self._environ, self._cluster.get)
         self._config = replace(self._config, cluster_name=name)
         self._telemetry.identify(version=version("mldiagnostics-operator"), cluster=name)
         _log.info("The cluster's name is %s", name)
 
-    async def _installed(self) -> str | None:
-        return await preflight.missing(self._cluster)
+    async def _check_installed(self) -> str | None:
+        return await preflight.missing_resource(self._cluster, [each.resource for each in CONTROLLERS])
 
-    async def _unmanaged(self) -> str | None:
-        owner = None if self._config.ignore_managed_addon else await preflight.managed_elsewhere(self._cluster)
-        self._telemetry.standing_down(aside=owner is not None)
-        return owner and f"Standing down, GKE's managed add-on captures here: {owner}"
+    async def _check_unmanaged(self) -> str | None:
+        addon = None if self._config.ignore_managed_addon else await preflight.managed_addon(self._cluster)
+        self._telemetry.standing_down(aside=addon is not None)
+        return addon and f"Standing down, GKE's managed add-on captures in this cluster: {addon}"
 
     async def _lead(self) -> int:
-        captures = CaptureController(self._cluster, self._config, self._telemetry, self._me)
-        freshness = Freshness()
-        work = {
-            "captures": asyncio.ensure_future(captures.run()),
-            "watch": asyncio.ensure_future(self._watch(captures, freshness)),
-            "comparison of the watch": asyncio.ensure_future(self._compare(freshness)),
-        }
-        ends = {
-            "SIGTERM": asyncio.ensure_future(self._stop.wait()),
+        controllers = [make(self._cluster, self._config, self._telemetry, holder=self._me) for make in CONTROLLERS]
+        leader = Leader(controllers, self._cluster, self._config.watch_namespaces, self._health, self._telemetry)
+        work = leader.start(watch_started=self._handle_signals)
+        stops = {
+            "SIGTERM": asyncio.ensure_future(self._stop_requested.wait()),
             "loss of the Lease": asyncio.ensure_future(self._leadership.hold()),
-            "managed add-on": asyncio.ensure_future(self._managed()),
+            "managed add-on": asyncio.ensure_future(self._wait_for_addon()),
         }
         self._health.stage = ReplicaStage.LEADING
         try:
-            await asyncio.wait((*work.values(), *ends.values()), return_when=asyncio.FIRST_COMPLETED)
-            status = _report({**work, **ends}, failures=work)
-            await self._leave(captures, ends.values())
+            await asyncio.wait((*work.values(), *stops.values()), return_when=asyncio.FIRST_COMPLETED)
+            status = _exit_status({**work, **stops}, failures=work)
+            await self._drain(leader, stops.values())
             return status
         finally:
-            await _cancel([*ends.values(), *work.values()])
+            await _cancel([*stops.values(), *work.values()])
 
-    async def _watch(self, captures: CaptureController, freshness: Freshness) -> None:
-        def observe(body: Mapping[str, Any], event: "handlers.Event") -> None:
-            freshness.observe(body, event)
-            captures.observe(body, event)
-
-        registry = handlers.register(observe)
-        await watch(registry, self._cluster, self._config.watch_namespaces, started=self._listen)
-
-    async def _compare(self, freshness: Freshness) -> None:
-        """Keep the watch's lag current, for the liveness probe."""
-        while True:
-            await asyncio.sleep(_FRESHNESS_CHECK_S)
-            try:
-                stands = await unfinished(self._cluster, self._config.watch_namespaces)
-            except ClusterError:
-                freshness.forgive()
-                lag_s = 0.0
-            else:
-                lag_s = freshness.compare(stands, asyncio.get_running_loop().time())
-            self._health.watch_lag_s = lag_s
-            self._telemetry.watch_lag(lag_s)
-
-    async def _managed(self) -> None:
-        """Return once a managed add-on has taken over; the next life of this container then stands down."""
+    async def _wait_for_addon(self) -> None:
+        """Return when a managed add-on was installed; the restarted container then stands down."""
         while True:
             await asyncio.sleep(_ADDON_CHECK_S)
             with suppress(ClusterError):
-                if await self._unmanaged():
+                if await self._check_unmanaged():
                     return
 
-    async def _leave(self, captures: CaptureController, ends: Collection[asyncio.Future[Any]]) -> None:
-        """Let the next leader in, then finish what runs, within the grace."""
+    async def _drain(self, leader: Leader, stops: Collection[asyncio.Future[Any]]) -> None:
+        """Let the next leader start, then finish the work in progress within the grace period."""
         self._health.stage = ReplicaStage.DRAINING
         self._telemetry.leading(leader=False)
-        captures.stop_accepting()
-        await _cancel(ends)
-        draining = asyncio.ensure_future(captures.drain())
-        await asyncio.wait((draining,), timeout=_INTENT_S)
+        leader.stop_accepting()
+        await _cancel(stops)
+        draining = asyncio.ensure_future(leader.drain())
+        await asyncio.wait((draining,), timeout=_HANDOVER_S)
         await self._release()
-        await asyncio.wait((draining,), timeout=self._config.shutdown_grace_s - _INTENT_S)
+        await asyncio.wait((draining,), timeout=self._config.shutdown_grace_s - _HANDOVER_S)
         if not draining.done():
-            _log.warning("Captures still run after %g s; another replica closes them", self._config.shutdown_grace_s)
+            _log.warning(
+                "Work is still in progress after %g s; another replica finishes it", self._config.shutdown_grace_s
+            )
         await _cancel([draining])
 
     async def _release(self) -> None:
         try:
             await self._leadership.release()
         except ClusterError as error:
-            _log.warning("The Lease could not be released, it runs out by itself: %s", error)
+            _log.warning("The Lease could not be released, it expires by itself: %s", error)
 
 
-def _report(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collection[str]) -> int:
-    """Log what ended a leadership; 1 if it was something that should never end, else 0."""
+def _exit_status(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collection[str]) -> int:
+    """Log why the leadership ends; return 1 for an error or if one of `failures` ended, else 0."""
     ended = [name for name, task in tasks.items() if task.done()]
     for name in ended:
         error = tasks[name].exception()

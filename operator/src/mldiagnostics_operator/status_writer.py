@@ -1,14 +1,12 @@
-"""What the API server is told of a capture: its whole status in guarded writes, and a few events."""
+"""Guarded writes of an object's status, and its events."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
-from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import (
     JSON_PATCH,
     ClusterError,
@@ -21,50 +19,57 @@ from mldiagnostics_kube.apiserver import (
 from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
-    from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
+    from mldiagnostics_api.resources import Resource
+    from mldiagnostics_api.v1alpha1 import ObjectMeta
     from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.clock import Clock
+    from pydantic import BaseModel
 
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
 
-# For a moment after its start the API server has not read all roles; and one that was taken away may be given back.
+# Right after its start the API server may not know all roles yet; and a role that was removed may be restored.
 _NOT_PERMITTED: Final = frozenset({401, 403})
 
 
 class ObjectGone(Exception):
-    """The object was deleted, made anew, or taken over by another process: nobody wants this status any more."""
+    """The object was deleted, recreated or taken over by another process: the status must not be written."""
 
 
 class StatusWriter:
-    """Writes about one object.
+    """Writes the status and the events of one object of any resource whose status has a `holder`.
 
-    The status is replaced whole, because one process at a time owns it: a write holds only if the object still has the
-    same uid and the holder that this journal knows, which is none before the capture runs.
+    One process at a time owns the status, so it is replaced whole. A write is accepted only if the object still has the
+    same uid and the holder that this writer knows, which is none before the work starts.
     """
 
     def __init__(
         self,
         cluster: ApiClient,
         telemetry: OperatorMetrics,
+        resource: Resource,
         meta: ObjectMeta,
         *,
         me: str,
         holder: str | None,
+        clock: Clock,
         has_status: bool = False,
     ) -> None:
         self._cluster = cluster
         self._telemetry = telemetry
+        self._resource = resource
         self._meta = meta
+        self._clock = clock
         self._me = me
         self._holder = holder
         self._has_status = has_status or holder is not None
-        self._path = path_to(*CONNECTIONS.gvr, namespace=meta.namespace, name=meta.name)
+        self._path = path_to(*resource.gvr, namespace=meta.namespace, name=meta.name)
 
-    async def write(self, status: ConnectionStatus, *, until: float | None = None) -> None:
-        """Replace the status, trying again while the API server is away, until `until` on the loop's clock.
+    async def write(self, status: BaseModel, *, until: float | None = None) -> None:
+        """Replace the status; retry while the API server is not available, until `until` on the loop's clock.
 
-        Raises Gone, Refused, or Unavailable after `until`.
+        Raises ObjectGone, RequestRejected, or Unavailable after `until`.
         """
         body = status.model_dump(mode="json", by_alias=True, exclude_none=True)
         try:
@@ -77,7 +82,7 @@ class StatusWriter:
             raise
         self._telemetry.status_written("written")
         self._has_status = True
-        self._holder = status.holder or self._holder
+        self._holder = body.get("holder") or self._holder
 
     async def _attempt(self, body: dict[str, Any]) -> None:
         held = "/status/holder" if self._has_status else "/status"
@@ -88,47 +93,52 @@ class StatusWriter:
         ]
         try:
             await self._cluster.patch(f"{self._path}/status", patch, content_type=JSON_PATCH)
-        except RequestRejected as refused:
-            if refused.status in _NOT_PERMITTED:
-                raise Unavailable(f"{refused}; has the operator its role?", status=refused.status) from refused
-            if refused.status != 422:
+        except RequestRejected as rejection:
+            if rejection.status in _NOT_PERMITTED:
+                raise Unavailable(
+                    f"{rejection}; does the operator have its role?", status=rejection.status
+                ) from rejection
+            if rejection.status != 422:
                 raise
-            await self._explain(refused)
+            await self._explain(rejection)
 
-    async def _explain(self, refused: RequestRejected) -> None:
-        """Find out which guard failed: the API server does not say. Returns only if the write is to be repeated."""
-        found = await self._cluster.get(self._path)
-        status = found.get("status")
+    async def _explain(self, rejection: RequestRejected) -> None:
+        """Raise the reason for a rejected write, which the API server does not name.
+
+        Raises Unavailable if the write is to be repeated.
+        """
+        current = await self._cluster.get(self._path)
+        status = current.get("status")
         holder = (status or {}).get("holder")
-        if found["metadata"]["uid"] != self._meta.uid:
-            raise ObjectGone(f"{self._meta.namespace}/{self._meta.name} was deleted and made anew") from refused
+        if current["metadata"]["uid"] != self._meta.uid:
+            raise ObjectGone(f"{self._meta.namespace}/{self._meta.name} was deleted and recreated") from rejection
         if holder == self._holder and self._has_status == (status is not None):
-            raise refused
+            raise rejection
         if holder not in (self._holder, self._me):
-            raise ObjectGone(f"{self._meta.namespace}/{self._meta.name} was taken over by {holder}") from refused
-        # An earlier write of ours arrived although its answer was lost, or an earlier process said why it waited.
+            raise ObjectGone(f"{self._meta.namespace}/{self._meta.name} was taken over by {holder}") from rejection
+        # An earlier write of ours arrived although its answer was lost, or an earlier process reported why it waited.
         self._holder, self._has_status = holder, status is not None
-        raise Unavailable("the status is not another's; write it again")
+        raise Unavailable("the status was changed by this process or before the work started; writing it again")
 
-    async def deleted(self) -> bool:
-        """Ask whether the object does not exist any more; false as long as the API server cannot say."""
+    async def is_deleted(self) -> bool:
+        """Return whether the object does not exist any more; False if the API server is not available."""
         until = asyncio.get_running_loop().time() + 30
         try:
-            found = await retry(lambda: self._cluster.get(self._path), on=Unavailable, until=until)
+            current = await retry(lambda: self._cluster.get(self._path), on=Unavailable, until=until)
         except NotFound:
             return True
         except ClusterError:
             return False
-        return bool(found["metadata"]["uid"] != self._meta.uid)
+        return bool(current["metadata"]["uid"] != self._meta.uid)
 
     async def announce(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Put an event on the object; one that the API server does not take is logged and dropped."""
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        """Create an event about the object; if that fails it is logged and dropped."""
+        now = self._clock().isoformat(timespec="seconds").replace("+00:00", "Z")
         event = {
             "metadata": {"generateName": f"{self._meta.name[:50]}.", "namespace": self._meta.namespace},
             "involvedObject": {
-                "apiVersion": CONNECTIONS.api_version,
-                "kind": CONNECTIONS.kind,
+                "apiVersion": self._resource.api_version,
+                "kind": self._resource.kind,
                 "name": self._meta.name,
                 "namespace": self._meta.namespace,
                 "uid": self._meta.uid,

@@ -1,32 +1,38 @@
-"""kopf, embedded: it watches our custom resource for the leader and does nothing else."""
+"""kopf, embedded: watch the controllers' resources for the leader, and nothing else."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, cast
 
 import kopf
 from mldiagnostics_api import names
-from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.resources import Resource
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.client import ApiClient
 
-# The captures that are still to be done; the server keeps all others from this process.
-_UNFINISHED: Final = ",".join(f"status.phase!={phase}" for phase in sorted(names.FINISHED_PHASES))
+from mldiagnostics_operator import handlers
+from mldiagnostics_operator.controller import WatchedResource
+
 _STOP_S: Final = 10.0
 
 
 class WatchEnded(Exception):
-    """kopf gave up; the message says what it could not do."""
+    """kopf stopped by itself; the message names the task that ended."""
 
 
 async def watch(
-    registry: kopf.OperatorRegistry, cluster: ApiClient, namespaces: Collection[str], *, started: Callable[[], None]
+    watched: Sequence[WatchedResource],
+    cluster: ApiClient,
+    namespaces: Collection[str],
+    *,
+    started: Callable[[], None],
 ) -> None:
-    """Watch until cancelled; all namespaces if none is named.
+    """Watch the resources until cancelled, in all namespaces if none is named.
 
-    kopf takes the process's signals while it starts; `started` is called right after, to take them back.
+    kopf installs its own signal handlers while it starts; `started` is called right after, to replace them.
     Raises WatchEnded if kopf ends by itself.
     """
+    registry = handlers.register(watched)
 
     @kopf.on.login(registry=registry)
     async def login(**_: Any) -> kopf.ConnectionInfo:
@@ -34,8 +40,8 @@ async def watch(
 
     tasks = await kopf.spawn_tasks(
         registry=registry,
-        settings=_settings(),
-        identity=cast(Any, names.FIELD_MANAGER),  # else kopf asks for the user's name, which a container's uid has not
+        settings=_settings(watched),
+        identity=cast(Any, names.FIELD_MANAGER),  # else kopf looks up the user's name, and a container's uid has none
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
@@ -51,17 +57,22 @@ async def watch(
     raise WatchEnded(f"the {first.get_name()} ended") from first.exception()
 
 
-async def unfinished(cluster: ApiClient, namespaces: Collection[str]) -> dict[str, str]:
-    """List what the watch should have brought: uid -> version. Raises ClusterError."""
+async def list_versions(
+    cluster: ApiClient, resource: Resource, field_selector: str, namespaces: Collection[str]
+) -> dict[str, str]:
+    """List the objects that the watch should have delivered: uid -> resourceVersion.
+
+    Raises ClusterError.
+    """
 
     def version(body: dict[str, Any]) -> tuple[str, str]:
         return body["metadata"]["uid"], body["metadata"]["resourceVersion"]
 
-    stands: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for namespace in namespaces or (None,):
-        path = path_to(*CONNECTIONS.gvr, namespace=namespace)
-        stands.update(await cluster.items(path, version, fields=_UNFINISHED, metadata_only=True))
-    return stands
+        path = path_to(*resource.gvr, namespace=namespace)
+        versions.update(await cluster.items(path, version, fields=field_selector, metadata_only=True))
+    return versions
 
 
 async def _connection(cluster: ApiClient) -> kopf.ConnectionInfo:
@@ -76,10 +87,10 @@ async def _connection(cluster: ApiClient) -> kopf.ConnectionInfo:
     )
 
 
-def _settings() -> kopf.OperatorSettings:
+def _settings(watched: Iterable[WatchedResource]) -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
-    settings.process.ultimate_exiting_timeout = None  # the kubelet's business
-    settings.posting.enabled = False  # events are written by who has something to say
+    settings.process.ultimate_exiting_timeout = None  # the kubelet ends a process that does not stop
+    settings.posting.enabled = False  # controllers write their events themselves
     settings.scanning.disabled = True  # neither namespaces nor definitions are watched: no permission needed
     settings.queueing.worker_limit = 50
     settings.queueing.idle_timeout = 0.05  # with a limit, the default of 5 s lets ten objects through per second
@@ -88,7 +99,9 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.connect_timeout = 60
     settings.watching.inactivity_timeout = 70
     settings.watching.chunk_size = 500
-    settings.watching.field_selectors[CONNECTIONS.group, CONNECTIONS.plural] = _UNFINISHED
+    for each in watched:
+        if each.field_selector:
+            settings.watching.field_selectors[each.resource.group, each.resource.plural] = each.field_selector
     settings.networking.request_timeout = 60
     settings.networking.connect_timeout = 10
     settings.networking.error_backoffs = (1, 1, 2, 3, 5) + (10,) * 60  # ten minutes without an API server

@@ -5,6 +5,7 @@ import asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_operator.captures.expiry import Expiry
 from mldiagnostics_operator.captures.status import RESULTS_BYTES
@@ -33,7 +34,7 @@ async def test_many_large_captures_are_never_in_memory_at_once() -> None:
     app.router.add_route("GET", "/{path:.*}", serve)
     async with TestServer(app) as server:
         cluster = ApiClient(Credentials(str(server.make_url("")).rstrip("/"), fixed("")))
-        looking = asyncio.create_task(Expiry(cluster, (), default_ttl_s=None).run())
+        looking = asyncio.create_task(Expiry(cluster, (), default_ttl_s=None, clock=utc_now).run())
         try:
             await asyncio.wait_for(listed.wait(), 60)
         finally:

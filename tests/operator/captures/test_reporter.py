@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestServer
 from mldiagnostics_api.v1alpha1 import ObjectMeta
 from mldiagnostics_kube.apiserver import RequestRejected
 from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.telemetry import OperatorMetrics
@@ -45,23 +46,23 @@ async def api() -> AsyncIterator[ApiServer]:
 
 
 @pytest.fixture
-def report(api: ApiServer) -> CaptureReporter:
+def reporter(api: ApiServer) -> CaptureReporter:
     meta = ObjectMeta.model_validate(builders.connection("a", namespace="ml", podName="a")["metadata"])
-    return CaptureReporter(api.cluster, OperatorMetrics(), meta, None, me="me")
+    return CaptureReporter(api.cluster, OperatorMetrics(), meta, None, me="me", clock=utc_now)
 
 
-async def test_what_is_said_on_the_way_never_fails_a_capture(api: ApiServer, report: CaptureReporter) -> None:
+async def test_what_is_said_on_the_way_never_fails_a_capture(api: ApiServer, reporter: CaptureReporter) -> None:
     api.status = 400
-    await report.note("PodBusy", "queued")
-    await report.progress(plan(), [])
+    await reporter.report_waiting("PodBusy", "queued")
+    await reporter.report_progress(plan(), [])
     assert api.asked == 2
     with pytest.raises(RequestRejected):
-        await report.intend(plan())
+        await reporter.announce_intent(plan())
 
 
-async def test_a_verdict_waits_for_the_right_to_write_it(api: ApiServer, report: CaptureReporter) -> None:
+async def test_a_verdict_waits_for_the_right_to_write_it(api: ApiServer, reporter: CaptureReporter) -> None:
     api.status = 403
-    finishing = asyncio.create_task(report.refuse("PodNotFound", "no pod a"))
+    finishing = asyncio.create_task(reporter.refuse("PodNotFound", "no pod a"))
     async with asyncio.timeout(60):
         while api.asked < 2 and not finishing.done():  # noqa: ASYNC110 - the server counts
             await asyncio.sleep(0.01)

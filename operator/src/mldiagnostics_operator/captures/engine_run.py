@@ -25,10 +25,13 @@ _DROP_TIMEOUT_S: Final = 60.0
 
 
 class EngineRun:
-    """A run of the engine over a plan's targets; `endings` grows as they end, skipped ones are in it from the start."""
+    """A run of the engine over a plan's targets.
+
+    `outcomes` grows as targets end; skipped targets are in it from the start.
+    """
 
     def __init__(self, plan: CapturePlan, session: Session, addresses: Addresses, control: Control) -> None:
-        self.endings = [of_skip(target) for target in plan.skipped]
+        self.outcomes = [of_skip(target) for target in plan.skipped]
         self._control = control
         self._plan = plan
         self._session = session
@@ -37,7 +40,7 @@ class EngineRun:
         self._puts: dict[asyncio.Task[Stored], PlannedTarget] = {}
 
     async def run(self, *, deadline_s: float, budget: ByteBudget) -> None:
-        """Record all targets; each has its ending at the latest after `deadline_s`."""
+        """Record all targets; each has its outcome at the latest after `deadline_s`."""
         plan = self._plan
         options = Options(
             session=plan.session,
@@ -50,12 +53,12 @@ class EngineRun:
             max_trace_bytes=plan.max_trace_bytes,
         )
         targets = [self._target(number, planned) for number, planned in enumerate(plan.targets)]
-        outcomes = engine.run(
+        results = engine.run(
             targets, options, sink=self._store, control=self._control, verify=self._verify, budget=budget
         )
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                self.endings.append(of_outcome(self._planned(outcome.target), outcome))
+        async with aclosing(results):
+            async for result in results:
+                self.outcomes.append(of_outcome(self._planned(result.target), result))
 
     async def drop(self) -> None:
         """Delete what was stored, after what is being stored right now."""

@@ -1,4 +1,4 @@
-"""Deletes finished captures when their time to live is over; what they stored stays."""
+"""Deletes finished captures when their time to live is over; their files stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.clock import Clock
 
 _log: Final = logging.getLogger(__name__)
 
@@ -27,47 +28,52 @@ _PAGE: Final = 50
 
 
 class Expiry:
-    """Looks at the finished objects of the namespaces (all if none is named) when the first of them may be due."""
+    """Deletes the finished objects of the namespaces, of all namespaces if none is named."""
 
-    def __init__(self, cluster: ApiClient, namespaces: Collection[str], *, default_ttl_s: int | None) -> None:
+    def __init__(
+        self, cluster: ApiClient, namespaces: Collection[str], *, default_ttl_s: int | None, clock: Clock
+    ) -> None:
         self._cluster = cluster
-        self._spaces: Collection[str | None] = namespaces or (None,)
+        self._namespaces: Collection[str | None] = namespaces or (None,)
         self._default_ttl_s = default_ttl_s
+        self._clock = clock
         self._next_s = math.inf
         self._sooner = asyncio.Event()
 
     def expect(self, body: Mapping[str, Any]) -> None:
-        """Take note of an object that has just finished: there may be something to do when its time is over."""
+        """Schedule a sweep for an object that has just finished."""
         ttl_s = self._ttl_s(body)
         if ttl_s is not None:
             self._next_s = min(self._next_s, asyncio.get_running_loop().time() + ttl_s)
             self._sooner.set()
 
     async def run(self) -> None:
-        """Delete what is due, until cancelled."""
-        clock = asyncio.get_running_loop().time
+        """Delete expired objects until cancelled."""
+        monotonic = asyncio.get_running_loop().time
         while True:
             self._next_s = math.inf
-            found = sweep(await self._list(), now=datetime.now(UTC))
-            for item in found.expired:
+            result = sweep(await self._list(), now=self._clock())
+            for item in result.expired:
                 await self._delete(item)
-            self._next_s = min(self._next_s, clock() + found.wait.total_seconds())
+            self._next_s = min(self._next_s, monotonic() + result.wait.total_seconds())
             await asyncio.sleep(LOOK_AGAIN_AT_LEAST.total_seconds())
-            while (wait_s := self._next_s - clock()) > 0:
+            while (wait_s := self._next_s - monotonic()) > 0:
                 self._sooner.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._sooner.wait(), wait_s)
 
     async def _list(self) -> list[Finished]:
-        found: list[Finished] = []
-        for space in self._spaces:
-            path = path_to(*CONNECTIONS.gvr, namespace=space)
+        finished: list[Finished] = []
+        for namespace in self._namespaces:
+            path = path_to(*CONNECTIONS.gvr, namespace=namespace)
             for phase in sorted(names.FINISHED_PHASES):
                 try:
-                    found += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}", page=_PAGE)
+                    finished += await self._cluster.items(
+                        path, self._reduce, fields=f"status.phase={phase}", page=_PAGE
+                    )
                 except ClusterError as error:
-                    _log.warning("Finished captures could not be listed; their time to live waits: %s", error)
-        return found
+                    _log.warning("Finished captures could not be listed, they are deleted later: %s", error)
+        return finished
 
     def _reduce(self, body: Mapping[str, Any]) -> Finished:
         meta = body["metadata"]

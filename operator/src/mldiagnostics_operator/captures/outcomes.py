@@ -79,7 +79,7 @@ def lost(target: PlannedTarget, reason: Reason) -> TargetOutcome:
     return TargetOutcome(target=target, state=state, reason=str(reason), message=message)
 
 
-def not_dialled(target: PlannedTarget) -> TargetOutcome:
+def dry_run_outcome(target: PlannedTarget) -> TargetOutcome:
     """Report a target of a dry run."""
     return TargetOutcome(
         target=target,
@@ -89,14 +89,14 @@ def not_dialled(target: PlannedTarget) -> TargetOutcome:
     )
 
 
-def undialled(plan: CapturePlan) -> list[TargetOutcome]:
+def not_captured(plan: CapturePlan) -> list[TargetOutcome]:
     """Report all targets of a plan that is not carried out."""
-    return [*(not_dialled(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
+    return [*(dry_run_outcome(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
 
 
 def interrupted(plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> list[TargetOutcome]:
     """Report a capture that another process began: what it stored, and the rest as lost for the reason."""
-    found = {ending.target for ending in stored}
+    found = {outcome.target for outcome in stored}
     return [
         *stored,
         *(lost(target, reason) for target in plan.targets if target not in found),
@@ -104,20 +104,20 @@ def interrupted(plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reas
     ]
 
 
-def skew(endings: Iterable[TargetOutcome]) -> timedelta | None:
+def skew(outcomes: Iterable[TargetOutcome]) -> timedelta | None:
     """Time between the first and the last host's start; None with fewer than two known."""
-    starts = [ending.start_ns for ending in endings if ending.start_ns is not None]
+    starts = [outcome.start_ns for outcome in outcomes if outcome.start_ns is not None]
     return timedelta(microseconds=(max(starts) - min(starts)) / 1000) if len(starts) > 1 else None
 
 
-def count(endings: Iterable[TargetOutcome]) -> Counter[TargetState]:
+def count(outcomes: Iterable[TargetOutcome]) -> Counter[TargetState]:
     """Count by state."""
-    return Counter(ending.state for ending in endings)
+    return Counter(outcome.state for outcome in outcomes)
 
 
-def result(ending: TargetOutcome) -> TargetResult:
-    """Write an ending as the object's status shows it; long messages are cut, `capture.json` has them whole."""
-    target = ending.target
+def result(outcome: TargetOutcome) -> TargetResult:
+    """Write an outcome as the object's status shows it; long messages are cut, `capture.json` has them whole."""
+    target = outcome.target
     return TargetResult(
         pod=target.pod,
         uid=target.uid or None,
@@ -126,21 +126,21 @@ def result(ending: TargetOutcome) -> TargetResult:
         slice=target.slice,
         local_rank=target.local_rank,
         port=target.port,
-        state=ending.state,
-        reason=ending.reason,
-        message=_cut(ending.message) or None,
-        file=ending.file,
-        bytes=ending.bytes,
-        start_time=moment(ending.start_ns),
-        stop_time=moment(ending.stop_ns),
+        state=outcome.state,
+        reason=outcome.reason,
+        message=_cut(outcome.message) or None,
+        file=outcome.file,
+        bytes=outcome.bytes,
+        start_time=moment(outcome.start_ns),
+        stop_time=moment(outcome.stop_ns),
     )
 
 
-def results(endings: Iterable[TargetOutcome], *, max_bytes: int) -> list[TargetResult]:
+def results(outcomes: Iterable[TargetOutcome], *, max_bytes: int) -> list[TargetResult]:
     """Write as many as fit into `max_bytes` of JSON: failures first, then by rank."""
     chosen: list[TargetResult] = []
-    for ending in sorted(endings, key=lambda ending: (_WORST_FIRST[ending.state], *_place(ending))):
-        written = result(ending)
+    for outcome in sorted(outcomes, key=lambda outcome: (_WORST_FIRST[outcome.state], *_place(outcome))):
+        written = result(outcome)
         max_bytes -= len(written.model_dump_json(by_alias=True, exclude_none=True).encode()) + 1
         if max_bytes < 0:
             break
@@ -148,14 +148,14 @@ def results(endings: Iterable[TargetOutcome], *, max_bytes: int) -> list[TargetR
     return chosen
 
 
-def summary(endings: Sequence[TargetOutcome]) -> str:
+def summary(outcomes: Sequence[TargetOutcome]) -> str:
     """Say in one sentence how many were captured and why others were not, with one example each."""
-    captured = count(endings)[TargetState.CAPTURED]
-    parts = [f"{captured} of {len(endings)} targets captured"]
+    captured = count(outcomes)[TargetState.CAPTURED]
+    parts = [f"{captured} of {len(outcomes)} targets captured"]
     others: dict[str, list[TargetOutcome]] = {}
-    for ending in sorted(endings, key=_place):
-        if ending.state is not TargetState.CAPTURED:
-            others.setdefault(ending.reason, []).append(ending)
+    for outcome in sorted(outcomes, key=_place):
+        if outcome.state is not TargetState.CAPTURED:
+            others.setdefault(outcome.reason, []).append(outcome)
     for reason, ended in sorted(others.items(), key=lambda item: -len(item[1])):
         first = ended[0]
         parts.append(f"{len(ended)} {reason} ({first.target.pod}: {_cut(first.message)})")
@@ -167,9 +167,9 @@ def moment(ns: int | None) -> datetime | None:
     return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
 
 
-def _place(ending: TargetOutcome) -> tuple[int, str]:
-    rank = ending.target.rank
-    return (-1 if rank is None else rank, ending.target.pod)
+def _place(outcome: TargetOutcome) -> tuple[int, str]:
+    rank = outcome.target.rank
+    return (-1 if rank is None else rank, outcome.target.pod)
 
 
 def _cut(text: str) -> str:

@@ -40,11 +40,11 @@ def complete(
     connection: MLDiagnosticsConnection,
     plan: CapturePlan,
     directory: Location,
-    endings: Iterable[TargetOutcome],
+    outcomes: Iterable[TargetOutcome],
     versions: Mapping[str, str],
 ) -> bytes:
     """Write the record of a capture that is over, for the targets of one log directory and those without any."""
-    here = [ending for ending in endings if ending.target.directory in (directory, None)]
+    here = [outcome for outcome in outcomes if outcome.target.directory in (directory, None)]
     return _encode(
         {**_head(connection, plan, versions), "targets": [_entry(e) for e in here], "skewMilliseconds": _ms(skew(here))}
     )
@@ -92,18 +92,18 @@ def _about(target: PlannedTarget | SkippedTarget) -> dict[str, Any]:
     }
 
 
-def _entry(ending: TargetOutcome) -> dict[str, Any]:
+def _entry(outcome: TargetOutcome) -> dict[str, Any]:
     return {
-        **_about(ending.target),
-        "state": str(ending.state),
-        "reason": ending.reason,
-        "message": ending.message or None,
-        "file": ending.file,
-        "bytes": ending.bytes,
-        "sha256": ending.sha256,
-        "start": _text(moment(ending.start_ns)),
-        "stop": _text(moment(ending.stop_ns)),
-        "serverProbe": ending.server and str(ending.server),
+        **_about(outcome.target),
+        "state": str(outcome.state),
+        "reason": outcome.reason,
+        "message": outcome.message or None,
+        "file": outcome.file,
+        "bytes": outcome.bytes,
+        "sha256": outcome.sha256,
+        "start": _text(moment(outcome.start_ns)),
+        "stop": _text(moment(outcome.stop_ns)),
+        "serverProbe": outcome.server and str(outcome.server),
     }
 
 

@@ -1,13 +1,13 @@
-"""All that a capture says of itself on its way: status, events and metrics, each thing once."""
+"""The reports of one capture: status, events and metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 
 from mldiagnostics_operator.captures.outcomes import skew
@@ -17,23 +17,25 @@ from mldiagnostics_operator.status_writer import StatusWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from mldiagnostics_api.plan import CapturePlan
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, ObjectMeta
     from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.clock import Clock
 
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
 
-_NOTES: Final = 3
-"""Status writes about waiting, at most: with two intents and the verdict they make six."""
-_INTENT_PATIENCE_S: Final = 2.0
+_MAX_WAITING_WRITES: Final = 3
+"""With two intents and the final status, a capture costs six writes at most, progress aside."""
+_INTENT_TIMEOUT_S: Final = 2.0
 
 
 class CaptureReporter:
-    """The reporting side of one capture. Everything that writes raises Gone when nobody wants to know any more."""
+    """Reports one capture; every method that writes raises ObjectGone if the object is not ours any more."""
 
     def __init__(
         self,
@@ -43,84 +45,88 @@ class CaptureReporter:
         status: ConnectionStatus | None,
         *,
         me: str,
+        clock: Clock,
     ) -> None:
         holder = status.holder if status is not None else None
-        self._scribe = StatusBuilder(status, generation=meta.generation, me=me)
-        self._journal = StatusWriter(cluster, telemetry, meta, me=me, holder=holder, has_status=status is not None)
+        self._builder = StatusBuilder(status, generation=meta.generation, me=me)
+        self._writer = StatusWriter(
+            cluster, telemetry, CONNECTIONS, meta, me=me, holder=holder, has_status=status is not None, clock=clock
+        )
         self._telemetry = telemetry
+        self._clock = clock
         self._created = meta.creation_timestamp
-        self._noted: list[str] = []
-        self._began: datetime | None = None
+        self._reported_waits: list[str] = []
+        self._started: datetime | None = None
 
-    async def note(self, reason: str, message: str) -> None:
-        """Say why the capture waits; only what is new, and not for ever."""
-        if reason in self._noted or len(self._noted) == _NOTES:
+    async def report_waiting(self, reason: str, message: str) -> None:
+        """Report why the capture waits; each reason once, and only the first few."""
+        if reason in self._reported_waits or len(self._reported_waits) == _MAX_WAITING_WRITES:
             return
-        self._noted.append(reason)
+        self._reported_waits.append(reason)
         _log.info("Waiting, %s: %s", reason, message)
         with suppress(ClusterError):
-            await self._journal.write(self._scribe.waiting(reason, message, now=datetime.now(UTC)), until=_now())
+            await self._writer.write(self._builder.waiting(reason, message, now=self._clock()), until=_loop_time())
 
-    async def intend(self, plan: CapturePlan) -> bool:
-        """Say what is about to be dialled; false if the API server cannot be told now."""
-        status = self._scribe.running(plan, now=datetime.now(UTC))
+    async def announce_intent(self, plan: CapturePlan) -> bool:
+        """Write the planned times and the holder; return False if the API server is not available."""
+        status = self._builder.running(plan, now=self._clock())
         try:
-            await self._journal.write(status, until=_now() + _INTENT_PATIENCE_S)
+            await self._writer.write(status, until=_loop_time() + _INTENT_TIMEOUT_S)
         except Unavailable as absent:
-            _log.warning("The capture waits for the API server: %s", absent)
+            _log.warning("Waiting for the API server before the capture starts: %s", absent)
             return False
         return True
 
-    async def start(self, plan: CapturePlan) -> None:
-        """Tell that the first request is made."""
-        now = self._began = datetime.now(UTC)
+    async def report_start(self, plan: CapturePlan) -> None:
+        """Report the first request to a profiler."""
+        now = self._started = self._clock()
         if self._created is not None:
             self._telemetry.capture_started(delay_s=(now - self._created).total_seconds())
         message = f"capturing {len(plan.targets)} targets for {plan.duration_ms / 1000:g} s as session {plan.session}"
         _log.info(message)
-        await self._journal.announce("CaptureStarted", message)
+        await self._writer.announce("CaptureStarted", message)
 
-    async def progress(self, plan: CapturePlan, endings: Sequence[TargetOutcome]) -> None:
-        """Tell how many targets have ended, if the API server can be told now."""
+    async def report_progress(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> None:
+        """Report how many targets have ended, in one try."""
         with suppress(ClusterError):
-            await self._journal.write(self._scribe.progressed(endings, plan), until=_now())
+            await self._writer.write(self._builder.progressed(outcomes, plan), until=_loop_time())
 
-    async def retry(self, attempt: int) -> None:
-        """Tell that an attempt was lost with its process and another one follows."""
-        message = f"the operator was restarted during attempt {attempt}, nothing of which was stored; recording anew"
+    async def report_retry(self, attempt: int) -> None:
+        """Report that an attempt was lost with its process and another one follows."""
+        message = f"the operator was restarted during attempt {attempt}, which had stored no trace; recording again"
         _log.warning(message)
-        await self._journal.announce("CaptureRetried", message, warning=True)
+        await self._writer.announce("CaptureRetried", message, warning=True)
 
-    async def finish(self, plan: CapturePlan, endings: Sequence[TargetOutcome], verdict: Verdict) -> None:
-        """Close a capture that had targets, however long the API server is away."""
-        await self._journal.write(self._scribe.finished(plan, endings, verdict, now=datetime.now(UTC)))
-        for ending in endings:
-            size = ending.bytes or 0 if ending.stored else 0
-            self._telemetry.target_ended(state=str(ending.state), reason=ending.reason, stored_bytes=size)
-        if (apart := skew(endings)) is not None:
+    async def finish(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome], verdict: Verdict) -> None:
+        """Write the final status of a capture that had targets; retried until the API server accepts it."""
+        await self._writer.write(self._builder.finished(plan, outcomes, verdict, now=self._clock()))
+        for outcome in outcomes:
+            size = outcome.bytes or 0 if outcome.stored else 0
+            self._telemetry.target_ended(state=str(outcome.state), reason=outcome.reason, stored_bytes=size)
+        if (apart := skew(outcomes)) is not None:
             self._telemetry.start_skew(apart.total_seconds())
-        await self._tell_verdict(verdict)
+        await self._report_verdict(verdict)
 
-    async def refuse(self, reason: str, message: str, *, patience_s: float | None = None) -> None:
-        """Close a capture that never began."""
+    async def refuse(self, reason: str, message: str, *, timeout_s: float | None = None) -> None:
+        """Write the final status of a capture that recorded nothing; retried for `timeout_s`, None: until accepted."""
         verdict = Verdict(succeeded=False, reason=str(reason), message=message)
-        until = None if patience_s is None else _now() + patience_s
-        await self._journal.write(self._scribe.refused(verdict.reason, message, now=datetime.now(UTC)), until=until)
-        await self._tell_verdict(verdict)
+        until = None if timeout_s is None else _loop_time() + timeout_s
+        await self._writer.write(self._builder.refused(verdict.reason, message, now=self._clock()), until=until)
+        await self._report_verdict(verdict)
 
-    async def deleted(self) -> bool:
-        """Ask whether the object is gone for good, and not only finished by somebody else."""
-        return await self._journal.deleted()
+    async def is_deleted(self) -> bool:
+        """Return whether the object was deleted, and not only finished by another process."""
+        return await self._writer.is_deleted()
 
-    async def _tell_verdict(self, verdict: Verdict) -> None:
+    async def _report_verdict(self, verdict: Verdict) -> None:
         result = "succeeded" if verdict.succeeded else "failed"
-        duration_s = (datetime.now(UTC) - self._began).total_seconds() if self._began else None
+        duration_s = (self._clock() - self._started).total_seconds() if self._started else None
         self._telemetry.capture_ended(result=result, reason=verdict.reason, duration_s=duration_s)
         _log.info("The capture %s, %s: %s", result, verdict.reason, verdict.message)
         event = "CaptureSucceeded" if verdict.succeeded else "CaptureFailed"
         message = f"{verdict.reason}: {verdict.message}"
-        await self._journal.announce(event, message, warning=not verdict.succeeded)
+        await self._writer.announce(event, message, warning=not verdict.succeeded)
 
 
-def _now() -> float:
+def _loop_time() -> float:
     return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""What all captures of one operator share."""
+"""The parts that all captures of one operator share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.capture.budget import ByteBudget
     from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.clock import Clock
 
     from mldiagnostics_operator.captures.gate import Gate
     from mldiagnostics_operator.captures.planning import Planner
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The edges and the queue of one process."""
+    """The edges, the queue and the clock of one process."""
 
     cluster: ApiClient
     planner: Planner
@@ -27,8 +28,9 @@ class Services:
     gate: Gate
     telemetry: OperatorMetrics
     budget: ByteBudget
+    clock: Clock
     me: str
     """This process, as `status.holder` names it."""
     namespace: str
-    """Where the operator's own pods are."""
+    """The namespace of the operator's own pods."""
     versions: Mapping[str, str]

@@ -81,10 +81,10 @@ class Session:
         named = {self._file(target): target for target in chosen}
         return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]
 
-    async def conclude(self, endings: Sequence[TargetOutcome]) -> None:
+    async def conclude(self, outcomes: Sequence[TargetOutcome]) -> None:
         """Rewrite the records with what became of every target. Raises StoreError."""
         for location, directory in self._directories.items():
-            content = record.complete(self._connection, self._plan, location, endings, self._versions)
+            content = record.complete(self._connection, self._plan, location, outcomes, self._versions)
             with self._where_pods_write(location):
                 await directory.put(self._key, content, replaces=True)
 

@@ -72,9 +72,9 @@ class StatusBuilder:
             now,
         )
 
-    def progressed(self, endings: Iterable[TargetOutcome], plan: CapturePlan) -> ConnectionStatus:
+    def progressed(self, outcomes: Iterable[TargetOutcome], plan: CapturePlan) -> ConnectionStatus:
         """Count the targets that have ended so far, skipped ones included."""
-        return self._write(_numbers(list(endings), plan.total), [], None)
+        return self._write(_numbers(list(outcomes), plan.total), [], None)
 
     def refused(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
         """Close a capture that never began."""
@@ -90,22 +90,22 @@ class StatusBuilder:
         )
 
     def finished(
-        self, plan: CapturePlan, endings: Sequence[TargetOutcome], verdict: Verdict, *, now: datetime
+        self, plan: CapturePlan, outcomes: Sequence[TargetOutcome], verdict: Verdict, *, now: datetime
     ) -> ConnectionStatus:
         """Close a capture: numbers, verdict and as many results as fit."""
         facts: list[Fact] = [
             (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{plan.total} targets were chosen")
         ]
         if not plan.dry_run:
-            facts += [_captured(endings), _stored(endings)]
+            facts += [_captured(outcomes), _stored(outcomes)]
         return self._close(
             {
-                **_numbers(endings, plan.total),
+                **_numbers(outcomes, plan.total),
                 "message": verdict.message,
                 "session_id": plan.session,
                 "attempt": plan.attempt,
-                "start_skew_milliseconds": _skew_ms(endings),
-                "results": results(endings, max_bytes=RESULTS_BYTES),
+                "start_skew_milliseconds": _skew_ms(outcomes),
+                "results": results(outcomes, max_bytes=RESULTS_BYTES),
             },
             CaptureResult(
                 status="Succeeded" if verdict.succeeded else "Failed",
@@ -148,8 +148,8 @@ class StatusBuilder:
         return self._last
 
 
-def _numbers(endings: Sequence[TargetOutcome], total: int) -> dict[str, object]:
-    states = count(endings)
+def _numbers(outcomes: Sequence[TargetOutcome], total: int) -> dict[str, object]:
+    states = count(outcomes)
     captured = states[TargetState.CAPTURED]
     return {
         "progress": f"{captured}/{total}",
@@ -159,27 +159,27 @@ def _numbers(endings: Sequence[TargetOutcome], total: int) -> dict[str, object]:
             failed=states[TargetState.FAILED] + states[TargetState.CANCELLED],
             skipped=states[TargetState.SKIPPED],
         ),
-        "bytes": sum(ending.bytes or 0 for ending in endings if ending.stored),
+        "bytes": sum(outcome.bytes or 0 for outcome in outcomes if outcome.stored),
     }
 
 
-def _skew_ms(endings: Sequence[TargetOutcome]) -> int | None:
+def _skew_ms(outcomes: Sequence[TargetOutcome]) -> int | None:
     """Whole milliseconds; a host whose clock is off by weeks does not break the status."""
-    apart = skew(endings)
+    apart = skew(outcomes)
     return None if apart is None else min(round(apart / timedelta(milliseconds=1)), 2**31 - 1)
 
 
-def _captured(endings: Sequence[TargetOutcome]) -> Fact:
-    recorded = sum(ending.stored or ending.reason in _NOT_STORED for ending in endings)
-    whole = recorded == len(endings)
-    message = f"{recorded} of {len(endings)} targets recorded"
+def _captured(outcomes: Sequence[TargetOutcome]) -> Fact:
+    recorded = sum(outcome.stored or outcome.reason in _NOT_STORED for outcome in outcomes)
+    whole = recorded == len(outcomes)
+    message = f"{recorded} of {len(outcomes)} targets recorded"
     reason = ProgressReason.CAPTURED if whole else ProgressReason.PARTLY_CAPTURED
     return (ConditionType.CAPTURED, "True" if whole else "False", reason, message)
 
 
-def _stored(endings: Sequence[TargetOutcome]) -> Fact:
-    stored = sum(ending.stored for ending in endings)
-    unstored = sorted({ending.reason for ending in endings if ending.reason in _NOT_STORED})
+def _stored(outcomes: Sequence[TargetOutcome]) -> Fact:
+    stored = sum(outcome.stored for outcome in outcomes)
+    unstored = sorted({outcome.reason for outcome in outcomes if outcome.reason in _NOT_STORED})
     if not stored and not unstored:
         return (ConditionType.STORED, "False", ProgressReason.NOTHING_TO_STORE, "nothing was recorded")
     if unstored:

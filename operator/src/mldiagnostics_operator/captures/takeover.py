@@ -1,9 +1,9 @@
-"""What an earlier process left behind: whether it still lives, and how far its capture had come."""
+"""Takeover of a capture: wait until no other process works on it, and read the status that was left."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,36 +21,39 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.v1alpha1 import ObjectMeta
     from mldiagnostics_kube.client import ApiClient
+    from mldiagnostics_kube.clock import Clock
 
-_LOOK_AGAIN_S: Final = 5.0
+_POLL_S: Final = 5.0
 
 
-async def until_abandoned(meta: ObjectMeta, cluster: ApiClient, *, me: str, namespace: str) -> ConnectionStatus:
-    """Return the status that was left once nobody else works on the capture; operators' pods are in `namespace`.
+async def until_abandoned(
+    meta: ObjectMeta, cluster: ApiClient, *, me: str, namespace: str, clock: Clock
+) -> ConnectionStatus:
+    """Wait until no other process works on the capture, and return its status.
 
-    Raises Gone when there is nothing left to take over.
+    The operators' pods are in `namespace`. Raises ObjectGone if the capture is not running any more.
     """
     while True:
-        status = await retry(partial(_running, cluster, meta), on=Unavailable)
+        status = await retry(partial(_running_status, cluster, meta), on=Unavailable)
         holder = status.holder or ""
-        seen = await retry(partial(_pod, cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
-        now = datetime.now(UTC)
-        until = leave_until(liveness(holder, me=me, pod=seen), deadline=status.deadline, now=now)
+        pod = await retry(partial(_pod, cluster, namespace, Holder.parse(holder).pod), on=Unavailable)
+        now = clock()
+        until = leave_until(liveness(holder, me=me, pod=pod), deadline=status.deadline, now=now)
         if until is None:
             return status
-        await asyncio.sleep(min((until - now).total_seconds(), _LOOK_AGAIN_S))
+        await asyncio.sleep(min((until - now).total_seconds(), _POLL_S))
 
 
-async def _running(cluster: ApiClient, meta: ObjectMeta) -> ConnectionStatus:
-    """Read the status anew: the event that led here may be old."""
+async def _running_status(cluster: ApiClient, meta: ObjectMeta) -> ConnectionStatus:
+    """Read the status again: the event that led here may be old."""
     path = path_to(*CONNECTIONS.gvr, namespace=meta.namespace, name=meta.name)
     try:
-        found = await cluster.get(path)
+        connection = await cluster.get(path)
     except NotFound as absent:
         raise ObjectGone(str(absent)) from absent
-    status = ConnectionStatus.model_validate(found.get("status") or {})
-    if found["metadata"]["uid"] != meta.uid or status.phase is not Phase.RUNNING:
-        raise ObjectGone("it is not running any more")
+    status = ConnectionStatus.model_validate(connection.get("status") or {})
+    if connection["metadata"]["uid"] != meta.uid or status.phase is not Phase.RUNNING:
+        raise ObjectGone("the capture is not running any more")
     return status
 
 
@@ -64,7 +67,7 @@ async def _pod(cluster: ApiClient, namespace: str, name: str) -> HolderPod | Non
 
 
 def _holder_pod(pod: Mapping[str, Any]) -> HolderPod:
-    """Reduce a pod; the container that started first stands for the operator's, sidecars may be restarted."""
+    """Reduce a pod; the container that started first counts as the operator's, as sidecars may restart."""
     status = pod.get("status") or {}
     states = [container.get("state") or {} for container in status.get("containerStatuses") or ()]
     started = [datetime.fromisoformat(state["running"]["startedAt"]) for state in states if "running" in state]

@@ -25,19 +25,19 @@ class Verdict:
     message: str
 
 
-def judge(endings: Sequence[TargetOutcome], *, needed: int) -> Verdict:
+def judge(outcomes: Sequence[TargetOutcome], *, needed: int) -> Verdict:
     """Judge a capture by its targets, of which `needed` had to be captured.
 
     A failure that all failed targets share is the reason of the whole; else the reason says how many were captured.
     """
-    states = count(endings)
+    states = count(outcomes)
     captured = states[TargetState.CAPTURED]
-    message = summary(endings)
+    message = summary(outcomes)
     if captured >= needed:
-        whole = captured == len(endings)
+        whole = captured == len(outcomes)
         reason = names.CompleteReason.SUCCEEDED if whole else names.CompleteReason.PARTLY_SUCCEEDED
         return Verdict(succeeded=True, reason=str(reason), message=message)
-    causes = {ending.reason for ending in endings if ending.state is not TargetState.CAPTURED}
+    causes = {outcome.reason for outcome in outcomes if outcome.state is not TargetState.CAPTURED}
     if str(Reason.INTERRUPTED) in causes:
         reason = names.CompleteReason.INTERRUPTED
     elif len(causes) == 1:
@@ -47,14 +47,14 @@ def judge(endings: Sequence[TargetOutcome], *, needed: int) -> Verdict:
     return Verdict(succeeded=False, reason=str(reason), message=f"{message}; needed were {needed}")
 
 
-def cancelled(endings: Sequence[TargetOutcome]) -> Verdict:
+def cancelled(outcomes: Sequence[TargetOutcome]) -> Verdict:
     """Judge a capture that its owner cancelled: it counts as failed, whatever was stored until then."""
-    kept = sum(ending.stored for ending in endings)
-    message = f"cancelled by spec.cancel; traces of {kept} of {len(endings)} targets are stored"
+    kept = sum(outcome.stored for outcome in outcomes)
+    message = f"cancelled by spec.cancel; traces of {kept} of {len(outcomes)} targets are stored"
     return Verdict(succeeded=False, reason=str(names.CompleteReason.CANCELLED), message=message)
 
 
-def dry_run(endings: Sequence[TargetOutcome], targets: int) -> Verdict:
+def dry_run(outcomes: Sequence[TargetOutcome], targets: int) -> Verdict:
     """Report a dry run, which succeeds if anything would be captured or not."""
-    message = f"dry run: {targets} of {len(endings)} targets would be captured"
+    message = f"dry run: {targets} of {len(outcomes)} targets would be captured"
     return Verdict(succeeded=True, reason=str(names.CompleteReason.DRY_RUN), message=message)

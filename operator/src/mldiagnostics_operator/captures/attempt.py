@@ -1,0 +1,193 @@
+"""One attempt of a capture: plan, wait for admission, claim the session, announce the intent, record, finish."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.capture.failures import StoreFailure
+from mldiagnostics.errors import StoreError, StoreUnreachable
+from mldiagnostics_api.names import CompleteReason, RefusalReason
+from mldiagnostics_api.request import CaptureRefusal
+from mldiagnostics_kube.clock import loop_time
+
+from mldiagnostics_operator.captures.admission import CaptureClaim, WaitReason
+from mldiagnostics_operator.captures.engine_run import EngineRun
+from mldiagnostics_operator.captures.outcomes import interrupted, not_captured
+from mldiagnostics_operator.captures.session import Session, SessionTaken
+from mldiagnostics_operator.captures.stage import CaptureStage
+from mldiagnostics_operator.captures.storage import retry_until
+from mldiagnostics_operator.captures.verdict import dry_run, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from mldiagnostics.capture.model import Reason
+    from mldiagnostics_api.plan import CapturePlan
+    from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
+
+    from mldiagnostics_operator.captures.closing import CaptureCloser
+    from mldiagnostics_operator.captures.outcomes import TargetOutcome
+    from mldiagnostics_operator.captures.planning import Prepared
+    from mldiagnostics_operator.captures.reporter import CaptureReporter
+    from mldiagnostics_operator.captures.services import Services
+    from mldiagnostics_operator.captures.stage import CaptureState
+
+PROGRESS_S: Final = 5.0
+_STORE_TIMEOUT_S: Final = 60.0
+_WAIT_MESSAGES: Final = {
+    WaitReason.POD_BUSY: "queued: another capture is running on one of the pods",
+    WaitReason.NAMESPACE_QUOTA: "queued: as many captures as a namespace may have are running",
+    WaitReason.CLUSTER_QUOTA: "queued: as many captures as the operator may have are running",
+}
+
+
+class CaptureAttempt:
+    """One attempt, under a session of its own.
+
+    Args:
+        services: The parts that all captures share.
+        connection: The object, as it was when the capture started.
+        reporter: Reports status, events and metrics.
+        closer: Closes the capture.
+        state: The stage of the capture, kept current, and requested stops.
+        arrival: The capture's place in the queue.
+        number: Number of the attempt, from 1.
+        planned_times: Start and deadline, if an earlier process has announced them for this attempt.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        connection: MLDiagnosticsConnection,
+        reporter: CaptureReporter,
+        closer: CaptureCloser,
+        state: CaptureState,
+        *,
+        arrival: int,
+        number: int = 1,
+        planned_times: tuple[datetime, datetime] | None = None,
+    ) -> None:
+        self._services = services
+        self._connection = connection
+        self._reporter = reporter
+        self._closer = closer
+        self._state = state
+        self._arrival = arrival
+        self._number = number
+        self._planned_times = planned_times
+        self._session: Session | None = None
+        self._engine_run: EngineRun | None = None
+
+    async def run(self) -> None:
+        """Run the attempt to the final status of the capture."""
+        self._state.stage = CaptureStage.WAITING
+        if self._state.cancel_requested:  # before, or while another process's attempt was read
+            await self._closer.refuse_cancelled()
+            return
+        planner, meta = self._services.planner, self._connection.metadata
+        decision = await planner.plan_when_ready(self._connection, self._number, report=self._reporter.report_waiting)
+        while True:
+            if isinstance(decision, CaptureRefusal):
+                await self._closer.refuse(decision.reason, decision.message)
+                return
+            if decision.plan.dry_run or not decision.pods:
+                await self._finish_without_capture(decision.plan)
+                return
+            claim = CaptureClaim(meta.uid, meta.namespace, self._arrival, decision.pods)
+            async with self._services.gate.passed(claim, self._report_queued) as waited:
+                if waited:
+                    decision = await planner.plan(self._connection, self._number)
+                if not isinstance(decision, CaptureRefusal) and decision.pods and decision.pods <= claim.pods:
+                    await self._capture(decision)
+                    return
+
+    async def find_stored(self) -> tuple[CapturePlan, list[TargetOutcome]] | None:
+        """Return the plan of an attempt that another process started, and the traces that it stored.
+
+        Returns None if the capture was refused instead.
+        """
+        decision = await self._services.planner.plan(self._connection, self._number)
+        if isinstance(decision, CaptureRefusal):
+            message = f"the operator was restarted; now {decision.message}"
+            await self._closer.refuse(CompleteReason.INTERRUPTED, message)
+            return None
+        session = self._session = self._open_session(decision.plan)
+        until = asyncio.get_running_loop().time() + _STORE_TIMEOUT_S
+        try:
+            return decision.plan, await retry_until(session.stored, on=StoreUnreachable, until=until)
+        except StoreError as error:
+            await self._closer.refuse(StoreFailure.of(error).reason, f"the operator was restarted; now {error}")
+            return None
+
+    async def finish_interrupted(self, plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> None:
+        """Finish an attempt that another process started; targets without a trace are lost for the reason."""
+        outcomes = interrupted(plan, stored, reason)
+        await self._closer.finish(plan, self._session, outcomes, self._closer.judge(plan, outcomes))
+
+    async def drop(self) -> None:
+        """Delete the files of this attempt."""
+        if self._engine_run is not None:
+            await self._engine_run.drop()
+        elif self._session is not None:
+            await self._session.drop(())
+
+    async def _report_queued(self, reason: WaitReason) -> None:
+        await self._reporter.report_waiting(reason, _WAIT_MESSAGES[reason])
+
+    async def _finish_without_capture(self, plan: CapturePlan) -> None:
+        outcomes = not_captured(plan)
+        verdict = dry_run(outcomes, len(plan.targets)) if plan.dry_run else judge(outcomes, needed=plan.needed)
+        await self._closer.finish(plan, None, outcomes, verdict)
+
+    async def _capture(self, prepared: Prepared) -> None:
+        """Claim the session, announce the intent, record the targets and finish."""
+        session = self._session = self._open_session(prepared.plan)
+        until = loop_time(prepared.plan.deadline, self._services.clock)
+        try:
+            await retry_until(session.claim, on=StoreUnreachable, until=until)
+        except SessionTaken as taken:
+            self._session = None
+            await self._closer.refuse(RefusalReason.SESSION_EXISTS, str(taken))
+            return
+        except StoreError as error:
+            await self._closer.refuse(StoreFailure.of(error).reason, f"nothing was captured: {error}")
+            return
+        self._state.stage = CaptureStage.RECORDING
+        prepared = await self._announce_intent(prepared)
+        plan = prepared.plan
+        engine_run = self._engine_run = EngineRun(plan, session, prepared.addresses, self._state.control)
+        await self._record(engine_run, plan)
+        await self._closer.finish(plan, session, engine_run.outcomes, self._closer.judge(plan, engine_run.outcomes))
+
+    async def _announce_intent(self, prepared: Prepared) -> Prepared:
+        """Write the intent before the first request; the start moves on while that is not possible."""
+        while True:
+            now, announced = self._services.clock(), self._planned_times
+            if announced is not None and announced[0] > now:
+                prepared = prepared.timed(*announced)
+            else:
+                prepared = prepared.starting(now)
+            if await self._reporter.announce_intent(prepared.plan):
+                return prepared
+
+    async def _record(self, engine_run: EngineRun, plan: CapturePlan) -> None:
+        """Run the engine, and report progress while it runs."""
+        deadline_s = (plan.deadline - self._services.clock()).total_seconds()
+        work = asyncio.create_task(engine_run.run(deadline_s=deadline_s, budget=self._services.budget))
+        started = asyncio.create_task(self._reporter.report_start(plan))
+        reported = len(engine_run.outcomes)
+        try:
+            while not (await asyncio.wait({work}, timeout=PROGRESS_S))[0]:
+                if len(engine_run.outcomes) > reported:
+                    reported = len(engine_run.outcomes)
+                    await self._reporter.report_progress(plan, engine_run.outcomes)
+            work.result()
+        finally:
+            work.cancel()
+            started.cancel()
+            await asyncio.wait({work, started})
+
+    def _open_session(self, plan: CapturePlan) -> Session:
+        return Session(self._services.storage, self._connection, plan, self._services.versions)

@@ -1,0 +1,71 @@
+"""The protocol between the replica and its controllers: the replica leads, a controller does the work of one resource.
+
+A new kind of work is a new controller and one more entry in `replica.CONTROLLERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from mldiagnostics_api.resources import Resource
+    from mldiagnostics_kube.client import ApiClient
+
+    from mldiagnostics_operator.config import OperatorConfig
+    from mldiagnostics_operator.telemetry import OperatorMetrics
+
+Event = Literal["seen", "gone"]
+"""`gone`: deleted, or not matched by the field selector any more."""
+Observe = Callable[[Mapping[str, Any], Event], None]
+
+
+class Controller(Protocol):
+    """The work on one resource, from the start of a leadership to its end."""
+
+    @property
+    def name(self) -> str:
+        """Name of the work in logs."""
+
+    @property
+    def resource(self) -> Resource:
+        """The resource whose objects are observed."""
+
+    @property
+    def field_selector(self) -> str:
+        """Which of its objects are observed; empty: all."""
+
+    def observe(self, body: Mapping[str, Any], event: Event) -> None:
+        """Accept an event of the watch and return at once; events may be repeated."""
+
+    async def run(self) -> None:
+        """Work until cancelled; a return or an exception ends the leadership."""
+
+    def stop_accepting(self) -> None:
+        """Start nothing new: the next leader does it. Work in progress goes on."""
+
+    async def drain(self) -> None:
+        """Return when no work is in progress."""
+
+
+class ControllerFactory(Protocol):
+    """A class of controllers, from which each leadership makes one."""
+
+    @property
+    def resource(self) -> Resource:
+        """The resource that must be installed before a replica leads."""
+
+    def __call__(
+        self, cluster: ApiClient, config: OperatorConfig, telemetry: OperatorMetrics, *, holder: str
+    ) -> Controller:
+        """Make a controller; `holder` names this process in the status of the objects that it works on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedResource:
+    """A resource, the selector of the objects that are watched, and the function that gets their events."""
+
+    resource: Resource
+    observe: Observe
+    field_selector: str = ""

@@ -1,0 +1,93 @@
+"""The work of a leader: its controllers, the watch that feeds them, and the lag of that watch."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_kube.apiserver import ClusterError
+
+from mldiagnostics_operator.controller import WatchedResource
+from mldiagnostics_operator.freshness import Freshness
+from mldiagnostics_operator.watching import list_versions, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from mldiagnostics_kube.client import ApiClient
+
+    from mldiagnostics_operator.controller import Controller, Event
+    from mldiagnostics_operator.probes import OperatorHealth
+    from mldiagnostics_operator.telemetry import OperatorMetrics
+
+_LAG_CHECK_S: Final = 15.0
+
+
+class Leader:
+    """The controllers of one leadership."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        cluster: ApiClient,
+        namespaces: Collection[str],
+        health: OperatorHealth,
+        telemetry: OperatorMetrics,
+    ) -> None:
+        self._controllers = controllers
+        self._cluster = cluster
+        self._namespaces = namespaces
+        self._health = health
+        self._telemetry = telemetry
+        self._freshness = Freshness()
+
+    def start(self, *, watch_started: Callable[[], None]) -> dict[str, asyncio.Future[Any]]:
+        """Start the work and return its tasks by name; none of them ends unless it fails or is cancelled."""
+        return {
+            **{controller.name: asyncio.ensure_future(controller.run()) for controller in self._controllers},
+            "watch": asyncio.ensure_future(self._watch(watch_started)),
+            "comparison of the watch": asyncio.ensure_future(self._measure_lag()),
+        }
+
+    def stop_accepting(self) -> None:
+        """Start nothing new; work in progress goes on."""
+        for controller in self._controllers:
+            controller.stop_accepting()
+
+    async def drain(self) -> None:
+        """Return when no work is in progress."""
+        await asyncio.gather(*(controller.drain() for controller in self._controllers))
+
+    async def _watch(self, started: Callable[[], None]) -> None:
+        watched = [
+            WatchedResource(
+                resource=controller.resource,
+                field_selector=controller.field_selector,
+                observe=partial(self._observe, controller),
+            )
+            for controller in self._controllers
+        ]
+        await watch(watched, self._cluster, self._namespaces, started=started)
+
+    def _observe(self, controller: Controller, body: Mapping[str, Any], event: Event) -> None:
+        self._freshness.observe(body, event)
+        controller.observe(body, event)
+
+    async def _measure_lag(self) -> None:
+        """Keep the watch's lag current, for the liveness probe."""
+        while True:
+            await asyncio.sleep(_LAG_CHECK_S)
+            listed: dict[str, str] = {}
+            try:
+                for controller in self._controllers:
+                    listed |= await list_versions(
+                        self._cluster, controller.resource, controller.field_selector, self._namespaces
+                    )
+            except ClusterError:
+                self._freshness.reset()
+                lag_s = 0.0
+            else:
+                lag_s = self._freshness.compare(listed, asyncio.get_running_loop().time())
+            self._health.watch_lag_s = lag_s
+            self._telemetry.watch_lag(lag_s)
