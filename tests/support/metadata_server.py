@@ -29,8 +29,8 @@ class MetadataServer:
     """HTTP status of every answer below a collection's path."""
     hidden: set[str] = field(default_factory=set)
     """Names that lists leave out: made after the watch began, which tells nothing."""
-    asked: list[str] = field(default_factory=list)
-    """Paths of the single objects that were asked for."""
+    requested: list[str] = field(default_factory=list)
+    """Paths of the single objects that were requested."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path
@@ -44,7 +44,7 @@ class MetadataServer:
         if not name:
             items = [item for item in self.kinds[collection] if item["metadata"]["name"] not in self.hidden]
             return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
-        self.asked.append(path)
+        self.requested.append(path)
         await asyncio.sleep(self.slow_s)
         space, _, plain = name.rpartition("/")
         found = (i for i in self.kinds[collection] if i["metadata"]["name"] == plain)

@@ -1,4 +1,4 @@
-"""Fixtures for contract tests of the webhook: the controllers of a namespace, and a client of its own."""
+"""Fixtures for contract tests of the webhook."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def stage(admin: ApiClient, namespace: str) -> Stage:
-    """The place of the controllers in that namespace; its pods are never run."""
+    """Controllers in a namespace of the test; its pods never run."""
     return Stage(Namespace(admin, namespace, ip=""), published="")
 
 
 @pytest.fixture
 async def cluster(api_server: ApiServer, admin: ApiClient) -> AsyncIterator[ApiClient]:
-    """The webhook's own door."""
-    assert admin  # it waits until no connection is left
+    """Client of the webhook."""
+    assert admin  # its fixture waits until no connection is left
     client = await ApiClient.connect({"KUBECONFIG": str(api_server.kubeconfig)})
     yield client
     await client.aclose()

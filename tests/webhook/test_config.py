@@ -14,26 +14,26 @@ VARIABLES = [setting.variable for setting in declared(WebhookConfig).values()]
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_field_is_a_variable_of_its_own() -> None:
+def test_every_field_has_its_own_variable() -> None:
     assert len({field.name for field in fields(WebhookConfig)}) == len(set(VARIABLES)) == len(fields(WebhookConfig))
 
 
 @given(st.sets(st.sampled_from(VARIABLES)))
-def test_empty_means_unset_as_a_property(empty: set[str]) -> None:
+def test_property_empty_means_unset(empty: set[str]) -> None:
     assert load(dict.fromkeys(empty, " ")) == WebhookConfig()
 
 
 @given(st.sampled_from(VARIABLES), st.text(max_size=20))
-def test_any_text_is_read_or_refused_by_name_as_a_property(variable: str, text: str) -> None:
-    told = ""
+def test_property_any_text_is_parsed_or_rejected_by_name(variable: str, text: str) -> None:
+    message = ""
     try:
         load({variable: text})
     except ConfigurationError as fault:
-        told = str(fault)
-    assert not told or variable in told
+        message = str(fault)
+    assert not message or variable in message
 
 
-def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
+def test_settings_are_injected_into_pods(tmp_path: Path) -> None:
     ca = make_certificates(tmp_path, hosts=["a"]).ca.read_text()
     config = load(
         {
@@ -57,8 +57,8 @@ def test_pods_are_told_what_is_set(tmp_path: Path) -> None:
     assert WebhookConfig().injected("train") == InjectionSettings(cluster="train")
 
 
-def test_all_faults_are_told_at_once() -> None:
-    with pytest.raises(ConfigurationError) as told:
+def test_all_faults_are_reported_at_once() -> None:
+    with pytest.raises(ConfigurationError) as raised:
         load(
             {
                 "MLDIAG_STORAGE": "s3://bucket",
@@ -69,12 +69,12 @@ def test_all_faults_are_told_at_once() -> None:
                 "MLDIAG_LOG_LEVEL": "LOUD",
             }
         )
-    message = str(told.value)
+    message = str(raised.value)
     for part in (
-        "MLDIAG_STORAGE: 's3://bucket' is not a place",
+        "MLDIAG_STORAGE: 's3://bucket' is not a storage location",
         "MLDIAG_SINKS: 'jsonl:,otlp' has 'otlp': not a URL of the sink otlp; write otlp: or otlp://host:4317",
-        "MLDIAG_VIEW_URL: 'view.example.com' is no URL",
-        "is no certificate in PEM",
+        "MLDIAG_VIEW_URL: 'view.example.com' is not an http(s) URL",
+        "is not a certificate in PEM",
         "MLDIAG_PORT: '70000' is not a port",
         "MLDIAG_LOG_LEVEL: 'LOUD' is not a log level; use one of DEBUG",
     ):
@@ -83,4 +83,4 @@ def test_all_faults_are_told_at_once() -> None:
 
 def test_the_reference_page_is_current() -> None:
     page = ROOT / "docs/reference/webhook-env.md"
-    assert page.read_text() == reference(), "write it anew: python -m mldiagnostics_webhook.config > that file"
+    assert page.read_text() == reference(), "write it again: python -m mldiagnostics_webhook.config > that file"

@@ -1,4 +1,4 @@
-"""`helm test` on a real API server: it passes where pods are told of their run, and says why where they are not."""
+"""`helm test` on a real API server: success with the run, failure with the reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 
-async def test_it_tells_the_run_and_the_variables_of_a_pod(
+async def test_it_returns_the_run_and_the_variables_of_a_pod(
     cluster: ApiClient, stage: Stage, api_server: ApiServer, tmp_path: Path
 ) -> None:
     async with webhook_process(api_server.kubeconfig, tmp_path) as process, registered(stage, process):
@@ -28,9 +28,9 @@ async def test_it_tells_the_run_and_the_variables_of_a_pod(
     assert "MLDIAG_RUN_ID" in variables
 
 
-async def test_without_a_webhook_it_fails_and_says_where_to_look(cluster: ApiClient, namespace: str) -> None:
+async def test_without_a_webhook_it_fails_with_a_hint(cluster: ApiClient, namespace: str) -> None:
     with pytest.raises(
-        RunNotInjected, match=rf"in {namespace} was told of no run within 0\.5 s: the webhook was not asked"
+        RunNotInjected, match=rf"{namespace}: no run was injected .* within 0\.5 s: the webhook was not called"
     ):
         await check(cluster, namespace, deadline_s=0.5)
 

@@ -44,13 +44,13 @@ async def process(api_server: ApiServer, tmp_path: Path) -> AsyncIterator[Proces
 
 
 async def job(stage: Stage, name: str, *, labels: dict[str, str] | None = None) -> Object:
-    """A Job without pods yet."""
+    """Create a Job without pods."""
     spec = {"template": {"spec": {**kinds.CONTAINERS, "restartPolicy": "Never"}}}
     return await stage.make("batch/v1", "Job", name, labels=labels, spec=spec)
 
 
 async def create(stage: Stage, owner: Object | None = None, name: str = "", **parts: Any) -> Object:
-    """Create a pod as a controller does; gives what became of it."""
+    """Create a pod as a controller does and return it."""
     metadata: dict[str, Any] = {"name": name} if name else {"generateName": "pod-"}
     if owner:
         metadata["ownerReferences"] = [
@@ -60,10 +60,10 @@ async def create(stage: Stage, owner: Object | None = None, name: str = "", **pa
     return await stage.ml.cluster.create(path_to("", "v1", "pods", namespace=stage.ml.name), body)
 
 
-async def told(stage: Stage, owner: Object) -> Object:
-    """Create pods until one is told of its run; gives that one. The API server learns of labels in its own time."""
+async def create_injected(stage: Stage, owner: Object) -> Object:
+    """Create pods until one has a run, and return it: the API server reads new labels with a delay."""
     async with asyncio.timeout(DEADLINE_S):
-        while not injected(pod := await create(stage, owner)):  # noqa: ASYNC110 - the API server is asked
+        while not injected(pod := await create(stage, owner)):  # noqa: ASYNC110 - the API server is polled
             await asyncio.sleep(0.05)
     return pod
 
@@ -79,10 +79,10 @@ def identity(stage: Stage, workload: Object) -> str:
     return run_id(cluster=CLUSTER_NAME, namespace=stage.ml.name, kind="Job", name=metadata["name"], created=created)
 
 
-async def test_pods_of_a_labelled_workload_are_told_of_their_run(process: Process, stage: Stage) -> None:
+async def test_pods_of_a_labelled_workload_get_a_run(process: Process, stage: Stage) -> None:
     async with registered(stage, process):
         owner = await job(stage, "trainer", labels=LABEL)
-        pod = await told(stage, owner)
+        pod = await create_injected(stage, owner)
         other = await create(stage, await job(stage, "other"))
     run = identity(stage, owner)
     assert pod["metadata"]["labels"][RUN_LABEL] == run[:32]
@@ -94,26 +94,26 @@ async def test_pods_of_a_labelled_workload_are_told_of_their_run(process: Proces
     assert INJECTION_ANNOTATION not in other["metadata"].get("annotations", {})
 
 
-async def test_the_label_of_a_namespace_is_enough_for_a_workload(process: Process, stage: Stage) -> None:
+async def test_the_label_of_a_namespace_opts_workloads_in(process: Process, stage: Stage) -> None:
     async with registered(stage, process):
         await label_namespace(stage)
         owner = await job(stage, "trainer")
-        await told(stage, owner)
-        assert not injected(await create(stage, await job(stage, "not-me", labels={OPT_IN_LABEL: "false"})))
-        left_alone = await create(stage)
-    assert not injected(left_alone)
+        await create_injected(stage, owner)
+        assert not injected(await create(stage, await job(stage, "opted-out", labels={OPT_IN_LABEL: "false"})))
+        bare_pod = await create(stage)
+    assert not injected(bare_pod)
 
 
-async def test_without_the_process_pods_are_made_all_the_same(process: Process, stage: Stage) -> None:
+async def test_pods_are_created_while_the_webhook_is_down(process: Process, stage: Stage) -> None:
     async with registered(stage, process):
         owner = await job(stage, "trainer", labels=LABEL)
-        await told(stage, owner)
+        await create_injected(stage, owner)
         process.process.kill()
         await process.ends()
         assert not injected(await create(stage, owner))
 
 
-async def test_a_busy_process_keeps_no_pod_waiting(process: Process, stage: Stage) -> None:
+async def test_a_busy_webhook_does_not_delay_pods(process: Process, stage: Stage) -> None:
     async with registered(stage, process):
         owner = await job(stage, "trainer", labels=LABEL)
         hogs = [asyncio.create_task(hog(process)) for _ in range(MAX_BODIES_BYTES // MAX_BODY_BYTES)]
@@ -123,11 +123,11 @@ async def test_a_busy_process_keeps_no_pod_waiting(process: Process, stage: Stag
         for task in hogs:
             task.cancel()
         await asyncio.wait(hogs)
-        await told(stage, owner)
+        await create_injected(stage, owner)
 
 
 async def hog(process: Process) -> None:
-    """Announce the largest body there is, send nothing of it, and again."""
+    """Announce the largest body and send nothing, again and again."""
     trusting = ssl.create_default_context(cadata=process.ca.decode())
     head = f"POST /mutate/workload HTTP/1.1\r\nHost: x\r\nContent-Length: {MAX_BODY_BYTES}\r\n\r\n".encode()
     while True:
@@ -140,7 +140,7 @@ async def hog(process: Process) -> None:
             writer.transport.abort()
 
 
-async def test_a_slow_api_server_keeps_no_pod_waiting_and_is_named(
+async def test_a_slow_api_server_does_not_delay_pods_and_is_named(
     api_server: ApiServer, stage: Stage, tmp_path: Path
 ) -> None:
     async with (
@@ -149,7 +149,7 @@ async def test_a_slow_api_server_keeps_no_pod_waiting_and_is_named(
         registered(stage, process),
     ):
         await label_namespace(stage)
-        await told(stage, await job(stage, "known"))
+        await create_injected(stage, await job(stage, "known"))
         wire.whole.clear()
         owner = await job(stage, "new")
         pod = await create(stage, owner)
@@ -158,15 +158,15 @@ async def test_a_slow_api_server_keeps_no_pod_waiting_and_is_named(
         assert (await process.reviews())["failed", "OwnersUnknown"] >= 1
         assert await process.ask("/readyz") == (200, "serving")
         wire.mend()
-        await told(stage, owner)
+        await create_injected(stage, owner)
 
 
-async def test_it_is_ready_when_it_knows_the_cluster(api_server: ApiServer, stage: Stage, tmp_path: Path) -> None:
+async def test_it_is_ready_when_the_cluster_name_is_known(api_server: ApiServer, stage: Stage, tmp_path: Path) -> None:
     async with wire_to(api_server.kubeconfig, tmp_path) as (wire, kubeconfig):
         wire.cut()
         async with webhook_process(kubeconfig, tmp_path, MLDIAG_CLUSTER_NAME="") as process:
-            await process.is_ready("asking for the cluster's name", 503)
-            assert await process.ask("/healthz") == (200, "asking for the cluster's name")
+            await process.is_ready("resolving the cluster's name", 503)
+            assert await process.ask("/healthz") == (200, "resolving the cluster's name")
             wire.mend()
             await process.is_ready()
             space = await stage.ml.cluster.get(path_to("", "v1", "namespaces", name="kube-system"))
@@ -174,7 +174,7 @@ async def test_it_is_ready_when_it_knows_the_cluster(api_server: ApiServer, stag
             assert f'mldiagnostics_webhook_info{{cluster="{name}"' in (await process.ask("/metrics"))[1]
 
 
-async def test_it_is_not_ready_before_it_has_read_what_there_is(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_it_is_not_ready_before_the_cache_is_synced(api_server: ApiServer, tmp_path: Path) -> None:
     async with wire_to(api_server.kubeconfig, tmp_path) as (wire, kubeconfig):
         wire.cut()
         async with webhook_process(kubeconfig, tmp_path) as process:
@@ -191,7 +191,7 @@ async def test_it_is_not_ready_without_a_certificate(api_server: ApiServer, tmp_
         await process.is_ready()
 
 
-async def test_under_load_one_replica_follows_another_and_no_pod_is_missed(
+async def test_under_load_replacing_a_replica_misses_no_pod(
     api_server: ApiServer, stage: Stage, tmp_path: Path
 ) -> None:
     owner = await job(stage, "trainer", labels=LABEL)
@@ -209,7 +209,7 @@ async def test_under_load_one_replica_follows_another_and_no_pod_is_missed(
         moved = configuration(name, second, stage.ml.name)["webhooks"]
         await stage.ml.cluster.patch(f"{CONFIGURATIONS}/{name}", {"webhooks": moved})
         async with asyncio.timeout(DEADLINE_S):
-            while not await second.reviews():  # noqa: ASYNC110 - the process is asked
+            while not await second.reviews():  # noqa: ASYNC110 - the process is polled
                 await asyncio.sleep(0.01)
         first.process.send_signal(signal.SIGTERM)
         assert await first.ends() == 0
@@ -220,7 +220,7 @@ async def test_under_load_one_replica_follows_another_and_no_pod_is_missed(
 
 
 async def pods_until(enough: asyncio.Event, stage: Stage, owner: Object) -> list[bool]:
-    """Make pods one after the other; gives whether each was told of its run."""
+    """Create pods one after the other; return whether each got a run."""
     reference = builders.owned("trainer", "Job", "batch/v1", uid=owner["metadata"]["uid"])
     answers = []
     while not enough.is_set():

@@ -1,4 +1,4 @@
-"""A replica whose mounted certificate has expired: the API server creates pods without it, until it is renewed."""
+"""Replica with an expired mounted certificate: pods are created without it until renewal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEADLINE_S = 60
 
 
 def put(pair: KeyPair, folder: Path) -> None:
-    """Write a certificate and its key as a mounted Secret has them."""
+    """Write a certificate and its key like a mounted Secret."""
     (folder / "tls.key").write_bytes(
         pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )
@@ -44,7 +44,7 @@ def put(pair: KeyPair, folder: Path) -> None:
 
 @contextmanager
 def replica(kubeconfig: Path, certificates: Path, log: Path) -> Iterator[dict[str, int]]:
-    """Run the webhook; gives its two ports by the names that they have in the log."""
+    """Run the webhook; yield its two ports by their names in the log."""
     environ = {
         "PATH": os.environ["PATH"],
         "KUBECONFIG": str(kubeconfig),
@@ -56,8 +56,8 @@ def replica(kubeconfig: Path, certificates: Path, log: Path) -> Iterator[dict[st
 
     def ports() -> dict[str, int]:
         lines = (json.loads(line) for line in log.read_text().splitlines())
-        found = {name: line[name] for line in lines for name in ("port", "http_port") if name in line}
-        return found if len(found) == 2 else {}
+        by_name = {name: line[name] for line in lines for name in ("port", "http_port") if name in line}
+        return by_name if len(by_name) == 2 else {}
 
     with (
         log.open("wb") as output,
@@ -98,9 +98,7 @@ def ready(port: int) -> bool:
         return False
 
 
-def test_pods_are_created_with_an_expired_certificate_and_told_once_it_is_renewed(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
+def test_pods_get_a_run_again_after_an_expired_certificate_is_renewed(api_server: ApiServer, tmp_path: Path) -> None:
     kubectl = Kubectl(tool("kubectl"), api_server.kubeconfig)
     name = f"test-{uuid4().hex[:8]}"
     authority = new_authority("test", NOW - timedelta(days=365), LIFETIMES)
@@ -115,12 +113,12 @@ def test_pods_are_created_with_an_expired_certificate_and_told_once_it_is_renewe
     }
 
     def created() -> Any:
-        """The run that a pod is told of; None if it is created without."""
+        """Return the run of a new pod; None if it has none."""
         made = kubectl("create", "--dry-run=server", "--filename=-", "--output=json", stdin=json.dumps(pod))
         return json.loads(made)["metadata"].get("annotations", {}).get(RUN_ANNOTATION)
 
-    def gone_without() -> bool:
-        """Whether the API server has gone on without the webhook when it created a pod."""
+    def failed_open() -> bool:
+        """Return whether the API server counts a call to the webhook that failed open."""
         assert created() is None
         counted = f'apiserver_admission_webhook_fail_open_count{{name="{name}.diagon.gke.io"'
         return counted in kubectl("get", "--raw", "/metrics")
@@ -128,10 +126,10 @@ def test_pods_are_created_with_an_expired_certificate_and_told_once_it_is_renewe
     with replica(api_server.kubeconfig, tmp_path, tmp_path / "log") as ports:
         kubectl.apply(configuration(name, ports["port"], authority))
         try:
-            eventually(gone_without, "the API server calls the webhook, in vain", deadline_s=DEADLINE_S)
+            eventually(failed_open, "the API server cannot call the webhook", deadline_s=DEADLINE_S)
             assert not ready(ports["http_port"])
             put(issue(authority, ["localhost"], NOW, LIFETIMES), tmp_path)
-            eventually(created, "a pod is told of its run", deadline_s=DEADLINE_S)
+            eventually(created, "a pod gets a run", deadline_s=DEADLINE_S)
             assert ready(ports["http_port"])
         finally:
             kubectl("delete", "mutatingwebhookconfiguration", name)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 NOW = datetime.now(UTC)
 
 
-def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
+def test_readiness_names_the_first_missing_part(tmp_path: Path) -> None:
     clock, synced = [NOW], [False]
     certificate = ServingCertificate(lambda: clock[0])
     health = WebhookHealth(lambda: synced[0])
-    assert health.ready() == (False, "asking for the cluster's name")
+    assert health.ready() == (False, "resolving the cluster's name")
     health.serving = True
     assert health.ready() == (False, "waiting for a certificate")
     health.certificate = certificate
@@ -30,8 +30,8 @@ def test_readiness_names_the_first_thing_that_lacks(tmp_path: Path) -> None:
     clock[0] = NOW + timedelta(days=5000)
     assert health.ready() == (False, "waiting for a certificate")
     health.leaving = True
-    assert health.ready() == (False, "leaving")
+    assert health.ready() == (False, "shutting down")
 
 
-def test_whoever_answers_is_alive() -> None:
-    assert WebhookHealth(lambda: False).live() == (True, "asking for the cluster's name")
+def test_liveness_is_always_true() -> None:
+    assert WebhookHealth(lambda: False).live() == (True, "resolving the cluster's name")

@@ -25,15 +25,15 @@ def without(key: str) -> dict[str, Any]:
     return review
 
 
-def test_a_creation_is_read() -> None:
+def test_a_creation_is_parsed() -> None:
     assert read(body_of(review_of(POD, uid="u-1", namespace="team"))) == Review("u-1", "team", POD)
 
 
 def test_the_namespace_is_that_of_the_request() -> None:
     pod = {**POD, "metadata": {"namespace": "other"}}
-    read_review = read(body_of(review_of(pod, namespace="team")))
-    assert isinstance(read_review, Review)
-    assert read_review.namespace == "team"
+    review = read(body_of(review_of(pod, namespace="team")))
+    assert isinstance(review, Review)
+    assert review.namespace == "team"
 
 
 @pytest.mark.parametrize(
@@ -46,42 +46,42 @@ def test_the_namespace_is_that_of_the_request() -> None:
         {"subResource": "ephemeralcontainers"},
     ],
 )
-def test_what_is_no_creation_of_a_pod_is_told_apart(changes: dict[str, Any]) -> None:
+def test_other_operations_and_resources_are_distinguished(changes: dict[str, Any]) -> None:
     assert isinstance(read(body_of(review_of(POD, **changes))), OtherReview)
 
 
-def test_a_body_without_anybody_to_answer_to_is_unreadable() -> None:
+def test_a_body_without_a_uid_is_unreadable() -> None:
     bodies = [b"", b"\xff\xfe", b"null", b"[]", b"{}", b'{"request":[]}', body_of(review_of(POD, uid="")), b"[" * 9999]
     bodies += [body_of(without("uid")), body_of(review_of(POD, uid="u" * 129)), body_of({"request": {"uid": 7}})]
     bodies += [body_of(review_of(POD)).decode().encode("utf-16"), body_of(review_of(POD))[:-1]]
     assert [read(body) for body in bodies if read(body) != Unreadable("", read(body).why)] == []
 
 
-def test_a_review_with_faults_is_answered_all_the_same() -> None:
+def test_an_invalid_review_keeps_its_uid() -> None:
     reviews = [{**review_of(POD), "apiVersion": "admission.k8s.io/v1beta1"}, {**review_of(POD), "kind": "Review"}]
     reviews += [without("namespace"), review_of(POD, namespace=""), review_of(POD, namespace=["ml"])]
     for review in reviews:
-        found = read(body_of(review))
-        assert isinstance(found, Unreadable), review
-        assert found.uid == "review-1"
+        parsed = read(body_of(review))
+        assert isinstance(parsed, Unreadable), review
+        assert parsed.uid == "review-1"
 
 
-def test_of_keys_that_are_there_twice_the_last_counts() -> None:
+def test_the_last_of_duplicate_keys_counts() -> None:
     body = body_of(review_of(POD, uid="first")).replace(b'"uid":"first"', b'"uid":"first","uid":"second"')
     assert read(body).uid == "second"
 
 
 @given(JSON)
-def test_any_object_is_handed_on_as_it_is(value: Any) -> None:
-    found = read(json.dumps(review_of(value)).encode())
-    if isinstance(found, Review):
-        assert found.pod == value
+def test_any_object_is_returned_unchanged(value: Any) -> None:
+    parsed = read(json.dumps(review_of(value)).encode())
+    if isinstance(parsed, Review):
+        assert parsed.pod == value
     else:
-        assert isinstance(found, Unreadable)
+        assert isinstance(parsed, Unreadable)
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read(body: bytes) -> None:
+def test_any_bytes_are_parsed(body: bytes) -> None:
     assert read(body)
 
 
@@ -89,7 +89,7 @@ PATCHES = st.lists(st.fixed_dictionaries({"op": st.just("add"), "path": st.text(
 
 
 @given(st.text(min_size=1), PATCHES, st.text())
-def test_every_answer_is_a_permission(uid: str, patch: list[dict[str, str]], warning: str) -> None:
+def test_every_response_allows_the_request(uid: str, patch: list[dict[str, str]], warning: str) -> None:
     answer = json.loads(permission(uid, encoded(patch), warning=warning))
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response = answer["response"]

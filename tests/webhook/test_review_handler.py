@@ -41,7 +41,7 @@ RUN = run_id(
 
 
 class Webhook:
-    """Answering with a cache that follows the objects of a metadata server."""
+    """Handler with a cache that watches a metadata server."""
 
     def __init__(self, server: MetadataServer, cache: MetadataCache, telemetry: WebhookMetrics) -> None:
         self.server = server
@@ -49,18 +49,18 @@ class Webhook:
         settings = InjectionSettings(
             cluster="train-cluster", sinks=("jsonl:",), control_plane_url="https://control:8443"
         )
-        self.answering = ReviewHandler(cache, settings, telemetry, lambda: NOW)
+        self.handler = ReviewHandler(cache, settings, telemetry, lambda: NOW)
 
     async def answer(
-        self, review: Any, seen: LabelSource = LabelSource.WORKLOAD, within_s: float = PLENTY_S
+        self, review: Any, source: LabelSource = LabelSource.WORKLOAD, within_s: float = PLENTY_S
     ) -> ReviewResponse:
         body = review if isinstance(review, bytes) else encoded(review)
-        return await self.answering.answer(seen, body, within_s=within_s)
+        return await self.handler.answer(source, body, within_s=within_s)
 
     async def operations(
-        self, review: Any, seen: LabelSource = LabelSource.WORKLOAD, within_s: float = PLENTY_S
+        self, review: Any, source: LabelSource = LabelSource.WORKLOAD, within_s: float = PLENTY_S
     ) -> list[Any]:
-        return patch_of(await self.answer(review, seen, within_s))
+        return patch_of(await self.answer(review, source, within_s))
 
     def counted(self) -> dict[tuple[str, str], float]:
         samples = (sample for family in self.telemetry.registry.collect() for sample in family.samples)
@@ -72,7 +72,7 @@ class Webhook:
 
 
 def patch_of(answer: ReviewResponse) -> list[Any]:
-    """The operations of an answer, which must be a permission."""
+    """Return the patch of a response, which must allow the request."""
     assert answer.status == 200
     response = json.loads(answer.body)["response"]
     assert response["allowed"] is True
@@ -86,7 +86,7 @@ async def webhook(
     namespace_labels: dict[str, str] | None = None,
     lookup_s: float = PLENTY_S,
 ) -> AsyncIterator[Webhook]:
-    """A webhook that knows a JobSet with these labels, its Job and their namespace."""
+    """Webhook with a cached JobSet with these labels, its Job and their namespace."""
     owner = jobset(labels=labels)
     objects = {
         NAMESPACES: [namespace(**(namespace_labels or {}))],
@@ -96,9 +96,9 @@ async def webhook(
     async with metadata_server(objects) as (server, cluster):
         telemetry = WebhookMetrics()
         cache = MetadataCache(cluster, telemetry, lookup_s=lookup_s)
-        async with cache.following():
+        async with cache.running():
             async with asyncio.timeout(PLENTY_S):
-                while not cache.synced:  # noqa: ASYNC110 - the cache is asked
+                while not cache.synced:  # noqa: ASYNC110 - the cache is polled
                     await asyncio.sleep(0.01)
             yield Webhook(server, cache, telemetry)
 
@@ -106,23 +106,23 @@ async def webhook(
 POD = pod_of(job(jobset()))
 
 
-async def test_a_pod_of_a_labelled_workload_is_told_of_its_run() -> None:
+async def test_a_pod_of_a_labelled_workload_gets_a_run() -> None:
     async with webhook(LABEL) as it:
         patched = jsonpatch.apply_patch(POD, await it.operations(review_of(POD)))
-        assert it.server.asked == []
+        assert it.server.requested == []
     assert patched["metadata"]["annotations"]["diagon.gke.io/run-id"] == RUN
     assert {"name": "MLDIAG_RUN_ID", "value": RUN} in patched["spec"]["containers"][0]["env"]
     assert it.counted() == {("injected", "Injected"): 1}
 
 
-async def test_the_path_tells_of_the_namespaces_label_before_the_watch_does() -> None:
+async def test_the_path_opts_in_before_the_watch_sees_the_label() -> None:
     async with webhook() as it:
         assert await it.operations(review_of(POD), LabelSource.WORKLOAD) == []
         assert await it.operations(review_of(POD), LabelSource.NAMESPACE) != []
     assert it.counted() == {("injected", "Injected"): 1, ("skipped", "NoLabel"): 1}
 
 
-async def test_a_dry_run_and_a_second_time_are_answered_alike() -> None:
+async def test_a_dry_run_gets_the_same_patch_and_a_second_call_none() -> None:
     async with webhook(LABEL) as it:
         operations = await it.operations(review_of(POD))
         assert await it.operations(review_of(POD, dryRun=True)) == operations
@@ -130,7 +130,7 @@ async def test_a_dry_run_and_a_second_time_are_answered_alike() -> None:
         assert await it.operations(review_of(patched)) == []
 
 
-async def test_a_pod_says_why_it_is_not_told_where_a_label_asked() -> None:
+async def test_a_pod_that_opted_in_carries_the_reason_if_it_gets_no_run() -> None:
     async with webhook(namespace_labels=LABEL) as it:
         pod = pod_of(job(jobset(uid="of-another"), uid="forged"))
         (operation,) = await it.operations(review_of(pod), LabelSource.NAMESPACE)
@@ -141,26 +141,26 @@ async def test_a_pod_says_why_it_is_not_told_where_a_label_asked() -> None:
 
 @pytest.mark.parametrize("collection", [JOBS, JOBSETS, NAMESPACES])
 @pytest.mark.parametrize("status", [403, 500])
-async def test_an_api_server_that_does_not_tell_leaves_the_pod_as_it_is(collection: str, status: int) -> None:
+async def test_an_api_server_that_fails_leaves_the_pod_without_a_run(collection: str, status: int) -> None:
     async with webhook(LABEL) as it:
         it.server.status[collection] = status
         pod = pod_of(job(jobset(uid="new"), uid="new")) if collection == JOBS else POD
         if collection == JOBSETS:
             it.server.kinds[JOBS].append(job(jobset(uid="new"), "trainer-new"))
             pod = pod_of(job(jobset(), "trainer-new"))
-        review = review_of(pod, namespace="unheard-of" if collection == NAMESPACES else "ml")
+        review = review_of(pod, namespace="unknown" if collection == NAMESPACES else "ml")
         (operation,) = await it.operations(review, LabelSource.NAMESPACE)
         assert (operation["op"], operation["path"]) == ("add", "/metadata/annotations/diagon.gke.io~1injection")
         assert operation["value"].startswith("OwnersUnknown: the owners of the pod are not known: ")
     assert it.counted() == {("failed", "OwnersUnknown"): 1}
 
 
-async def test_a_pod_that_nobody_asked_for_is_left_alone_where_its_namespace_is_not_known() -> None:
+async def test_a_pod_that_did_not_opt_in_is_not_annotated_if_its_namespace_is_unknown() -> None:
     async with webhook() as it:
         it.server.status[NAMESPACES] = 500
-        assert await it.operations(review_of(POD, namespace="unheard-of"), LabelSource.WORKLOAD) == []
+        assert await it.operations(review_of(POD, namespace="unknown"), LabelSource.WORKLOAD) == []
         lone = {**POD, "metadata": {"name": "notebook", "labels": LABEL}}
-        (operation,) = await it.operations(review_of(lone, namespace="unheard-of"), LabelSource.WORKLOAD)
+        (operation,) = await it.operations(review_of(lone, namespace="unknown"), LabelSource.WORKLOAD)
         assert operation["value"]["diagon.gke.io/injection"].startswith("OwnersUnknown: ")
     assert it.counted() == {("failed", "OwnersUnknown"): 2}
 
@@ -172,9 +172,9 @@ async def test_a_pod_that_nobody_asked_for_is_left_alone_where_its_namespace_is_
         (LABEL, "JobSet", logging.WARNING),
         ({}, "Deployment", logging.DEBUG),
     ],
-    ids=["usual in a labelled namespace", "gone though asked for", "not asked for"],
+    ids=["usual in a labelled namespace", "owner missing after opt-in", "no opt-in"],
 )
-async def test_the_log_is_as_loud_as_what_it_tells_is_unusual(
+async def test_the_log_level_depends_on_the_reason(
     caplog: pytest.LogCaptureFixture, labelled: dict[str, str], kind: str, level: int
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -188,17 +188,17 @@ async def test_the_log_is_as_loud_as_what_it_tells_is_unusual(
     assert "A pod of" in record.getMessage()
 
 
-async def test_a_slow_api_server_is_not_waited_for() -> None:
-    async with webhook(LABEL, lookup_s=1.0) as it:  # at its end it waits for what has been asked
+async def test_a_slow_api_server_delays_no_review() -> None:
+    async with webhook(LABEL, lookup_s=1.0) as it:  # at the end the cache waits for open requests
         it.server.slow_s = 3600
         pod = pod_of(job(jobset(), uid="new"))
         (operation,) = await it.operations(review_of(pod), LabelSource.NAMESPACE, within_s=0.05)
-        assert "did not tell in time" in operation["value"]
+        assert "did not answer in time" in operation["value"]
         assert it.counted() == {("failed", "OwnersUnknown"): 1}
         it.server.slow_s = 0.0
 
 
-async def test_what_is_no_creation_of_a_pod_is_allowed() -> None:
+async def test_other_reviews_are_allowed() -> None:
     async with webhook(LABEL) as it:
         assert await it.operations(review_of(POD, operation="UPDATE")) == []
         assert await it.operations({**review_of(POD), "kind": "Other"}) == []
@@ -209,7 +209,7 @@ async def test_what_is_no_creation_of_a_pod_is_allowed() -> None:
 @pytest.mark.parametrize(
     "pod", [None, [], {}, {"metadata": {}}, {**POD, "spec": {"containers": None}}, {**POD, "spec": 7}]
 )
-async def test_what_is_no_pod_is_allowed(pod: Any) -> None:
+async def test_invalid_pods_are_allowed(pod: Any) -> None:
     async with webhook(namespace_labels=LABEL) as it:
         operations = await it.operations(review_of(pod), LabelSource.NAMESPACE)
     assert [op for op in operations if "annotations" not in op["path"]] == []
@@ -217,24 +217,24 @@ async def test_what_is_no_pod_is_allowed(pod: Any) -> None:
     assert ("failed", "InternalError") not in it.counted()
 
 
-async def test_a_fault_of_our_own_is_allowed_counted_and_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_allows_the_pod_with_a_count_and_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     cluster = ApiClient(Credentials("http://127.0.0.1:1", fixed("")))
-    await cluster.aclose()  # a door that raises what it does not promise
+    await cluster.aclose()  # its calls now raise an unexpected exception
     telemetry = WebhookMetrics()
     broken = ReviewHandler(MetadataCache(cluster, telemetry), InjectionSettings(cluster="c"), telemetry)
     answer = await broken.answer(LabelSource.NAMESPACE, encoded(review_of(POD)), within_s=PLENTY_S)
     assert patch_of(answer) == []
     (warning,) = json.loads(answer.body)["response"]["warnings"]
     assert len(warning) <= 120
-    assert "Review review-1 could not be answered" in caplog.text
+    assert "Review review-1 failed" in caplog.text
     assert telemetry.registry.get_sample_value(
         "mldiagnostics_webhook_reviews_total", {"result": "failed", "reason": "InternalError"}
     )
 
 
 @pytest.fixture(scope="module")
-def standing() -> Iterator[tuple[asyncio.Runner, Webhook]]:
-    """A webhook that stands over many examples."""
+def shared_webhook() -> Iterator[tuple[asyncio.Runner, Webhook]]:
+    """A webhook for many examples."""
     with asyncio.Runner() as runner:
         context = webhook(namespace_labels=LABEL)
         it = runner.run(context.__aenter__())
@@ -242,24 +242,24 @@ def standing() -> Iterator[tuple[asyncio.Runner, Webhook]]:
         runner.run(context.__aexit__(None, None, None))
 
 
-def bases() -> list[Any]:
-    """Reviews from real controllers, and of a pod whose owners are all known here."""
+def base_reviews() -> list[Any]:
+    """Return reviews from real controllers, and of a pod with cached owners."""
     recorded = [json.loads(file.read_text())["review"] for file in sorted(REVIEWS.glob("*.json"))]
     return [*([review_of(POD)] * 5), review_of(POD["spec"]), *recorded]
 
 
-@given(seed=st.integers(0, 2**64), seen=st.sampled_from(LabelSource))
+@given(seed=st.integers(0, 2**64), source=st.sampled_from(LabelSource))
 def test_hostile_reviews_are_never_denied_and_break_nothing(
-    standing: tuple[asyncio.Runner, Webhook], seed: int, seen: LabelSource
+    shared_webhook: tuple[asyncio.Runner, Webhook], seed: int, source: LabelSource
 ) -> None:
-    """A hundred for each example: 10⁵ in the fuzz profile."""
-    runner, it = standing
-    source, reviews = random.Random(seed), bases()
+    """A hundred reviews per example: 10⁵ in the fuzz profile."""
+    runner, it = shared_webhook
+    rng, reviews = random.Random(seed), base_reviews()
 
     async def send() -> None:
         for _ in range(SPOILED_AT_ONCE):
-            body = spoiled(source.choice(reviews), source)
-            answer = await it.answer(body, seen)
+            body = spoiled(rng.choice(reviews), rng)
+            answer = await it.answer(body, source)
             if answer.status == 200:
                 assert {operation["op"] for operation in patch_of(answer)} <= {"add"}, body
             else:

@@ -26,15 +26,15 @@ REVIEW = encoded(review_of(pod_of(None)))
 
 
 class Echo:
-    """Answers what it was asked, when it is let."""
+    """Returns the arguments of the call once `release` is set."""
 
     def __init__(self) -> None:
-        self.let = asyncio.Event()
-        self.let.set()
+        self.release = asyncio.Event()
+        self.release.set()
 
-    async def __call__(self, seen: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
-        await self.let.wait()
-        return ReviewResponse(200, json.dumps({"seen": seen, "bytes": len(body), "within_s": within_s}).encode())
+    async def __call__(self, source: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
+        await self.release.wait()
+        return ReviewResponse(200, json.dumps({"source": source, "bytes": len(body), "within_s": within_s}).encode())
 
 
 class Served:
@@ -47,25 +47,25 @@ class Served:
     def value(self, name: str, **labels: str) -> float | None:
         return self.telemetry.registry.get_sample_value(f"mldiagnostics_webhook_{name}", labels)
 
-    def refused(self, reason: str) -> float | None:
+    def rejected(self, reason: str) -> float | None:
         return self.value("reviews_total", result="refused", reason=reason)
 
     async def until(self, reviews: int) -> None:
         async with asyncio.timeout(DEADLINE_S):
-            while self.value("reviews_in_flight") != reviews:  # noqa: ASYNC110 - the metric is asked
+            while self.value("reviews_in_flight") != reviews:  # noqa: ASYNC110 - the metric is polled
                 await asyncio.sleep(0.01)
 
-    async def let_once_nobody_is_taken(self) -> None:
+    async def release_when_closed(self) -> None:
         async with asyncio.timeout(DEADLINE_S):
             with suppress(ConnectionError):
                 while True:
                     _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                     writer.close()
                     await writer.wait_closed()
-        self.echo.let.set()
+        self.echo.release.set()
 
-    async def begin(self, *, size: int, body: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Begin to send a review of a size."""
+    async def start_review(self, *, size: int, body: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Send the head of a review of a size, and part of its body."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(f"POST /mutate/workload HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + body)
         return reader, writer
@@ -85,7 +85,7 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def ask(client: aiohttp.ClientSession, url: str, body: bytes = REVIEW) -> tuple[int, Any]:
+async def post(client: aiohttp.ClientSession, url: str, body: bytes = REVIEW) -> tuple[int, Any]:
     async with client.post(url, data=body) as answer:
         return answer.status, await answer.json() if answer.status == 200 else await answer.text()
 
@@ -98,10 +98,10 @@ async def close(writers: list[asyncio.StreamWriter]) -> None:
 
 async def test_each_label_has_a_path(client: aiohttp.ClientSession) -> None:
     async with served() as it:
-        for seen in LabelSource:
-            status, said = await ask(client, it.url(f"/mutate/{seen}"))
-            assert (status, said["seen"], said["bytes"]) == (200, seen, len(REVIEW))
-        assert (await ask(client, it.url("/mutate/pods")))[0] == 404
+        for source in LabelSource:
+            status, reply = await post(client, it.url(f"/mutate/{source}"))
+            assert (status, reply["source"], reply["bytes"]) == (200, source, len(REVIEW))
+        assert (await post(client, it.url("/mutate/pods")))[0] == 404
         async with client.get(it.url("/mutate/workload")) as answer:
             assert answer.status == 405
         assert it.value("review_duration_seconds_count") == 2
@@ -111,17 +111,17 @@ async def test_lookups_end_before_the_timeout_of_the_call(client: aiohttp.Client
     async with served() as it:
         time = asyncio.get_running_loop().time
         for query, timeout_s in (("", 3), ("?timeout=2s", 2), ("?timeout=500ms", 0.5), ("?timeout=soon", 3)):
-            begun_s = time()
-            _, said = await ask(client, it.url(f"/mutate/workload{query}"))
-            left_s, taken_s = timeout_s - 0.25, time() - begun_s
-            assert max(left_s - taken_s, 0) <= said["within_s"] <= left_s, query
-        assert (await ask(client, it.url("/mutate/workload?timeout=1ms")))[1]["within_s"] == 0
+            start_s = time()
+            _, reply = await post(client, it.url(f"/mutate/workload{query}"))
+            left_s, taken_s = timeout_s - 0.25, time() - start_s
+            assert max(left_s - taken_s, 0) <= reply["within_s"] <= left_s, query
+        assert (await post(client, it.url("/mutate/workload?timeout=1ms")))[1]["within_s"] == 0
 
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
-def test_durations_are_read_as_go_writes_them(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
+def test_go_durations_are_parsed(hours: int, minutes: int, seconds: int, milliseconds: int) -> None:
     path = f"/mutate/namespace?a=b&timeout={hours}h{minutes}m{seconds}.{milliseconds:03d}s"
-    assert target(path).seen is LabelSource.NAMESPACE
+    assert target(path).source is LabelSource.NAMESPACE
     assert target(path).timeout_s == pytest.approx(hours * 3600 + minutes * 60 + seconds + milliseconds / 1000)
 
 
@@ -132,7 +132,7 @@ def test_any_query_gives_a_duration(text: str) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_may_have_4_mib_and_no_more(client: aiohttp.ClientSession, chunked: bool) -> None:
+async def test_a_body_may_have_at_most_4_mib(client: aiohttp.ClientSession, chunked: bool) -> None:
     async def in_chunks(body: bytes) -> AsyncIterator[bytes]:
         for start in range(0, len(body), 2**16):
             yield body[start : start + 2**16]
@@ -144,54 +144,54 @@ async def test_a_body_may_have_4_mib_and_no_more(client: aiohttp.ClientSession, 
             try:
                 async with client.post(it.url("/mutate/workload"), data=data) as answer:
                     assert answer.status == expected
-            except aiohttp.ClientConnectionError:  # the server hung up while we were still sending
+            except aiohttp.ClientConnectionError:  # the server closed the connection during the upload
                 assert expected == 413
-        assert it.refused("TooLarge") == 1
+        assert it.rejected("TooLarge") == 1
 
 
-async def test_beyond_a_bound_of_reviews_it_is_busy_and_then_it_is_not(client: aiohttp.ClientSession) -> None:
+async def test_too_many_reviews_get_429_until_some_finish(client: aiohttp.ClientSession) -> None:
     async with served() as it:
-        it.echo.let.clear()
-        waiting = [asyncio.create_task(ask(client, it.url("/mutate/workload"))) for _ in range(MAX_REVIEWS)]
+        it.echo.release.clear()
+        waiting = [asyncio.create_task(post(client, it.url("/mutate/workload"))) for _ in range(MAX_REVIEWS)]
         await it.until(MAX_REVIEWS)
-        assert await ask(client, it.url("/mutate/workload")) == (429, "Busy\n")
-        it.echo.let.set()
+        assert await post(client, it.url("/mutate/workload")) == (429, "Busy\n")
+        it.echo.release.set()
         assert {status for status, _ in await asyncio.gather(*waiting)} == {200}
-        assert (await ask(client, it.url("/mutate/workload")))[0] == 200
-        assert (it.refused("Busy"), it.value("reviews_in_flight")) == (1, 0)
+        assert (await post(client, it.url("/mutate/workload")))[0] == 200
+        assert (it.rejected("Busy"), it.value("reviews_in_flight")) == (1, 0)
 
 
-async def test_beyond_a_bound_of_bytes_too(client: aiohttp.ClientSession) -> None:
+async def test_too_many_bytes_get_429_until_some_are_freed(client: aiohttp.ClientSession) -> None:
     async with served() as it:
         large = MAX_BODIES_BYTES // MAX_BODY_BYTES
-        writers = [(await it.begin(size=MAX_BODY_BYTES))[1] for _ in range(large)]
+        writers = [(await it.start_review(size=MAX_BODY_BYTES))[1] for _ in range(large)]
         await it.until(large)
-        assert await ask(client, it.url("/mutate/workload")) == (429, "Busy\n")
+        assert await post(client, it.url("/mutate/workload")) == (429, "Busy\n")
         await close(writers)
         await it.until(0)
-        assert (await ask(client, it.url("/mutate/workload")))[0] == 200
+        assert (await post(client, it.url("/mutate/workload")))[0] == 200
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+async def test_a_body_that_does_not_arrive_times_out() -> None:
     async with served(read_s=0.1) as it:
-        reader, writer = await it.begin(size=100, body=b"{")
-        answer = await asyncio.wait_for(reader.read(), DEADLINE_S)  # to the end: the connection is closed
+        reader, writer = await it.start_review(size=100, body=b"{")
+        answer = await asyncio.wait_for(reader.read(), DEADLINE_S)  # until the connection is closed
         assert answer.startswith(b"HTTP/1.1 408")
-        assert it.refused("ReadTimedOut") == 1
+        assert it.rejected("ReadTimedOut") == 1
         await close([writer])
 
 
-async def test_at_the_end_what_is_under_way_is_finished(client: aiohttp.ClientSession) -> None:
+async def test_at_shutdown_running_reviews_finish(client: aiohttp.ClientSession) -> None:
     async with served() as it:
-        it.echo.let.clear()
-        under_way = asyncio.create_task(ask(client, it.url("/mutate/workload")))
+        it.echo.release.clear()
+        running = asyncio.create_task(post(client, it.url("/mutate/workload")))
         await it.until(1)
-        letting = asyncio.create_task(it.let_once_nobody_is_taken())
-    await letting
-    assert (await under_way)[0] == 200
+        release = asyncio.create_task(it.release_when_closed())
+    await release
+    assert (await running)[0] == 200
 
 
-async def test_when_it_leaves_connections_close_after_their_answer(client: aiohttp.ClientSession) -> None:
+async def test_after_leave_connections_close_with_their_response(client: aiohttp.ClientSession) -> None:
     async with served() as it:
         async with client.post(it.url("/mutate/workload"), data=REVIEW) as answer:
             assert "Connection" not in answer.headers
@@ -200,7 +200,7 @@ async def test_when_it_leaves_connections_close_after_their_answer(client: aioht
             assert (answer.status, answer.headers["Connection"]) == (200, "close")
 
 
-async def test_it_speaks_tls(client: aiohttp.ClientSession, tmp_path: Path) -> None:
+async def test_reviews_are_served_over_tls(client: aiohttp.ClientSession, tmp_path: Path) -> None:
     files = make_certificates(tmp_path, hosts=["127.0.0.1"])
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.certificate("apiserver"), files.key("apiserver"))

@@ -8,13 +8,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def samples(telemetry: WebhookMetrics) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Value by name and the labels' values, in the order of the labels' names."""
+    """Return values by name and label values, in the order of the label names."""
     families = text_string_to_metric_families(telemetry.exposition().decode())
-    read = (sample for family in families for sample in family.samples)
-    return {(s.name, tuple(s.labels[name] for name in sorted(s.labels))): s.value for s in read}
+    parsed = (sample for family in families for sample in family.samples)
+    return {(s.name, tuple(s.labels[name] for name in sorted(s.labels))): s.value for s in parsed}
 
 
-def test_what_happens_is_counted() -> None:
+def test_events_are_counted() -> None:
     telemetry = WebhookMetrics().identify(version="1.2.3", cluster="train")
     telemetry.reviewed(result="injected", reason="Injected")
     telemetry.reviewed(result="injected", reason="Injected")
@@ -24,19 +24,19 @@ def test_what_happens_is_counted() -> None:
     telemetry.watch("Job", before="unknown", now="unknown")
     telemetry.watch("Job", before="unknown", now="followed")
     telemetry.kept("Job", objects=7, left_out=1)
-    read = samples(telemetry)
-    assert read["mldiagnostics_webhook_info", ("train", "1.2.3")] == 1
-    assert read["mldiagnostics_webhook_reviews_total", ("Injected", "injected")] == 2
-    assert read["mldiagnostics_webhook_review_duration_seconds_sum", ()] == 0.002
-    assert read["mldiagnostics_webhook_reviews_in_flight", ()] == 3
-    assert read["mldiagnostics_webhook_lookups_total", ("cache",)] == 1
-    assert read["mldiagnostics_webhook_watch", ("Job", "unknown")] == 0
-    assert read["mldiagnostics_webhook_watch", ("Job", "followed")] == 1
-    assert read["mldiagnostics_webhook_cached_objects", ("Job",)] == 7
-    assert read["mldiagnostics_webhook_cache_left_out", ("Job",)] == 1
+    values = samples(telemetry)
+    assert values["mldiagnostics_webhook_info", ("train", "1.2.3")] == 1
+    assert values["mldiagnostics_webhook_reviews_total", ("Injected", "injected")] == 2
+    assert values["mldiagnostics_webhook_review_duration_seconds_sum", ()] == 0.002
+    assert values["mldiagnostics_webhook_reviews_in_flight", ()] == 3
+    assert values["mldiagnostics_webhook_lookups_total", ("cache",)] == 1
+    assert values["mldiagnostics_webhook_watch", ("Job", "unknown")] == 0
+    assert values["mldiagnostics_webhook_watch", ("Job", "followed")] == 1
+    assert values["mldiagnostics_webhook_cached_objects", ("Job",)] == 7
+    assert values["mldiagnostics_webhook_cache_left_out", ("Job",)] == 1
 
 
-def test_the_end_of_the_certificate_is_that_of_the_moment() -> None:
+def test_the_expiry_is_that_of_the_current_certificate() -> None:
     telemetry, end = WebhookMetrics(), [None, datetime(2027, 1, 1, tzinfo=UTC)]
     name = ("mldiagnostics_webhook_certificate_expiry_timestamp_seconds", ())
     telemetry.certificate_ends(lambda: end[0])
@@ -53,4 +53,4 @@ def test_names_follow_the_conventions() -> None:
 
 def test_the_reference_page_is_current() -> None:
     page = ROOT / "docs/reference/webhook-metrics.md"
-    assert page.read_text() == reference(), "write it anew: python -m mldiagnostics_webhook.telemetry > that file"
+    assert page.read_text() == reference(), "write it again: python -m mldiagnostics_webhook.telemetry > that file"

@@ -1,11 +1,31 @@
-"""The reference page of a process's metrics."""
+"""Declarations of metrics, and the reference page made of a process's metrics."""
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+M = TypeVar("M", bound=MetricWrapperBase)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec(Generic[M]):
+    """Declaration of a metric."""
+
+    type: type[M]
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    def register(self, registry: CollectorRegistry) -> M:
+        """Create the metric in a registry."""
+        options: dict[str, Any] = {"buckets": self.buckets} if self.buckets else {}
+        return self.type(self.name, self.help, self.labels, registry=registry, **options)
 
 
 def reference(registry: CollectorRegistry, *, title: str, module: str, notes: str) -> str:

@@ -1,1 +1,1 @@
-"""The webhook: injects run identity into pods on their creation, and denies none."""
+"""Admission webhook that injects run identity into new pods and rejects none."""

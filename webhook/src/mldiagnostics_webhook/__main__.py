@@ -1,6 +1,6 @@
-"""Start of the webhook: settings, logs, one replica; the exit status says how it ended.
+"""Entry point of the webhook.
 
-0: told to stop. 1: something broke, the log says what. 2: the settings are wrong.
+Exit status 0: stopped by a signal. 1: failed, see the log. 2: invalid settings.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ _log: Final = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """Run one replica with the settings of the environment; gives the exit status."""
+    """Run one replica with the settings of the environment and return the exit status."""
     try:
         settings = config.load(os.environ)
         logs.configure(settings.log_level)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(replica.live(settings))
-    except ConfigurationError as fault:
-        sys.stderr.write(f"{fault}\n")
+            runner.run(replica.run(settings))
+    except ConfigurationError as error:
+        sys.stderr.write(f"{error}\n")
         return 2
-    except Exception:  # noqa: BLE001 - the last to see it
-        _log.exception("The webhook cannot go on")
+    except Exception:  # noqa: BLE001 - the last handler of the process
+        _log.exception("The webhook failed")
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""What the webhook knows of namespaces and owners: followed by watches, asked for when a pod is faster than they."""
+"""Cache of namespaces and owners: kept current by watches, completed by requests."""
 
 import asyncio
 import math
@@ -19,77 +19,77 @@ from mldiagnostics_kube.object_store import MemoryBudget, Object, ObjectStore, c
 from mldiagnostics_webhook.telemetry import WebhookMetrics
 
 LOOKUP_S: Final = 1.0
-ROOM_BYTES: Final = 64 * 2**20
+CACHE_BYTES: Final = 64 * 2**20
 PARALLEL_LOOKUPS: Final = 32
-PATIENCE: Final = Backoff()
-_WALKS: Final = 1024
+BACKOFF: Final = Backoff()
+_MAX_CONTEXTS: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-# Groups of runs (CronJob) are known by their references alone, and pods are never read.
-FOLLOWED: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.kind != "Pod")
+# Groups of runs (CronJob) are identified by owner references alone, and pods are never read.
+WATCHED_KINDS: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.kind != "Pod")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheHit:
-    """What a shelf showed at a place."""
+    """An object that a store returned for a namespace and name."""
 
-    shelf: ObjectStore
+    store: ObjectStore
     namespace: str
     name: str
-    shown: Object
+    item: Object
 
-    def holds(self) -> bool:
-        """Whether the shelf still shows that very object."""
-        return self.shelf.get(self.namespace, self.name) is self.shown
+    def is_current(self) -> bool:
+        """Return whether the store still has this very object."""
+        return self.store.get(self.namespace, self.name) is self.item
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnerContext:
-    """What a pod's run depends on besides the pod: its namespace's metadata, and its owners, nearest first."""
+    """Namespace and owners (nearest first) of a pod, as input of a decision."""
 
     namespace: Object
     owners: tuple[Object, ...] | OwnersUnknown
-    sights: tuple[CacheHit, ...]
-    """All of it that came from the cache; empty if something had to be asked for."""
+    hits: tuple[CacheHit, ...]
+    """The cache entries of all of it; empty if a part was requested from the API server."""
 
-    def hold(self) -> bool:
-        """Whether the cache shows the same again."""
-        return bool(self.sights) and all(sight.holds() for sight in self.sights)
+    def is_current(self) -> bool:
+        """Return whether the cache still has the same entries."""
+        return bool(self.hits) and all(hit.is_current() for hit in self.hits)
 
 
 class MetadataCache:
-    """Namespaces, and the workloads of every kind that exists."""
+    """Metadata of namespaces and of workloads of every kind that the cluster serves."""
 
     def __init__(
         self,
         cluster: ApiClient,
         telemetry: WebhookMetrics,
         *,
-        room_bytes: int = ROOM_BYTES,
-        patience: Backoff = PATIENCE,
+        budget_bytes: int = CACHE_BYTES,
+        backoff: Backoff = BACKOFF,
         lookup_s: float = LOOKUP_S,
     ) -> None:
         self._cluster = cluster
         self._telemetry = telemetry
         self._lookup_s = lookup_s
-        self._asked: dict[str, asyncio.Task[Object | OwnersUnknown | None]] = {}
-        self._turn = asyncio.Semaphore(PARALLEL_LOOKUPS)
-        self._walked: dict[ObjectReference, OwnerContext] = {}
-        room = MemoryBudget(room_bytes)
+        self._requests: dict[str, asyncio.Task[Object | OwnersUnknown | None]] = {}
+        self._slots = asyncio.Semaphore(PARALLEL_LOOKUPS)
+        self._contexts: dict[ObjectReference, OwnerContext] = {}
+        budget = MemoryBudget(budget_bytes)
 
-        def following(name: str, *paths: str) -> Informer:
-            return Informer(name, paths, cluster=cluster, store=ObjectStore(room), metrics=telemetry, backoff=patience)
+        def informer(name: str, *paths: str) -> Informer:
+            return Informer(name, paths, cluster=cluster, store=ObjectStore(budget), metrics=telemetry, backoff=backoff)
 
-        self._namespaces = following("Namespace", path_to("", "v1", "namespaces"))
-        self._kinds = {(kind.group, kind.kind): following(kind.kind, *_collections(kind)) for kind in FOLLOWED}
+        self._namespaces = informer("Namespace", path_to("", "v1", "namespaces"))
+        self._kinds = {(kind.group, kind.kind): informer(kind.kind, *_collections(kind)) for kind in WATCHED_KINDS}
 
     @property
     def synced(self) -> bool:
-        """Whether every kind has been listed, or is known to be absent or forbidden."""
+        """Whether every kind is listed, absent or forbidden."""
         return self._namespaces.settled and all(kind.settled for kind in self._kinds.values())
 
     @asynccontextmanager
-    async def following(self) -> AsyncIterator[None]:
-        """Follow everything while the block runs."""
+    async def running(self) -> AsyncIterator[None]:
+        """Run all informers while the block runs."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(kind.run()) for kind in (self._namespaces, *self._kinds.values())]
             try:
@@ -97,116 +97,121 @@ class MetadataCache:
             finally:
                 for task in tasks:
                     task.cancel()
-                await asyncio.gather(*self._asked.values(), return_exceptions=True)  # they end by their own deadlines
+                await asyncio.gather(*self._requests.values(), return_exceptions=True)  # each has a deadline
 
-    async def surroundings(
+    async def owner_context(
         self, namespace: str, controller: ObjectReference | None, *, within_s: float = math.inf
     ) -> OwnerContext | OwnersUnknown:
-        """Find the namespace of a pod and the owners from its controller upwards, all within one deadline.
+        """Return the namespace and the owners of a pod, within one deadline.
 
-        While the cache shows the same to the same controller's pods, they are given the same object.
+        While the cache is unchanged, all pods of a controller get the same object.
+
+        Args:
+            namespace: Namespace of the pod.
+            controller: Nearest owner of the pod, if it has one.
+            within_s: Longest wait in seconds; the cache's own bound applies too.
         """
-        before = self._walked.get(controller) if controller else None
-        if before and before.hold():
-            self._telemetry.looked_up("cache", len(before.sights))
-            return before
+        cached = self._contexts.get(controller) if controller else None
+        if cached and cached.is_current():
+            self._telemetry.looked_up("cache", len(cached.hits))
+            return cached
         until_s = asyncio.get_running_loop().time() + min(within_s, self._lookup_s)
-        around = await self._around(namespace, controller, until_s)
-        if controller and isinstance(around, OwnerContext) and around.sights:
-            if len(self._walked) >= _WALKS:
-                self._walked.pop(next(iter(self._walked)))
-            self._walked[controller] = around
-        return around
+        context = await self._resolve(namespace, controller, until_s)
+        if controller and isinstance(context, OwnerContext) and context.hits:
+            if len(self._contexts) >= _MAX_CONTEXTS:
+                self._contexts.pop(next(iter(self._contexts)))
+            self._contexts[controller] = context
+        return context
 
-    async def _around(
+    async def _resolve(
         self, namespace: str, controller: ObjectReference | None, until_s: float
     ) -> OwnerContext | OwnersUnknown:
-        """Walk up through the cache; whenever something is not there, ask for it and walk again."""
-        sights: list[CacheHit] = []
-        asked: dict[ObjectReference, Object | None] = {}
+        """Walk up through the cache; request each missing owner and walk again."""
+        hits: list[CacheHit] = []
+        requested: dict[ObjectReference, Object | None] = {}
         missing: list[ObjectReference] = []
 
         def lookup(reference: ObjectReference) -> Object | None:
-            if reference in asked:
-                return asked[reference]
-            sight = self._sight(self._kinds[_kind(reference)], reference.namespace, reference.name)
-            # The cache is believed if it has the uid that the reference names.
-            if sight is None or reference.uid not in ("", sight.shown["metadata"].get("uid")):
+            if reference in requested:
+                return requested[reference]
+            hit = self._cached(self._kinds[_kind(reference)], reference.namespace, reference.name)
+            # Another uid: the cached object is an older or newer one of the same name.
+            if hit is None or reference.uid not in ("", hit.item["metadata"].get("uid")):
                 missing.append(reference)
                 return None
-            sights.append(sight)
-            return sight.shown
+            hits.append(hit)
+            return hit.item
 
-        sight = self._sight(self._namespaces, "", namespace)
-        space = sight.shown if sight else await self._ask(self._namespaces, None, namespace, until_s)
-        if isinstance(space, OwnersUnknown):
-            return space
-        if space is None:
+        hit = self._cached(self._namespaces, "", namespace)
+        item = hit.item if hit else await self._request(self._namespaces, None, namespace, until_s)
+        if isinstance(item, OwnersUnknown):
+            return item
+        if item is None:
             return OwnersUnknown(f"the namespace {namespace} does not exist")
         while True:
-            sights[:] = [sight] if sight else []
+            hits[:] = [hit] if hit else []
             chain = owner_chain(controller, lookup, pods=False)
             if not missing:
-                self._telemetry.looked_up("cache", len(sights))
-                return OwnerContext(space, chain, tuple(sights) if sight and not asked else ())
+                self._telemetry.looked_up("cache", len(hits))
+                return OwnerContext(item, chain, tuple(hits) if hit and not requested else ())
             reference = missing.pop()
-            owner = await self._ask(self._kinds[_kind(reference)], reference.namespace, reference.name, until_s)
+            owner = await self._request(self._kinds[_kind(reference)], reference.namespace, reference.name, until_s)
             if isinstance(owner, OwnersUnknown):
-                self._telemetry.looked_up("cache", len(sights))
-                return OwnerContext(space, owner, ())
-            asked[reference] = owner
+                self._telemetry.looked_up("cache", len(hits))
+                return OwnerContext(item, owner, ())
+            requested[reference] = owner
 
     @staticmethod
-    def _sight(following: Informer, namespace: str, name: str) -> CacheHit | None:
-        shown = following.store.get(namespace, name)
-        return None if shown is None else CacheHit(following.store, namespace, name, shown)
+    def _cached(informer: Informer, namespace: str, name: str) -> CacheHit | None:
+        item = informer.store.get(namespace, name)
+        return None if item is None else CacheHit(informer.store, namespace, name, item)
 
-    async def _ask(
-        self, following: Informer, namespace: str | None, name: str, until_s: float
+    async def _request(
+        self, informer: Informer, namespace: str | None, name: str, until_s: float
     ) -> Object | OwnersUnknown | None:
-        """Ask the API server until a moment of the loop's clock; who asks for the same meanwhile gets the same."""
-        if following.state is SyncState.FORBIDDEN:
+        """Read an object from the API server; concurrent reads share one request."""
+        if informer.state is SyncState.FORBIDDEN:
             self._telemetry.looked_up("forbidden")
-            return OwnersUnknown(f"the webhook may not read objects of kind {following.name}")
+            return OwnersUnknown(f"the webhook may not read objects of kind {informer.name}")
         if not all(_NAME.fullmatch(part) for part in (namespace or name, name)):
-            self._telemetry.looked_up("nowhere")  # it would lead to another path
+            self._telemetry.looked_up("nowhere")  # such a name would change the path
             return None
-        path = following.path(namespace, name)
-        if path not in self._asked:
-            self._asked[path] = asyncio.create_task(self._answer(path))
-            self._asked[path].add_done_callback(lambda _: self._asked.pop(path))
+        path = informer.path(namespace, name)
+        if path not in self._requests:
+            self._requests[path] = asyncio.create_task(self._counted(path))
+            self._requests[path].add_done_callback(lambda _: self._requests.pop(path))
         try:
             async with asyncio.timeout_at(until_s):
-                return await asyncio.shield(self._asked[path])
+                return await asyncio.shield(self._requests[path])
         except TimeoutError:
-            return OwnersUnknown("the API server did not tell in time")
+            return OwnersUnknown("the API server did not answer in time")
 
-    async def _answer(self, path: str) -> Object | OwnersUnknown | None:
-        answer, found = await self._served(path)
-        self._telemetry.looked_up(found)
-        return answer
+    async def _counted(self, path: str) -> Object | OwnersUnknown | None:
+        result, outcome = await self._fetch(path)
+        self._telemetry.looked_up(outcome)
+        return result
 
-    async def _served(self, path: str) -> tuple[Object | OwnersUnknown | None, str]:
-        """Ask in turn; gives the answer and where it was found. Ends within twice the time of a lookup."""
+    async def _fetch(self, path: str) -> tuple[Object | OwnersUnknown | None, str]:
+        """Read an object within twice `lookup_s`; return it and the outcome to count."""
         try:
             async with asyncio.timeout(self._lookup_s):
-                await self._turn.acquire()
+                await self._slots.acquire()
         except TimeoutError:
-            return OwnersUnknown(f"{PARALLEL_LOOKUPS} other lookups are under way"), "failed"
+            return OwnersUnknown(f"{PARALLEL_LOOKUPS} other lookups are in progress"), "failed"
         try:
             return cut(await self._cluster.get(path, metadata_only=True, timeout_s=self._lookup_s)), "server"
         except NotFound:
             return None, "nowhere"
-        except RequestRejected as refused:
-            return OwnersUnknown(str(refused)), "forbidden"
-        except ClusterError as silent:
-            return OwnersUnknown(str(silent)), "failed"
+        except RequestRejected as error:
+            return OwnersUnknown(str(error)), "forbidden"
+        except ClusterError as error:
+            return OwnersUnknown(str(error)), "failed"
         finally:
-            self._turn.release()
+            self._slots.release()
 
 
 def _kind(reference: ObjectReference) -> tuple[str, str]:
-    """Give group and kind; the version does not matter."""
+    """Return group and kind; the version does not matter."""
     group, slash, _ = reference.api_version.partition("/")
     return group if slash else "", reference.kind
 

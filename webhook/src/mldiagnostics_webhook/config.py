@@ -1,4 +1,4 @@
-"""What the webhook is told by its environment: parsed once, every fault reported at once."""
+"""Settings of the webhook, from environment variables."""
 
 import re
 import sys
@@ -28,13 +28,13 @@ def _sinks(raw: str) -> tuple[str, ...]:
 
 def _storage(raw: str) -> str:
     if not _STORAGE.fullmatch(raw):
-        raise ValueError("is not a place that pods can write; write gs://bucket/prefix or an absolute path")
+        raise ValueError("is not a storage location; write gs://bucket/prefix or an absolute path")
     return raw
 
 
 def _url(raw: str) -> str:
     if not _URL.fullmatch(raw):
-        raise ValueError("is no URL such as https://host:8443")
+        raise ValueError("is not an http(s) URL; write it like https://host:8443")
     return raw
 
 
@@ -42,23 +42,27 @@ def _certificates(raw: str) -> str:
     try:
         load_pem_x509_certificates(raw.encode())
     except ValueError as fault:
-        raise ValueError(f"is no certificate in PEM: {fault}") from fault
+        raise ValueError(f"is not a certificate in PEM: {fault}") from fault
     return f"{raw}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookConfig:
-    """The webhook's settings; each field names its environment variable."""
+    """Settings of the webhook; each field names its environment variable."""
 
     pod_namespace: Annotated[
         str,
-        Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef): its Secret is here.", settings.dns_name),
+        Setting(
+            "POD_NAMESPACE",
+            "Namespace of this pod (fieldRef), which holds the Secret of the certificates.",
+            settings.dns_name,
+        ),
     ] = "default"
     cluster_name: Annotated[
         str,
         Setting(
             "MLDIAG_CLUSTER_NAME",
-            "Name of the cluster, part of every run id. Empty: GKE's metadata server is asked, "
+            "Name of the cluster, part of every run id. Empty: the name from GKE's metadata server, "
             "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
         ),
     ] = ""
@@ -66,7 +70,7 @@ class WebhookConfig:
         str,
         Setting(
             "MLDIAG_STORAGE",
-            "Root of the runs' files in every pod: `gs://bucket/prefix` or an absolute path.",
+            "Root directory of the runs' files in every pod: `gs://bucket/prefix` or an absolute path.",
             _storage,
         ),
     ] = ""
@@ -74,16 +78,16 @@ class WebhookConfig:
         tuple[str, ...],
         Setting(
             "MLDIAG_SINKS",
-            "Where every pod's SDK writes its records: a comma list of sink URLs. Empty: the SDK's own default.",
+            "Sinks of the SDK in every pod: sink URLs separated by commas. Empty: the SDK's default.",
             _sinks,
         ),
     ] = ()
-    view_url: Annotated[str, Setting("MLDIAG_VIEW_URL", "URL of the web view, told to every pod.", _url)] = ""
+    view_url: Annotated[str, Setting("MLDIAG_VIEW_URL", "URL of the web view, injected into every pod.", _url)] = ""
     control_plane_url: Annotated[
         str,
         Setting(
             "MLDIAG_CONTROL_PLANE_URL",
-            "URL of the control plane, told to every pod together with a token for it. Empty: neither.",
+            "URL of the control plane, injected into every pod together with a token for it. Empty: neither.",
             _url,
         ),
     ] = ""
@@ -91,27 +95,23 @@ class WebhookConfig:
         str,
         Setting(
             "MLDIAG_CONTROL_PLANE_CA",
-            "Certificates (PEM) that pods trust the control plane by. Empty: those that a container trusts anyway.",
+            "CA certificates (PEM) for connections to the control plane. Empty: those of the container.",
             _certificates,
         ),
     ] = ""
     profiler_port: Annotated[
-        int, Setting("MLDIAG_PROFILER_PORT", "Port of the profiler in pods that name no other.", settings.port)
+        int, Setting("MLDIAG_PROFILER_PORT", "Profiler port of pods that do not set their own.", settings.port)
     ] = DEFAULT_PORT
-    port: Annotated[
-        int, Setting("MLDIAG_PORT", "Port of the reviews (HTTPS); 0 lets the system choose.", settings.port)
-    ] = 8443
+    port: Annotated[int, Setting("MLDIAG_PORT", "Port for reviews (HTTPS); 0: any free port.", settings.port)] = 8443
     http_port: Annotated[
         int,
-        Setting(
-            "MLDIAG_HTTP_PORT", "Port of `/healthz`, `/readyz` and `/metrics`; 0 lets the system choose.", settings.port
-        ),
+        Setting("MLDIAG_HTTP_PORT", "Port for `/healthz`, `/readyz` and `/metrics`; 0: any free port.", settings.port),
     ] = 8081
     service_name: Annotated[
         str,
         Setting(
             "MLDIAG_SERVICE_NAME",
-            "Name of the Service through which the API server calls; self-managed certificates are for "
+            "Name of the Service that the API server calls; self-managed certificates are for "
             "`<name>.<POD_NAMESPACE>.svc`.",
             settings.dns_name,
         ),
@@ -120,7 +120,7 @@ class WebhookConfig:
         str,
         Setting(
             "MLDIAG_CONFIGURATION_NAME",
-            "Name of the MutatingWebhookConfiguration; self-managed certificates publish their authorities there.",
+            "Name of the MutatingWebhookConfiguration whose `caBundle` gets the CA of self-managed certificates.",
             settings.dns_name,
         ),
     ] = "mldiagnostics-injection-webhook-mutating-webhook-config"
@@ -136,8 +136,7 @@ class WebhookConfig:
         Path | None,
         Setting(
             "MLDIAG_CERTIFICATE_FOLDER",
-            "Folder where `tls.crt` and `tls.key` of cert-manager or your own are mounted. "
-            "Empty: certificates are self-managed.",
+            "Folder with `tls.crt` and `tls.key`, mounted from a Secret. Empty: certificates are self-managed.",
             settings.absolute_path,
         ),
     ] = None
@@ -146,7 +145,7 @@ class WebhookConfig:
     ] = "INFO"
 
     def injected(self, cluster: str) -> InjectionSettings:
-        """Give what the pods of a cluster are told."""
+        """Return the settings of injection for a cluster."""
         return InjectionSettings(
             cluster=cluster,
             storage=self.storage,
@@ -159,13 +158,14 @@ class WebhookConfig:
 
 
 def load(environ: Mapping[str, str]) -> WebhookConfig:
-    """Read the settings; an unset or empty variable means its default.
+    """Read the settings; an unset or empty variable means the default.
 
-    Raises ConfigurationError that lists every fault, not only the first.
+    Raises:
+        ConfigurationError: some values are invalid; the message lists all of them.
     """
     config, faults = settings.read(WebhookConfig, environ)
     if faults:
-        raise ConfigurationError("The webhook's environment is wrong: " + "; ".join(faults))
+        raise ConfigurationError("Invalid environment of the webhook: " + "; ".join(faults))
     return config
 
 

@@ -1,4 +1,4 @@
-"""Verdicts that hold for all pods that are alike: those of one workload come by the hundred, and differ in nothing."""
+"""Cache of decisions: a workload creates hundreds of equal pods."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ if TYPE_CHECKING:
 
     from mldiagnostics_webhook.cache import OwnerContext
 
-_MOST: Final = 512
+_MAX_DECISIONS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class CachedReview:
-    """What a review is answered, and how that is counted."""
+    """Answer to a review, with the labels to count it and the message to log."""
 
     patch: str
-    """As answers carry it; empty for none."""
+    """Encoded JSON patch; empty for none."""
     result: str
     reason: str
     message: str
-    """What is to be logged of a pod that stays as it is."""
+    """Message for the log if the pod is not changed."""
     level: int
-    """How loud (`logging`)."""
+    """Level of the message (`logging`)."""
 
 
 class DecisionCache:
-    """The latest verdicts; each holds as long as the cache gives the very same surroundings."""
+    """Latest decisions, each valid for one `OwnerContext` object."""
 
     def __init__(self) -> None:
-        self._verdicts: dict[tuple[str, OwnerContext, Hashable], CachedReview] = {}
+        self._reviews: dict[tuple[str, OwnerContext, Hashable], CachedReview] = {}
 
-    def get(self, seen: str, around: OwnerContext, like: DecisionKey) -> CachedReview | None:
-        """Give the verdict on a pod that is like this one; None if there is none, or if it may have changed."""
-        return self._verdicts.get((seen, around, like.what))
+    def get(self, source: str, context: OwnerContext, key: DecisionKey) -> CachedReview | None:
+        """Return the decision for an equal pod, or None if there is none for this context."""
+        return self._reviews.get((source, context, key.what))
 
-    def put(self, seen: str, around: OwnerContext, like: DecisionKey, verdict: CachedReview) -> None:
-        """Remember a verdict."""
-        if len(self._verdicts) >= _MOST:
-            self._verdicts.pop(next(iter(self._verdicts)))
-        self._verdicts[seen, around, like.what] = verdict
+    def put(self, source: str, context: OwnerContext, key: DecisionKey, review: CachedReview) -> None:
+        """Store a decision; the oldest one is dropped if there are too many."""
+        if len(self._reviews) >= _MAX_DECISIONS:
+            self._reviews.pop(next(iter(self._reviews)))
+        self._reviews[source, context, key.what] = review

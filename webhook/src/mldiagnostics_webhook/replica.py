@@ -1,4 +1,4 @@
-"""The life of one replica: find out where it is, serve, and leave without losing a request."""
+"""Lifecycle of one replica: resolve the cluster's name, serve reviews, shut down."""
 
 import asyncio
 import logging
@@ -27,29 +27,29 @@ _log: Final = logging.getLogger(__name__)
 
 _RETRY_S: Final = 2.0
 LINGER_S: Final = 5.0
-"""How long requests are still taken after SIGTERM: until everybody has learnt that this replica leaves."""
+"""Time in which reviews are still answered after SIGTERM, until every node has removed this replica."""
 
 
 @dataclass(slots=True)
 class WebhookHealth:
-    """What the probes report."""
+    """Results of the probes."""
 
     synced: Callable[[], bool]
-    """Whether the cache has read what there is."""
+    """Returns whether the cache has read namespaces and workloads."""
     certificate: ServingCertificate | None = None
     serving: bool = False
     leaving: bool = False
 
     def live(self) -> tuple[bool, str]:
-        """Whether a restart would not help: whoever answers this can answer reviews."""
+        """Return True: a process that answers this probe can answer reviews."""
         return True, self.ready()[1]
 
     def ready(self) -> tuple[bool, str]:
-        """Whether reviews are answered as they should be."""
+        """Return whether reviews are answered, and the state in words."""
         if self.leaving:
-            return False, "leaving"
+            return False, "shutting down"
         if not self.serving:
-            return False, "asking for the cluster's name"
+            return False, "resolving the cluster's name"
         if self.certificate is None or not self.certificate.ready:
             return False, "waiting for a certificate"
         if not self.synced():
@@ -57,10 +57,12 @@ class WebhookHealth:
         return True, "serving"
 
 
-async def live(config: WebhookConfig, environ: Mapping[str, str] = os.environ) -> None:
+async def run(config: WebhookConfig, environ: Mapping[str, str] = os.environ) -> None:
     """Run one replica until SIGTERM or SIGINT.
 
-    Raises ConfigurationError if there is no way to the API server, and whatever makes it impossible to go on.
+    Raises:
+        ConfigurationError: the environment has no address of an API server.
+        Exception: any failure that the replica cannot recover from.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -72,10 +74,10 @@ async def live(config: WebhookConfig, environ: Mapping[str, str] = os.environ) -
     async with (
         aclosing(cluster),
         http.serving(config.http_port, health, telemetry.exposition) as port,
-        cache.following(),
+        cache.running(),
         _certificate(config, cluster) as certificate,
     ):
-        _log.info("Probes and metrics are served on port %d", port, extra={"http_port": port})
+        _log.info("Serving probes and metrics on port %d", port, extra={"http_port": port})
         health.certificate = certificate
         telemetry.certificate_ends(lambda: certificate.expires)
         if name := await _cluster_name(config, environ, cluster, stop):
@@ -93,18 +95,14 @@ def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncCont
 
 
 async def _serve(
-    server: ReviewServer,
-    port: int,
-    certificate: ServingCertificate,
-    health: WebhookHealth,
-    stop: asyncio.Event,
+    server: ReviewServer, port: int, certificate: ServingCertificate, health: WebhookHealth, stop: asyncio.Event
 ) -> None:
-    """Answer reviews until told to stop, and then as long as anybody may still send one."""
+    """Answer reviews until `stop` is set, and for `LINGER_S` seconds more."""
     async with server.serving(port, certificate.context) as listening:
-        _log.info("Reviews are answered on port %d", listening, extra={"port": listening})
+        _log.info("Serving reviews on port %d", listening, extra={"port": listening})
         health.serving = True
         await stop.wait()
-        _log.info("Told to stop; requests are taken for another %g s", LINGER_S)
+        _log.info("Stop requested; reviews are answered for another %g s", LINGER_S)
         health.leaving = True
         server.leave()
         await asyncio.sleep(LINGER_S)
@@ -113,15 +111,15 @@ async def _serve(
 async def _cluster_name(
     config: WebhookConfig, environ: Mapping[str, str], cluster: ApiClient, stop: asyncio.Event
 ) -> str | None:
-    """Find the cluster's name, however long that takes; None if told to stop before."""
-    said = ""
+    """Resolve the cluster's name, with retries; return None if `stop` is set before."""
+    last_error = ""
     while not stop.is_set():
         try:
             name = await cluster_name(config.cluster_name, environ, cluster.get)
         except (ClusterError, ConfigurationError) as error:
-            if str(error) != said:
-                _log.warning("The cluster's name is not known yet: %s", error)
-                said = str(error)
+            if str(error) != last_error:
+                _log.warning("The cluster's name cannot be resolved; retrying: %s", error)
+                last_error = str(error)
         else:
             _log.info("The cluster's name is %s", name)
             return name

@@ -1,4 +1,4 @@
-"""The HTTPS side: a path for each place of the label, bounds on what is under way, and an end that loses nothing."""
+"""HTTPS server for reviews: paths, deadlines, and bounds on requests in flight."""
 
 import asyncio
 import re
@@ -16,16 +16,16 @@ from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
 from mldiagnostics_webhook.telemetry import WebhookMetrics
 
 MAX_BODY_BYTES: Final = 4 * 2**20
-"""The API server takes objects of 3 MiB; a review adds its frame."""
+"""The API server accepts objects of 3 MiB; a review adds some fields."""
 MAX_BODIES_BYTES: Final = 8 * 2**20
-"""Of all reviews under way; parsed, a hostile one takes twenty times its size."""
+"""Of all reviews in flight. Parsed, a hostile one takes twenty times its size in memory."""
 MAX_REVIEWS: Final = 256
 READ_S: Final = 3.0
 FINISH_S: Final = 5.0
 _DEFAULT_TIMEOUT_S: Final = 3.0
-# What the way back to the API server may take of its timeout.
+# Part of the API server's timeout that is kept for the response to arrive.
 _MARGIN_S: Final = 0.25
-_PATHS: Final = {f"/mutate/{seen}": seen for seen in LabelSource}
+_PATHS: Final = {f"/mutate/{source}": source for source in LabelSource}
 _JSON: Final = {"Content-Type": "application/json"}
 _TEXT: Final = {"Content-Type": "text/plain"}
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -35,16 +35,16 @@ _PART: Final = re.compile(r"([\d.]+)(h|ms|m|s)")
 
 @dataclass(frozen=True, slots=True)
 class ReviewPath:
-    """What a call's path and query say."""
+    """Meaning of a request's path and query."""
 
-    seen: LabelSource | None
-    """None for a path that nothing answers."""
+    source: LabelSource | None
+    """None for an unknown path."""
     timeout_s: float
 
 
-@lru_cache(maxsize=64)  # an API server calls with one and the same
+@lru_cache(maxsize=64)  # an API server always sends the same
 def target(raw: str) -> ReviewPath:
-    """Read path and query; a `timeout` that is no Go duration such as `3s` or `1m0s` counts as the default of 3 s."""
+    """Parse path and query; an invalid `timeout` (not like `1m0s`) counts as 3 s."""
     path, _, query = raw.partition("?")
     text = dict(parse_qsl(query)).get("timeout", "")
     timeout_s = _DEFAULT_TIMEOUT_S
@@ -54,14 +54,14 @@ def target(raw: str) -> ReviewPath:
 
 
 class Reviewer(Protocol):
-    """Answers the bytes of a review; lookups take no longer than `within_s`."""
+    """Function that answers a review; lookups take at most `within_s` seconds."""
 
-    async def __call__(self, seen: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
-        """Give the answer."""
+    async def __call__(self, source: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
+        """Return the response."""
 
 
 class ReviewServer:
-    """Reviews over HTTPS: which path stands for which label, and how long an answer may take."""
+    """Serves reviews over HTTPS."""
 
     def __init__(
         self, answer: Reviewer, telemetry: WebhookMetrics, *, read_s: float = READ_S, finish_s: float = FINISH_S
@@ -79,27 +79,31 @@ class ReviewServer:
         telemetry.in_flight(lambda: self._server.in_flight)
 
     def leave(self) -> None:
-        """Close each connection after its next answer."""
+        """Close each connection after its next response."""
         self._server.leaving = True
 
     def serving(self, port: int, tls: ssl.SSLContext | None) -> AbstractAsyncContextManager[int]:
-        """Serve on all addresses for the duration of the block; gives the port. Raises OSError if it is taken."""
+        """Serve on all addresses while the block runs, and return the port.
+
+        Raises:
+            OSError: the port is in use.
+        """
         return self._server.serving(port, tls)
 
     def _route(self, request: web.BaseRequest) -> Respond | web.Response:
         to = target(request.raw_path)
-        if to.seen is None or request.method != "POST":
-            return web.Response(status=405 if to.seen else 404)
-        seen, until_s = to.seen, asyncio.get_running_loop().time() + to.timeout_s - _MARGIN_S
-        return lambda body: self._review(seen, body, until_s)
+        if to.source is None or request.method != "POST":
+            return web.Response(status=405 if to.source else 404)
+        source, until_s = to.source, asyncio.get_running_loop().time() + to.timeout_s - _MARGIN_S
+        return lambda body: self._review(source, body, until_s)
 
-    async def _review(self, seen: LabelSource, body: bytes, until_s: float) -> web.Response:
+    async def _review(self, source: LabelSource, body: bytes, until_s: float) -> web.Response:
         loop = asyncio.get_running_loop()
-        begun_s = loop.time()
-        answer = await self._answer(seen, body, within_s=max(until_s - begun_s, 0.0))
-        self._telemetry.took(loop.time() - begun_s)
+        start_s = loop.time()
+        answer = await self._answer(source, body, within_s=max(until_s - start_s, 0.0))
+        self._telemetry.took(loop.time() - start_s)
         return web.Response(status=answer.status, body=answer.body, headers=_JSON if answer.status == 200 else _TEXT)
 
     def _rejected(self, reason: str) -> None:
-        """Count a review that gets no answer; the API server then creates the pod as it is."""
+        """Count a review that is rejected unread; its pod is created unchanged."""
         self._telemetry.reviewed(result="refused", reason=reason)

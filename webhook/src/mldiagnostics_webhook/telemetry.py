@@ -1,4 +1,4 @@
-"""What the webhook counts: one registry of its own, one method per thing that happens."""
+"""Metrics of the webhook: one declaration per metric, one method per event."""
 
 import sys
 from collections.abc import Callable
@@ -6,110 +6,119 @@ from datetime import datetime
 from typing import Final, Self
 
 from mldiagnostics_kube import metrics
+from mldiagnostics_kube.metrics import MetricSpec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
-_REVIEW_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_BUILD: Final = MetricSpec(Info, "mldiagnostics_webhook", "Version of the webhook and name of the cluster.")
+_REVIEWS: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_webhook_reviews_total",
+    "Reviews by result (injected, skipped, failed, unreadable, refused) and reason.",
+    ("result", "reason"),
+)
+_DURATION: Final = MetricSpec(
+    Histogram,
+    "mldiagnostics_webhook_review_duration_seconds",
+    "Time from the last byte of a review to its answer, lookups included.",
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
+_IN_FLIGHT: Final = MetricSpec(
+    Gauge, "mldiagnostics_webhook_reviews_in_flight", "Reviews that are being read or answered."
+)
+_LOOKUPS: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_webhook_lookups_total",
+    "Lookups of namespaces and owners by outcome: cache (hit), server (miss), nowhere (no such object), forbidden, "
+    "failed.",
+    ("found",),
+)
+_WATCHES: Final = MetricSpec(
+    Gauge,
+    "mldiagnostics_webhook_watch",
+    "1 for the current state of each kind's watch: unknown, followed, behind, absent or forbidden.",
+    ("kind", "state"),
+)
+_OBJECTS: Final = MetricSpec(
+    Gauge, "mldiagnostics_webhook_cached_objects", "Objects of each kind in the cache.", ("kind",)
+)
+_LEFT_OUT: Final = MetricSpec(
+    Gauge,
+    "mldiagnostics_webhook_cache_left_out",
+    "Changes of each kind since the start that did not fit into the cache; their objects are read on demand.",
+    ("kind",),
+)
+_CERTIFICATE_EXPIRY: Final = MetricSpec(
+    Gauge,
+    "mldiagnostics_webhook_certificate_expiry_timestamp_seconds",
+    "Expiry of the serving certificate in seconds since 1970; 0 without a certificate.",
+)
 
 LOOKUPS: Final = ("cache", "server", "nowhere", "forbidden", "failed")
 
 
 class WebhookMetrics:
-    """The metrics of one webhook process; labels are bounded, namespaces and names are none."""
+    """Metrics of one process.
+
+    Label values are bounded; namespaces and object names are never labels.
+    """
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        registry = self.registry
+        self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._build = Info(
-            "mldiagnostics_webhook", "Version of the webhook and name of the cluster.", registry=registry
-        )
-        self._reviews = Counter(
-            "mldiagnostics_webhook_reviews_total",
-            "Requests for review, by result (injected, skipped, failed, unreadable, refused) and reason.",
-            ("result", "reason"),
-            registry=registry,
-        )
+        self._build = _BUILD.register(registry)
+        self._reviews = _REVIEWS.register(registry)
         self._by_outcome: dict[tuple[str, str], Counter] = {}
-        self._duration = Histogram(
-            "mldiagnostics_webhook_review_duration_seconds",
-            "Time from a review's last byte to its answer, lookups included.",
-            buckets=_REVIEW_SECONDS,
-            registry=registry,
-        )
-        self._in_flight = Gauge(
-            "mldiagnostics_webhook_reviews_in_flight", "Reviews that are being read or answered.", registry=registry
-        )
-        lookups = Counter(
-            "mldiagnostics_webhook_lookups_total",
-            "Namespaces and owners that were looked up, by where they were found: cache (hits), server (misses), "
-            "nowhere, or not: forbidden, failed.",
-            ("found",),
-            registry=registry,
-        )
-        self._lookups = {found: lookups.labels(found) for found in LOOKUPS}
-        self._followed = Gauge(
-            "mldiagnostics_webhook_watch",
-            "1 for the state of the watch of each kind: unknown, followed, behind, absent or forbidden.",
-            ("kind", "state"),
-            registry=registry,
-        )
-        self._objects = Gauge(
-            "mldiagnostics_webhook_cached_objects", "Objects of each kind in the cache.", ("kind",), registry=registry
-        )
-        self._left_out = Gauge(
-            "mldiagnostics_webhook_cache_left_out",
-            "Changes of each kind that found no room in the cache since the start; their objects are asked for.",
-            ("kind",),
-            registry=registry,
-        )
-        self._certificate_ends = Gauge(
-            "mldiagnostics_webhook_certificate_expiry_timestamp_seconds",
-            "When the certificate that is served ends, in seconds since 1970; 0 while there is none.",
-            registry=registry,
-        )
+        self._duration = _DURATION.register(registry)
+        self._in_flight = _IN_FLIGHT.register(registry)
+        lookups = _LOOKUPS.register(registry)
+        self._lookups = {outcome: lookups.labels(outcome) for outcome in LOOKUPS}
+        self._watches = _WATCHES.register(registry)
+        self._objects = _OBJECTS.register(registry)
+        self._left_out = _LEFT_OUT.register(registry)
+        self._certificate_expiry = _CERTIFICATE_EXPIRY.register(registry)
 
     def identify(self, *, version: str, cluster: str) -> Self:
-        """Say which version runs in which cluster."""
+        """Set the version and the cluster's name."""
         self._build.info({"version": version, "cluster": cluster})
         return self
 
     def reviewed(self, *, result: str, reason: str) -> None:
         """Count an answer."""
         counter = self._by_outcome.get((result, reason))
-        if counter is None:  # finding it takes longer than counting
+        if counter is None:  # `labels` costs more than `inc`
             counter = self._by_outcome[result, reason] = self._reviews.labels(result, reason)
         counter.inc()
 
     def took(self, seconds: float) -> None:
-        """Record how long an answer took."""
+        """Record the duration of an answer."""
         self._duration.observe(seconds)
 
     def in_flight(self, reviews: Callable[[], int]) -> None:
-        """Say where to read, at any time, how many reviews are under way."""
+        """Set the function that returns the number of reviews in flight."""
         self._in_flight.set_function(reviews)
 
-    def looked_up(self, found: str, times: int = 1) -> None:
-        """Count lookups: found in the `cache`, at the `server` or `nowhere`, `forbidden`, or `failed`."""
-        self._lookups[found].inc(times)
+    def looked_up(self, outcome: str, times: int = 1) -> None:
+        """Count lookups with one of the outcomes `LOOKUPS`."""
+        self._lookups[outcome].inc(times)
 
     def watch(self, kind: str, *, before: str, now: str) -> None:
-        """Note that the watch of a kind has gone from one state to another."""
-        self._followed.labels(kind, before).set(0)
-        self._followed.labels(kind, now).set(1)
+        """Record that the watch of a kind changed its state."""
+        self._watches.labels(kind, before).set(0)
+        self._watches.labels(kind, now).set(1)
 
     def kept(self, kind: str, *, objects: int, left_out: int) -> None:
-        """Note what the cache has of a kind."""
+        """Record the size of the cache for a kind."""
         self._objects.labels(kind).set(objects)
         self._left_out.labels(kind).set(left_out)
 
     def certificate_ends(self, moment: Callable[[], datetime | None]) -> None:
-        """Say where to read, at any time, when the certificate that is served ends; None while there is none."""
+        """Set the function that returns the expiry of the serving certificate, or None."""
 
         def timestamp() -> float:
             end = moment()
             return end.timestamp() if end else 0.0
 
-        self._certificate_ends.set_function(timestamp)
+        self._certificate_expiry.set_function(timestamp)
 
     def exposition(self) -> bytes:
         """Render all metrics in Prometheus' text format."""
@@ -122,7 +131,7 @@ def reference() -> str:
         WebhookMetrics().registry,
         title="Metrics of the webhook",
         module="mldiagnostics_webhook.telemetry",
-        notes="Served at `/metrics`, beside the usual `process_*`. Every replica counts its own.",
+        notes="Served at `/metrics`, together with the usual `process_*`. Each replica counts only its own events.",
     )
 
 
