@@ -1,4 +1,4 @@
-"""A bucket at its worst, as Google's client sees it: refusals, silence, lost answers, no credentials."""
+"""Faults of a bucket: errors, timeouts, lost responses, missing credentials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VERBS: dict[str, Callable[[Store], object]] = {
     "delete": lambda store: store.delete("k"),
 }
 
-pytestmark = pytest.mark.timeout(200)  # nothing here may wait for ever
+pytestmark = pytest.mark.timeout(200)  # no test may wait for ever
 
 
 def a_store(bucket: str, *, timeout_s: float = 1.2) -> Store:
@@ -58,7 +58,7 @@ def a_store(bucket: str, *, timeout_s: float = 1.2) -> Store:
         (507, StoreFull),
     ],
 )
-def test_each_refusal_has_its_error(
+def test_each_http_error_has_its_own_exception(
     gcs_faults: FaultyProxy, gcs_bucket: str, verb: str, status: int, kind: type[StoreError]
 ) -> None:
     gcs_faults.otherwise = status
@@ -72,7 +72,7 @@ def test_each_refusal_has_its_error(
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_silent_server_is_unreachable(gcs_faults: FaultyProxy, gcs_bucket: str, verb: str) -> None:
     gcs_faults.otherwise = "hang"
-    with pytest.raises(StoreUnreachable, match="no usable answer in time"):
+    with pytest.raises(StoreUnreachable, match="no valid response in time"):
         VERBS[verb](a_store(gcs_bucket))
 
 
@@ -81,13 +81,13 @@ def test_a_refused_connection_is_unreachable(monkeypatch: pytest.MonkeyPatch, ve
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{unused.getsockname()[1]}")
-        with pytest.raises(StoreUnreachable, match="no usable answer in time"):
+        with pytest.raises(StoreUnreachable, match="no valid response in time"):
             VERBS[verb](a_store("some-bucket"))
 
 
 @pytest.mark.parametrize("fault", [429, 503, "lose"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_one_fault_is_got_over(gcs_faults: FaultyProxy, gcs_bucket: str, verb: str, fault: Fault) -> None:
+def test_one_fault_is_retried(gcs_faults: FaultyProxy, gcs_bucket: str, verb: str, fault: Fault) -> None:
     store = a_store(gcs_bucket, timeout_s=30)
     if not verb.startswith("put"):
         store.put("k", b"x")
@@ -100,7 +100,7 @@ def test_one_fault_is_got_over(gcs_faults: FaultyProxy, gcs_bucket: str, verb: s
 
 @pytest.mark.parametrize("size", [1, 5 * MIB])
 @pytest.mark.parametrize("lost", [0, 1, 2])
-def test_our_own_object_is_no_other_ones_after_a_lost_answer(
+def test_a_retried_put_succeeds_after_a_lost_response(
     gcs_faults: FaultyProxy, gcs_bucket: str, size: int, lost: int
 ) -> None:
     data = b"x" * size
@@ -111,16 +111,16 @@ def test_our_own_object_is_no_other_ones_after_a_lost_answer(
         assert file.read() == data
 
 
-def test_another_ones_object_is_told_from_ours_after_a_lost_answer(
+def test_a_retried_put_fails_if_the_object_has_other_content(
     gcs_emulator: Emulator, gcs_faults: FaultyProxy, gcs_bucket: str
 ) -> None:
-    gcs_emulator.make_object(gcs_bucket, "p/k", b"theirs")
+    gcs_emulator.make_object(gcs_bucket, "p/k", b"other!")
     gcs_faults.faults.append("lose")
     with pytest.raises(AlreadyStored):
         a_store(gcs_bucket, timeout_s=30).put("k", b"ours!!")
 
 
-def test_a_reader_cut_off_later_gets_an_error_of_ours(gcs_faults: FaultyProxy, gcs_bucket: str) -> None:
+def test_a_read_that_fails_later_raises_a_store_error(gcs_faults: FaultyProxy, gcs_bucket: str) -> None:
     store = a_store(gcs_bucket, timeout_s=30)
     store.put("k", b"x" * (9 * MIB))
     with store.open("k") as file:
@@ -139,7 +139,7 @@ def test_placeholders_of_folders_are_not_listed(gcs_emulator: Emulator, gcs_buck
 
 @contextlib.contextmanager
 def silent_server() -> Iterator[str]:
-    """Accept connections and never say a word."""
+    """Accept connections and never respond."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         accepted: list[socket.socket] = []
 
@@ -157,7 +157,7 @@ def silent_server() -> Iterator[str]:
             connection.close()
 
 
-def test_without_credentials_it_is_forbidden_even_if_the_metadata_server_is_silent(
+def test_missing_credentials_are_reported_even_if_the_metadata_server_hangs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS"):
@@ -188,7 +188,7 @@ except MissingExtraError as error:
 """
 
 
-def test_without_googles_client_the_extra_is_named() -> None:
+def test_without_googles_client_the_error_names_the_extra() -> None:
     command = [sys.executable, "-S", "-c", OPEN_A_BUCKET]
     environment = {**os.environ, "PYTHONPATH": str(SDK)}
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=True)

@@ -1,4 +1,4 @@
-"""The local disk at its worst: no right, no room, no links, and processes that die."""
+"""Faults of the local disk: no permission, no space, no links, killed processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_python(script: str, *arguments: str | Path, before: tuple[str, ...] = ()
 
 @contextlib.contextmanager
 def without_privileges() -> Iterator[None]:
-    """Make permission bits count, also when the tests run as root."""
+    """Apply permission bits, also when the tests run as root."""
     if os.geteuid() != 0:
         yield
         return
@@ -56,7 +56,7 @@ def without_privileges() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_what_permissions_deny_is_forbidden(tmp_path: Path) -> None:
+def test_denied_access_raises_store_forbidden(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
     store.put("d/k", b"x")
     (tmp_path / "store/d").chmod(0)
@@ -68,27 +68,27 @@ def test_what_permissions_deny_is_forbidden(tmp_path: Path) -> None:
     ]
     with without_privileges():
         for verb in verbs:
-            with pytest.raises(StoreForbidden, match="give this user the right"):
+            with pytest.raises(StoreForbidden, match="grant this user access"):
                 verb()
     (tmp_path / "store/d").chmod(0o700)
     assert files(tmp_path) == ["store/d/k"]
 
 
-@pytest.mark.parametrize("place", ["below a file", "dangling link", "where nothing can be made"])
-def test_a_directory_that_cannot_be_made_is_not_found(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["below a file", "dangling link", "not creatable"])
+def test_a_directory_that_cannot_be_created_raises_store_not_found(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "unmounted")
     roots = {
         "below a file": tmp_path / "file" / "store",
         "dangling link": tmp_path / "link",
-        "where nothing can be made": Path("/proc/volume"),
+        "not creatable": Path("/proc/volume"),
     }
     with pytest.raises(StoreNotFound, match=re.escape(str(roots[place]))):
         open_store(str(roots[place])).put("k", b"x")
     assert files(tmp_path) == ["file", "link"]
 
 
-def test_a_limit_on_file_sizes_is_full_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_over_the_size_limit_raises_store_full_and_leaves_nothing(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
@@ -122,7 +122,7 @@ print(json.dumps(seen))
 """
 
 
-def test_a_full_disk_and_a_read_only_one(tmp_path: Path) -> None:
+def test_a_full_disk_and_a_read_only_disk(tmp_path: Path) -> None:
     isolated = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--map-root-user", "--mount")
     if not shutil.which("unshare") or subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this user may not mount a small disk in a namespace of its own")
@@ -144,7 +144,7 @@ open_store(sys.argv[1]).put("d/k", pieces())
 """
 
 
-def test_a_writer_killed_half_way_leaves_nothing_that_counts(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_no_visible_file(tmp_path: Path) -> None:
     command = [sys.executable, "-S", "-c", WRITE_HALF, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": str(SDK)}) as process:
         assert process.stdout
@@ -161,7 +161,7 @@ def test_a_writer_killed_half_way_leaves_nothing_that_counts(tmp_path: Path) -> 
     assert store.put("d/k", b"x").bytes == 1
 
 
-def test_nothing_is_left_beside_what_was_stored_or_refused(tmp_path: Path) -> None:
+def test_no_partial_files_stay_after_puts_and_failures(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     store.put("k", b"x")
     store.put("k", b"x")
@@ -206,7 +206,7 @@ def test_one_writer_wins_on_a_file_system_without_hard_links(tmp_path: Path) -> 
     assert (tmp_path / "k").read_bytes() == bytes([winner]) * 1_000_000
 
 
-def test_links_that_lead_out_of_the_store_are_refused(tmp_path: Path) -> None:
+def test_links_that_lead_out_of_the_store_are_forbidden(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_bytes(b"s")
@@ -239,7 +239,7 @@ def test_a_root_that_is_itself_a_link_is_followed(tmp_path: Path) -> None:
         assert file.read() == b"x"
 
 
-def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
+def test_file_permissions_follow_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         open_store(str(tmp_path)).put("k", b"x")
@@ -248,7 +248,7 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
     assert (tmp_path / "k").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_relative_path_means_the_directory_it_meant_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = open_store("profiles")
     monkeypatch.chdir("/")
@@ -257,7 +257,7 @@ def test_a_relative_path_means_the_directory_it_meant_at_first(tmp_path: Path, m
     assert files(tmp_path) == ["profiles/k"]
 
 
-def test_a_key_where_a_directory_stands_is_refused_and_the_directory_stays(tmp_path: Path) -> None:
+def test_a_key_that_is_a_directory_raises_store_error_and_keeps_the_directory(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     store.put("a/b", b"x")
     for replace in (False, True):

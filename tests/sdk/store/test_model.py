@@ -1,4 +1,4 @@
-"""Keys are the same everywhere: what passes the check stays below any root."""
+"""Keys: a valid key works in every store and stays below its root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXTS = st.text() | st.text("a./\\é ", max_size=8) | st.text("aé", min_size=12
 
 
 @given(TEXTS)
-def test_a_checked_key_is_unchanged_and_stays_below_its_root(text: str) -> None:
+def test_a_valid_key_is_unchanged_and_stays_below_its_root(text: str) -> None:
     try:
         key = checked_key(text)
     except ConfigurationError:
@@ -26,24 +26,24 @@ def test_a_checked_key_is_unchanged_and_stays_below_its_root(text: str) -> None:
 
 
 @given(st.lists(st.text("aB9é ._-", min_size=1, max_size=20).filter(lambda s: s not in {".", ".."}), min_size=1))
-def test_plain_segments_make_a_key(segments: list[str]) -> None:
+def test_plain_segments_are_a_valid_key(segments: list[str]) -> None:
     assert checked_key("/".join(segments)) == "/".join(segments)
 
 
 @pytest.mark.parametrize(
     "key", ["", "/a", "a//b", "a/", "..", "a/..", "./a", "a\nb", "a\rb", "a\0b", "\ud800", "é" * 128]
 )
-def test_what_some_store_would_not_take_is_refused_by_all(key: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no key"):
+def test_keys_that_one_store_rejects_are_rejected_by_all(key: str) -> None:
+    with pytest.raises(ConfigurationError, match="not a valid key"):
         checked_key(key)
 
 
-def test_a_prefix_ends_where_its_directory_does() -> None:
+def test_a_prefix_ends_in_a_slash() -> None:
     assert checked_prefix("") == ""
     assert checked_prefix("a/b") == checked_prefix("a/b/") == "a/b/"
 
 
 @pytest.mark.parametrize("prefix", ["/", "//", "a//", "../", "a/../b"])
-def test_a_prefix_that_leads_elsewhere_is_refused(prefix: str) -> None:
+def test_a_prefix_that_leaves_the_root_is_rejected(prefix: str) -> None:
     with pytest.raises(ConfigurationError):
         checked_prefix(prefix)

@@ -1,4 +1,4 @@
-"""Data passes once, whole, in bounded pieces, and its measures are true."""
+"""Data is read once, whole, in bounded pieces, with correct size and digests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTES = st.binary(max_size=300) | st.sampled_from([PIECE_BYTES, PIECE_BYTES + 1,
 
 @given(st.lists(BYTES, max_size=3))
 @settings(max_examples=30)
-def test_every_form_of_data_passes_whole_in_bounded_pieces(parts: list[bytes]) -> None:
+def test_every_form_of_data_is_read_whole_in_bounded_pieces(parts: list[bytes]) -> None:
     whole = b"".join(parts)
     for data in (whole, bytearray(whole), memoryview(whole), io.BytesIO(whole), parts, iter(parts)):
         source = UploadSource(data, md5=True)
@@ -27,7 +27,7 @@ def test_every_form_of_data_passes_whole_in_bounded_pieces(parts: list[bytes]) -
         assert source.md5 == hashlib.md5(whole, usedforsecurity=False).digest()
 
 
-def test_only_bytes_in_hand_tell_their_size_in_advance() -> None:
+def test_only_bytes_have_a_size_hint() -> None:
     numbers = memoryview(array.array("q", range(10)))
     assert UploadSource(numbers).size_hint == 80
     assert b"".join(UploadSource(numbers)) == numbers.tobytes()
@@ -35,7 +35,7 @@ def test_only_bytes_in_hand_tell_their_size_in_advance() -> None:
     assert UploadSource([b"x"]).size_hint is None
 
 
-def test_what_is_left_can_be_measured_without_being_kept() -> None:
+def test_drain_completes_the_digests() -> None:
     source = UploadSource([b"a", b"b", b"c"])
     assert bytes(next(iter(source))) == b"a"
     source.drain()

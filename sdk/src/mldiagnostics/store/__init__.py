@@ -1,4 +1,4 @@
-"""Where files go: one small interface over local paths and `gs://`, opened by URL."""
+"""Storage of files: one small interface over local paths and `gs://`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,35 @@ __all__ = ["Data", "Entry", "Store", "Stored", "open_store"]
 
 
 def open_store(url: str, *, timeout_s: float = 60.0) -> Store:
-    """Open the store at a local path, `file:///…` or `gs://bucket[/prefix]`; nothing is touched until it is used.
+    """Open the store at a local path, `file:///…` or `gs://bucket[/prefix]`.
 
-    `timeout_s` bounds how long a remote store may take over one request, repetitions included, before the verb raises
-    `StoreUnreachable`. The local disk is given the time it takes.
+    No file or connection is opened until the store is used.
 
-    Raises `ConfigurationError` for any other URL and `MissingExtraError` for `gs://` without the extra `gcs`.
+    Args:
+        url: The path or URL.
+        timeout_s: Time limit in seconds of one request to a remote store, retries included. Local disks have none.
+
+    Raises:
+        ConfigurationError: `url` is neither of these.
+        MissingExtraError: `url` is `gs://…` and the extra `gcs` is not installed.
     """
     scheme, _, rest = url.partition("://")
     if not url:
-        raise ConfigurationError("the storage location is empty: give a path, file:///… or gs://bucket/prefix")
+        raise ConfigurationError("the storage location is empty; give a path, file:///… or gs://bucket/prefix")
     if (path := path_of(url)) is not None:
         return LocalStore(Path(path))
     if scheme == "gs":
         return _open_gcs(rest, timeout_s=timeout_s)
-    raise ConfigurationError(
-        f"{url!r} is no storage location that can be opened here: give a path, file:///… or gs://bucket/prefix"
-    )
+    raise ConfigurationError(f"{url!r}: not a storage location; give a path, file:///… or gs://bucket/prefix")
 
 
 def _open_gcs(location: str, *, timeout_s: float) -> Store:
     bucket, _, prefix = location.partition("/")
     if not bucket:
-        raise ConfigurationError(f"'gs://{location}' names no bucket: write gs://bucket or gs://bucket/prefix")
-    require("google.cloud.storage", extra="gcs", needed_for=f"gs://{location}")  # two threads may find that at once
-    from mldiagnostics.store.gcs import GcsStore  # noqa: PLC0415 - Google's client loads only for gs://
+        raise ConfigurationError(
+            f"'gs://{location}': the bucket's name is missing; write gs://bucket or gs://bucket/prefix"
+        )
+    require("google.cloud.storage", extra="gcs", needed_for=f"gs://{location}")
+    from mldiagnostics.store.gcs import GcsStore  # noqa: PLC0415 - Google's client takes a second to import
 
     return GcsStore(bucket, prefix.strip("/"), timeout_s=timeout_s)

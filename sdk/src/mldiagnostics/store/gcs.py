@@ -1,4 +1,7 @@
-"""Objects in a Google Cloud Storage bucket, through Google's client; the only module that imports it."""
+"""The store in a Google Cloud Storage bucket.
+
+The only module that imports Google's storage client.
+"""
 
 from __future__ import annotations
 
@@ -36,26 +39,26 @@ if TYPE_CHECKING:
     from mldiagnostics.store.model import Data
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_CHUNK_BYTES = 4 * 1024 * 1024  # one request of an upload or a download, and what each holds in memory
+_CHUNK_BYTES = 4 * 1024 * 1024  # of one request; also the memory that a transfer uses
 _CLIENT_ERRORS = (api.GoogleAPIError, auth.GoogleAuthError, media.InvalidResponse, media.DataCorruption, OSError)
 _INSUFFICIENT_STORAGE = 507
 
 
 class GcsStore:
-    """A store in a bucket, below `prefix`; credentials are looked for when it is first used."""
+    """A store below `prefix` of a bucket; credentials are looked up on first use."""
 
     def __init__(self, bucket: str, prefix: str, *, timeout_s: float) -> None:
         if not _BUCKET.fullmatch(bucket):
-            raise ConfigurationError(f"{bucket!r} is no name of a bucket: write gs://bucket or gs://bucket/prefix")
+            raise ConfigurationError(f"{bucket!r}: not a valid bucket name; write gs://bucket or gs://bucket/prefix")
         self._bucket = bucket
         self._prefix = checked_prefix(prefix)
-        # A last repetition begins within the first third, then connects and waits for at most one third each.
+        # The last retry starts within the first third, then connects and waits for at most one third each.
         self._limits = {"timeout": timeout_s / 3, "retry": _retry(timeout_s / 3)}
         self._lock = threading.Lock()
-        self._made: storage.Client | None = None
+        self._cached_client: storage.Client | None = None
 
     def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
-        """See `Store.put`; the precondition "no generation yet" makes the object exclusive."""
+        """See `Store.put`; the precondition "generation 0" prevents overwriting."""
         url = self.url(key)
         source = UploadSource(data, md5=True)
         stream = _Stream(source)
@@ -67,11 +70,11 @@ class GcsStore:
             except api.PreconditionFailed as error:
                 source.drain()
                 if not self._holds(blob, source):
-                    raise AlreadyStored(f"{url} exists with other content and was left as it is") from error
+                    raise AlreadyStored(f"{url}: already stored with other content, which was not changed") from error
         return Stored(key, source.bytes, source.sha256, url)
 
     def open(self, key: str) -> BinaryIO:
-        """See `Store.open`; what is read is the object as it was when opened."""
+        """See `Store.open`; reads the generation that existed when it was opened."""
         url = self.url(key)
         with _errors_of(url):
             blob = self._blob(key)
@@ -79,7 +82,7 @@ class GcsStore:
                 blob.reload(**self._limits)
             except api.NotFound as error:
                 self._require_bucket()
-                raise NotStored(f"there is no object {url}") from error
+                raise NotStored(f"{url}: no such object") from error
             reader = blob.open("rb", **self._limits)
         return cast("BinaryIO", io.BufferedReader(_BlobReader(reader, url)))
 
@@ -100,7 +103,7 @@ class GcsStore:
                 self._bucket, prefix=start, delimiter="/", fields="prefixes,nextPageToken", **self._limits
             )
             for page in listing.pages:
-                yield from (found.removeprefix(start).removesuffix("/") for found in page.prefixes)
+                yield from (prefix.removeprefix(start).removesuffix("/") for prefix in page.prefixes)
 
     def delete(self, key: str) -> bool:
         """See `Store.delete`."""
@@ -118,15 +121,15 @@ class GcsStore:
 
     def _client(self) -> storage.Client:
         with self._lock:
-            if self._made is None:
-                self._made = storage.Client(project="-")  # never used; without it the client searches for one
-            return self._made
+            if self._cached_client is None:
+                self._cached_client = storage.Client(project="-")  # not used; without it the client looks one up
+            return self._cached_client
 
     def _blob(self, key: str) -> storage.Blob:
         return self._client().bucket(self._bucket).blob(self._prefix + checked_key(key), chunk_size=_CHUNK_BYTES)
 
     def _holds(self, blob: storage.Blob, source: UploadSource) -> bool:
-        """Tell whether the object has exactly the content of the source, as after a put whose answer was lost."""
+        """Return whether the object has the source's content, as after a lost response."""
         try:
             blob.reload(**self._limits)
         except (api.NotFound, api.Forbidden):
@@ -134,13 +137,13 @@ class GcsStore:
         return bool(blob.size == source.bytes and blob.md5_hash == base64.b64encode(source.md5).decode())
 
     def _require_bucket(self) -> None:
-        """Raise `NotFound` if the bucket is what is missing; asks with the one right that a reader surely has."""
+        """Raise `NotFound` if the bucket does not exist; a reader may always list."""
         with contextlib.suppress(api.Forbidden):
             next(iter(self._client().list_blobs(self._bucket, max_results=1, **self._limits)), None)
 
 
 class _Stream:
-    """What Google's client needs of a file that it reads once and forwards: `read(n)` and `tell()`."""
+    """The part of a file that Google's client uses: `read(n)` and `tell()`."""
 
     def __init__(self, source: UploadSource) -> None:
         self.failure: Exception | None = None
@@ -176,18 +179,18 @@ class _Stream:
 
 
 class _BlobReader(io.RawIOBase):
-    """Google's reader with our errors."""
+    """Google's reader that raises the errors of `Store`."""
 
     def __init__(self, reader: io.BufferedIOBase, url: str) -> None:
         self._reader = reader
         self._url = url
 
     def readable(self) -> bool:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
-        """Yes: that is all it can do."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[explicit-override,override]
-        """Fill the buffer with the next bytes, return how many."""
+        """Read the next bytes into the buffer and return their number."""
         with _errors_of(self._url):
             piece = self._reader.read(len(buffer))
         buffer[: len(piece)] = piece
@@ -196,33 +199,34 @@ class _BlobReader(io.RawIOBase):
 
 @contextlib.contextmanager
 def _errors_of(url: str, *, unless: _Stream | None = None) -> Iterator[None]:
-    """Turn the client's errors into the store's own, except one that comes out of the caller's data."""
+    """Turn the client's errors into `StoreError`s, except errors of the caller's data."""
     try:
         yield
     except _CLIENT_ERRORS as error:
         if unless is not None and error is unless.failure:
             raise
-        kind, advice = _meaning(error)
-        raise kind(f"{url}: {advice}: {error}") from error
+        kind, problem, cure = _classify(error)
+        raise kind(f"{url}: {problem}: {error}; {cure}") from error
 
 
 def _retry(limit_s: float) -> object:
     return DEFAULT_RETRY.with_timeout(limit_s).with_delay(initial=0.25, maximum=8.0)
 
 
-def _meaning(error: Exception) -> tuple[type[StoreError], str]:
-    """Return our error for one of the client's, and what to do about it."""
+def _classify(error: Exception) -> tuple[type[StoreError], str, str]:
+    """Return the error class for one of the client's errors, the problem and its cure."""
     code = getattr(error, "code", None)
     if isinstance(error, api.NotFound):
-        return StoreNotFound, "the bucket is not there; create it or mend its name"
+        return StoreNotFound, "the bucket does not exist", "create it or correct its name"
     if isinstance(error, api.Forbidden | api.Unauthorized):
-        return StoreForbidden, "give this identity a role on the bucket, such as roles/storage.objectUser"
+        return StoreForbidden, "forbidden", "grant this identity a role on the bucket, such as roles/storage.objectUser"
     if isinstance(error, auth.DefaultCredentialsError):
-        return NoCredentials, "no Google credentials; on GKE set up Workload Identity, elsewhere application defaults"
+        cure = "set up Workload Identity on GKE, application default credentials elsewhere"
+        return NoCredentials, "no Google credentials", cure
     if isinstance(error, auth.RefreshError) and not error.retryable:
-        return StoreForbidden, "the Google credentials were not accepted"
+        return StoreForbidden, "the Google credentials were rejected", "renew them"
     if code == _INSUFFICIENT_STORAGE:
-        return StoreFull, "the store has no room"
+        return StoreFull, "the store is full", "free space or raise its quota"
     if isinstance(error, api.RetryError | api.ServerError | api.TooManyRequests | auth.GoogleAuthError | OSError):
-        return StoreUnreachable, "no usable answer in time; check the network and try again"
-    return StoreError, "the store refused the request"
+        return StoreUnreachable, "no valid response in time", "check the network and try again"
+    return StoreError, "the request was rejected", "see the service's message"

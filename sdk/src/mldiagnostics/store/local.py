@@ -1,4 +1,7 @@
-"""Files in a local directory: written aside under a hidden name, then linked into place."""
+"""The store in a local directory.
+
+Files are written under a hidden name, then linked to their own.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +36,23 @@ if TYPE_CHECKING:
     from mldiagnostics.store.model import Data
 
 _PARTIAL = re.compile(r"\.mldiag-[0-9a-f]{16}\.partial")
-"""Names of files still being written; one that stays behind was left by a process that died."""
+"""Names of files that are being written, or were when their process was killed."""
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""How the system says that a key holds nothing, be it that a shorter or a longer key does."""
+"""Errors that mean that a key holds nothing; a shorter or longer key may exist."""
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
 
 _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
-    errno.ENOENT: (StoreNotFound, "the directory is not there and cannot be made; is the volume mounted?"),
-    errno.EEXIST: (StoreNotFound, "something that is no directory is in its way; is the volume mounted?"),
-    errno.ENOTDIR: (StoreNotFound, "a part of the path is a file, not a directory"),
-    errno.EACCES: (StoreForbidden, "give this user the right to it"),
-    errno.EPERM: (StoreForbidden, "give this user the right to it"),
-    errno.EROFS: (StoreForbidden, "mount it writable or choose another place"),
-    errno.ENOSPC: (StoreFull, "free some space or choose another place"),
-    errno.EDQUOT: (StoreFull, "raise the quota or choose another place"),
-    errno.EFBIG: (StoreFull, "raise the limit on file sizes or choose another place"),
+    errno.ENOENT: (StoreNotFound, "create the directory or mount its volume"),
+    errno.EEXIST: (StoreNotFound, "a file has the directory's name; remove it or mount the volume"),
+    errno.ENOTDIR: (StoreNotFound, "a part of the path is a file; choose another path"),
+    errno.EACCES: (StoreForbidden, "grant this user access"),
+    errno.EPERM: (StoreForbidden, "grant this user access"),
+    errno.EROFS: (StoreForbidden, "mount the volume writable or choose another path"),
+    errno.ENOSPC: (StoreFull, "free some space or choose another path"),
+    errno.EDQUOT: (StoreFull, "raise the quota or choose another path"),
+    errno.EFBIG: (StoreFull, "raise the limit on file sizes or choose another path"),
     errno.EIO: (StoreUnreachable, "check the disk or the network file system"),
     errno.ESTALE: (StoreUnreachable, "check the network file system"),
     errno.ETIMEDOUT: (StoreUnreachable, "check the network file system"),
@@ -58,40 +61,40 @@ _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
 
 
 class LocalStore:
-    """A store in the directory `root`, which the first put makes."""
+    """A store in the directory `root`, which the first put creates."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
 
     def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
-        """See `Store.put`; as durable as a closed file is on that file system."""
+        """See `Store.put`; as durable as a closed file on that file system."""
         path = self._path(key)
         source = UploadSource(data)
-        self._refuse_way_out(path.parent)
+        self._require_inside(path.parent)
         with _partial_beside(path) as partial:
             _write(partial, source, path)
             with _errors_of(path):
                 if replace:
                     partial.replace(path)
-                elif not _move_into_place(partial, path) and not _holds(path, source):
-                    raise AlreadyStored(f"{path} exists with other content and was left as it is")
+                elif not _link_into_place(partial, path) and not _holds(path, source):
+                    raise AlreadyStored(f"{path}: already stored with other content, which was not changed")
         return Stored(key, source.bytes, source.sha256, str(path))
 
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`."""
         path = self._path(key)
-        self._refuse_way_out(path)
+        self._require_inside(path)
         with _errors_of(path):
             self._require_directory()
             try:
                 return path.open("rb")
             except _ABSENT as error:
-                raise NotStored(f"there is no file {path}") from error
+                raise NotStored(f"{path}: no such file") from error
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """See `Store.list`. Links are not listed and not followed."""
         start = checked_prefix(prefix)
-        self._refuse_way_out(self._root / start)
+        self._require_inside(self._root / start)
         with _errors_of(self._root / start):
             self._require_directory()
             yield from _files_below(self._root / start, start)
@@ -99,12 +102,12 @@ class LocalStore:
     def folders(self, prefix: str = "") -> Iterator[str]:
         """See `Store.folders`. Links are not listed."""
         start = self._root / checked_prefix(prefix)
-        self._refuse_way_out(start)
+        self._require_inside(start)
         with _errors_of(start):
             self._require_directory()
             try:
-                with os.scandir(start) as found:
-                    names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+                with os.scandir(start) as entries:
+                    names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
             except _ABSENT:
                 return
         yield from names
@@ -112,7 +115,7 @@ class LocalStore:
     def delete(self, key: str) -> bool:
         """See `Store.delete`. Directories stay."""
         path = self._path(key)
-        self._refuse_way_out(path.parent)
+        self._require_inside(path.parent)
         with _errors_of(path):
             self._require_directory()
             try:
@@ -128,25 +131,25 @@ class LocalStore:
     def _path(self, key: str) -> Path:
         path = self._root / checked_key(key)
         if _PARTIAL.fullmatch(path.name):
-            raise ConfigurationError(f"{key!r} is no key: such names are those of files being written")
+            raise ConfigurationError(f"{key!r}: not a valid key; this name is reserved for files being written")
         return path
 
     def _require_directory(self) -> None:
-        """Raise `NotADirectoryError` if something else stands where the root should; that it is missing is fine."""
+        """Raise `NotADirectoryError` if the root exists and is not a directory."""
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISDIR(self._root.stat().st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
-    def _refuse_way_out(self, path: Path) -> None:
-        """Raise `StoreForbidden` if links, which others with access to the volume can make, lead out of the root."""
+    def _require_inside(self, path: Path) -> None:
+        """Raise `StoreForbidden` if links, perhaps of other users, lead out of the root."""
         real, root = os.path.realpath(path), os.path.realpath(self._root)
         if not Path(real).is_relative_to(root):
-            raise StoreForbidden(f"{path} leads out of {self._root} to {real}: remove that link")
+            raise StoreForbidden(f"{path}: a link leads out of {self._root} to {real}; remove the link")
 
 
 @contextlib.contextmanager
 def _partial_beside(path: Path) -> Iterator[Path]:
-    """Give a hidden name in the same directory, and see that no file of that name stays."""
+    """Yield a hidden name in the same directory, and delete its file at the end."""
     partial = path.with_name(f".mldiag-{secrets.token_hex(8)}.partial")
     try:
         yield partial
@@ -156,7 +159,7 @@ def _partial_beside(path: Path) -> Iterator[Path]:
 
 
 def _write(partial: Path, source: UploadSource, path: Path) -> None:
-    """Write the whole source; errors of the file are ours, those of the source are its owner's."""
+    """Write the whole source; only errors of the file become `StoreError`s."""
     with _errors_of(path):
         partial.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("xb")
@@ -169,8 +172,8 @@ def _write(partial: Path, source: UploadSource, path: Path) -> None:
             file.close()
 
 
-def _move_into_place(partial: Path, path: Path) -> bool:
-    """Give the finished file its name unless that is taken (False), in one step where the file system can."""
+def _link_into_place(partial: Path, path: Path) -> bool:
+    """Give the finished file its name; false if that is taken. Atomic with hard links."""
     try:
         path.hardlink_to(partial)
     except FileExistsError:
@@ -183,7 +186,7 @@ def _move_into_place(partial: Path, path: Path) -> bool:
 
 
 def _reserve_and_rename(partial: Path, path: Path) -> bool:
-    """Do without hard links (FAT, many FUSE file systems): an empty file claims the name for a moment."""
+    """Replace hard links (FAT, many FUSE file systems): reserve the name, then rename."""
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
@@ -197,7 +200,7 @@ def _reserve_and_rename(partial: Path, path: Path) -> bool:
 
 
 def _holds(path: Path, source: UploadSource) -> bool:
-    """Tell whether the file has exactly the content of the source that has passed."""
+    """Return whether the file has the same content as the source."""
     if path.stat().st_size != source.bytes:
         return False
     digest = hashlib.sha256()
@@ -208,10 +211,10 @@ def _holds(path: Path, source: UploadSource) -> bool:
 
 
 def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
-    """Walk in the order of whole keys: a directory sorts as its name with the `/` that its keys have."""
+    """Yield files in the order of whole keys: a directory sorts as its name with `/`."""
     try:
-        with os.scandir(directory) as found:
-            entries = [(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name, e) for e in found]
+        with os.scandir(directory) as listing:
+            entries = [(f"{e.name}/" if e.is_dir(follow_symlinks=False) else e.name, e) for e in listing]
     except _ABSENT:
         return
     for name, entry in sorted(entries, key=lambda pair: os.fsencode(pair[0])):
@@ -226,9 +229,9 @@ def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
 
 @contextlib.contextmanager
 def _errors_of(path: Path) -> Iterator[None]:
-    """Turn the errors of file operations on `path` into the store's own."""
+    """Turn errors of file operations on `path` into `StoreError`s."""
     try:
         yield
     except OSError as error:
-        kind, advice = _ERRORS.get(error.errno, (StoreError, "see the system's message"))
-        raise kind(f"{path}: {error.strerror or error}: {advice}") from error
+        kind, cure = _ERRORS.get(error.errno, (StoreError, "check the file system"))
+        raise kind(f"{path}: {error.strerror or error}; {cure}") from error

@@ -1,4 +1,4 @@
-"""What a store is: six verbs over relative keys, and the values they speak in."""
+"""The interface of a store: six methods over relative keys."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Data: TypeAlias = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
-"""What can be put: bytes in hand, an open binary file, or pieces that are consumed one by one."""
+"""Data to store: bytes, an open binary file, or an iterable of pieces."""
 
 MAX_SEGMENT_BYTES = 255
-"""The longest file name that common file systems take, so that a key works on every store."""
+"""The longest file name of common file systems, so that a key works on every store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The receipt of a put: `bytes` is the size, `sha256` lower-case hex, `url` for people and for XProf."""
+    """The result of a put: `bytes` is the size, `sha256` lower-case hex."""
 
     key: str
     bytes: int
@@ -39,55 +39,61 @@ class Entry:
 
 
 class Store(Protocol):
-    """A place for files, addressed by relative `/`-separated keys; blocking, and safe to use from many threads.
+    """Storage for files under relative `/`-separated keys; blocking and thread-safe.
 
-    Directories are only prefixes of keys: they need no making and an empty one does not exist. Every verb raises
+    Directories are only prefixes of keys: they need not be created, and empty ones do not exist. Every method raises
     `ConfigurationError` for a key that is absolute, empty, or has an empty, `.` or `..` segment, and otherwise one of
     `StoreNotFound`, `StoreForbidden`, `StoreUnreachable`, `StoreFull` or plain `StoreError`.
     """
 
     def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
-        """Store `data` whole under `key`, or leave no trace: nobody sees a part of it.
+        """Store `data` under `key`, whole or not at all.
 
-        Data in pieces is never joined in memory. An object that another put made is never overwritten unless `replace`
-        is true; if it holds exactly the same content the put succeeds, so that a put whose answer was lost can be
-        repeated. Of several that claim one key with different content, one wins.
+        Data in pieces is never joined in memory. An existing object is not overwritten unless `replace` is true. If it
+        has the same content the put succeeds, so a put whose response was lost can be repeated. Of concurrent puts with
+        different content one succeeds.
 
         Raises `AlreadyStored` if the key holds other content.
         """
 
     def open(self, key: str) -> BinaryIO:
-        """Read the object; the caller closes the file. Raises `NotStored` if there is none."""
+        """Open the object for reading. Raises `NotStored` if it does not exist."""
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """Yield the objects below the directory `prefix` ("" = all), in the order of their keys' UTF-8 bytes."""
+        """Yield the objects below the directory `prefix` ("" = all).
+
+        They are sorted by the UTF-8 bytes of their keys.
+        """
 
     def folders(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names of directories right below the directory `prefix`, in any order; a local one may be empty."""
+        """Yield the names of the directories directly below `prefix`, in any order.
+
+        A directory on the local disk may be empty.
+        """
 
     def delete(self, key: str) -> bool:
-        """Delete the object; false if there was none."""
+        """Delete the object; return false if it did not exist."""
 
     def url(self, key: str = "") -> str:
-        """Return where the key is, as people and XProf write it: a local path or `gs://…`; "" is the store itself."""
+        """Return the local path or `gs://…` URL of a key, or of the store for ""."""
 
 
 def checked_key(key: str) -> str:
-    """Return `key` if it is one that every store takes and none leaves by, else raise `ConfigurationError`."""
+    """Return `key` if it is valid in every store. Raises `ConfigurationError`."""
     segments = key.split("/")
     if any(segment in {"", ".", ".."} for segment in segments):
-        raise ConfigurationError(f"{key!r} is no key: keys are relative, without empty, '.' or '..' segments")
+        raise ConfigurationError(f"{key!r}: not a valid key; keys are relative, without empty, '.' or '..' segments")
     if any(control in key for control in "\0\r\n"):
-        raise ConfigurationError(f"{key!r} is no key: it contains a line break or a NUL")
+        raise ConfigurationError(f"{key!r}: not a valid key; remove line breaks and NUL bytes")
     try:
         longest = max(len(segment.encode()) for segment in segments)
     except UnicodeEncodeError as error:
-        raise ConfigurationError(f"{key!r} is no key: it is not valid Unicode") from error
+        raise ConfigurationError(f"{key!r}: not a valid key; it must be valid Unicode") from error
     if longest > MAX_SEGMENT_BYTES:
-        raise ConfigurationError(f"{key!r} is no key: a segment has {longest} bytes, at most {MAX_SEGMENT_BYTES} work")
+        raise ConfigurationError(f"{key!r}: not a valid key; a segment exceeds {MAX_SEGMENT_BYTES} bytes")
     return key
 
 
 def checked_prefix(prefix: str) -> str:
-    """Return `prefix` as the keys below it start (ending in `/`, or empty), else raise `ConfigurationError`."""
+    """Return `prefix` with a trailing `/`, or "". Raises `ConfigurationError`."""
     return f"{checked_key(prefix.removesuffix('/'))}/" if prefix else ""

@@ -1,4 +1,4 @@
-"""The data of a put as pieces of bounded size, measured while they pass."""
+"""The data of a put as pieces of bounded size, with size and digests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ PIECE_BYTES = 1024 * 1024
 
 
 class UploadSource:
-    """Iterates once over the pieces of `data` (≤ 1 MiB each); `bytes` and the digests cover what has passed.
+    """Iterates once over the pieces of `data`, of at most 1 MiB each.
 
-    `md5` costs more than everything else here together, so it is only counted where asked for.
+    `bytes` and the digests cover the pieces that were read. `md5` costs more than the rest together, so it is optional.
     """
 
     def __init__(self, data: Data, *, md5: bool = False) -> None:
         self.size_hint = memoryview(data).nbytes if isinstance(data, bytes | bytearray | memoryview) else None
         self.bytes = 0
         self._sha256 = hashlib.sha256()
-        self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None  # what gs:// reports of an object
+        self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None  # the digest that gs:// has of an object
         self._pieces = _pieces(data)
 
     def __iter__(self) -> Iterator[memoryview]:
@@ -35,20 +35,20 @@ class UploadSource:
             yield piece
 
     def drain(self) -> None:
-        """Let the rest pass, so that the digests are those of the whole."""
+        """Read the rest, so that the digests cover all data."""
         for _ in self:
             pass
 
     @property
     def sha256(self) -> str:
-        """Lower-case hex digest of what has passed."""
+        """Lower-case hex digest of the pieces that were read."""
         return self._sha256.hexdigest()
 
     @property
     def md5(self) -> bytes:
-        """Digest of what has passed, for comparing with a store's own; no protection against forgery."""
+        """Digest of the pieces that were read, to compare with a store's own."""
         if self._md5 is None:
-            raise ValueError("this source does not count its MD5: make it with md5=True")
+            raise ValueError("the MD5 is not computed; create the source with md5=True")
         return self._md5.digest()
 
 
