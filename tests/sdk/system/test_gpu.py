@@ -1,4 +1,4 @@
-"""GPUs through NVIDIA's own Python bindings; where there is no driver, over a library that answers like one."""
+"""GPUs through NVIDIA's Python bindings, over a stand-in for the driver's library (`nvml.c`)."""
 
 import json
 import os
@@ -13,9 +13,9 @@ import pytest
 READ_TWICE = """
 import json
 from mldiagnostics.system.gpu import gpus
-found = gpus()
+source = gpus()
 for _ in range(2):
-    readings = found.read() if found else []
+    readings = source.read() if source else []
 print(json.dumps([[reading.metric.value, reading.value, reading.labels] for reading in readings]))
 """
 
@@ -24,7 +24,7 @@ print(json.dumps([[reading.metric.value, reading.value, reading.labels] for read
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no C compiler makes the stand-in for the driver's library")
+        pytest.skip("needs a C compiler to build the stand-in for the driver's library")
     folder = tmp_path_factory.mktemp("driver")
     source = Path(__file__).parent / "nvml.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", source], check=True)
@@ -32,7 +32,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def readings(folder: Path, **environment: str) -> Any:
-    """What the source says in a process of its own, which finds the driver's library in `folder`."""
+    """Return the readings of a new process that loads the driver's library from `folder`."""
     done = subprocess.run(
         [sys.executable, "-c", READ_TWICE],
         env={**os.environ, "LD_LIBRARY_PATH": str(folder), **environment},
@@ -44,11 +44,11 @@ def readings(folder: Path, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_there_is_one_number_for_each_device_and_none_is_invented(driver: Path) -> None:
-    found = {metric: (values, labels) for metric, values, labels in readings(driver)}
+def test_each_series_has_one_value_per_device_and_nan_for_a_failed_one(driver: Path) -> None:
+    series = {metric: (values, labels) for metric, values, labels in readings(driver)}
     nan = pytest.approx(float("nan"), nan_ok=True)
     gpu = {"accelerator_type": "gpu"}
-    assert found == {
+    assert series == {
         "gpu_utilization": ([40.0, 41.0, nan], gpu),
         "vram_utilization": ([25.0, 50.0, nan], gpu),
         "gpu_duty_cycle": ([1.5, nan, nan], gpu),  # metric 1 of the device's own counters

@@ -1,4 +1,4 @@
-"""CPU and memory of the host, from files as Linux writes them and from this machine's own."""
+"""CPU and memory of the host, from test files in Linux's formats and from this machine."""
 
 import os
 from pathlib import Path
@@ -31,11 +31,11 @@ class Machine:
     def times(self, *, busy: int, idle: int) -> None:
         (self.root / "stat").write_text(f"cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu0 1 2 3\n")
 
-    def bounded(self, *, cores: float, used_s: float, bound_bytes: int = 0, used_bytes: int = 0) -> None:
+    def limited(self, *, cores: float, used_s: float, limit_bytes: int = 0, used_bytes: int = 0) -> None:
         (self.group / "cpu.max").write_text(f"{int(cores * 100_000)} 100000\n")
         (self.group / "cpu.stat").write_text(f"usage_usec {int(used_s * 1e6)}\n")
-        if bound_bytes:
-            (self.group / "memory.max").write_text(str(bound_bytes))
+        if limit_bytes:
+            (self.group / "memory.max").write_text(str(limit_bytes))
             (self.group / "memory.current").write_text(str(used_bytes))
 
     def host(self) -> HostMetrics:
@@ -48,7 +48,7 @@ def values(host: HostMetrics) -> dict[MetricType, tuple[float, str]]:
     return {reading.metric: (pytest.approx(reading.value), reading.labels["scope"]) for reading in host.read()}
 
 
-def test_a_machine_without_bounds_is_measured_whole(tmp_path: Path) -> None:
+def test_without_limits_the_machine_is_measured(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.times(busy=100, idle=900)
     host = machine.host()
@@ -57,21 +57,21 @@ def test_a_machine_without_bounds_is_measured_whole(tmp_path: Path) -> None:
     assert values(host) == {CPU: (30.0, "machine"), MEMORY: (75.0, "machine")}
 
 
-def test_a_container_is_measured_by_what_it_may_use(tmp_path: Path) -> None:
+def test_a_container_is_measured_against_its_limits(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.times(busy=0, idle=0)
-    machine.bounded(cores=4, used_s=100, bound_bytes=500_000, used_bytes=50_000)
+    machine.limited(cores=4, used_s=100, limit_bytes=500_000, used_bytes=50_000)
     host = machine.host()
     machine.now_s = 10
     machine.times(busy=1000, idle=0)
-    machine.bounded(cores=4, used_s=110, bound_bytes=500_000, used_bytes=50_000)
+    machine.limited(cores=4, used_s=110, limit_bytes=500_000, used_bytes=50_000)
     assert values(host) == {CPU: (25.0, "container"), MEMORY: (10.0, "container")}
 
 
-def test_a_bound_above_the_machines_memory_is_none(tmp_path: Path) -> None:
+def test_a_limit_above_the_machines_memory_is_ignored(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.times(busy=0, idle=0)
-    machine.bounded(cores=1, used_s=0, bound_bytes=10**9, used_bytes=1)
+    machine.limited(cores=1, used_s=0, limit_bytes=10**9, used_bytes=1)
     assert values(machine.host()) == {MEMORY: (75.0, "machine")}
 
 
@@ -85,7 +85,7 @@ def test_without_proc_there_is_no_series(tmp_path: Path) -> None:
     passed_s=st.floats(-1, 100),
     stat=st.sampled_from(["", "cpu  1 2\n", "cpu a b c d e\n", "intr 1\n"]),
 )
-def test_counters_that_stand_fall_or_break_give_no_negative_part(
+def test_constant_falling_or_broken_counters_give_no_negative_value(
     tmp_path_factory: pytest.TempPathFactory,
     before: tuple[int, int],
     after: tuple[int, int],
@@ -103,7 +103,7 @@ def test_counters_that_stand_fall_or_break_give_no_negative_part(
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="only Linux has /proc")
-def test_work_on_this_machine_is_seen() -> None:
+def test_load_on_this_machine_is_measured() -> None:
     host = HostMetrics()
     begun = os.times()
     while os.times().user - begun.user < 0.2:

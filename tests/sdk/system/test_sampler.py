@@ -1,4 +1,4 @@
-"""Sampling beside a training: what is there is recorded, what fails is told once, and stopping does not wait."""
+"""The sampler records values, logs each failure once, and stops without waiting."""
 
 import logging
 import threading
@@ -17,29 +17,29 @@ WAIT_S = 60
 THREAD = "mldiagnostics-system"
 
 
-class Turns:
-    """A source that waits until it was asked often enough; every second time it fails."""
+class FlakySource:
+    """A source that sets `done` after `enough` reads; every second read fails."""
 
-    name = "turns"
+    name = "flaky"
 
     def __init__(self, *, enough: int) -> None:
-        self.asked = 0
+        self.reads = 0
         self._enough = enough
         self.done = threading.Event()
 
     def read(self) -> list[SystemSample]:
-        self.asked += 1
-        if self.asked == self._enough:
+        self.reads += 1
+        if self.reads == self._enough:
             self.done.set()
-        if self.asked % 2 == 0:
+        if self.reads % 2 == 0:
             raise OSError("the driver is gone")
         return [SystemSample(MetricType.GPU_UTILIZATION, (1.0, 2.0), {"accelerator_type": "gpu"})]
 
 
-def test_sources_that_fail_now_and_then_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    source = Turns(enough=5)
+def test_a_source_that_fails_sometimes_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = FlakySource(enough=5)
     with machinelearning_run(name="sampled", storage=tmp_path, log_system_metrics=False) as run:
-        sampler = Sampler(run.recording, interval_s=0.01, find=lambda: [source])
+        sampler = Sampler(run.recording, interval_s=0.01, sources=lambda: [source])
         with caplog.at_level(logging.WARNING, logger="mldiagnostics"):
             sampler.start()
             assert source.done.wait(WAIT_S)
@@ -55,47 +55,47 @@ def test_sources_that_fail_now_and_then_go_on(tmp_path: Path, caplog: pytest.Log
     entry = entry_of(records[0], run.origin, project="p", region="r")
     assert entry is not None
     assert entry["jsonPayload"]["accelerator_labels"] == [f"{host}-gpu0", f"{host}-gpu1"]
-    assert [entry.message for entry in caplog.records if "turns" in entry.message] == [
-        "system metrics of the turns are missing for now: OSError('the driver is gone')"
+    assert [entry.message for entry in caplog.records if "flaky" in entry.message] == [
+        "system metrics of the flaky could not be read: OSError('the driver is gone')"
     ]
 
 
 def test_stopping_does_not_wait_for_a_source_that_hangs(tmp_path: Path) -> None:
-    asked, release = threading.Event(), threading.Event()
+    is_reading, release = threading.Event(), threading.Event()
 
     class Hanging:
         name = "hanging"
 
         def read(self) -> list[SystemSample]:
-            asked.set()
+            is_reading.set()
             release.wait(WAIT_S)
             return []
 
     with machinelearning_run(name="sampled", storage=tmp_path, log_system_metrics=False) as run:
-        sampler = Sampler(run.recording, interval_s=0.01, find=lambda: [Hanging()])
+        sampler = Sampler(run.recording, interval_s=0.01, sources=lambda: [Hanging()])
         sampler.start()
-        assert asked.wait(WAIT_S)
+        assert is_reading.wait(WAIT_S)
         sampler.stop()
         assert not release.is_set()
         release.set()
 
 
-def test_the_host_is_always_there() -> None:
+def test_the_host_is_always_a_source() -> None:
     assert "host" in {source.name for source in available_sources()}
 
 
-def test_a_run_samples_its_host_unless_told_not_to(tmp_path: Path) -> None:
+def test_a_run_samples_its_host_by_default(tmp_path: Path) -> None:
     def measured(run: MLRun) -> set[str]:
         assert run.recording.flush(WAIT_S)
         return {record.name for record in read_records(str(tmp_path), run.run_id, kinds={"metric"})}
 
     with machinelearning_run(name="on", storage=tmp_path, metrics_record_interval_sec=0.05) as run:
-        give_up = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + WAIT_S
         while not measured(run) >= {"host_cpu_utilization", "host_memory_utilization"}:
-            assert time.monotonic() < give_up
+            assert time.monotonic() < deadline
             time.sleep(0.05)
         assert THREAD in {thread.name for thread in threading.enumerate()}
-    before = set(threading.enumerate())  # a sampler that was left alone may be among them
+    before = set(threading.enumerate())  # may include a sampler that did not stop in time
     for off in ({"log_system_metrics": False}, {"metrics_record_interval_sec": 0}):
         with machinelearning_run(name="off", storage=tmp_path, **off) as run:
             assert THREAD not in {thread.name for thread in set(threading.enumerate()) - before}

@@ -1,4 +1,4 @@
-"""TPUs through libtpu's monitoring, played here by a package of its name and shape: none can run without a TPU."""
+"""TPUs through libtpu's monitoring library; a stand-in package replaces it, since it needs a TPU."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from typing import Any
 READ = """
 import json
 from mldiagnostics.system.tpu import tpus
-found = tpus()
-print(json.dumps(found and [[reading.metric.value, reading.value] for reading in found.read()]))
+source = tpus()
+print(json.dumps(source and [[reading.metric.value, reading.value] for reading in source.read()]))
 """
 MONITORING = """
-_DATA = {answers!r}
+_DATA = {metrics!r}
 
 
 class _Metric:
@@ -32,13 +32,13 @@ def get_metric(name):
 """
 
 
-def readings(folder: Path, answers: dict[str, list[str]] | None, **environment: str) -> Any:
-    if answers is not None:
+def readings(folder: Path, metrics: dict[str, list[str]] | None, **environment: str) -> Any:
+    if metrics is not None:
         package = folder / "libtpu/sdk"
         package.mkdir(parents=True)
         (folder / "libtpu/__init__.py").touch()
         (package / "__init__.py").write_text("from libtpu.sdk import tpumonitoring\n")
-        (package / "tpumonitoring.py").write_text(MONITORING.format(answers=answers))
+        (package / "tpumonitoring.py").write_text(MONITORING.format(metrics=metrics))
     done = subprocess.run(
         [sys.executable, "-c", READ],
         env={**os.environ, "PYTHONPATH": str(folder), **environment},
@@ -50,7 +50,7 @@ def readings(folder: Path, answers: dict[str, list[str]] | None, **environment: 
     return json.loads(done.stdout)
 
 
-ANSWERS = {
+METRICS = {
     "duty_cycle_pct": ["97.5", "12"],
     "tensorcore_util": ["50.25", "3"],
     "hbm_capacity_usage": ["250", "500"],
@@ -58,18 +58,18 @@ ANSWERS = {
 }
 
 
-def test_there_is_one_number_for_each_chip(tmp_path: Path) -> None:
-    assert readings(tmp_path, ANSWERS) == [
+def test_each_series_has_one_value_per_chip(tmp_path: Path) -> None:
+    assert readings(tmp_path, METRICS) == [
         ["tpu_duty_cycle", [97.5, 12.0]],
         ["tpu_tensorcore_utilization", [50.25, 3.0]],
         ["hbm_utilization", [25.0, 50.0]],
     ]
 
 
-def test_what_an_idle_or_older_libtpu_does_not_tell_is_no_series(tmp_path: Path) -> None:
+def test_an_idle_or_older_libtpu_gives_no_series(tmp_path: Path) -> None:
     assert readings(tmp_path, {"duty_cycle_pct": [], "hbm_capacity_usage": ["1"]}) == []
 
 
-def test_without_libtpu_or_where_it_is_to_be_left_alone_there_is_no_source(tmp_path: Path) -> None:
+def test_without_libtpu_or_with_mlrun_skip_libtpu_there_is_no_source(tmp_path: Path) -> None:
     assert readings(tmp_path, None) is None
-    assert readings(tmp_path, ANSWERS, MLRUN_SKIP_LIBTPU="True") is None
+    assert readings(tmp_path, METRICS, MLRUN_SKIP_LIBTPU="True") is None

@@ -1,1 +1,1 @@
-"""System metrics: what devices and host are doing, sampled on one thread of its own."""
+"""System metrics of devices and host, sampled in a thread."""

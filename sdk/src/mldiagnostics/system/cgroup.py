@@ -1,4 +1,7 @@
-"""The bounds and the use of this process's control groups, version 1 and 2 (docs.kernel.org/admin-guide/cgroup-v2)."""
+"""Limits and usage of this process's control groups, version 1 and 2.
+
+Format: docs.kernel.org/admin-guide/cgroup-v2 and -v1, cgroups(7).
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UNIFIED = ""
-"""How the one hierarchy of version 2 is called here; those of version 1 go by their controller."""
+"""Key of the single hierarchy of version 2; hierarchies of version 1 have their controller as key."""
 
-_UNBOUNDED_BYTES = 1 << 60
-"""Version 1 writes an absent bound as the largest multiple of a page."""
+_UNLIMITED_BYTES = 1 << 60
+"""Version 1 writes "no limit" as the largest multiple of a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupMount:
-    """A hierarchy's place in the file system: the group `root` of it appears at `point`."""
+    """The mount of a hierarchy: its group `root` appears at `point`."""
 
     root: str
     point: str
@@ -27,30 +30,35 @@ class CgroupMount:
 
 
 def parse_mounts(text: str) -> list[CgroupMount]:
-    """Read the hierarchies out of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
-    found = []
+    """Parse the hierarchies in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
+    mounts = []
     for line in text.splitlines():
-        place, _, kind = line.partition(" - ")
-        places, kinds = place.split(), kind.split()
-        if len(places) < 5 or len(kinds) < 3 or kinds[0] not in {"cgroup", "cgroup2"}:
+        left, _, right = line.partition(" - ")
+        paths, options = left.split(), right.split()
+        if len(paths) < 5 or len(options) < 3 or options[0] not in {"cgroup", "cgroup2"}:
             continue
-        controllers = {UNIFIED} if kinds[0] == "cgroup2" else set(kinds[2].split(","))
-        found.append(CgroupMount(_unescaped(places[3]), _unescaped(places[4]), frozenset(controllers)))
-    return found
+        controllers = {UNIFIED} if options[0] == "cgroup2" else set(options[2].split(","))
+        mounts.append(CgroupMount(_unescaped(paths[3]), _unescaped(paths[4]), frozenset(controllers)))
+    return mounts
 
 
 def parse_memberships(text: str) -> dict[str, str]:
-    """Read which group a process is in, by controller, out of /proc/self/cgroup (cgroups(7))."""
-    found = {}
+    """Parse /proc/self/cgroup: controller -> the process's group."""
+    groups = {}
     for line in text.splitlines():
         parts = line.split(":", 2)
         if len(parts) == 3 and parts[2].startswith("/"):
-            found.update(dict.fromkeys(parts[1].split(","), parts[2]))
-    return found
+            groups.update(dict.fromkeys(parts[1].split(","), parts[2]))
+    return groups
 
 
 class ControlGroups:
-    """This process's groups; `system` is the root of the file system and `proc` the process's folder in /proc."""
+    """This process's control groups.
+
+    Args:
+        system: The root of the file system.
+        proc: The process's directory in /proc.
+    """
 
     def __init__(self, system: Path = Path("/"), proc: Path = Path("/proc/self")) -> None:
         mounts = parse_mounts(_text(proc / "mountinfo"))
@@ -62,18 +70,18 @@ class ControlGroups:
         }
 
     def cores(self) -> float | None:
-        """Return how many cores' time the process may use at most; None without a bound."""
-        bounds = [
+        """Return the process's CPU limit in cores; None without a limit."""
+        limits = [
             *(_ratio(*_text(group / "cpu.max").split()[:2]) for group in self._chain(UNIFIED)),
             *(
                 _ratio(_text(group / "cpu.cfs_quota_us"), _text(group / "cpu.cfs_period_us"))
                 for group in self._chain("cpu")
             ),
         ]
-        return min((bound for bound in bounds if bound), default=None)
+        return min((limit for limit in limits if limit), default=None)
 
     def cpu_s(self) -> float | None:
-        """Return the CPU time that the group has used, in seconds."""
+        """Return the group's CPU time in seconds."""
         for group in self._chain(UNIFIED)[:1]:
             for line in _text(group / "cpu.stat").splitlines():
                 name, _, value = line.partition(" ")
@@ -84,16 +92,19 @@ class ControlGroups:
                 return used / 1e9
         return None
 
-    def memory_bound_bytes(self) -> int | None:
-        """Return how much memory the process may use at most; None without a bound."""
-        bounds = [
+    def memory_limit_bytes(self) -> int | None:
+        """Return the process's memory limit in bytes; None without a limit."""
+        limits = [
             *(_number(_text(group / "memory.max")) for group in self._chain(UNIFIED)),
             *(_number(_text(group / "memory.limit_in_bytes")) for group in self._chain("memory")),
         ]
-        return min((bound for bound in bounds if bound is not None and bound < _UNBOUNDED_BYTES), default=None)
+        return min((limit for limit in limits if limit is not None and limit < _UNLIMITED_BYTES), default=None)
 
     def memory_bytes(self) -> int | None:
-        """Return the group's working set, as the kubelet counts it: what is used, less file pages out of use."""
+        """Return the group's working set in bytes, as the kubelet counts it.
+
+        That is its usage without inactive file pages.
+        """
         for group in self._chain(UNIFIED)[:1]:
             if (used := _number(_text(group / "memory.current"))) is not None:
                 return max(0, used - _field(group / "memory.stat", "inactive_file"))
@@ -107,11 +118,11 @@ class ControlGroups:
 
 
 def _chain(system: Path, mount: CgroupMount, group: str) -> tuple[Path, ...]:
-    """Return the folders of a group and of those above it that can be seen from here, its own first."""
+    """Return the directories of a group and of its visible parents, its own first."""
     top = system / mount.point.lstrip("/")
     try:
         inner = PurePosixPath(group).relative_to(mount.root)
-    except ValueError:  # seen through a namespace that begins elsewhere: what is mounted is ours
+    except ValueError:  # the cgroup namespace has another root: the mounted group is the process's
         inner = PurePosixPath()
     own = top / inner
     above = list(_up_to(own, top)) if ".." not in inner.parts else [top]
@@ -144,7 +155,7 @@ def _number(text: str) -> int | None:
 
 
 def _unescaped(path: str) -> str:
-    """Undo what mountinfo does to blanks and backslashes in paths."""
+    """Decode the escapes of blanks and backslashes in mountinfo."""
     return path.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 
 

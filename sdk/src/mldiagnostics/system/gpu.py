@@ -1,7 +1,7 @@
 """NVIDIA GPUs of the host, through their driver.
 
-`gpu_utilization` and `vram_utilization` come from every driver. `gpu_duty_cycle` and `gpu_tensorcore_utilization` are
-counted by the device itself from Hopper on ("GPM metrics", docs.nvidia.com/deploy/nvml-api); older ones have none.
+`gpu_utilization` and `vram_utilization` exist for every device. `gpu_duty_cycle` and `gpu_tensorcore_utilization` are
+"GPM metrics" (docs.nvidia.com/deploy/nvml-api), which devices have since Hopper.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LABELS = {"accelerator_type": "gpu"}
-_COUNTED = {
+_GPM_METRICS = {
     MetricType.GPU_DUTY_CYCLE: "NVML_GPM_METRIC_GRAPHICS_UTIL",
     MetricType.GPU_TENSORCORE_UTILIZATION: "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
 }
 
 
 def gpus() -> GpuMetrics | None:
-    """Return the GPUs of this host; None if there are none, or no driver. Raises `MissingExtraError`."""
+    """Return the GPUs of this host; None without a GPU or driver.
+
+    Raises `MissingExtraError` if there is a driver and the extra `gpu` is not installed.
+    """
     if (nvml := driver()) is None:
         return None
     try:
@@ -42,15 +45,15 @@ class GpuMetrics:
     def __init__(self, nvml: Any, handles: list[Any]) -> None:
         self._nvml = nvml
         self._handles = handles
-        self._before = [self._sample(handle) for handle in handles]
+        self._last = [self._sample(handle) for handle in handles]
 
     def read(self) -> list[SystemSample]:
-        """Return series with one number per device, in percent; NaN for a device that does not answer."""
+        """Return series with one value per device, in percent; NaN if a device fails."""
         nvml = self._nvml
         series = {
             MetricType.GPU_UTILIZATION: self._each(lambda handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
-            MetricType.VRAM_UTILIZATION: self._each(lambda handle: _filled(nvml.nvmlDeviceGetMemoryInfo(handle))),
-            **self._counted(),
+            MetricType.VRAM_UTILIZATION: self._each(lambda handle: _percent_used(nvml.nvmlDeviceGetMemoryInfo(handle))),
+            **self._gpm(),
         }
         return [
             SystemSample(metric, tuple(values), _LABELS)
@@ -58,38 +61,38 @@ class GpuMetrics:
             if not all(math.isnan(value) for value in values)
         ]
 
-    def _counted(self) -> dict[MetricType, list[float]]:
-        """Compare the devices' counters with those of the last reading."""
-        found: dict[MetricType, list[float]] = {metric: [] for metric in _COUNTED}
+    def _gpm(self) -> dict[MetricType, list[float]]:
+        """Return the GPM metrics since the last reading."""
+        series: dict[MetricType, list[float]] = {metric: [] for metric in _GPM_METRICS}
         for index, handle in enumerate(self._handles):
-            before, now = self._before[index], self._sample(handle)
-            self._before[index] = now
-            values = self._between(before, now)
-            for metric, value in zip(_COUNTED, values, strict=True):
-                found[metric].append(value)
-            if before is not None:
-                self._nvml.nvmlGpmSampleFree(before)
-        return found
+            last, now = self._last[index], self._sample(handle)
+            self._last[index] = now
+            values = self._between(last, now)
+            for metric, value in zip(_GPM_METRICS, values, strict=True):
+                series[metric].append(value)
+            if last is not None:
+                self._nvml.nvmlGpmSampleFree(last)
+        return series
 
-    def _between(self, before: Any, now: Any) -> list[float]:
-        if before is None or now is None:
-            return [math.nan] * len(_COUNTED)
+    def _between(self, last: Any, now: Any) -> list[float]:
+        if last is None or now is None:
+            return [math.nan] * len(_GPM_METRICS)
         nvml = self._nvml
-        asked = nvml.c_nvmlGpmMetricsGet_t()
-        asked.version = nvml.NVML_GPM_METRICS_GET_VERSION
-        asked.numMetrics = len(_COUNTED)
-        asked.sample1, asked.sample2 = before, now
-        for slot, name in enumerate(_COUNTED.values()):
-            asked.metrics[slot].metricId = getattr(nvml, name)
+        query = nvml.c_nvmlGpmMetricsGet_t()
+        query.version = nvml.NVML_GPM_METRICS_GET_VERSION
+        query.numMetrics = len(_GPM_METRICS)
+        query.sample1, query.sample2 = last, now
+        for slot, name in enumerate(_GPM_METRICS.values()):
+            query.metrics[slot].metricId = getattr(nvml, name)
         try:
-            nvml.nvmlGpmMetricsGet(asked)
+            nvml.nvmlGpmMetricsGet(query)
         except nvml.NVMLError:
-            return [math.nan] * len(_COUNTED)
-        answers = asked.metrics[: len(_COUNTED)]
-        return [float(answer.value) if answer.nvmlReturn == 0 else math.nan for answer in answers]
+            return [math.nan] * len(_GPM_METRICS)
+        results = query.metrics[: len(_GPM_METRICS)]
+        return [float(result.value) if result.nvmlReturn == 0 else math.nan for result in results]
 
     def _sample(self, handle: Any) -> Any:
-        """Take a sample of the device's counters; None where it has none, or this driver does not give them."""
+        """Sample the device's GPM counters; None if device or driver has none."""
         nvml = self._nvml
         sample = None
         try:
@@ -103,15 +106,15 @@ class GpuMetrics:
             return None
         return sample
 
-    def _each(self, question: Callable[[Any], float]) -> list[float]:
-        return [self._answer(question, handle) for handle in self._handles]
+    def _each(self, read: Callable[[Any], float]) -> list[float]:
+        return [self._value(read, handle) for handle in self._handles]
 
-    def _answer(self, question: Callable[[Any], float], handle: Any) -> float:
+    def _value(self, read: Callable[[Any], float], handle: Any) -> float:
         try:
-            return float(question(handle))
+            return float(read(handle))
         except self._nvml.NVMLError:
             return math.nan
 
 
-def _filled(memory: Any) -> float:
+def _percent_used(memory: Any) -> float:
     return 100 * memory.used / memory.total if memory.total else math.nan

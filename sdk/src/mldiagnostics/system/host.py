@@ -1,4 +1,4 @@
-"""CPU and memory of the host: of the container where it is bounded, else of the machine."""
+"""CPU and memory of the container if it has limits, else of the machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _CpuTimes(NamedTuple):
 
 
 class HostMetrics:
-    """Reads /proc and the control groups; the label `scope` says what a percentage is of."""
+    """Reads /proc and control groups; label `scope` is `container` or `machine`."""
 
     name = "host"
 
@@ -40,14 +40,14 @@ class HostMetrics:
         self._proc = proc
         self._clock = clock
         self._before: _CpuTimes | None = None
-        self._before = self._moment()
+        self._before = self._cpu_times()
 
     def read(self) -> list[SystemSample]:
-        """Return CPU time since the last reading and memory now, each as a part of what there is; in percent."""
+        """Return CPU use since the last reading and current memory use, in percent."""
         return [*self._cpu(), *self._memory()]
 
     def _cpu(self) -> list[SystemSample]:
-        before, now = self._before, self._moment()
+        before, now = self._before, self._cpu_times()
         self._before = now
         if before is None or now is None or now.at_s <= before.at_s:
             return []
@@ -63,16 +63,16 @@ class HostMetrics:
     def _memory(self) -> list[SystemSample]:
         machine = self._machine_memory()
         whole = machine.get("MemTotal", 0)
-        bound, used = self._groups.memory_bound_bytes(), self._groups.memory_bytes()
-        if bound and used is not None and (not whole or bound < whole):
-            return [_percent(MetricType.HOST_MEMORY_UTILIZATION, used / bound, _CONTAINER)]
+        limit, used = self._groups.memory_limit_bytes(), self._groups.memory_bytes()
+        if limit and used is not None and (not whole or limit < whole):
+            return [_percent(MetricType.HOST_MEMORY_UTILIZATION, used / limit, _CONTAINER)]
         if whole and "MemAvailable" in machine:
             share = 1 - machine["MemAvailable"] / whole
             return [_percent(MetricType.HOST_MEMORY_UTILIZATION, share, _MACHINE)]
         return []
 
-    def _moment(self) -> _CpuTimes | None:
-        """Read the counters; None where there is no /proc, as on a Mac. First line of /proc/stat: proc_stat(5)."""
+    def _cpu_times(self) -> _CpuTimes | None:
+        """Read the counters (proc_stat(5)); None without /proc, as on macOS."""
         try:
             words = (self._proc / "stat").read_text().split("\n", 1)[0].split()
             times = [int(word) for word in words[1:9]]  # guest time is part of user time
@@ -84,17 +84,17 @@ class HostMetrics:
         return _CpuTimes(self._clock(), self._groups.cpu_s(), whole - times[3] - times[4], whole)
 
     def _machine_memory(self) -> dict[str, int]:
-        """Return the amounts of /proc/meminfo in bytes."""
-        found = {}
+        """Return the values of /proc/meminfo in bytes."""
+        amounts = {}
         try:
             for line in (self._proc / "meminfo").read_text().splitlines():
                 name, _, amount = line.partition(":")
                 words = amount.split()
                 if len(words) == 2 and words[1] == "kB":
-                    found[name] = int(words[0]) * 1024
+                    amounts[name] = int(words[0]) * 1024
         except (OSError, ValueError):
             return {}
-        return found
+        return amounts
 
 
 def _percent(metric: MetricType, share: float, labels: dict[str, str]) -> SystemSample:

@@ -1,4 +1,4 @@
-"""What a source of system metrics is: something that is there, and is asked now and then."""
+"""The interface of a source of system metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SystemSample(NamedTuple):
-    """One value: a number, or one number for each device, NaN for a device that did not answer."""
+    """One value: a number, or one number per device, NaN for a device that failed."""
 
     metric: MetricType
     value: float | tuple[float, ...]
@@ -19,9 +19,9 @@ class SystemSample(NamedTuple):
 
 
 class SystemSource(Protocol):
-    """Gives readings; those that are rates are over the time since it was asked before."""
+    """A source of metrics; rates are over the time since the last `read`."""
 
     name: str
 
     def read(self) -> list[SystemSample]:
-        """Return what there is to tell now, which may be nothing. May raise anything; it is asked again later."""
+        """Return the current samples, perhaps none. May raise anything; is called again."""

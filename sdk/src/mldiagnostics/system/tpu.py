@@ -1,4 +1,7 @@
-"""TPUs of the host, through libtpu's monitoring (cloud.google.com/tpu/docs/tpu-monitoring-library), where it is."""
+"""TPUs of the host, through libtpu's monitoring library.
+
+API: cloud.google.com/tpu/docs/tpu-monitoring-library.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ _LABELS = {"accelerator_type": "tpu"}
 _DUTY = "duty_cycle_pct"
 _TENSORCORE = "tensorcore_util"
 _HBM_USED = "hbm_capacity_usage"
-_HBM_WHOLE = "hbm_capacity_total"
+_HBM_TOTAL = "hbm_capacity_total"
 
 
 def tpus(environ: Mapping[str, str] = os.environ) -> TpuMetrics | None:
-    """Return the TPUs of this host; None without libtpu's monitoring, or where MLRUN_SKIP_LIBTPU=true keeps off it."""
+    """Return this host's TPUs; None without libtpu or if MLRUN_SKIP_LIBTPU=true."""
     if environ.get("MLRUN_SKIP_LIBTPU", "").lower() == "true" or importlib.util.find_spec("libtpu") is None:
         return None
     try:
@@ -32,7 +35,7 @@ def tpus(environ: Mapping[str, str] = os.environ) -> TpuMetrics | None:
 
 
 class TpuMetrics:
-    """All chips of the host that this process can see, in libtpu's order."""
+    """All chips of the host that are visible to this process, in libtpu's order."""
 
     name = "tpu"
 
@@ -40,18 +43,21 @@ class TpuMetrics:
         self._monitoring = monitoring
 
     def read(self) -> list[SystemSample]:
-        """Return series with one number per chip or core, in percent; nothing while no program uses the chips."""
-        used, whole = self._series(_HBM_USED), self._series(_HBM_WHOLE)
-        filled = tuple(100 * part / total for part, total in zip(used, whole, strict=False) if total)
+        """Return series with one value per chip or core, in percent.
+
+        Empty while the chips are idle.
+        """
+        used, total = self._series(_HBM_USED), self._series(_HBM_TOTAL)
+        hbm = tuple(100 * part / whole for part, whole in zip(used, total, strict=False) if whole)
         series = {
             MetricType.TPU_DUTY_CYCLE: self._series(_DUTY),
             MetricType.TPU_TENSORCORE_UTILIZATION: self._series(_TENSORCORE),
-            MetricType.HBM_UTILIZATION: filled,
+            MetricType.HBM_UTILIZATION: hbm,
         }
         return [SystemSample(metric, values, _LABELS) for metric, values in series.items() if values]
 
     def _series(self, name: str) -> tuple[float, ...]:
-        """Ask for one metric, which libtpu gives as texts; nothing if this version or chip does not have it."""
+        """Return the values of one metric, () if this version or chip lacks it."""
         try:
             return tuple(float(text) for text in self._monitoring.get_metric(name).data())
         except (RuntimeError, ValueError, TypeError, AttributeError):
