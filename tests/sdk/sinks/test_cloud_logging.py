@@ -1,4 +1,4 @@
-"""Google's client writes to a server that speaks Cloud Logging's API; what it cannot take now waits for it."""
+"""Google's client writes to a server with Cloud Logging's API; records wait during its outages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server() -> Iterator[HttpReceiver]:
         yield receiver
 
 
-def made_sink(server: HttpReceiver, incarnation: str = "00000001") -> Sink:
+def create_sink(server: HttpReceiver, incarnation: str = "00000001") -> Sink:
     sink = sink_maker(f"cloud-logging:{server.url}").make(replace(PROCESS, incarnation=incarnation))
     sink.open()
     return sink
@@ -48,8 +48,8 @@ def losses(start: int, count: int = 3) -> list[Record]:
     return [Record("metric", T + number, "loss", float(number), step=number) for number in range(start, start + count)]
 
 
-def steps_taken(server: HttpReceiver) -> list[int]:
-    """Steps in the order in which they came, as Cloud Logging keeps them: of the same id only the first."""
+def steps_received(server: HttpReceiver) -> list[int]:
+    """Return the received steps in order, only the first of each id, as Cloud Logging does."""
     entries = [entry for request in server.taken for entry in request.json["entries"]]
     return list({entry["insertId"]: entry["jsonPayload"]["step_index"] for entry in entries}.values())
 
@@ -62,7 +62,7 @@ def flushed(sink: Sink) -> bool:
     return True
 
 
-def test_googles_client_writes_what_is_recorded(server: HttpReceiver) -> None:
+def test_googles_client_writes_all_records(server: HttpReceiver) -> None:
     recording = RecordPipeline(PROCESS, [sink_maker(f"cloud-logging:{server.url}")], buffer=Buffer())
     for step in range(250):
         recording.append("metric", "loss", value=step / 8, step=step, labels={"a": "b"}, t=T + step)
@@ -80,8 +80,8 @@ def test_googles_client_writes_what_is_recorded(server: HttpReceiver) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-def test_what_may_be_mended_is_tried_again(server: HttpReceiver, status: int) -> None:
-    sink = made_sink(server)
+def test_retryable_errors_are_retried(server: HttpReceiver, status: int) -> None:
+    sink = create_sink(server)
     sink.write(losses(0))
     server.status = status
     sink.write(losses(3))
@@ -90,18 +90,18 @@ def test_what_may_be_mended_is_tried_again(server: HttpReceiver, status: int) ->
     server.status = 200
     eventually(lambda: flushed(sink), "the server takes what waited")
     sink.write(losses(9))
-    assert steps_taken(server) == list(range(12))
+    assert steps_received(server) == list(range(12))
 
 
 @pytest.mark.parametrize("status", [400, 413])
-def test_what_will_never_be_taken_is_refused(server: HttpReceiver, status: int) -> None:
-    sink = made_sink(server)
+def test_other_errors_reject_the_batch(server: HttpReceiver, status: int) -> None:
+    sink = create_sink(server)
     server.status = status
     with pytest.raises(SinkRefused, match=f"HTTP {status}"):
         sink.write(losses(0))
     server.status = 200
     sink.write(losses(3))
-    assert steps_taken(server) == [3, 4, 5]
+    assert steps_received(server) == [3, 4, 5]
 
 
 def test_a_missing_role_is_named(server: HttpReceiver) -> None:
@@ -111,9 +111,9 @@ def test_a_missing_role_is_named(server: HttpReceiver) -> None:
         sink.write(losses(0))
 
 
-def test_a_server_that_is_away_and_comes_back_gets_all_in_order(server: HttpReceiver) -> None:
+def test_after_an_outage_all_records_are_delivered_in_order(server: HttpReceiver) -> None:
     server.stop()
-    sink = made_sink(server)
+    sink = create_sink(server)
     sink.write(losses(0))
     assert not flushed(sink)
     server.start()
@@ -123,12 +123,12 @@ def test_a_server_that_is_away_and_comes_back_gets_all_in_order(server: HttpRece
     sink.write(losses(6))
     sink.close()
     server.start()
-    successor = made_sink(server, incarnation="00000002")
+    successor = create_sink(server, incarnation="00000002")
     eventually(lambda: flushed(successor), "the server takes what another process left")
-    assert steps_taken(server) == list(range(9))
+    assert steps_received(server) == list(range(9))
 
 
-def test_a_server_that_never_answers_delays_no_other_sink_and_loses_nothing(server: HttpReceiver) -> None:
+def test_a_hanging_server_delays_no_other_sink_and_loses_nothing(server: HttpReceiver) -> None:
     server.hangs = True
     other = ListSink()
     recording = RecordPipeline(PROCESS, [sink_maker(f"cloud-logging:{server.url}"), other.maker], buffer=Buffer())
@@ -136,24 +136,24 @@ def test_a_server_that_never_answers_delays_no_other_sink_and_loses_nothing(serv
     eventually(lambda: len(other.taken) == 1, "the other sink has it")
     assert not recording.close(DEADLINE_S).dropped
     server.hangs = False
-    successor = made_sink(server, incarnation="00000002")
+    successor = create_sink(server, incarnation="00000002")
     eventually(lambda: flushed(successor), "the server takes what waited")
-    assert steps_taken(server) == [7]
+    assert steps_received(server) == [7]
 
 
-def test_without_credentials_records_wait_and_it_is_said_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_records_wait_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "nothing.json"))
     sink = CloudLoggingSink("https://127.0.0.1:1", PROCESS)
     why = ""
 
-    def said() -> bool:
+    def is_logged() -> bool:
         nonlocal why
         with pytest.raises(SinkUnavailable) as caught:
             sink.open()
         why = str(caught.value)
         return "nothing.json" in why
 
-    eventually(said, "the missing file is named")
+    eventually(is_logged, "the missing file is named")
     spooled = sink_maker("cloud-logging:https://127.0.0.1:1").make(PROCESS)
     spooled.open()
     spooled.write(losses(0))
@@ -162,6 +162,6 @@ def test_without_credentials_records_wait_and_it_is_said_why(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("url", ["cloud-logging:host", "cloud-logging:ftp://host", "cloud-logging:https://"])
-def test_another_address_is_refused(url: str) -> None:
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"; write cloud-logging: or cloud-logging:https://host"):
         sink_maker(url)

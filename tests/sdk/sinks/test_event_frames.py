@@ -1,4 +1,4 @@
-"""Events and frames are byte for byte those of protobuf and of TensorBoard's own writer."""
+"""Events and frames equal those of protobuf and of TensorBoard's own writer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS = st.floats(width=32, allow_nan=False)
 SCALARS = st.lists(st.tuples(TAGS, NUMBERS), max_size=4)
 
 
-def theirs(events: list[bytes]) -> bytes:
+def tensorboards_frames(events: list[bytes]) -> bytes:
     file = BytesIO()
     writer: Any = RecordWriter(file)
     for event in events:
@@ -31,30 +31,30 @@ def theirs(events: list[bytes]) -> bytes:
 @example(5.0, 0, [("loss", 0.0)])
 @example(0.0, 127, [("", -0.0)])
 @example(1.5, 128, [("x" * 130, 2.0**-149)])
-def test_an_event_is_the_one_of_protobuf(t: float, step: int, scalars: list[tuple[str, float]]) -> None:
+def test_an_event_equals_protobufs(t: float, step: int, scalars: list[tuple[str, float]]) -> None:
     values = [Summary.Value(tag=tag, simple_value=number) for tag, number in scalars]
     parsed = Event.FromString(scalar_event(t, step, scalars))
     assert parsed == Event(wall_time=t, step=step, summary=Summary(value=values))
     assert [(each.tag, each.simple_value) for each in parsed.summary.value] == scalars
 
 
-def test_a_number_beyond_a_float_of_four_bytes_is_infinite() -> None:
+def test_a_number_beyond_32_bit_floats_is_infinite() -> None:
     parsed = Event.FromString(scalar_event(1.0, 1, [("a", 1e300), ("b", -1e300)]))
     assert [each.simple_value for each in parsed.summary.value] == [float("inf"), float("-inf")]
 
 
-def test_a_file_begins_with_its_version() -> None:
+def test_the_first_event_is_the_version() -> None:
     assert Event.FromString(version_event(7.0)) == Event(wall_time=7.0, file_version="brain.Event:2")
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
 @example([b""])
 @example([bytes([place]) * 33 for place in range(100)])
-def test_frames_are_those_of_tensorboard(events: list[bytes]) -> None:
-    assert frames(events) == theirs(events)
+def test_frames_equal_tensorboards(events: list[bytes]) -> None:
+    assert frames(events) == tensorboards_frames(events)
 
 
 @given(st.integers(0, 2**40), st.integers(1, 300))
-def test_many_events_of_a_tag_too(first: int, count: int) -> None:
+def test_frames_of_many_events_equal_tensorboards(first: int, count: int) -> None:
     events = [scalar_event(5.0, step, [("step_deviation", step / 7)]) for step in range(first, first + count)]
-    assert frames(events) == theirs(events)
+    assert frames(events) == tensorboards_frames(events)

@@ -1,4 +1,4 @@
-"""Records reach the run's directory on a local path with each batch."""
+"""Records are in the run's local directory after each batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def opened(url: str, storage: str = "/nowhere") -> Sink:
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
-def test_local_lines_are_there_with_each_batch(form: str, tmp_path: Path) -> None:
+def test_each_batch_is_readable_at_once(form: str, tmp_path: Path) -> None:
     sink = opened("jsonl:", form.format(tmp_path))
     assert len(list((tmp_path / RUN / "records").iterdir())) == 1
     for start in (0, 3):
@@ -35,7 +35,7 @@ def test_local_lines_are_there_with_each_batch(form: str, tmp_path: Path) -> Non
     sink.close()
 
 
-def test_another_root_can_be_named(tmp_path: Path) -> None:
+def test_the_url_can_name_another_root(tmp_path: Path) -> None:
     sink = opened(f"jsonl:{tmp_path}")
     sink.write(numbers(0))
     assert [each.value for each in found(tmp_path)] == [0.0, 1.0, 2.0]

@@ -1,4 +1,4 @@
-"""Entries of Cloud Logging have the form that Google's SDK gives them, and lose nothing of a record."""
+"""Cloud Logging entries have the form of Google's SDK and hold the whole record."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_a_metric_has_googles_form() -> None:
     assert found["labels"] == {"run": "test", "host": "host", "rank": "2", "attempt": "1", "slice": "1"}
 
 
-def test_neither_signs_of_life_nor_steps_cost_an_entry() -> None:
+def test_heartbeats_and_steps_have_no_entry() -> None:
     for record in (Record("heartbeat", T, "alive"), Record("event", T, "goodput", payload={"step_count": 1})):
         assert entry_of(record, ORIGIN, project="my-project", region="us-central1") is None
 
 
-def test_a_series_keeps_every_device() -> None:
+def test_an_entry_has_the_values_of_all_devices() -> None:
     labels = {"hostname": "h0", "accelerator_type": "tpu"}
     payload = entry(Record("metric", T, "hbm_utilization", (1.0, 2.0), labels=labels, unit="%"))["jsonPayload"]
     assert payload["values"] == [1.0, 2.0]
@@ -61,7 +61,7 @@ def test_configurations_have_googles_names() -> None:
     }
 
 
-def test_texts_and_dicts_are_their_own_payload_below_their_name() -> None:
+def test_strings_and_dicts_are_the_payload_below_their_name() -> None:
     found = entry(Record("event", T, "note", payload={"message": "saved"}))
     assert found["resource"]["labels"]["namespace"] == "note"
     assert found["jsonPayload"] == {"message": "saved"}
@@ -75,13 +75,13 @@ def test_texts_and_dicts_are_their_own_payload_below_their_name() -> None:
         (Record("drop", T, "queue-full", 3.0), "WARNING"),
     ],
 )
-def test_what_went_wrong_stands_out(record: Record, severity: str) -> None:
+def test_drops_and_failures_have_a_higher_severity(record: Record, severity: str) -> None:
     assert entry(record)["severity"] == severity
 
 
 @settings(max_examples=50)
 @given(records(), st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_any_record_is_strict_json_and_delivered_twice_is_one(record: Record, odd: float) -> None:
+def test_any_entry_is_strict_json_with_an_id_of_its_content(record: Record, odd: float) -> None:
     found = entry_of(record._replace(value=odd), ORIGIN, project="p", region="r")
     assert (found is None) == (record.kind == "heartbeat")
     json.dumps(found, allow_nan=False)
@@ -93,7 +93,7 @@ def test_any_record_is_strict_json_and_delivered_twice_is_one(record: Record, od
 
 
 @given(st.dictionaries(st.sampled_from(["values", "step_index", "unit", "accelerator_labels", "x"]), st.text()))
-def test_labels_never_hide_the_numbers(labels: dict[str, str]) -> None:
+def test_labels_never_replace_the_values(labels: dict[str, str]) -> None:
     payload = entry(Record("metric", T, "loss", 0.5, step=1, labels=labels, unit="1"))["jsonPayload"]
     assert (payload["values"], payload["step_index"], payload["unit"]) == ([0.5], 1, "1")
     assert len(payload) == 3 + len(labels)

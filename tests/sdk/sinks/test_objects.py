@@ -1,4 +1,4 @@
-"""Records reach a bucket object by object, through outages and kills."""
+"""Records reach a bucket object by object, over outages and killed processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place of its own for what waits."""
+    """A temporary spool."""
     monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
     return tmp_path / "spool"
 
@@ -38,7 +38,7 @@ def opened(maker: SinkMaker, storage: str = "/nowhere", *, incarnation: str = "0
 
 
 def stored(root: str) -> Iterator[tuple[str, list[float]]]:
-    """Each object below a root, with the numbers in it."""
+    """Yield each object below a root, with its values."""
     store = open_store(root)
     for entry in store.list():
         with store.open(entry.key) as file:
@@ -46,7 +46,7 @@ def stored(root: str) -> Iterator[tuple[str, list[float]]]:
         yield entry.key, [each.value for each in records if isinstance(each.value, float)]
 
 
-def test_a_bucket_gets_an_object_with_each_flush_and_nothing_stays_here(gcs_bucket: str, spool: Path) -> None:
+def test_each_flush_uploads_an_object_and_empties_the_spool(gcs_bucket: str, spool: Path) -> None:
     root = f"gs://{gcs_bucket}/runs"
     sink = opened(sink_maker("jsonl:"), root)
     for start in (0, 3):
@@ -68,7 +68,7 @@ def test_an_object_is_closed_at_its_size(gcs_bucket: str) -> None:
     assert [values for _, values in stored(root)] == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
 
 
-def test_an_outage_of_the_bucket_delays_and_loses_nothing(gcs_bucket: str, gcs_faults: FaultyProxy) -> None:
+def test_an_outage_of_the_bucket_loses_nothing(gcs_bucket: str, gcs_faults: FaultyProxy) -> None:
     root = f"gs://{gcs_bucket}"
     sink = opened(sink_maker(f"jsonl:{root}"))
     gcs_faults.otherwise = 403
@@ -81,7 +81,7 @@ def test_an_outage_of_the_bucket_delays_and_loses_nothing(gcs_bucket: str, gcs_f
     assert [values for _, values in stored(root)] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_what_a_killed_process_left_is_brought_by_the_next(gcs_bucket: str, spool: Path) -> None:
+def test_the_next_process_uploads_a_killed_ones_files(gcs_bucket: str, spool: Path) -> None:
     root = f"gs://{gcs_bucket}"
     died = sink_maker(f"jsonl:{root}").make(origin(incarnation="00000001"))
     died.open()
@@ -101,7 +101,7 @@ def test_what_a_killed_process_left_is_brought_by_the_next(gcs_bucket: str, spoo
     other.close()
 
 
-def test_a_process_killed_between_flushes_loses_nothing_that_was_taken(gcs_bucket: str, tmp_path: Path) -> None:
+def test_a_process_killed_between_flushes_loses_no_written_records(gcs_bucket: str, tmp_path: Path) -> None:
     body = f"""
 from mldiagnostics.pipeline.records import Record
 sink = sinks.sink_maker("jsonl:gs://{gcs_bucket}").make(Origin("a" * 64, "test", "", "0123abcd", "host"))
@@ -115,14 +115,14 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [values for _, values in stored(f"gs://{gcs_bucket}")] == [[0.0]]
 
 
-def test_what_waits_is_bounded() -> None:
+def test_waiting_bytes_are_limited() -> None:
     sink = ObjectJsonlSink("gs://bucket", RUN, origin(), max_waiting_bytes=1000)
     with pytest.raises(SinkRefused, match="wait for"):  # noqa: PT012 - one of the first hundred
         for start in range(100):
             sink.write(numbers(start))
 
 
-def test_a_storage_that_cannot_be_meant_is_told_without_loading_googles_client(tmp_path: Path) -> None:
+def test_an_invalid_storage_is_rejected_without_importing_googles_client(tmp_path: Path) -> None:
     body = """
 from mldiagnostics.errors import MLDiagnosticsError
 for url in ("jsonl:gs://bucket", "jsonl:gs://", "jsonl:s3://bucket"):
@@ -138,7 +138,7 @@ print("google.cloud.storage" in sys.modules)
     assert bare.stdout.split()[0] == "jsonl:gs://bucket"  # its records wait in the spool
 
 
-def test_a_disk_without_room_for_waiting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_spool_the_sink_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     for variable in ("MLDIAG_SPOOL", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "file/spool"))

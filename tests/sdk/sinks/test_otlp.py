@@ -1,4 +1,4 @@
-"""A real OpenTelemetry Collector gets every point with its own time, whatever happens to it meanwhile."""
+"""A real OpenTelemetry Collector gets every point with its time, also after its outages."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def real() -> Iterator[Collector]:
-    """A collector that runs."""
-    with collector() as made:
-        made.start()
-        yield made
+def running() -> Iterator[Collector]:
+    """A running collector."""
+    with collector() as receiver:
+        receiver.start()
+        yield receiver
 
 
-def urls(made: Collector) -> dict[str, str]:
-    return {"grpc": f"otlp://127.0.0.1:{made.grpc_port}", "http": f"otlp+http://127.0.0.1:{made.http_port}"}
+def urls(receiver: Collector) -> dict[str, str]:
+    return {"grpc": f"otlp://127.0.0.1:{receiver.grpc_port}", "http": f"otlp+http://127.0.0.1:{receiver.http_port}"}
 
 
-def made_sink(url: str, incarnation: str = "00000001") -> Sink:
+def create_sink(url: str, incarnation: str = "00000001") -> Sink:
     sink = sink_maker(url).make(origin(incarnation=incarnation))
     sink.open()
     return sink
@@ -56,13 +56,13 @@ def at(t: float) -> int:
     return round(t * 1e6) * 1000
 
 
-def steps_seen(made: Collector) -> list[int]:
-    return [int(value) for name, value, *_ in made.points() if name == "loss"]
+def steps_received(receiver: Collector) -> list[int]:
+    return [int(value) for name, value, *_ in receiver.points() if name == "loss"]
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_every_point_arrives_with_its_time_unit_and_labels(real: Collector, protocol: str) -> None:
-    recording = RecordPipeline(origin(), [sink_maker(urls(real)[protocol])], buffer=Buffer())
+def test_every_point_arrives_with_its_time_unit_and_labels(running: Collector, protocol: str) -> None:
+    recording = RecordPipeline(origin(), [sink_maker(urls(running)[protocol])], buffer=Buffer())
     for step in range(20):
         recording.append("metric", "step_time", value=step / 8, step=step, labels={"split": "eval"}, t=T + step)
     recording.append("metric", "hbm_utilization", value=[10.0, 20.0], t=T)
@@ -70,7 +70,7 @@ def test_every_point_arrives_with_its_time_unit_and_labels(real: Collector, prot
     closed = recording.close(DEADLINE_S)
     assert closed.complete
     assert not closed.dropped
-    found = real.points()
+    found = running.points()
     assert [point for point in found if point[0] == "step_time"] == [
         ("step_time", step / 8, at(T + step), {"split": "eval"}, "s") for step in range(20)
     ]
@@ -81,17 +81,17 @@ def test_every_point_arrives_with_its_time_unit_and_labels(real: Collector, prot
     assert [(value, when) for name, value, when, *_ in found if name == "training_step"] == [
         (float(step), at(T + step)) for step in range(20)
     ]
-    assert {(each["service.name"], each["mldiagnostics.rank"]) for each in real.resources()} == {("test", "0")}
-    [log] = real.logs()
+    assert {(each["service.name"], each["mldiagnostics.rank"]) for each in running.resources()} == {("test", "0")}
+    [log] = running.logs()
     assert log["body"] == {"stringValue": "saved"}
     assert log["eventName"] == "note"
     assert int(log["timeUnixNano"]) == at(T)
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_a_collector_that_comes_late_dies_and_comes_back_gets_all_in_order(protocol: str) -> None:
+def test_a_late_and_restarted_collector_gets_all_records_in_order(protocol: str) -> None:
     with collector() as late:
-        sink = made_sink(urls(late)[protocol])
+        sink = create_sink(urls(late)[protocol])
         sink.write(losses(0))
         late.start()
         eventually(lambda: _flushed(sink), "the collector takes what waited")
@@ -100,26 +100,26 @@ def test_a_collector_that_comes_late_dies_and_comes_back_gets_all_in_order(proto
         sink.write(losses(6))
         sink.close()
         late.start()
-        successor = made_sink(urls(late)[protocol], incarnation="00000002")
+        successor = create_sink(urls(late)[protocol], incarnation="00000002")
         successor.write(losses(9))
         eventually(lambda: _flushed(successor), "the collector takes what another process left")
         successor.close()
-        seen = steps_seen(late)
+        seen = steps_received(late)
         assert sorted(seen) == list(range(12))
         assert [step for step in seen if step < 9] == list(range(9))
 
 
-def test_a_collector_that_cannot_pass_it_on_gets_it_again(real: Collector) -> None:
-    real.behind.status = 503
-    sink = made_sink(urls(real)["grpc"])
+def test_a_batch_that_the_collector_cannot_export_is_retried(running: Collector) -> None:
+    running.behind.status = 503
+    sink = create_sink(urls(running)["grpc"])
     sink.write(losses(0))
-    real.behind.status = 200
+    running.behind.status = 200
     eventually(lambda: _flushed(sink), "the collector takes what waited")
-    assert steps_seen(real) == [0, 1, 2]
+    assert steps_received(running) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("scheme", ["otlp", "otlp+http"])
-def test_a_receiver_that_never_answers_delays_neither_other_sinks_nor_the_end(scheme: str) -> None:
+def test_a_hanging_receiver_delays_neither_other_sinks_nor_the_exit(scheme: str) -> None:
     other = ListSink()
     with mute_listener() as port:
         recording = RecordPipeline(origin(), [sink_maker(f"{scheme}://127.0.0.1:{port}"), other.maker], buffer=Buffer())
@@ -127,15 +127,17 @@ def test_a_receiver_that_never_answers_delays_neither_other_sinks_nor_the_end(sc
         eventually(lambda: len(other.taken) == 1, "the other sink has it")
         closed = recording.close(DEADLINE_S)
         assert not closed.dropped
-    with collector() as made:
-        made.grpc_port, made.http_port = (port, made.http_port) if scheme == "otlp" else (made.grpc_port, port)
-        made.start()
-        successor = made_sink(f"{scheme}://127.0.0.1:{port}", incarnation="00000002")
-        eventually(lambda: _flushed(successor), "a collector in its place takes what waited")
-        assert steps_seen(made) == [7]
+    with collector() as receiver:
+        receiver.grpc_port, receiver.http_port = (
+            (port, receiver.http_port) if scheme == "otlp" else (receiver.grpc_port, port)
+        )
+        receiver.start()
+        successor = create_sink(f"{scheme}://127.0.0.1:{port}", incarnation="00000002")
+        eventually(lambda: _flushed(successor), "a new collector receives the spooled records")
+        assert steps_received(receiver) == [7]
 
 
-def test_what_the_receiver_refuses_is_dropped_and_counted() -> None:
+def test_rejected_records_are_dropped_and_counted() -> None:
     with http_receiver() as receiver:
         receiver.status = 400
         recording = RecordPipeline(origin(), [sink_maker(f"otlp+{receiver.url}")], buffer=Buffer())
@@ -148,10 +150,10 @@ def test_what_the_receiver_refuses_is_dropped_and_counted() -> None:
     assert len([each for each in receiver.taken if each.path == "/v1/metrics"]) == 1
 
 
-def test_a_receiver_of_metrics_only_gets_those() -> None:
+def test_a_receiver_of_metrics_only_gets_metrics() -> None:
     with http_receiver() as receiver:
         receiver.statuses["/v1/logs"] = 404
-        sink = made_sink(f"otlp+{receiver.url}")
+        sink = create_sink(f"otlp+{receiver.url}")
         note = Record("event", T, "note", payload={"message": "saved"})
         with pytest.raises(SinkRefused, match="HTTP 404"):
             sink.write([note])
@@ -165,14 +167,14 @@ def test_headers_and_compression_come_from_the_environment(monkeypatch: pytest.M
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-token=a%20b")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
-        sink = made_sink("otlp:")
+        sink = create_sink("otlp:")
         sink.write(losses(0))
         [request] = receiver.taken
     assert request.headers["X-Token"] == "a b"
     assert request.headers["Content-Encoding"] == "gzip"
 
 
-def test_a_dead_receiver_does_not_hold_up_the_end_of_a_program(tmp_path: Path) -> None:
+def test_a_stopped_receiver_does_not_delay_the_exit_of_a_program(tmp_path: Path) -> None:
     with mute_listener() as port:
         began = time.monotonic()
         ended = run_program(
@@ -204,12 +206,12 @@ def test_a_dead_receiver_does_not_hold_up_the_end_of_a_program(tmp_path: Path) -
         ),
     ],
 )
-def test_a_url_and_the_environment_mean_a_receiver(url: str, env: dict[str, str], expected: OtlpEndpoint) -> None:
+def test_a_url_and_the_environment_select_a_receiver(url: str, env: dict[str, str], expected: OtlpEndpoint) -> None:
     assert receiver_of(url, env) == expected
 
 
 @pytest.mark.parametrize("url", ["otlp+http:", "otlp+https://", "otlp://:4317", "otlp://host:port"])
-def test_a_url_without_a_host_is_refused(url: str) -> None:
+def test_a_url_without_a_host_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"; write otlp"):
         sink_maker(url)
 

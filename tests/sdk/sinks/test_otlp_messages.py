@@ -1,4 +1,4 @@
-"""Every number that is recorded is a point of its own; what else is told is a log record."""
+"""Every recorded number is one point; every other record is a log record."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def test_each_number_is_one_point_and_each_other_record_one_log(batch: list[Reco
     ]
     assert Counter(points) == Counter(numbers)
     logs = logs_request(RESOURCE, batch)
-    told = [log.event_name for each in (logs.resource_logs if logs else ()) for log in each.scope_logs[0].log_records]
-    assert told == [record.name for record in batch if record.kind not in {"metric", "heartbeat"}]
+    steps = [log.event_name for each in (logs.resource_logs if logs else ()) for log in each.scope_logs[0].log_records]
+    assert steps == [record.name for record in batch if record.kind not in {"metric", "heartbeat"}]
 
 
 @given(st.floats(0, 4e9), st.integers(0, 2**40))
 def test_points_have_the_time_and_the_step_of_their_record(t: float, step: int) -> None:
     request = metrics_request(RESOURCE, [Record("metric", t, "loss", math.nan, step=step)])
     assert request is not None
-    loss, told = request.resource_metrics[0].scope_metrics[0].metrics
-    [point], [at] = loss.gauge.data_points, told.gauge.data_points
+    loss, steps = request.resource_metrics[0].scope_metrics[0].metrics
+    [point], [at] = loss.gauge.data_points, steps.gauge.data_points
     assert abs(point.time_unix_nano / 1e9 - t) <= 1e-6
     assert math.isnan(point.as_double)
-    assert (told.name, at.as_int, at.time_unix_nano) == (STEP, step, point.time_unix_nano)
+    assert (steps.name, at.as_int, at.time_unix_nano) == (STEP, step, point.time_unix_nano)
 
 
-def test_steps_are_not_told_one_by_one() -> None:
+def test_goodput_steps_are_not_sent() -> None:
     step = Record("event", 1.0, "goodput", payload={"step_count": 1})
     assert logs_request(RESOURCE, [step, Record("heartbeat", 1.0, "alive")]) is None
 
 
-def test_halves_of_characters_and_huge_numbers_cost_no_batch() -> None:
+def test_lone_surrogates_and_huge_numbers_do_not_fail_a_batch() -> None:
     broken = Record("event", 1e30, "\ud800", step=2**80, labels={"\udfff": "\ud800"}, payload={"a": [1, None, 2**70]})
     assert logs_request(RESOURCE, [broken]) is not None
     assert metrics_request(RESOURCE, [Record("metric", -1.0, "\ud800", 1.0, step=-(2**80))]) is not None

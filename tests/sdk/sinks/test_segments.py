@@ -1,4 +1,4 @@
-"""Files of records hold whole batches in order, whatever the disk does, and people's tools read them in one line."""
+"""Segment files hold whole batches in order, and DuckDB and pandas read them in one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMBERS = (0.5, math.nan, math.inf, -math.inf)
 
 
 def contents(directory: Path) -> list[list[Record]]:
-    """The records of each file, without its head."""
+    """Return the records of each file without its head."""
     files = sorted(directory.rglob("*.jsonl"))
     assert all(is_record_segment(str(file.relative_to(directory))) for file in files)
     parsed = [[decode(line) for line in file.read_bytes().splitlines()] for file in files]
@@ -38,7 +38,7 @@ SIZES = st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=4), max_size
 
 @settings(max_examples=40)
 @given(sizes=SIZES, max_bytes=st.integers(1, 2000))
-def test_batches_come_out_as_they_went_in_and_no_file_grows_on_after_its_size(
+def test_batches_are_whole_and_in_order_in_files_of_limited_size(
     sizes: list[list[int]], max_bytes: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("segments")
@@ -69,7 +69,7 @@ def test_many_processes_share_a_directory(tmp_path: Path) -> None:
     assert sorted(each.value for file in files for each in file) == sorted(list(map(float, range(50))) * 6)  # type: ignore[type-var]
 
 
-def test_a_file_that_somebody_deletes_is_begun_anew(tmp_path: Path) -> None:
+def test_a_deleted_file_is_replaced_by_a_new_one(tmp_path: Path) -> None:
     segments = Segments(tmp_path, origin(), max_bytes=10_000)
     record = Record("metric", 1.0, "loss", 0.5)
     segments.append([record])
@@ -79,7 +79,7 @@ def test_a_file_that_somebody_deletes_is_begun_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reused", [False, True])
-def test_a_descriptor_that_somebody_closes_is_neither_missed_nor_written_to(tmp_path: Path, reused: bool) -> None:
+def test_a_closed_descriptor_is_replaced_and_not_written_to(tmp_path: Path, reused: bool) -> None:
     body = f"""
 import os
 from pathlib import Path
@@ -99,7 +99,7 @@ print([os.fstat(other.fileno()).st_size for other in others])
     assert [each.value for each in found(tmp_path)] == [0.5, 0.25]
 
 
-def test_a_disk_that_is_full_takes_nothing_of_a_batch_and_all_of_it_later(tmp_path: Path) -> None:
+def test_a_batch_is_written_whole_after_a_full_disk(tmp_path: Path) -> None:
     body = """
 import resource
 from pathlib import Path
@@ -125,11 +125,11 @@ segments.append(batch)
     assert [each.value for each in found(tmp_path)] == [float(number) for number in range(10)] * 2
 
 
-def test_a_place_that_is_no_directory_is_told_and_used_once_it_is_one(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_directory_is_an_error_until_it_is_one(tmp_path: Path) -> None:
     place = tmp_path / "run"
     place.write_text("in the way")
     segments = Segments(place, origin(), max_bytes=1000)
-    with pytest.raises(SinkUnavailable, match=r"run/records/.*: Not a directory: .*storage="):
+    with pytest.raises(SinkUnavailable, match=r"run/records/.*: Not a directory; .*storage="):
         segments.open()
     place.unlink()
     record = Record("metric", 1.0, "loss", 0.5)
@@ -139,7 +139,7 @@ def test_a_place_that_is_no_directory_is_told_and_used_once_it_is_one(tmp_path: 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Files of two ranks with many numbers first, and everything else at their end."""
+    """Files of two ranks: many metrics first, all other kinds at the end."""
     for rank in range(2):
         segments = Segments(tmp_path, origin(rank=rank), max_bytes=10**9)
         segments.append([Record("metric", 5.0, "loss", NUMBERS[i % 4], i, rank=rank, unit="1") for i in range(MANY)])

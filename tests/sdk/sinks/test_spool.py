@@ -1,4 +1,4 @@
-"""With a spool a remote sink gets every record, in order and in its process's name, whatever outages there are."""
+"""With a spool, a remote sink gets every record in order and with its origin, despite outages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVENTS = st.lists(st.sampled_from(["write", "down", "up", "flush", "restart"]), 
 
 
 class Receiver:
-    """What all sinks write to: up or down, and who delivered what."""
+    """The receiver of all sinks: up or down, with its deliveries."""
 
     def __init__(self, *, max_bytes: int = 10**6) -> None:
         self.up = True
@@ -70,7 +70,7 @@ def numbers(start: int, count: int = 3) -> list[Record]:
 
 @settings(max_examples=60)
 @given(EVENTS)
-def test_any_course_of_outages_and_restarts_delivers_everything_once_in_order(events: list[str]) -> None:
+def test_any_sequence_of_outages_and_restarts_delivers_each_record_once_in_order(events: list[str]) -> None:
     receiver, life, made = Receiver(), 1, 0
     sink = receiver.sink(f"{life:08}")
     for event in [*events, "up", "flush"]:
@@ -92,7 +92,7 @@ def test_any_course_of_outages_and_restarts_delivers_everything_once_in_order(ev
         assert own == sorted(own)  # type: ignore[type-var]
 
 
-def test_a_flush_during_an_outage_says_so() -> None:
+def test_a_flush_during_an_outage_raises_sink_unavailable() -> None:
     receiver = Receiver()
     receiver.up = False
     sink = receiver.sink()
@@ -101,7 +101,7 @@ def test_a_flush_during_an_outage_says_so() -> None:
         sink.flush()
 
 
-def test_what_waits_is_delivered_in_the_name_of_who_recorded_it() -> None:
+def test_spooled_records_are_delivered_with_their_own_origin() -> None:
     receiver = Receiver()
     receiver.up = False
     died = receiver.sink("00000001")
@@ -117,12 +117,12 @@ def test_what_waits_is_delivered_in_the_name_of_who_recorded_it() -> None:
     }
 
 
-def test_a_spool_that_is_full_refuses_and_keeps_what_it_has() -> None:
+def test_a_full_spool_rejects_batches_and_keeps_its_records() -> None:
     receiver = Receiver(max_bytes=500)
     receiver.up = False
     sink = receiver.sink()
     taken = 0
-    with pytest.raises(SinkRefused, match="wait in"):  # noqa: PT012 - one of the first hundred
+    with pytest.raises(SinkRefused, match="wait already"):  # noqa: PT012 - one of the first hundred
         for start in range(0, 300, 3):
             sink.write(numbers(start))
             taken += 3
@@ -131,7 +131,7 @@ def test_a_spool_that_is_full_refuses_and_keeps_what_it_has() -> None:
     assert receiver.values() == [float(number) for number in range(taken)]
 
 
-def test_a_line_that_a_kill_cut_off_costs_itself_only(tmp_path: Path) -> None:
+def test_only_the_truncated_line_of_a_killed_process_is_lost(tmp_path: Path) -> None:
     receiver = Receiver()
     receiver.up = False
     died = receiver.sink("00000001")

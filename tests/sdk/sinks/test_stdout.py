@@ -1,4 +1,4 @@
-"""Standard output gets one whole line for each record, between whatever else the program prints."""
+"""Standard output has one whole line per record, between the program's own output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ run.close(60)
 """
 
 
-def test_each_record_is_a_line_and_print_still_prints(tmp_path: Path) -> None:
+def test_each_record_is_one_line_beside_printed_lines(tmp_path: Path) -> None:
     result = run_program(BODY, tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     written = result.stdout.splitlines()
@@ -32,13 +32,13 @@ def test_each_record_is_a_line_and_print_still_prints(tmp_path: Path) -> None:
     assert [decode(line).step for line in written if line not in set(printed)] == list(range(2000))
 
 
-def test_what_goodput_is_computed_from_is_for_files(tmp_path: Path) -> None:
-    told = 'run.append("event", "goodput", payload={"step_count": 1}); run.append("event", "goodput?")\n'
-    result = run_program(f"run = begin('stdout:')\n{told}run.close(60)", tmp_path)
+def test_goodput_records_are_not_printed(tmp_path: Path) -> None:
+    body = 'run.append("event", "goodput", payload={"step_count": 1}); run.append("event", "goodput?")\n'
+    result = run_program(f"run = begin('stdout:')\n{body}run.close(60)", tmp_path)
     assert [decode(line).name for line in result.stdout.splitlines()] == ["goodput?"]
 
 
-def test_a_reader_that_is_slow_and_a_pipe_that_does_not_block_lose_nothing(tmp_path: Path) -> None:
+def test_a_slow_reader_and_a_non_blocking_pipe_lose_nothing(tmp_path: Path) -> None:
     process = program(
         "os.set_blocking(1, False)\n" + BODY.replace('print("printed", step, flush=True)', "pass"), tmp_path
     )
@@ -53,7 +53,7 @@ def test_a_reader_that_is_slow_and_a_pipe_that_does_not_block_lose_nothing(tmp_p
     assert [decode(line).step for line in text.splitlines()] == list(range(2000))
 
 
-def test_a_reader_that_is_gone_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_logged_and_stops_only_this_sink(tmp_path: Path) -> None:
     process = program(
         "while not os.path.exists(sys.argv[1] + '/go'): time.sleep(0.01)\n"
         "run = begin('stdout:', 'jsonl:')\nmetrics.record('loss', 1.0)",

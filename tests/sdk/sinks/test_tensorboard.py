@@ -1,4 +1,4 @@
-"""TensorBoard reads back what was recorded, from the local disk and from a bucket."""
+"""TensorBoard reads all recorded metrics, from the local disk and from a bucket."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(folder: Path) -> dict[str, list[tuple[float, int, float]]]:
-    """Wall time, step and value of every scalar, by tag, as TensorBoard finds them."""
+    """Return wall time, step and value of every scalar by tag, as TensorBoard reads them."""
     accumulator: Any = EventAccumulator(str(folder), size_guidance={"scalars": 0})
     accumulator.Reload()
     return {
@@ -41,7 +41,7 @@ def read(folder: Path) -> dict[str, list[tuple[float, int, float]]]:
     }
 
 
-def made_sink(url: str, incarnation: str = "00000001") -> Sink:
+def create_sink(url: str, incarnation: str = "00000001") -> Sink:
     sink = sink_maker(url).make(origin(incarnation=incarnation))
     sink.open()
     return sink
@@ -66,32 +66,32 @@ def test_tensorboard_reads_names_times_steps_and_values(tmp_path: Path) -> None:
     }
 
 
-def test_metrics_without_a_step_count_their_own(tmp_path: Path) -> None:
-    sink = made_sink(f"tensorboard:{tmp_path}")
+def test_values_without_a_step_are_counted(tmp_path: Path) -> None:
+    sink = create_sink(f"tensorboard:{tmp_path}")
     sink.write([Record("metric", 5.0, name, 1.0) for name in ("loss", "mfu", "loss")])
     sink.write([Record("metric", 5.0, "loss", 1.0)])
     sink.close()
     assert [step for _, step, _ in read(tmp_path / FOLDER)["loss"]] == [0, 1, 2]
 
 
-def test_a_batch_is_there_for_tensorboard_while_the_run_goes_on(tmp_path: Path) -> None:
-    sink = made_sink(f"tensorboard:{tmp_path}")
+def test_each_batch_is_readable_while_the_run_goes_on(tmp_path: Path) -> None:
+    sink = create_sink(f"tensorboard:{tmp_path}")
     sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
     assert read(tmp_path / FOLDER) == {"loss": [(5.0, 1, 1.0)]}
     sink.close()
 
 
-def test_a_run_that_goes_on_in_another_process_is_one_curve(tmp_path: Path) -> None:
+def test_a_run_of_two_processes_is_one_curve(tmp_path: Path) -> None:
     for number in range(3):
-        sink = made_sink(f"tensorboard:{tmp_path}", incarnation=f"0000000{number}")
+        sink = create_sink(f"tensorboard:{tmp_path}", incarnation=f"0000000{number}")
         sink.write([Record("metric", 5.0, "loss", float(number), step=number)])
         sink.close()
     assert [value for *_, value in read(tmp_path / FOLDER)["loss"]] == [0.0, 1.0, 2.0]
 
 
-def test_a_directory_that_cannot_be_written_gets_its_events_when_it_can(tmp_path: Path) -> None:
+def test_an_unwritable_directory_gets_its_events_once_it_is_writable(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("in the way")
-    sink = made_sink(f"tensorboard:{tmp_path / 'logs'}")
+    sink = create_sink(f"tensorboard:{tmp_path / 'logs'}")
     for step in range(3):
         sink.write([Record("metric", 5.0, "loss", step / 8, step=step)])
     with pytest.raises(SinkUnavailable):
@@ -102,8 +102,8 @@ def test_a_directory_that_cannot_be_written_gets_its_events_when_it_can(tmp_path
     assert len(list((tmp_path / "logs").rglob("events.out.tfevents.*"))) == 1
 
 
-def test_a_bucket_gets_what_tensorboard_reads(gcs_bucket: str, tmp_path: Path) -> None:
-    sink = made_sink(f"tensorboard:gs://{gcs_bucket}/logs")
+def test_tensorboard_reads_events_from_a_bucket(gcs_bucket: str, tmp_path: Path) -> None:
+    sink = create_sink(f"tensorboard:gs://{gcs_bucket}/logs")
     for step in range(3):
         sink.write([Record("metric", 5.0, "loss", step / 8, step=step)])
         sink.flush()
@@ -112,9 +112,9 @@ def test_a_bucket_gets_what_tensorboard_reads(gcs_bucket: str, tmp_path: Path) -
     assert read(downloaded / FOLDER) == {"loss": [(5.0, step, step / 8) for step in range(3)]}
 
 
-def test_one_bucket_takes_event_files_and_lines_of_one_process(gcs_bucket: str) -> None:
+def test_event_files_and_json_lines_of_one_process_share_a_bucket(gcs_bucket: str) -> None:
     root = f"gs://{gcs_bucket}"
-    both = [made_sink(f"tensorboard:{root}"), made_sink(f"jsonl:{root}")]
+    both = [create_sink(f"tensorboard:{root}"), create_sink(f"jsonl:{root}")]
     for sink in both:
         sink.write([Record("metric", 5.0, "loss", 1.0, step=1)])
         sink.flush()
@@ -123,18 +123,18 @@ def test_one_bucket_takes_event_files_and_lines_of_one_process(gcs_bucket: str) 
     assert sorted("tfevents" in name for name in kept) == [False, True]
 
 
-def test_a_bucket_that_fails_gets_it_later_from_another_process(
+def test_another_process_uploads_the_events_after_an_outage(
     gcs_bucket: str, gcs_faults: FaultyProxy, tmp_path: Path
 ) -> None:
     url = f"gs://{gcs_bucket}/logs"
     gcs_faults.otherwise = 403
-    died = made_sink(f"tensorboard:{url}")
+    died = create_sink(f"tensorboard:{url}")
     died.write([Record("metric", 5.0, "loss", 1.0, step=1)])
     with pytest.raises(SinkUnavailable):
         died.flush()
     died.close()
     gcs_faults.otherwise = "pass"
-    living = made_sink(f"tensorboard:{url}", incarnation="00000002")
+    living = create_sink(f"tensorboard:{url}", incarnation="00000002")
     living.write([Record("metric", 5.0, "loss", 2.0, step=2)])
     living.flush()
     living.close()
@@ -147,7 +147,7 @@ def test_a_bucket_that_fails_gets_it_later_from_another_process(
 @given(st.lists(records(), max_size=3))
 def test_any_record_can_be_written_and_each_number_has_one_tag(tmp_path_factory: Any, batch: list[Record]) -> None:
     place = tmp_path_factory.mktemp("any")
-    sink = made_sink(f"tensorboard:{place}")
+    sink = create_sink(f"tensorboard:{place}")
     sink.write(batch)
     sink.close()
     expected = {tag for record in batch if record.kind == "metric" for tag, _ in tagged(record)}
@@ -155,13 +155,13 @@ def test_any_record_can_be_written_and_each_number_has_one_tag(tmp_path_factory:
 
 
 @pytest.mark.parametrize("url", ["tensorboard:", "tensorboard:s3://bucket", "tensorboard:gs://"])
-def test_a_url_without_a_directory_is_refused(url: str) -> None:
+def test_a_url_without_a_directory_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError):
         sink_maker(url)
 
 
 def download(url: str, place: Path) -> Path:
-    """Copy everything at a URL to the local disk."""
+    """Copy all files of a URL to the local disk."""
     store = open_store(url)
     for entry in store.list():
         path = place / entry.key

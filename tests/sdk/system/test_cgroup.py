@@ -102,7 +102,7 @@ def test_this_machine_can_be_read() -> None:
     cores, cpu_s, limit, used = limits(groups)
     assert cores is None or cores > 0
     assert cpu_s is None or cpu_s >= 0
-    assert bound is None or bound > 0
+    assert limit is None or limit > 0
     assert used is None or used >= 0
 
 

@@ -1,4 +1,4 @@
-"""What a sink is: a place that takes records, and how it says that it cannot."""
+"""The interface of a sink, a destination of records, and its errors."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ if TYPE_CHECKING:
 
 
 class SinkUnavailable(MLDiagnosticsError):
-    """Nothing of the batch was taken, and that may change: it is offered again later. The message is for the user."""
+    """No record of the batch was accepted; the batch is retried later."""
 
 
 class SinkNotReady(SinkUnavailable):
-    """What keeps the sink from taking records is not found out yet; once it is, that is a complaint of its own."""
+    """The sink is still starting; a later failure is reported separately."""
 
 
 class SinkRefused(MLDiagnosticsError):
-    """The batch will never be taken: it is dropped and counted. The message is for the user."""
+    """The batch is rejected for good; it is dropped and counted."""
 
 
 class SpooledForNow(SinkUnavailable):
-    """What was taken is safe on the local disk, and people know: to try again within seconds would be in vain."""
+    """Records are safe on the local disk and a warning was logged; do not retry soon."""
 
 
 class SpoolFull(SinkRefused):
-    """The batch is dropped since too much waits on the local disk already."""
+    """The batch is dropped because the limit of waiting bytes is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPolicy:
-    """How a sink wants its records.
+    """Size and timing of a sink's batches.
 
-    A batch has at most `records` and is gathered for at most `gather_s`; small ones keep the time short for which the
-    sink holds the interpreter's lock, and with it a step of the training. `flush_s` is how long what it took may
-    wait until it is flushed although nobody asks.
+    Attributes:
+        records: Most records of a batch. Small batches hold the GIL, and so a step of the training, for a short time.
+        gather_s: How long a batch is gathered at most, in seconds.
+        flush_s: How long written records may stay unflushed, in seconds.
     """
 
     records: int = 64
@@ -50,38 +51,38 @@ class BatchPolicy:
 
 
 class Sink(Protocol):
-    """A place for records, used by one thread of its own; it may block that one as long as it needs.
+    """A destination of records, called by one thread of its own, which it may block.
 
-    `open`, `write` and `flush` raise `SinkUnavailable` or `SinkRefused`; anything else counts as a fault of the sink
-    and is treated as `SinkRefused`. After `SinkUnavailable` the same call is made again, after a pause.
+    `open`, `write` and `flush` raise `SinkUnavailable` or `SinkRefused`; any other exception is treated as
+    `SinkRefused`. After `SinkUnavailable` the same call is repeated after a pause.
     """
 
     @property
     def pace(self) -> BatchPolicy:
-        """How it wants its records."""
+        """The size and timing of its batches."""
 
     @property
     def durable(self) -> bool:
-        """Whether what it took outlives this process even unflushed, so that an exit need not wait for the flush."""
+        """Whether written records survive the process without a flush."""
 
     def open(self) -> None:
-        """Get ready for records; called first."""
+        """Prepare for records; called first."""
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Take a batch, in order."""
+        """Write a batch, in order."""
 
     def flush(self) -> None:
-        """Return when all that was written is where it belongs."""
+        """Return when all written records have reached the destination."""
 
     def close(self) -> None:
-        """Give everything back; flushed before, where there was time. Called last, also after errors."""
+        """Release all resources; called last, also after errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkMaker:
-    """Makes a sink for one process's records, without touching anything; named as people see it in complaints.
+    """Creates the sink of one process; `name` is its name in messages.
 
-    It is asked again after a fork, since no connection or file may be shared with the parent.
+    `make` opens no file or connection, and is called again after a fork, since none may be shared with the parent.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where records go: one small interface, chosen by URL."""
+"""Destinations of records: one small interface, chosen by URL."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ _MODULES = {
     "tensorboard": "mldiagnostics.sinks.tensorboard",
     "wandb": "mldiagnostics.integrations.wandb",
 }
-"""Scheme of a URL -> module whose `maker(url)` returns what makes such sinks."""
+"""Scheme of a URL -> module whose `maker(url)` returns its `SinkMaker`."""
 
 
 def sink_maker(url: str) -> SinkMaker:
-    """Return what makes the sink of a URL; no file or connection is opened yet.
+    """Return the maker of a URL's sink; no file or connection is opened yet.
 
-    Raises `ConfigurationError` if this is not the URL of a sink (see `mldiagnostics.sink_urls`) or the sink cannot work
-    here, and `MissingExtraError` if an optional part is not installed.
+    Raises:
+        ConfigurationError: `url` is not the URL of a sink (see `mldiagnostics.sink_urls`), or its location is invalid.
+        MissingExtraError: The sink's optional extra is not installed.
     """
     check_sink_url(url)
     module = import_module(_MODULES[url.partition(":")[0]])

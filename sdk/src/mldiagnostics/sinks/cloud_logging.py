@@ -1,8 +1,8 @@
 """Records to Google Cloud Logging, by Google's client over HTTP.
 
-`cloud-logging:` is Google's own endpoint, `cloud-logging:https://…` another one, like a regional one. HTTP and not
-gRPC, because gRPC's threads do not survive a fork. Credentials are the application default ones; project and region
-are what the program said, else what is found out (see `mldiagnostics.cloud`), all in threads of ours.
+`cloud-logging:` is Google's own endpoint, `cloud-logging:https://…` another one, such as a regional one. HTTP is used
+because gRPC's threads do not survive a fork. Credentials are the application default ones. Project and region are those
+of the call, else those of the environment (see `mldiagnostics.cloud`), looked up in a thread.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 TIMEOUT_S = 4.0
-"""How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
+"""Time limit of a request, shorter than that of the process's exit. Its records then wait on disk."""
 
 _LOOK_UP_S = 2.0
 _SCOPE = "https://www.googleapis.com/auth/logging.write"
-_WORTH_ANOTHER_TRY = {401, 403, 404, 408, 429}
-"""Besides all of 500 and above: rights, projects and quotas come while a job runs."""
+_RETRYABLE = {401, 403, 404, 408, 429}
+"""Besides 500 and above: permissions, projects and quotas may be added while a job runs."""
 
 _REGIONLESS = "global"
 
@@ -45,11 +45,11 @@ def maker(url: str) -> SinkMaker:
 
 
 EntryMaker: TypeAlias = "Callable[..., dict[str, Any] | None]"
-"""Makes an entry as `entry_of` does, None for a record that shall not be there."""
+"""Returns an entry as `entry_of` does, None for a record to leave out."""
 
 
 class CloudLoggingSink:
-    """Writes each batch in one request that ends within `TIMEOUT_S`."""
+    """Writes each batch in one request of at most `TIMEOUT_S`."""
 
     pace = BatchPolicy(records=100, gather_s=0.3)
     durable = False
@@ -57,47 +57,47 @@ class CloudLoggingSink:
     def __init__(self, endpoint: str, origin: Origin, *, entry: EntryMaker = entry_of) -> None:
         self._origin = origin
         self._entry = entry
-        self._access = CredentialsLookup(endpoint, project=origin.project, region=origin.region, scope=_SCOPE)
+        self._lookup = CredentialsLookup(endpoint, project=origin.project, region=origin.region, scope=_SCOPE)
 
     def open(self) -> None:
-        """Find credentials and project. Raises `SinkUnavailable` if there are none, or not yet."""
-        self._access.wait()
+        """Look up credentials and project. Raises `SinkUnavailable` without them."""
+        self._lookup.wait()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Write the batch's entries. Raises `SinkUnavailable` also where an administrator has to do something."""
+        """Write the batch's entries. Raises `SinkUnavailable` or `SinkRefused`."""
         import requests  # noqa: PLC0415 - loaded by the sink's own thread
         from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 - the same
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - the same
 
-        access = self._access.wait()
-        turns = GilYielder()
+        client = self._lookup.wait()
+        yield_gil = GilYielder()
         entries = []
         for record in batch:
-            if entry := self._entry(record, self._origin, project=access.project, region=access.region):
+            if entry := self._entry(record, self._origin, project=client.project, region=client.region):
                 entries.append(entry)
-            turns()
+            yield_gil()
         if not entries:
             return
         try:
-            access.api.write_entries(entries, partial_success=True)
+            client.api.write_entries(entries, partial_success=True)
         except GoogleAPICallError as error:
             code = int(error.code or 500)
-            story = f"Cloud Logging of project {access.project}: HTTP {code}: {error.message}{_advice(code)}"
-            worth = code in _WORTH_ANOTHER_TRY or code >= 500
-            raise (SinkUnavailable if worth else SinkRefused)(story) from error
+            message = f"project {client.project}: HTTP {code}: {error.message}{_cure(code)}"
+            is_retryable = code in _RETRYABLE or code >= 500
+            raise (SinkUnavailable if is_retryable else SinkRefused)(message) from error
         except (GoogleAuthError, requests.RequestException, OSError) as error:
-            raise SinkUnavailable(f"Cloud Logging of project {access.project}: {error}") from error
+            raise SinkUnavailable(f"project {client.project}: {error}") from error
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: no records are buffered."""
 
     def close(self) -> None:
-        """Do nothing: the next request would open a connection anew."""
+        """Do nothing: each request opens a connection if it needs one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggingClient:
-    """Google's client for one project, and where the program runs."""
+    """Google's client for one project, and the region of the program."""
 
     project: str
     region: str
@@ -105,9 +105,9 @@ class LoggingClient:
 
 
 class CredentialsLookup:
-    """Credentials, project and region, looked up in a thread of its own: metadata servers that hang take their time.
+    """Looks up credentials, project and region in a thread.
 
-    A sink waits no longer than `_LOOK_UP_S` at once; records wait on the disk meanwhile.
+    Metadata servers may hang: a sink waits at most `_LOOK_UP_S` at once; records wait on disk meanwhile.
     """
 
     def __init__(self, endpoint: str, *, project: str, region: str = "", scope: str) -> None:
@@ -115,30 +115,30 @@ class CredentialsLookup:
         self._project, self._region = project, region
         self._scope = scope
         self._thread: threading.Thread | None = None
-        self._found: LoggingClient | None = None
+        self._client: LoggingClient | None = None
         self._problem = ""
 
     def wait(self, timeout_s: float = _LOOK_UP_S) -> LoggingClient:
-        """Return what was found. Raises `SinkUnavailable` if that is nothing, or takes longer; then ask again."""
-        if self._found is None:
+        """Return the client. Raises `SinkNotReady` or `SinkUnavailable`."""
+        if self._client is None:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._look, name="mldiagnostics-credentials", daemon=True)
+                self._thread = threading.Thread(target=self._look_up, name="mldiagnostics-credentials", daemon=True)
                 self._thread.start()
             self._thread.join(timeout_s)
             if self._thread.is_alive():
-                raise SinkNotReady("Cloud Logging: still looking for credentials and project")
+                raise SinkNotReady("looking up Google credentials and project")
             self._thread = None
-        if self._found is None:
-            raise SinkUnavailable(f"Cloud Logging: {self._problem}")
-        return self._found
+        if self._client is None:
+            raise SinkUnavailable(self._problem)
+        return self._client
 
-    def _look(self) -> None:
+    def _look_up(self) -> None:
         try:
-            self._found = self._access()
-        except Exception as error:  # noqa: BLE001 - told by whoever waits; libraries for credentials raise anything
+            self._client = self._create_client()
+        except Exception as error:  # noqa: BLE001 - raised by `wait`; credential libraries raise anything
             self._problem = str(error) or repr(error)
 
-    def _access(self) -> LoggingClient:
+    def _create_client(self) -> LoggingClient:
         import google.auth  # noqa: PLC0415 - loaded by the sink's own thread
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - the same
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - the same
@@ -146,13 +146,15 @@ class CredentialsLookup:
 
         cloud = CloudEnvironment(project=self._project or None, region=self._region or None, env=os.environ)
         credentials: Any
-        if self._endpoint.startswith("http://"):  # never send a token in the clear
+        if self._endpoint.startswith("http://"):  # a token must not be sent unencrypted
             credentials, project = AnonymousCredentials(), None
         else:
             credentials, project = google.auth.default(scopes=[self._scope])
         project = self._project or project or cloud.project()
         if not project:
-            raise SinkUnavailable("no project is known: say machinelearning_run(project=…) or set GOOGLE_CLOUD_PROJECT")
+            raise SinkUnavailable(
+                "the Google Cloud project is not known; set machinelearning_run(project=…) or GOOGLE_CLOUD_PROJECT"
+            )
         client = Client(
             project=project,
             credentials=credentials,
@@ -164,7 +166,7 @@ class CredentialsLookup:
 
 
 def _bounded_session(credentials: Any) -> Any:
-    """Return a session like the client's own, whose requests end within `TIMEOUT_S`."""
+    """Return a session like the client's own, with requests limited to `TIMEOUT_S`."""
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - loaded by the sink's own thread
 
     class Bounded(AuthorizedSession):  # type: ignore[misc]
@@ -174,5 +176,5 @@ def _bounded_session(credentials: Any) -> Any:
     return Bounded(credentials, refresh_timeout=TIMEOUT_S)
 
 
-def _advice(code: int) -> str:
-    return ": the job's service account needs the role roles/logging.logWriter" if code == 403 else ""
+def _cure(code: int) -> str:
+    return "; grant the job's service account roles/logging.logWriter" if code == 403 else ""

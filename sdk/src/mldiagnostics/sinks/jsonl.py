@@ -1,4 +1,4 @@
-"""Records as files of JSON lines below a directory: on a local path by line, elsewhere by whole objects."""
+"""Records as JSON Lines files, or as whole objects in a remote store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ LOCAL_SEGMENT_BYTES = 64 * 1024 * 1024
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker for `jsonl:`, the run's own storage, or `jsonl:<path or URL>`, another root for all runs.
+    """Return the maker for `jsonl:[path or URL]`.
+
+    Without a location the records go to the run's own storage.
 
     Raises `ConfigurationError` and `MissingExtraError` as `open_store` does.
     """
@@ -33,13 +35,13 @@ def maker(url: str) -> SinkMaker:
 
 
 def log_maker(place: str) -> SinkMaker:
-    """Return the maker for files right below a path or URL, whichever run they tell of. Raises as `maker` does."""
+    """Return the maker for files directly below a path or URL. Raises as `maker` does."""
     _check(place)
     return SinkMaker(f"jsonl:{place}", lambda origin: _sink(place, "", origin))
 
 
 class LocalJsonlSink:
-    """Appends lines to files on the local disk; they are there for readers with each batch."""
+    """Appends lines to files on the local disk; readers see each batch at once."""
 
     pace = BatchPolicy(records=256)
     durable = True
@@ -48,7 +50,7 @@ class LocalJsonlSink:
         self._segments = Segments(directory, origin, max_bytes=LOCAL_SEGMENT_BYTES)
 
     def open(self) -> None:
-        """Begin a file, so that a disk that cannot be written is known at once."""
+        """Create a file, so that an unwritable disk fails at once."""
         self._segments.open()
 
     def write(self, batch: Sequence[Record]) -> None:
@@ -61,7 +63,7 @@ class LocalJsonlSink:
         return self._segments.number
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: no records are buffered."""
 
     def close(self) -> None:
         """Close the file."""
@@ -70,19 +72,19 @@ class LocalJsonlSink:
 
 def _check(place: str) -> None:
     if local_path(place) is None:
-        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - stores load only where one is used
+        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - imports stores only where one is used
 
         check_place(place)
 
 
 def _sink(place: str, folder: str, origin: Origin) -> Sink:
-    def stored(root: str, number: int = 0) -> ObjectJsonlSink:
-        from mldiagnostics.sinks.objects import ObjectJsonlSink  # noqa: PLC0415 - stores load only where one is used
+    def object_sink(root: str, number: int = 0) -> ObjectJsonlSink:
+        from mldiagnostics.sinks.objects import ObjectJsonlSink  # noqa: PLC0415 - imports stores only where one is used
 
         return ObjectJsonlSink(root, folder, origin, number=number)
 
     local = local_path(place)
     if local is None:
-        return stored(place)
-    lines = LocalJsonlSink(local / folder, origin)
-    return LocalFirst(str(local), lines, lambda: stored(str(local), lines.number))
+        return object_sink(place)
+    direct = LocalJsonlSink(local / folder, origin)
+    return LocalFirst(str(local), direct, lambda: object_sink(str(local), direct.number))

@@ -1,4 +1,4 @@
-"""A sink on the local disk that goes on in the spool when its place cannot be written."""
+"""A sink on the local disk that uses the spool if its path is not writable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 RETRY_S = 60.0
-"""How often what waits in the spool is offered to the place, which may be writable by then."""
+"""How often spooled files are moved to the path, if it is writable by then."""
 
 
 class SpooledFileSink(Sink, Protocol):
@@ -22,14 +22,14 @@ class SpooledFileSink(Sink, Protocol):
 
     @property
     def spool(self) -> Path:
-        """The directory where its files wait. Raises `SinkUnavailable` if there is none."""
+        """The spool directory of its files. Raises `SinkUnavailable` without one."""
 
 
 class LocalFirst:
-    """Writes by `direct` as long as the disk takes it, and from then on by what `make_spooled` returns.
+    """Writes to the `direct` sink until it fails, then to the one of `make_spooled`.
 
-    A process that has begun to spool does so to its end: its closed files are moved to `place` each minute, once that
-    can be written. If no other disk can hold what waits, the place is tried again.
+    A process that has started to spool does so until it ends: its closed files are moved to `place` each minute, once
+    that is writable. If no other disk can hold the records, `place` is tried again.
     """
 
     durable = True
@@ -42,55 +42,55 @@ class LocalFirst:
 
     @property
     def pace(self) -> BatchPolicy:
-        """The direct sink's, with a look each minute whether the place can be written again."""
+        """The direct sink's, with a flush each minute that retries the path."""
         return replace(self._direct.pace, flush_s=RETRY_S)
 
     def open(self) -> None:
-        """Begin a file, in the place or in the spool. Raises `SinkUnavailable` if no disk takes it."""
+        """Create a file at the path or in the spool. Raises `SinkUnavailable`."""
         try:
             self._direct.open()
         except SinkUnavailable as error:
-            self._spool(error)
+            self._start_spooling(error)
         else:
-            self._upload_what_waits()
+            self._upload_waiting()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch. Raises `SinkUnavailable` if no disk takes it, and `SpoolFull` if too much waits."""
+        """Append the batch. Raises `SinkUnavailable` or `SpoolFull`."""
         if self._spooled is None:
             try:
                 self._direct.write(batch)
             except SinkUnavailable as error:
-                self._spool(error).write(batch)
+                self._start_spooling(error).write(batch)
         else:
             self._spooled.write(batch)
 
     def flush(self) -> None:
-        """Move what waits to the place. Raises `SinkUnavailable` while that takes nothing."""
+        """Move spooled files to the path. Raises `SinkUnavailable` if that fails."""
         if self._spooled is not None:
             self._spooled.flush()
 
     def close(self) -> None:
-        """Close the files; what still waits is left to the next process."""
+        """Close the files; waiting ones are left to the next process."""
         self._direct.close()
         if self._spooled is not None:
             self._spooled.close()
 
-    def _upload_what_waits(self) -> None:
-        from mldiagnostics.spool.places import has_any  # noqa: PLC0415 - in the sink's own thread
+    def _upload_waiting(self) -> None:
+        from mldiagnostics.spool.places import has_any  # noqa: PLC0415 - imported by the sink's own thread
 
         if has_any(self._place):
-            from mldiagnostics.spool import background  # noqa: PLC0415 - loaded where it is needed
+            from mldiagnostics.spool import background  # noqa: PLC0415 - imports stores only where one is used
 
             background.start_upload(self._place)
 
-    def _spool(self, problem: SinkUnavailable) -> Sink:
-        from mldiagnostics.spool.storage import report_spooling  # noqa: PLC0415 - loaded where it is needed
+    def _start_spooling(self, problem: SinkUnavailable) -> Sink:
+        from mldiagnostics.spool.storage import report_spooling  # noqa: PLC0415 - imports stores only where one is used
 
         spooled = self._make_spooled()
         try:
             spooled.open()
         except SinkUnavailable as error:
-            raise SinkUnavailable(f"{problem}; and {error}") from problem
+            raise SinkUnavailable(f"{problem}; the spool failed too: {error}") from problem
         report_spooling(self._place, spooled.spool, str(problem))
         self._spooled = spooled
         return spooled

@@ -1,9 +1,9 @@
-"""Records as entries of Cloud Logging, in the form in which Google's SDK writes them and its console reads them; pure.
+"""Records as Cloud Logging entries, in the form of Google's SDK and console; pure.
 
 A metric is `{"values": […], "step_index": n, "unit": …, <labels>}` in the log `ml_diagnostics_metric`, its resource a
 `generic_node` whose namespace is the metric's name and whose node is the run. A series with one number per device
 keeps all of them, with `accelerator_labels` beside it. Format: `google.logging.v2.LogEntry` as JSON; NaN and
-infinities, which JSON has not, are the texts `NaN`, `Infinity` and `-Infinity`, as protobuf's JSON writes them.
+infinities are the strings `NaN`, `Infinity` and `-Infinity`, as in protobuf's JSON.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _NAMESPACES = {"phase": "run_phase", "session": "profile_sessions", "drop": "dro
 
 
 def entry_of(record: Record, origin: Origin, *, project: str, region: str) -> dict[str, Any] | None:
-    """Return the record's entry, None for a sign of life or of a step, which would only cost money there.
+    """Return a record's entry, None for heartbeats and steps, which would cost money.
 
-    The id of an entry is a hash of what it says: Cloud Logging keeps one of those that are delivered twice.
+    The id of an entry is a hash of its content, so Cloud Logging stores an entry delivered twice only once.
     """
     if record.kind == "heartbeat" or is_goodput(record):
         return None
@@ -77,13 +77,13 @@ def _payload(record: Record) -> dict[str, Any]:
     values = record.value if isinstance(record.value, tuple) else (record.value,)
     devices = {}
     if record.labels.keys() >= _PER_DEVICE:
-        first = f"{record.labels['hostname']}-{record.labels['accelerator_type']}"
-        devices = {"accelerator_labels": [f"{first}{device}" for device in range(len(values))]}
+        prefix = f"{record.labels['hostname']}-{record.labels['accelerator_type']}"
+        devices = {"accelerator_labels": [f"{prefix}{device}" for device in range(len(values))]}
     return {**labels, "values": list(values), **step, "unit": record.unit, **devices}
 
 
 def _configs(record: Record) -> dict[str, Any]:
-    """Return configurations by Google's names; those of the user are texts there."""
+    """Return configurations under Google's names; the user's values are strings."""
     sections = record.payload or {}
     user = sections.get("user")
     rest = {f"{key}Configs": value for key, value in sections.items() if key != "user"}
@@ -92,7 +92,7 @@ def _configs(record: Record) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without numbers that JSON cannot say, and without halves of characters."""
+    """Return the value without NaN, infinities and lone surrogates."""
     if isinstance(value, float) and not math.isfinite(value):
         return spelled(value)
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def _plain(value: Any) -> Any:
 
 
 def rfc3339(t: float) -> str:
-    """Return a moment in Unix seconds as the API writes it."""
+    """Return a time in Unix seconds in RFC 3339 form."""
     try:
         return datetime.fromtimestamp(t, timezone.utc).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Records as whole objects in a store: collected in files on the local disk, put there once they are closed."""
+"""Records as whole objects in a store, collected in local files first."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 OBJECT_BYTES = 8 * 1024 * 1024
 OBJECT_S = 60.0
-"""How old the oldest record in an object that is still open may be."""
+"""Longest age of a record in an open file, in seconds."""
 
 
 class ObjectJsonlSink:
-    """Collects lines in files on the local disk and puts each, once it is closed, into a store as one object.
+    """Collects lines in local files and uploads each as one object once it is closed.
 
-    `folder` is where, below the store's root. The files' numbers follow `number`.
+    `folder` is the objects' directory below the store's root. The files' numbers follow `number`.
     """
 
     pace = BatchPolicy(records=256, flush_s=OBJECT_S)
@@ -50,33 +50,33 @@ class ObjectJsonlSink:
 
     @property
     def spool(self) -> Path:
-        """The directory where its files wait. Raises `SinkUnavailable` if there is none."""
+        """The spool directory of its files. Raises `SinkUnavailable` without one."""
         return self._queue.place
 
     def open(self) -> None:
-        """Find room on the local disk. Raises as `maker` does: only now the run's own storage is known."""
+        """Prepare the local files. Raises as `maker` does, for the run's own storage."""
         check_place(self._root)
-        self._begin()
+        self._ensure_segments()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch to a local file. Raises `SpoolFull` when too much waits for the store."""
-        segments = self._begin()
+        """Append the batch to a local file. Raises `SpoolFull` at the limit of the queue."""
+        segments = self._ensure_segments()
         self._queue.require_room()
         segments.append(batch)
 
     def flush(self) -> None:
-        """Close the file and put all that waits into the store."""
+        """Close the file and upload all waiting files."""
         if self._segments is not None:
             self._segments.close()
         self._queue.deliver()
 
     def close(self) -> None:
-        """Leave what could not be delivered to the next process."""
+        """Leave the files that were not uploaded to the next process."""
         if self._segments is not None:
             self._segments.close()
         self._queue.close()
 
-    def _begin(self) -> Segments:
+    def _ensure_segments(self) -> Segments:
         if self._segments is None:
             self._segments = Segments(
                 self._queue.files / self._folder, self._origin, max_bytes=self._object_bytes, number=self._number

@@ -1,10 +1,10 @@
-"""Records to a receiver of OpenTelemetry's protocol, by gRPC or HTTP, like an OpenTelemetry Collector.
+"""Records to an OTLP receiver, such as OpenTelemetry Collector, by gRPC or HTTP.
 
-`otlp://host:4317` is gRPC, `otlp+http://host:4318` and `otlp+https://…` are HTTP with protobuf, and `otlp:` is what
-OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL say. Of the same family are heard for all of them: _HEADERS,
-_CERTIFICATE and _COMPRESSION, besides OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
-The messages go out by the protocol's own stubs, not by the Python exporters: those repeat by themselves, log every
-failure, and do not say whether a failure is worth another try. Which are: OTLP specification 1.5, "Failures".
+`otlp://host:4317` is gRPC, `otlp+http://host:4318` and `otlp+https://…` are HTTP with protobuf, and `otlp:` uses
+OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL. All of them use OTEL_EXPORTER_OTLP_HEADERS, _CERTIFICATE
+and _COMPRESSION, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+Messages are sent with the protocol's stubs, not with the Python exporters: those retry by themselves, log every failure
+and do not report whether a failure is retryable (OTLP specification 1.5, "Failures").
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 TIMEOUT_S = 4.0
-"""How long one request may take before its records wait on the disk; shorter than what the end of a process has."""
+"""Time limit of a request, shorter than that of the process's exit. Its records then wait on disk."""
 
-_WORTH_ANOTHER_TRY = {
+_RETRYABLE = {
     *("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"),
-    *("UNAUTHENTICATED", "PERMISSION_DENIED"),  # somebody may mend that while the job runs
+    *("UNAUTHENTICATED", "PERMISSION_DENIED"),  # an administrator may correct that while the job runs
 }
-_HTTP_WORTH_ANOTHER_TRY = {401, 403, 408, 429, 502, 503, 504}
+_HTTP_RETRYABLE = {401, 403, 408, 429, 502, 503, 504}
 
 
 @dataclass(frozen=True, slots=True)
 class OtlpEndpoint:
-    """Where and how to export: `address` is host:port for gRPC, a URL without the signal's path for HTTP."""
+    """A receiver; `address` is host:port for gRPC, the base URL for HTTP."""
 
     address: str
     grpc: bool
@@ -55,7 +55,7 @@ class OtlpEndpoint:
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker for the URLs above. Raises `ConfigurationError` and `MissingExtraError`."""
+    """Return the maker for a URL. Raises `ConfigurationError`, `MissingExtraError`."""
     receiver = receiver_of(url, os.environ)
     require("opentelemetry.proto", extra="otlp", needed_for=url)
     if receiver.grpc:
@@ -64,7 +64,7 @@ def maker(url: str) -> SinkMaker:
 
 
 def receiver_of(url: str, env: Mapping[str, str]) -> OtlpEndpoint:
-    """Return the receiver that a URL and the environment mean. Raises `ConfigurationError`."""
+    """Return the receiver of a URL and the environment. Raises `ConfigurationError`."""
     scheme, _, rest = url.partition(":")
     grpc = scheme == "otlp"
     address = f"{'https' if scheme == 'otlp+https' else 'http'}://{rest.lstrip('/')}"
@@ -73,7 +73,7 @@ def receiver_of(url: str, env: Mapping[str, str]) -> OtlpEndpoint:
         address = env.get("OTEL_EXPORTER_OTLP_ENDPOINT") or f"http://localhost:{4317 if grpc else 4318}"
     parts = urlsplit(address if "://" in address else f"http://{address}")
     if not parts.hostname or not _is_port(parts):
-        raise ConfigurationError(f"{url!r} names no receiver: write otlp://host:4317 or otlp+http://host:4318")
+        raise ConfigurationError(f"{url!r}: no host or port; write otlp://host:4317 or otlp+http://host:4318")
     return OtlpEndpoint(
         address=parts.netloc if grpc else parts.geturl().rstrip("/"),
         grpc=grpc,
@@ -89,7 +89,7 @@ def receiver_of(url: str, env: Mapping[str, str]) -> OtlpEndpoint:
 
 
 class OtlpSink:
-    """Exports each batch, metrics first, in requests that end within `TIMEOUT_S`."""
+    """Exports each batch, metrics first, in requests of at most `TIMEOUT_S`."""
 
     pace = BatchPolicy(records=100, gather_s=0.2)
     durable = False
@@ -98,45 +98,52 @@ class OtlpSink:
         self._receiver = receiver
         self._origin = origin
         self._resource: Any = None
-        self._exports: _Exporter | None = None
+        self._exporter: _Exporter | None = None
 
     def open(self) -> None:
-        """Get ready; a receiver that is not there shows with the first batch."""
-        from mldiagnostics.sinks.otlp_messages import resource_of  # noqa: PLC0415 - loaded by the sink's own thread
+        """Create the exporter; connects with the first batch."""
+        from mldiagnostics.sinks.otlp_messages import resource_of  # noqa: PLC0415 - imported by the sink's own thread
 
         self._resource = resource_of(self._origin, self._receiver.declared)
-        self._exports = _GrpcExporter(self._receiver) if self._receiver.grpc else _HttpExporter(self._receiver)
+        self._exporter = _GrpcExporter(self._receiver) if self._receiver.grpc else _HttpExporter(self._receiver)
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Export the batch. A receiver of metrics that takes no logs loses only those, which is told once."""
+        """Export the batch. If the receiver accepts metrics only, logs are dropped."""
         from mldiagnostics.sinks.otlp_messages import logs_request, metrics_request  # noqa: PLC0415 - the same
 
-        if self._exports is None:
-            raise SinkUnavailable("it is not open")
+        if self._exporter is None:
+            raise SinkUnavailable("not open yet")
         metrics, logs = metrics_request(self._resource, batch), logs_request(self._resource, batch)
         if metrics is not None:
-            answer = self._exports.metrics(metrics).partial_success
-            if answer.rejected_data_points:
-                warn_once("otlp-partial", f"{answer.rejected_data_points} points were rejected: {answer.error_message}")
+            rejected = self._exporter.metrics(metrics).partial_success
+            if rejected.rejected_data_points:
+                warn_once(
+                    "otlp-partial",
+                    f"sink otlp: {self._receiver.address} rejected {rejected.rejected_data_points} points: "
+                    f"{rejected.error_message}; correct the receiver's limits or these metrics",
+                )
         if logs is not None:
             try:
-                self._exports.logs(logs)
+                self._exporter.logs(logs)
             except SinkRefused as error:
                 if metrics is None:
                     raise
-                warn_once("otlp-logs", f"the receiver of metrics takes no logs: {error}")
+                warn_once(
+                    "otlp-logs",
+                    f"sink otlp: only metrics are sent, logs were rejected: {error}",
+                )
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: no records are buffered."""
 
     def close(self) -> None:
         """Close the connection."""
-        if self._exports is not None:
-            self._exports.close()
+        if self._exporter is not None:
+            self._exporter.close()
 
 
 class _Exporter(Protocol):
-    """One way to send; raises `SinkUnavailable` where another try makes sense, else `SinkRefused`."""
+    """A transport; raises `SinkUnavailable` for retryable errors, else `SinkRefused`."""
 
     def metrics(self, request: Any) -> Any: ...
     def logs(self, request: Any) -> Any: ...
@@ -145,7 +152,7 @@ class _Exporter(Protocol):
 
 class _GrpcExporter:
     def __init__(self, receiver: OtlpEndpoint) -> None:
-        import grpc  # noqa: PLC0415 - loaded by the sink's own thread
+        import grpc  # noqa: PLC0415 - imported by the sink's own thread
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub  # noqa: PLC0415
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (  # noqa: PLC0415
             MetricsServiceStub,
@@ -178,8 +185,8 @@ class _GrpcExporter:
             return stub.Export(request, timeout=TIMEOUT_S, metadata=self._headers)
         except self._error as error:
             code, details = error.code().name, error.details()  # type: ignore[attr-defined]
-            story = f"{self._address}: {code}: {details}"
-            raise (SinkUnavailable if code in _WORTH_ANOTHER_TRY else SinkRefused)(story) from error
+            message = f"{self._address}: {code}: {details}"
+            raise (SinkUnavailable if code in _RETRYABLE else SinkRefused)(message) from error
 
 
 class _HttpExporter:
@@ -190,7 +197,7 @@ class _HttpExporter:
         self._opener = urllib.request.build_opener(*handlers)
 
     def metrics(self, request: Any) -> Any:
-        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 - in the own thread
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 - imported by the sink's own thread
             ExportMetricsServiceResponse,
         )
 
@@ -209,12 +216,14 @@ class _HttpExporter:
         if self._receiver.compressed:
             data, headers["Content-Encoding"] = gzip.compress(data, 1), "gzip"
         try:
-            with self._opener.open(urllib.request.Request(url, data, headers), timeout=TIMEOUT_S) as answer:  # noqa: S310 - http(s)
-                content: bytes = answer.read()
+            with self._opener.open(urllib.request.Request(url, data, headers), timeout=TIMEOUT_S) as response:  # noqa: S310 - http(s)
+                content: bytes = response.read()
                 return content
         except urllib.error.HTTPError as error:
-            worth = error.code in _HTTP_WORTH_ANOTHER_TRY
-            raise (SinkUnavailable if worth else SinkRefused)(f"{url}: HTTP {error.code} {error.reason}") from error
+            is_retryable = error.code in _HTTP_RETRYABLE
+            raise (SinkUnavailable if is_retryable else SinkRefused)(
+                f"{url}: HTTP {error.code} {error.reason}"
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             raise SinkUnavailable(f"{url}: {error}") from error
 
@@ -227,7 +236,7 @@ def _is_port(parts: SplitResult) -> bool:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Return `key=value,key=value` with percent-encoded values, as OTEL variables are written."""
+    """Parse an OTEL variable: `key=value,key=value` with percent-encoded values."""
     split = (item.partition("=") for item in text.split(",") if "=" in item)
     return {key.strip(): unquote(value.strip()) for key, _, value in split if key.strip()}
 
@@ -239,4 +248,6 @@ def _read(certificate: str) -> bytes | None:
         with open(certificate, "rb") as file:  # noqa: PTH123 - one line
             return file.read()
     except OSError as error:
-        raise SinkUnavailable(f"the certificate {certificate} cannot be read: {error.strerror}") from error
+        raise SinkUnavailable(
+            f"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read {certificate!r}: {error.strerror}"
+        ) from error

@@ -1,7 +1,7 @@
-"""Records as OTLP messages: every number a point of a gauge with its own time, everything else a log record.
+"""Records as OTLP messages: metrics are points of gauges, all others log records.
 
-A point has the record's labels as attributes, and `device` where there is one number per device. The step would make
-a series of its own of every point, so it is a gauge `training_step` at the same time, with the same labels.
+A point has the record's time and its labels as attributes, and `device` if there is one number per device. As an
+attribute, the step would make every point a series; it is a gauge `training_step` with the same time and labels.
 Definitions: opentelemetry-proto, `metrics/v1/metrics.proto` and `logs/v1/logs.proto`.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 STEP = "training_step"
-"""Name of the gauge that tells steps, as Google's SDK has it."""
+"""Name of the gauge of steps, as in Google's SDK."""
 
 _SCOPE = InstrumentationScope(name="mldiagnostics")
 _MAX_INT64, _MAX_UINT64 = 2**63 - 1, 2**64 - 1
 
 
 def resource_of(origin: Origin, declared: Mapping[str, str]) -> Resource:
-    """Return the process as a resource; `declared` are attributes that the user gives to all telemetry."""
+    """Return the process as a resource with the user's `declared` attributes."""
     own = {
         "host.name": origin.host,
         "service.instance.id": origin.incarnation,
@@ -51,7 +51,7 @@ def metrics_request(resource: Resource, batch: Sequence[Record]) -> ExportMetric
     """Return the batch's metrics, None if it has none."""
     metrics: dict[str, Metric] = {}
     steps: dict[tuple[float, int, tuple[tuple[str, str], ...]], None] = {}
-    turns = GilYielder()
+    yield_gil = GilYielder()
     for record in batch:
         if record.kind == "metric" and record.value is not None:
             name = _text(record.name)
@@ -59,30 +59,30 @@ def metrics_request(resource: Resource, batch: Sequence[Record]) -> ExportMetric
             metric.gauge.data_points.extend(_points(record))
             if record.step is not None:
                 steps[record.t, record.step, tuple(record.labels.items())] = None
-            turns()
+            yield_gil()
     if not metrics:
         return None
     if steps:
-        told = metrics.setdefault(STEP, Metric(name=STEP, unit="1"))
+        gauge = metrics.setdefault(STEP, Metric(name=STEP, unit="1"))
         for t, step, labels in steps:
-            told.gauge.data_points.append(
+            gauge.gauge.data_points.append(
                 NumberDataPoint(
                     time_unix_nano=_nanoseconds(t), as_int=_int64(step), attributes=_attributes(dict(labels))
                 )
             )
-            turns()
+            yield_gil()
     scope = ScopeMetrics(scope=_SCOPE, metrics=metrics.values())
     return ExportMetricsServiceRequest(resource_metrics=[ResourceMetrics(resource=resource, scope_metrics=[scope])])
 
 
 def logs_request(resource: Resource, batch: Sequence[Record]) -> ExportLogsServiceRequest | None:
-    """Return what else the batch tells, without signs of life and what goodput is computed from; None if nothing."""
-    turns = GilYielder()
+    """Return the other records except heartbeats and goodput; None without any."""
+    yield_gil = GilYielder()
     logs = []
     for record in batch:
         if record.kind not in {"metric", "heartbeat"} and not is_goodput(record):
             logs.append(_log(record))
-            turns()
+            yield_gil()
     if not logs:
         return None
     scope = ScopeLogs(scope=_SCOPE, log_records=logs)
@@ -110,9 +110,9 @@ def _log(record: Record) -> LogRecord:
         attributes["step"] = record.step
     if record.value is not None:
         attributes["value"] = record.value
-    warns = record.kind == "drop" or (record.kind == "phase" and record.name.lower() == "failed")
+    is_warning = record.kind == "drop" or (record.kind == "phase" and record.name.lower() == "failed")
     severity, text = (
-        (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN") if warns else (SeverityNumber.SEVERITY_NUMBER_INFO, "INFO")
+        (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN") if is_warning else (SeverityNumber.SEVERITY_NUMBER_INFO, "INFO")
     )
     at = _nanoseconds(record.t)
     return LogRecord(
@@ -131,7 +131,7 @@ def _attributes(values: Mapping[str, Any]) -> list[KeyValue]:
 
 
 def _any(value: Any) -> AnyValue:
-    """Return any of JSON's values; null is an empty one."""
+    """Return a JSON value as `AnyValue`; null is an empty one."""
     if isinstance(value, bool):
         return AnyValue(bool_value=value)
     if isinstance(value, int):

@@ -1,8 +1,8 @@
-"""The last value of every series, for Prometheus to scrape: an HTTP endpoint of this process.
+"""An HTTP endpoint for Prometheus with the last value of every series.
 
 `prometheus::9464` serves on all addresses, `prometheus:127.0.0.1:9464` on one; further processes of a host add their
 local rank to the port. A metric `step_time` in seconds is `ml_step_time_seconds`, its labels are kept, and a series
-with one number per device has the label `device`. What is told of the run itself begins with `mldiagnostics_`.
+with one number per device has the label `device`. Metrics about the run itself start with `mldiagnostics_`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 MAX_SERIES = 1000
-"""How many series are kept at most: labels that vary without end would fill Prometheus."""
+"""Limit of series: labels with unlimited values would fill Prometheus."""
 
 _RETRY_S = 30.0
 _MAX_PORT = 65_535
@@ -40,7 +40,7 @@ def maker(url: str) -> SinkMaker:
 
 
 class PrometheusSink:
-    """Keeps what it is given in a table and serves that; a port that is taken costs the endpoint and nothing else."""
+    """Serves a table of last values; the run goes on if its port is taken."""
 
     pace = BatchPolicy(flush_s=_RETRY_S)
     durable = True
@@ -53,15 +53,18 @@ class PrometheusSink:
 
     @property
     def port(self) -> int:
-        """The port that is served, 0 if none is."""
+        """The port of the endpoint, 0 without one."""
         return self._server.server_port if self._server is not None else 0
 
     def open(self) -> None:
-        """Serve; if that cannot be, say so and try again with the flushes."""
-        from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - in the sink's own thread
+        """Start the endpoint; if that fails, log a warning and retry with each flush."""
+        from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - imported by the sink's own thread
 
         if self._port > _MAX_PORT:
-            warn_once("prometheus-port", f"port {self._port} (given port + local rank) does not exist: no endpoint")
+            warn_once(
+                "prometheus-port",
+                f"sink prometheus: port {self._port} (port + local rank) is above {_MAX_PORT}; choose a lower port",
+            )
             return
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self._table)
@@ -70,35 +73,35 @@ class PrometheusSink:
         except OSError as error:
             warn_once(
                 "prometheus-port",
-                f"metrics cannot be served on {self._host}:{self._port}: {error.strerror}: choose another port with"
-                f" sinks=['prometheus::PORT']; it is tried again every {_RETRY_S:g} s",
+                f"sink prometheus: cannot listen on {self._host}:{self._port}: {error.strerror}; retrying every "
+                f"{_RETRY_S:g} s; choose another port with sinks=['prometheus::PORT']",
             )
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Keep the last values."""
-        self._table.take(batch)
+        """Store the last values."""
+        self._table.update(batch)
 
     def flush(self) -> None:
-        """Try again to serve, if that was not possible before."""
+        """Retry the start of the endpoint if it failed."""
         if self._server is None:
             self.open()
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop the endpoint."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
 
 
 class SeriesKey(NamedTuple):
-    """One series by the names that Prometheus knows it by."""
+    """The name and labels of a series in Prometheus."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
 
 
 class SeriesTable:
-    """Last values and counts, filled by the sink's thread and read by those that serve scrapes."""
+    """Last values and counts, written by the sink's thread and read by scrapes."""
 
     def __init__(self, origin: Origin) -> None:
         self._info = {
@@ -115,21 +118,21 @@ class SeriesTable:
         self._step = self._last_s = math.nan
         self._left_out = 0
 
-    def take(self, batch: Sequence[Record]) -> None:
-        """Keep what the batch says last about each series."""
+    def update(self, batch: Sequence[Record]) -> None:
+        """Store each series' last value of the batch."""
         with self._lock:
             for record in batch:
                 if record.kind == "metric":
                     self._last_s = record.t
                     self._step = self._step if record.step is None else float(record.step)
-                    self._keep(record)
+                    self._update_series(record)
                 elif record.kind == "drop" and isinstance(record.value, float):
                     key = record.labels.get("sink", ""), record.name
                     self._dropped[key] = self._dropped.get(key, 0.0) + record.value
 
     def collect(self) -> Iterator[Any]:
-        """Yield the families of a scrape, as `prometheus_client` asks for them."""
-        from prometheus_client.core import (  # noqa: PLC0415 - in threads that serve
+        """Yield the metric families of a scrape, for `prometheus_client`."""
+        from prometheus_client.core import (  # noqa: PLC0415 - imported by the serving threads
             CounterMetricFamily,
             GaugeMetricFamily,
             InfoMetricFamily,
@@ -146,12 +149,12 @@ class SeriesTable:
             yield GaugeMetricFamily(
                 "mldiagnostics_last_metric_timestamp_seconds", "When the last metric was recorded, Unix time.", last_s
             )
-        losses = CounterMetricFamily(
+        drops = CounterMetricFamily(
             "mldiagnostics_dropped_records", "Records that were dropped.", labels=("sink", "reason")
         )
         for key, number in dropped.items():
-            losses.add_metric(key, number)
-        yield losses
+            drops.add_metric(key, number)
+        yield drops
         yield CounterMetricFamily(
             "mldiagnostics_left_out_values", f"Values of series beyond the first {MAX_SERIES}.", left_out
         )
@@ -161,7 +164,7 @@ class SeriesTable:
             family.add_sample(series.name, dict(series.labels), value)
         yield from families.values()
 
-    def _keep(self, record: Record) -> None:
+    def _update_series(self, record: Record) -> None:
         for series, value in series_of(record):
             if series in self._values or len(self._values) < MAX_SERIES:
                 self._values[series] = value
@@ -169,13 +172,13 @@ class SeriesTable:
                 self._left_out += 1
                 warn_once(
                     "prometheus-series",
-                    f"{record.name} is not served with labels {dict(series.labels)}: {MAX_SERIES} series are the most;"
-                    " use labels with few values",
+                    f"sink prometheus: {record.name} with labels {dict(series.labels)} is left out: the limit is "
+                    f"{MAX_SERIES} series; use labels with few values",
                 )
 
 
 def series_of(record: Record) -> Iterator[tuple[SeriesKey, float]]:
-    """Yield a metric's numbers with their series."""
+    """Yield a metric's values with their series."""
     suffix = _SUFFIXES.get(record.unit, "")
     name = f"ml_{re.sub('[^a-zA-Z0-9_]', '_', record.name)}"
     name = name if name.endswith(suffix) else name + suffix

@@ -1,4 +1,7 @@
-"""Files of records on the local disk: appended to by whole lines, closed at a size, never written again."""
+"""Segment files of records on the local disk, appended to in whole lines.
+
+A file is closed at a size and not written again.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,16 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
 
 HEAD = "segment"
-"""Name of the event that begins each file: whose records follow. It has every key a record can have, with a value of
-the right type, since readers like DuckDB take the columns and their types from the first lines."""
+"""Name of the first event of each file, which describes the process.
 
+It has every key of a record with a value of the right type: readers like DuckDB infer columns and types from it.
+"""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Segments:
-    """The files of one process below a run's directory; a batch is in the file, whole, or it is not at all."""
+    """One process's files below a run's directory; a batch is written whole or not."""
 
     def __init__(self, directory: Path, origin: Origin, *, max_bytes: int, number: int = 0) -> None:
         self._directory = directory
@@ -40,35 +44,35 @@ class Segments:
         self._bytes = 0
 
     def append(self, batch: Sequence[Record]) -> None:
-        """Append a batch. Raises `SinkUnavailable` if the disk does not take it, now."""
-        turns = GilYielder()
+        """Append a batch. Raises `SinkUnavailable` if the disk fails."""
+        yield_gil = GilYielder()
         lines = []
         for record in batch:
             lines.append(encode(record))
-            turns()
+            yield_gil()
         self._ensure_open()
         self._write("".join(lines).encode())
         if self._bytes >= self._max_bytes:
             self.close()
 
     def open(self) -> None:
-        """Begin a file now, so that this process is seen. Raises `SinkUnavailable` if the disk does not take it."""
+        """Create a file, so that readers see this process. Raises `SinkUnavailable`."""
         self._ensure_open()
 
     def close(self) -> None:
-        """Close the file; the next batch begins another."""
+        """Close the file; the next batch creates another."""
         file, self._file = self._file, -1
-        if self._links(file) is not None:
+        if self._link_count(file) is not None:
             os.close(file)
 
     @property
     def number(self) -> int:
-        """The number of the last file; another directory's files go on from there."""
+        """The number of the last file; files in another directory continue from it."""
         return self._number
 
     @property
     def path(self) -> Path:
-        """The file of the current number."""
+        """The path of the current file."""
         origin = self._origin
         key = layout.record_segment_key(
             attempt=origin.attempt, rank=origin.rank, incarnation=origin.incarnation, number=self._number
@@ -76,17 +80,17 @@ class Segments:
         return self._directory / key
 
     def _ensure_open(self) -> None:
-        if not self._links(self._file):
-            self.close()  # also a file that somebody deleted
+        if not self._link_count(self._file):
+            self.close()  # the file may have been deleted
             try:
                 self._open_next()
             except OSError as error:
                 raise _unavailable(self.path, error) from error
-        if not self._bytes:  # a full disk may have taken the file and not its head
+        if not self._bytes:  # a full disk may have the file without its head
             self._write(encode_head(_head(self._origin, self._number)).encode())
 
     def _open_next(self) -> None:
-        """Open the file of the next free number: an earlier run of this process may have written some."""
+        """Create the file of the next free number; an earlier run may have used some."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL | os.O_CLOEXEC
         while self._file < 0:
             self._number += 1
@@ -96,8 +100,8 @@ class Segments:
         status = os.fstat(self._file)
         self._identity = status.st_dev, status.st_ino
 
-    def _links(self, file: int) -> int | None:
-        """Return how many names our file has; None if somebody closed it, and may have opened another in its stead."""
+    def _link_count(self, file: int) -> int | None:
+        """Return the file's link count; None if the descriptor is not the file's."""
         try:
             status = os.fstat(file)
         except OSError:
@@ -110,20 +114,20 @@ class Segments:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
-            os.ftruncate(self._file, self._bytes)  # a full disk takes a part of a write
+            os.ftruncate(self._file, self._bytes)  # a full disk writes a part
             raise _unavailable(self.path, error) from error
         self._bytes += len(data)
 
 
 def _unavailable(path: Path, error: OSError) -> SinkUnavailable:
     cure = "free some space or choose" if error.errno in _FULL else "choose"
-    place = "another place with storage= (a goodput log: log=) or MLDIAG_STORAGE"
-    return SinkUnavailable(f"{path}: {error.strerror}: {cure} {place}")
+    location = "another location with storage= (log= for a goodput log) or MLDIAG_STORAGE"
+    return SinkUnavailable(f"{path}: {error.strerror}; {cure} {location}")
 
 
 def _head(origin: Origin, number: int) -> Record:
     labels = {
-        "": "",  # for DuckDB, which would take the keys of these labels for columns, and no others
+        "": "",  # makes DuckDB read labels as a map, not as columns of exactly these keys
         "run": origin.run_id,
         "name": origin.name,
         "host": origin.host,

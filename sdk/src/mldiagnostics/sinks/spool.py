@@ -1,4 +1,7 @@
-"""Makes a remote sink outlast an outage: what it cannot take waits on the local disk, over restarts too."""
+"""A spool for remote sinks: records wait on the local disk during an outage.
+
+They are kept over restarts of the process.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,27 @@ if TYPE_CHECKING:
     from mldiagnostics.spool.directory import SpoolDirectory
 
 MAX_SPOOL_BYTES = 64 * 1024 * 1024
-"""How much waits for a destination at most; what comes then is dropped and counted."""
+"""Size limit of the records that wait for a destination; further ones are dropped and counted."""
 
 _RETRY_S = 5.0
 
 
 def spooled(maker: SinkMaker, destination: str, *, max_bytes: int = MAX_SPOOL_BYTES) -> SinkMaker:
-    """Return a maker of such sinks that never lose a record to an outage shorter than the spool is large.
+    """Return a maker of the same sinks with a spool: an outage drops no records.
 
-    `destination` tells one receiver from another, over restarts. The sink's `write` has to deliver: a record counts
-    as delivered when it returns. A process that is killed while it catches up delivers a batch twice, none never.
+    A record counts as delivered when the sink's `write` returns. A process that is killed while it sends spooled
+    records may deliver a batch twice, but loses none.
+
+    Args:
+        maker: Makes the sinks.
+        destination: Identifies the receiver, over restarts.
+        max_bytes: Size limit of the waiting records.
     """
     return SinkMaker(maker.name, lambda origin: SpooledSink(maker, destination, origin, max_bytes=max_bytes))
 
 
 class SpooledSink:
-    """Writes through while the receiver answers and nothing waits; otherwise to the disk, and catches up in order."""
+    """Writes to the sink, or to the disk in an outage; keeps the records' order."""
 
     durable = True
 
@@ -49,28 +57,31 @@ class SpooledSink:
         self._origin = origin
         self._sink = maker.make(origin)
         self._open = False
-        self._spool: Spool | None = None
+        self._spool: RecordSpool | None = None
 
     @property
     def pace(self) -> BatchPolicy:
-        """The sink's own, and every 5 s a look whether it takes what waits."""
+        """The sink's own, with a flush every 5 s that sends spooled records."""
         pace = self._sink.pace
         return replace(pace, flush_s=min(pace.flush_s, _RETRY_S))
 
     def open(self) -> None:
-        """Open the sink if it can be; if not, its records wait."""
+        """Open the sink; if it is unavailable, its records are spooled."""
         with contextlib.suppress(SinkUnavailable):
             self._ensure_open()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Write the batch, or have it wait. Raises `SinkRefused` when too much waits already."""
+        """Write the batch, or spool it. Raises `SinkRefused` if the spool is full."""
         if self._spool is None:
             try:
                 self._ensure_open()
                 self._sink.write(batch)
             except SinkUnavailable as error:
-                warn_once(f"spooling {self._maker.name}", f"records for {self._destination} wait on disk: {error}")
-                self._spool = Spool(
+                warn_once(
+                    f"spooling {self._maker.name}",
+                    f"sink {self._maker.name}: unavailable, records wait on the local disk: {error}",
+                )
+                self._spool = RecordSpool(
                     create_directory(self._destination, self._origin, form="records"), max_bytes=self._max_bytes
                 )
             else:
@@ -78,18 +89,18 @@ class SpooledSink:
         self._spool.append(batch)
 
     def flush(self) -> None:
-        """Catch up: what waits, what dead processes left, and what the sink holds back."""
+        """Send spooled records, also those of ended processes, and flush the sink."""
         self._ensure_open()
         if self._spool is not None:
             self._spool.drain_into(self._sink)
             self._spool.remove()
             self._spool = None
-        for left in abandoned_directories(self._destination, form="records"):
-            self._adopt(left)
+        for directory in abandoned_directories(self._destination, form="records"):
+            self._deliver(directory)
         self._sink.flush()
 
     def close(self) -> None:
-        """Close the sink; what still waits is for the next process."""
+        """Close the sink; spooled records are left to the next process."""
         if self._spool is not None:
             self._spool.release()
         if self._open:
@@ -100,9 +111,9 @@ class SpooledSink:
             self._sink.open()
             self._open = True
 
-    def _adopt(self, left: SpoolDirectory) -> None:
-        """Deliver what a dead process left, in its name."""
-        spool, sink = Spool(left, max_bytes=self._max_bytes), self._maker.make(left.origin)
+    def _deliver(self, directory: SpoolDirectory) -> None:
+        """Deliver an ended process's records with that process as their origin."""
+        spool, sink = RecordSpool(directory, max_bytes=self._max_bytes), self._maker.make(directory.origin)
         try:
             sink.open()
             spool.drain_into(sink)
@@ -114,27 +125,27 @@ class SpooledSink:
         spool.remove()
 
 
-class Spool:
-    """A file of lines in a directory of the spool: appended to at its end, taken from its start."""
+class RecordSpool:
+    """A file of records in a spool directory, sent in order."""
 
-    def __init__(self, place: SpoolDirectory, *, max_bytes: int) -> None:
+    def __init__(self, directory: SpoolDirectory, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._directory = place
-        self._path: Path = place.files / "records.jsonl"
-        self._taken = 0
+        self._directory = directory
+        self._path: Path = directory.files / "records.jsonl"
+        self._sent_bytes = 0
 
     def append(self, batch: Sequence[Record]) -> None:
-        """Have a batch wait. Raises `SpoolFull` if the spool is full and `SinkUnavailable` if the disk is."""
-        turns = GilYielder()
+        """Append a batch. Raises `SpoolFull`, or `SinkUnavailable` if the disk fails."""
+        yield_gil = GilYielder()
         lines = []
         for record in batch:
             lines.append(encode(record))
-            turns()
+            yield_gil()
         try:
             with self._path.open("ab") as file:
                 start = file.tell()
                 if start > self._max_bytes:
-                    raise SpoolFull(f"{self._max_bytes >> 20} MiB wait in {self._path} already")
+                    raise SpoolFull(f"{self._path}: {self._max_bytes >> 20} MiB of records wait already")
                 try:
                     file.write("".join(lines).encode())
                     file.flush()
@@ -145,34 +156,37 @@ class Spool:
             raise SinkUnavailable(f"{self._path}: {error.strerror}") from error
 
     def drain_into(self, sink: Sink) -> None:
-        """Write all that waits, in order. Raises what the sink does, but drops a batch that it refuses."""
+        """Write all waiting records in order; drop batches that the sink rejects.
+
+        Raises `SinkUnavailable` as the sink does.
+        """
         for batch, end in self._batches(sink.pace.records):
             try:
                 sink.write(batch)
             except SinkRefused as error:
-                warn_once("refused-spool", f"{len(batch)} records of {self._path} are refused: {error}")
-            self._taken = end
+                warn_once("refused-spool", f"{self._path}: the sink rejected {len(batch)} spooled records: {error}")
+            self._sent_bytes = end
 
     def remove(self) -> None:
-        """Delete the file: all is delivered."""
+        """Delete the file after all records were delivered."""
         self._directory.remove()
 
     def release(self) -> None:
-        """Leave what waits to the next process."""
+        """Leave the waiting records to the next process."""
         self._directory.release()
 
     def _batches(self, size: int) -> Iterator[tuple[list[Record], int]]:
-        """Yield batches from where the last delivery ended, each with the place of its end in the file."""
+        """Yield the batches not sent yet, each with the offset of its end."""
         batch: list[Record] = []
-        turns = GilYielder()
-        end = self._taken
+        yield_gil = GilYielder()
+        end = self._sent_bytes
         with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
-            file.seek(self._taken)
+            file.seek(self._sent_bytes)
             for line in file:
                 end += len(line)
-                with contextlib.suppress(ValueError):  # cut off when its process was killed
+                with contextlib.suppress(ValueError):  # its process was killed while it wrote
                     batch.append(decode(line))
-                turns()
+                yield_gil()
                 if len(batch) == size:
                     yield batch, end
                     batch = []

@@ -1,4 +1,4 @@
-"""Records as lines on standard output, for a log collector or a look at the terminal."""
+"""Records as JSON lines on standard output, for a log collector or a terminal."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def maker(_: str) -> SinkMaker:
 
 
 class StdoutSink:
-    """Writes to the process's file descriptor 1, past `sys.stdout`, whose lock a print statement would wait for.
+    """Writes to file descriptor 1, so that it never blocks `print` by its lock.
 
-    Each record is one write, so that no line is cut by another's as long as it fits a pipe's 4 KiB.
+    Each record is one write, so lines of up to a pipe's 4 KiB are not mixed with others.
     """
 
     pace = BatchPolicy()
     durable = False
 
     def open(self) -> None:
-        """Do nothing: it is open."""
+        """Do nothing: standard output is open."""
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Write one line for each record, but not for steps and the like; waits while nobody reads."""
-        turns = GilYielder()
+        """Write one line per record except goodput's; waits while the pipe is full."""
+        yield_gil = GilYielder()
         for record in batch:
             if is_goodput(record):
                 continue
@@ -46,17 +46,17 @@ class StdoutSink:
                 _write(encode(record).encode())
             except OSError as error:
                 raise SinkRefused(f"standard output is closed: {error.strerror}") from error
-            turns()
+            yield_gil()
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: no records are buffered."""
 
     def close(self) -> None:
-        """Leave it open: it is the process's."""
+        """Do nothing: standard output belongs to the process."""
 
 
 def _write(line: bytes) -> None:
     while line:
-        select.select([], [_STDOUT], [])  # somebody may have set it non-blocking
+        select.select([], [_STDOUT], [])  # the program may have made it non-blocking
         with suppress(BlockingIOError):
             line = line[os.write(_STDOUT, line) :]

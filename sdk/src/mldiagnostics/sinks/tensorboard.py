@@ -1,8 +1,8 @@
-"""Metrics as TensorBoard's event files: on a local path as they come, elsewhere by whole objects.
+"""Metrics as TensorBoard event files, or as whole objects in a remote store.
 
 A process's files are in `<root>/<run's name>-<first 10 digits of its id>/rank<rank>`, which TensorBoard shows as one
 of its runs. A tag is the metric's name, with labels `name/key=value,key=value`, and for a series with one number per
-device `name/device=0` and so on. A metric without a step counts its own. Records of other kinds have no place there.
+device `name/device=0` and so on. Values of a metric without steps are counted. Records of other kinds are left out.
 File format: TFRecord of `tensorboard.compat.proto.event_pb2.Event`, version 2, as `tf.summary` writes it.
 """
 
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from mldiagnostics.spool.queue import UploadQueue
 
 FLUSH_S = 60.0
-"""How old the oldest record in an object that is still open may be."""
+"""Longest age of a record in an open file, in seconds."""
 
 MAX_COUNTERS = 10_000
-"""How many tags have counters of their own at most; steps of further ones stay 0."""
+"""Limit of tags with a counted step; the steps of further ones stay 0."""
 
 _MAX_INT64 = 2**63 - 1
 
 
 def maker(url: str, *, folder: str | None = None) -> SinkMaker:
-    """Return the maker for `tensorboard:<path or URL>`, the directory that TensorBoard is started with.
+    """Return the maker for `tensorboard:<path or URL>`, TensorBoard's log directory.
 
-    `folder` is where the files are below it, instead of a folder for each run and process. Raises `ConfigurationError`
-    and `MissingExtraError`.
+    `folder` is the files' directory below it, instead of one for each run and process. Raises `ConfigurationError` and
+    `MissingExtraError`.
     """
     root = url.removeprefix("tensorboard:")
     if not root:
-        raise ConfigurationError(f"{url!r} names no directory: write tensorboard:/path or tensorboard:gs://bucket/logs")
+        raise ConfigurationError(f"{url!r}: no directory; write tensorboard:/path or tensorboard:gs://bucket/logs")
     require("tensorboard", extra="tensorboard", needed_for=url)
     local = local_path(root)
     if local is None:
-        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - stores load only where one is used
+        from mldiagnostics.spool.queue import check_place  # noqa: PLC0415 - imports stores only where one is used
 
         check_place(root)
 
@@ -65,7 +65,7 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
 
 
 class LocalTensorBoardSink:
-    """Appends events to one file on the local disk; they are there for TensorBoard with each batch."""
+    """Appends events to one local file; TensorBoard sees each batch at once."""
 
     pace = BatchPolicy(records=1024)
     durable = True
@@ -74,7 +74,7 @@ class LocalTensorBoardSink:
         self._file = EventFile(folder, origin)
 
     def open(self) -> None:
-        """Begin the file, so that a disk that cannot be written is known at once."""
+        """Create the file, so that an unwritable disk fails at once."""
         self._file.open()
 
     def write(self, batch: Sequence[Record]) -> None:
@@ -82,7 +82,7 @@ class LocalTensorBoardSink:
         self._file.append(batch)
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: no records are buffered."""
 
     def close(self) -> None:
         """Close the file."""
@@ -90,13 +90,13 @@ class LocalTensorBoardSink:
 
 
 class ObjectTensorBoardSink:
-    """Collects events in files on the local disk and puts each, once it is closed, into a store as one object."""
+    """Collects events in local files and uploads each as one object once it is closed."""
 
     pace = BatchPolicy(records=1024, flush_s=FLUSH_S)
     durable = True
 
     def __init__(self, root: str, folder: str, origin: Origin) -> None:
-        from mldiagnostics.spool.queue import UploadQueue  # noqa: PLC0415 - stores load only where one is used
+        from mldiagnostics.spool.queue import UploadQueue  # noqa: PLC0415 - imports stores only where one is used
 
         self._queue: UploadQueue = UploadQueue(root, origin, part="tensorboard")
         self._folder, self._origin = folder, origin
@@ -104,35 +104,35 @@ class ObjectTensorBoardSink:
 
     @property
     def spool(self) -> Path:
-        """The directory where its files wait. Raises `SinkUnavailable` if there is none."""
+        """The spool directory of its files. Raises `SinkUnavailable` without one."""
         return self._queue.place
 
     def open(self) -> None:
-        """Find room on the local disk."""
+        """Prepare the local files."""
         if self._file is None:
             self._file = EventFile(self._queue.files / self._folder, self._origin)
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Append the batch's metrics to a local file. Raises `SpoolFull` when too much waits for the store."""
+        """Append the batch's metrics to a local file. Raises `SpoolFull` at the limit."""
         self._queue.require_room()
         if self._file is not None:
             self._file.append(batch)
 
     def flush(self) -> None:
-        """Close the file and put all that waits into the store."""
+        """Close the file and upload all waiting files."""
         if self._file is not None:
             self._file.close()
         self._queue.deliver()
 
     def close(self) -> None:
-        """Leave what could not be delivered to the next process."""
+        """Leave the files that were not uploaded to the next process."""
         if self._file is not None:
             self._file.close()
         self._queue.close()
 
 
 class EventFile:
-    """The event files of one process, one after the other; a batch is in the file, whole, or it is not at all."""
+    """The event files of one process; a batch is written whole or not at all."""
 
     def __init__(self, folder: Path, origin: Origin) -> None:
         self._folder = folder
@@ -142,29 +142,31 @@ class EventFile:
         self._steps: dict[str, Iterator[int]] = {}
 
     def open(self) -> None:
-        """Begin a file unless one is open. Raises `SinkUnavailable` if the disk does not take it."""
+        """Create a file unless one is open. Raises `SinkUnavailable` if the disk fails."""
         if self._file is not None:
             return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = self._path().open("xb", buffering=0)
         except OSError as error:
-            raise SinkUnavailable(f"{self._folder}: {error.strerror}: choose another place for event files") from error
+            raise SinkUnavailable(
+                f"{self._folder}: {error.strerror}; choose another directory for event files"
+            ) from error
         self._write(frames([version_event(time.time())]))
 
     def append(self, batch: Sequence[Record]) -> None:
-        """Append the batch's metrics. Raises `SinkUnavailable` if the disk does not take them, now."""
+        """Append the batch's metrics. Raises `SinkUnavailable` if the disk fails."""
         self.open()
-        turns = GilYielder()
+        yield_gil = GilYielder()
         events = []
         for record in batch:
             if record.kind == "metric" and record.value is not None:
                 events.append(self._event(record))
-                turns()
+                yield_gil()
         self._write(frames(events))
 
     def close(self) -> None:
-        """Close the file; the next batch begins another."""
+        """Close the file; the next batch creates another."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -179,7 +181,7 @@ class EventFile:
         return next(self._steps.setdefault(tag, count()))
 
     def _path(self) -> Path:
-        """Return a path by whose name TensorBoard reads the files of a folder in the order they were begun."""
+        """Return a path whose name sorts in order of creation, as TensorBoard reads files."""
         self._number += 1
         stamp = f"{int(time.time()):010}"
         return self._folder / f"events.out.tfevents.{stamp}.{self._origin.incarnation}.{self._number:05}"
@@ -191,24 +193,24 @@ class EventFile:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            self._file.truncate(before)  # a full disk takes a part of a write
+            self._file.truncate(before)  # a full disk writes a part
             self._file.seek(before)
-            raise SinkUnavailable(f"{self._folder}: {error.strerror}: free some space") from error
+            raise SinkUnavailable(f"{self._folder}: {error.strerror}; free some space") from error
 
 
 def tag_of(record: Record) -> str:
-    """Return the tag that TensorBoard shows a metric under; it groups them by what stands before the first slash."""
+    """Return a metric's tag; TensorBoard groups tags by the part before a slash."""
     labels = ",".join(f"{key}={value}" for key, value in sorted(record.labels.items()))
     return f"{record.name}/{labels}" if labels else record.name
 
 
 def tagged(record: Record) -> list[tuple[str, float]]:
-    """Return a record's numbers, each with its tag."""
+    """Return a record's values, each with its tag."""
     tag = tag_of(record)
     if not isinstance(record.value, tuple):
         return [] if record.value is None else [(tag, record.value)]
-    joint = "," if record.labels else "/"
-    return [(f"{tag}{joint}device={device}", number) for device, number in enumerate(record.value)]
+    separator = "," if record.labels else "/"
+    return [(f"{tag}{separator}device={device}", number) for device, number in enumerate(record.value)]
 
 
 def _folder(origin: Origin) -> str:
