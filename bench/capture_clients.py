@@ -52,7 +52,7 @@ def floor(port: int, hosts: int, duration_ms: int) -> dict[str, float]:
             Target("", port, "host"),
             Options("floor", duration_ms, deadline_s=60),
             root="/dev/null",
-            answer_with_trace=True,
+            return_trace=True,
             start_ns=time.time_ns() + 2_000_000_000,
         )
         return sum(await asyncio.gather(*(call(address, request) for address in addresses(port, hosts))))

@@ -12,7 +12,7 @@ PORTS = st.integers(1, 65535)
 
 
 @given(ip=st.ip_addresses(), port=PORTS)
-def test_property_ip_addresses_come_back(ip: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> None:
+def test_property_ip_addresses_round_trip(ip: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> None:
     written = f"[{ip}]:{port}" if ip.version == 6 else f"{ip}:{port}"
     (target,) = targets_of([written])
     assert (target.host, target.port, target.address) == (str(ip), port, written)
@@ -24,7 +24,7 @@ def test_property_different_addresses_have_different_files(pairs: list[tuple[ipa
     assert len(set(stems)) == len(pairs)
 
 
-def test_the_file_is_named_as_xprofs_own_client_does() -> None:
+def test_the_file_has_the_name_of_xprofs_client() -> None:
     assert [target.stem for target in targets_of(["127.0.0.1:9999", "worker-0.svc:9999"])] == [
         "127.0.0.1_9999",
         "worker-0.svc_9999",
@@ -39,12 +39,12 @@ def test_the_file_is_named_as_xprofs_own_client_does() -> None:
         "10.0.0:1", "gs://b:1",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_with_the_forms_that_work(address: str) -> None:
+def test_invalid_addresses_are_rejected_with_valid_forms(address: str) -> None:
     with pytest.raises(ConfigurationError, match=r"10\.0\.0\.7:9999"):
         targets_of([address])
 
 
 @pytest.mark.parametrize("addresses", [[], ["h:1", "h:1"], ["[::1]:1", "[0::1]:1"], ["Host:1", "host.:01"]])
-def test_none_and_twice_are_refused(addresses: list[str]) -> None:
+def test_empty_and_repeated_addresses_are_rejected(addresses: list[str]) -> None:
     with pytest.raises(ConfigurationError):
         targets_of(addresses)

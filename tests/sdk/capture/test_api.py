@@ -47,9 +47,7 @@ async def test_one_line_profiles_two_hosts_at_the_same_time(two: list[FakeProfil
     assert requests[0]
 
 
-async def test_the_record_beside_the_traces_tells_what_was_asked_and_what_came(
-    two: list[FakeProfiler], tmp_path: Path
-) -> None:
+async def test_the_record_has_the_request_and_the_outcomes(two: list[FakeProfiler], tmp_path: Path) -> None:
     report = await aside(two, tmp_path)
     record = json.loads((tmp_path / "plugins/profile" / report.session / "capture.json").read_text())
     assert record["v"] == 1
@@ -61,7 +59,7 @@ async def test_the_record_beside_the_traces_tells_what_was_asked_and_what_came(
         assert record["plannedStart"] <= target["start"] < target["stop"] < record["deadline"]
 
 
-async def test_a_session_that_exists_is_refused_before_anybody_is_dialled(
+async def test_an_existing_session_is_rejected_before_any_host_is_contacted(
     two: list[FakeProfiler], tmp_path: Path
 ) -> None:
     first = await aside(two, tmp_path, session="again")
@@ -71,23 +69,23 @@ async def test_a_session_that_exists_is_refused_before_anybody_is_dialled(
     assert all(outcome.state is TargetState.CAPTURED for outcome in first.outcomes)
 
 
-async def test_a_store_that_cannot_be_written_disturbs_nobody(two: list[FakeProfiler], tmp_path: Path) -> None:
+async def test_no_host_is_contacted_if_the_store_cannot_be_written(two: list[FakeProfiler], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError):
         await aside(two, tmp_path / "file")
     assert not two[0].requests
 
 
-def test_a_duration_that_cannot_be_meant_claims_no_session(tmp_path: Path) -> None:
+def test_an_invalid_duration_creates_no_session(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="0 ms"):
         capture(["127.0.0.1:1"], storage=str(tmp_path), duration_ms=0, session="mine")
     assert not list(tmp_path.iterdir())
 
 
 WRONG = {
-    "addresses": ({"addresses": 5}, "addresses=5: not a list of texts"),
-    "bytes": ({"addresses": b"localhost:9999"}, "not a list of texts"),
-    "several in one": ({"addresses": "a:1,b:2"}, "this is one text with several addresses; give a list"),
+    "addresses": ({"addresses": 5}, "addresses=5: not a list of strings"),
+    "bytes": ({"addresses": b"localhost:9999"}, "not a list of strings"),
+    "several in one": ({"addresses": "a:1,b:2"}, "one string with several addresses; give a list"),
     "duration": ({"duration_ms": "5"}, r"duration_ms='5': not a whole number of milliseconds; write duration_ms=5"),
     "part": ({"duration_ms": 0.5}, "duration_ms=0.5: not a whole number of milliseconds"),
     "flag": ({"duration_ms": True}, "duration_ms=True: not a whole number"),
@@ -98,14 +96,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
-def test_a_wrong_argument_is_named_with_what_to_write(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_wrong_argument_is_named_with_an_example(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"addresses": ["127.0.0.1:1"], "storage": str(tmp_path), **wrong}
     with pytest.raises(ConfigurationError, match=message):
         capture(arguments.pop("addresses"), **arguments)
     assert not list(tmp_path.iterdir())
 
 
-async def test_one_address_may_stand_alone(two: list[FakeProfiler], tmp_path: Path) -> None:
+async def test_one_address_may_be_a_string(two: list[FakeProfiler], tmp_path: Path) -> None:
     report = await asyncio.to_thread(capture, addresses(two)[0], storage=tmp_path, duration_ms=50.0)  # type: ignore[arg-type]
     assert [(outcome.target.host, outcome.reason) for outcome in report.outcomes] == [("127.0.0.1", Reason.CAPTURED)]
 
@@ -118,7 +116,7 @@ def test_a_slow_store_does_not_use_up_the_lead(tmp_path: Path) -> None:
     assert datetime.fromisoformat(record["plannedStart"]).timestamp() >= claimed + 5 - 1e-5
 
 
-async def test_a_host_that_fails_is_an_outcome_in_its_place(two: list[FakeProfiler], tmp_path: Path) -> None:
+async def test_a_failed_host_is_an_outcome_in_order(two: list[FakeProfiler], tmp_path: Path) -> None:
     report = await asyncio.to_thread(
         capture, ["127.0.0.1:1", addresses(two)[0]], storage=str(tmp_path), duration_ms=50, start_lead_ms=0
     )
@@ -132,7 +130,7 @@ async def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     assert [outcome.state for outcome in report.outcomes] == [TargetState.CAPTURED]
 
 
-def test_the_values_need_no_grpc() -> None:
+def test_the_value_types_do_not_import_grpc() -> None:
     code = "import sys, mldiagnostics.capture; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""The byte budget as a law: whatever sizes come in whatever order, everybody gets a turn and the bound holds."""
+"""The memory budget holds for readers of any sizes, also for those that give up."""
 
 import asyncio
 
@@ -12,13 +12,13 @@ TOTAL = 64 * MEBIBYTE
 
 
 @given(least=st.integers(MEBIBYTE, 16 * MEBIBYTE), factors=st.lists(st.floats(1, 2), min_size=1, max_size=60))
-def test_property_traces_of_like_sizes_stay_within_the_budget(least: int, factors: list[float]) -> None:
+def test_property_traces_of_similar_sizes_stay_within_the_budget(least: int, factors: list[float]) -> None:
     most = asyncio.run(_most_bytes_held([int(least * factor) for factor in factors]))
     assert most <= TOTAL
 
 
 @given(st.lists(st.integers(1, 3 * TOTAL), min_size=1, max_size=20))
-def test_property_a_trace_larger_than_the_budget_has_its_turn(sizes: list[int]) -> None:
+def test_property_a_trace_larger_than_the_budget_is_read(sizes: list[int]) -> None:
     asyncio.run(_most_bytes_held(sizes))
 
 

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics.capture.engine import run
-from mldiagnostics.capture.messages import HARMLESS_ROOT
+from mldiagnostics.capture.messages import UNWRITABLE_ROOT
 from mldiagnostics.capture.model import (
     Control,
     Delivery,
@@ -43,7 +43,7 @@ QUICK = Options(session="s1", duration_ms=50, deadline_s=60)
 
 @dataclass
 class Memory:
-    """A sink that keeps traces, after as many failures as it is told to have."""
+    """A sink that keeps traces, after the given failures."""
 
     failures: list[Exception] = field(default_factory=list)
     traces: dict[str, bytes] = field(default_factory=dict)
@@ -77,7 +77,7 @@ async def only(
     return outcome
 
 
-async def test_a_trace_comes_back_whole_with_the_times_of_its_host() -> None:
+async def test_a_trace_is_stored_whole_with_the_times_of_its_host() -> None:
     sink = Memory()
     async with FakeProfiler().serving() as server:
         before_ns = time.time_ns()
@@ -95,11 +95,11 @@ async def test_a_trace_comes_back_whole_with_the_times_of_its_host() -> None:
     assert before_ns <= outcome.start_ns < outcome.stop_ns <= time.time_ns()
     (request,) = server.requests
     assert (request.session_id, request.host_name, request.emit_xspace) == ("s1", "trainer-0", True)
-    assert request.repository_root == HARMLESS_ROOT
+    assert request.repository_root == UNWRITABLE_ROOT
     assert request.opts.duration_ms == 50
 
 
-async def test_all_targets_are_given_one_start() -> None:
+async def test_all_targets_have_the_same_start() -> None:
     one, two = FakeProfiler(), FakeProfiler()
     start_ns = time.time_ns() + 3_600_000_000_000
     one.reply = two.reply = servers.replying(servers.answer(servers.trace(start_ns=start_ns, stop_ns=start_ns + 1)))
@@ -124,7 +124,7 @@ async def test_a_start_that_has_passed_means_at_once() -> None:
     assert server.requests[0].opts.start_timestamp_ns == 0
 
 
-async def test_one_bad_target_costs_the_others_nothing() -> None:
+async def test_a_failed_target_does_not_affect_the_others() -> None:
     async with FakeProfiler().serving() as good, plain_tcp(b"HTTP/1.1 400 Bad Request\r\n\r\n") as web:
         outcomes = await captured([at(web, "bad"), at(good.port, "good")])
     assert {outcome.target.stem: outcome.reason for outcome in outcomes} == {
@@ -147,13 +147,13 @@ async def test_a_name_that_does_not_exist_is_unreachable() -> None:
     assert outcome.reason is Reason.UNREACHABLE
 
 
-async def test_a_port_that_says_nothing_is_silent() -> None:
+async def test_a_port_without_a_response_is_silent() -> None:
     async with plain_tcp() as port:
         outcome = await only(at(port), replace(QUICK, deadline_s=4))
     assert outcome.reason is Reason.SILENT
 
 
-async def test_a_grpc_server_without_the_service_is_no_profiler() -> None:
+async def test_a_grpc_server_without_the_service_is_not_a_profiler() -> None:
     server = FakeProfiler()
     server.snapshot, server.knows_terminate = servers.unknown_method, False
     async with server.serving():
@@ -162,7 +162,7 @@ async def test_a_grpc_server_without_the_service_is_no_profiler() -> None:
     assert not server.requests
 
 
-async def test_an_old_server_is_left_alone() -> None:
+async def test_an_old_server_is_skipped() -> None:
     server = FakeProfiler()
     server.snapshot = servers.unknown_method
     async with server.serving():
@@ -172,13 +172,13 @@ async def test_an_old_server_is_left_alone() -> None:
     assert not server.requests
 
 
-@pytest.mark.parametrize("vouched_by", ["target", "options"])
-async def test_an_old_server_that_somebody_vouches_for_is_captured(vouched_by: str) -> None:
+@pytest.mark.parametrize("allowed_by", ["target", "options"])
+async def test_an_old_server_that_is_allowed_is_captured(allowed_by: str) -> None:
     server = FakeProfiler()
     server.snapshot = servers.unknown_method
     async with server.serving():
-        target = replace(at(server.port), server_ok=vouched_by == "target")
-        outcome = await only(target, replace(QUICK, allow_old_server=vouched_by == "options"))
+        target = replace(at(server.port), server_ok=allowed_by == "target")
+        outcome = await only(target, replace(QUICK, allow_old_server=allowed_by == "options"))
     assert (outcome.state, outcome.server) == (TargetState.CAPTURED, ServerProbe.OLD)
 
 
@@ -190,7 +190,7 @@ async def test_a_snapshot_of_continuous_profiling_is_left_unread() -> None:
     assert outcome.state is TargetState.CAPTURED
 
 
-async def test_an_old_server_that_ignores_the_wish_for_an_answer_writes_to_the_bucket_if_there_is_one() -> None:
+async def test_an_old_server_that_returns_no_trace_writes_to_the_bucket() -> None:
     server = FakeProfiler()
     server.snapshot, server.reply = servers.unknown_method, servers.replying(b"")
     async with server.serving():
@@ -215,10 +215,10 @@ async def test_an_old_server_without_a_bucket_is_too_old_and_writes_nothing(
     async with server.serving():
         outcome = await only(replace(at(server.port), server_ok=True, workload_root=root))
     assert (outcome.state, outcome.reason) == (TargetState.FAILED, Reason.SERVER_TOO_OLD)
-    assert server.requests[0].repository_root == HARMLESS_ROOT
+    assert server.requests[0].repository_root == UNWRITABLE_ROOT
 
 
-async def test_the_workload_writes_when_it_is_to_deliver() -> None:
+async def test_the_workload_writes_with_delivery_workload() -> None:
     server = FakeProfiler()
     server.reply = servers.replying(b"")
     sink = Memory()
@@ -230,7 +230,7 @@ async def test_the_workload_writes_when_it_is_to_deliver() -> None:
     assert not sink.traces
 
 
-async def test_a_workload_that_cannot_write_says_so() -> None:
+async def test_a_workload_that_cannot_write_has_its_own_reason() -> None:
     server = FakeProfiler()
     server.reply = servers.refusing(grpc.StatusCode.INTERNAL, "/profiles: Permission denied")
     async with server.serving():
@@ -240,14 +240,14 @@ async def test_a_workload_that_cannot_write_says_so() -> None:
     assert "Permission denied" in outcome.message
 
 
-async def test_a_workload_without_a_place_is_refused_before_the_dial() -> None:
+async def test_a_workload_without_a_root_is_rejected_before_it_is_contacted() -> None:
     async with FakeProfiler().serving() as server:
         with pytest.raises(ConfigurationError, match="host-0"):
             await only(at(server.port), replace(QUICK, delivery=Delivery.WORKLOAD))
     assert not server.requests
 
 
-async def test_busy_is_tried_again_until_it_is_free() -> None:
+async def test_a_busy_process_is_retried_until_it_is_free() -> None:
     server = FakeProfiler()
     server.reply = servers.busy(times=2)
     async with server.serving():
@@ -271,7 +271,7 @@ async def test_a_host_that_takes_too_long_is_slow() -> None:
     assert outcome.reason is Reason.SLOW
 
 
-async def test_an_answer_that_stalls_does_not_keep_the_memory_of_others() -> None:
+async def test_a_stalled_response_releases_its_memory() -> None:
     async def never(_server: FakeProfiler, _request: object) -> bytes:
         await asyncio.Event().wait()
         raise AssertionError
@@ -309,7 +309,7 @@ async def test_an_empty_trace_is_not_stored(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff", b"\x42\x7f", b"\x40\x01", b"\x42\x02\x0a\x7f"])
-async def test_an_answer_that_is_no_trace(data: bytes) -> None:
+async def test_a_response_that_is_not_a_trace(data: bytes) -> None:
     server, sink = FakeProfiler(), Memory()
     server.reply = servers.replying(data)
     async with server.serving():
@@ -394,7 +394,7 @@ async def test_closing_the_stream_early_aborts_the_captures() -> None:
     assert first.target.stem == "quick"
 
 
-async def test_an_address_that_is_somebody_elses_is_not_dialled() -> None:
+async def test_an_address_of_another_pod_is_not_contacted() -> None:
     async def verify(_target: Target) -> str | None:
         return "its uid is another"
 
@@ -445,14 +445,14 @@ async def test_stores_that_do_not_recover() -> None:
         assert not sink.traces
 
 
-async def test_a_name_that_is_taken_is_not_tried_again() -> None:
+async def test_an_existing_file_is_not_retried() -> None:
     sink = Memory(failures=[AlreadyStored("there is another")])
     async with FakeProfiler().serving() as server:
         outcome = await only(at(server.port), sink=sink)
     assert (outcome.reason, sink.traces) == (Reason.FILE_EXISTS, {})
 
 
-async def test_a_store_that_hangs_is_slow_and_not_the_hosts() -> None:
+async def test_a_hanging_store_is_reported_as_a_slow_store() -> None:
     async def hang(_target: Target, _trace: memoryview) -> Stored:
         await asyncio.Event().wait()
         raise AssertionError
@@ -462,7 +462,7 @@ async def test_a_store_that_hangs_is_slow_and_not_the_hosts() -> None:
     assert outcome.reason is Reason.STORE_SLOW
 
 
-async def test_a_slow_store_holds_back_the_reading_and_not_the_memory() -> None:
+async def test_a_slow_store_delays_reading_and_bounds_memory() -> None:
     size, budget_bytes, held, most = 1_000_000, 8_000_000, 0, 0
 
     async def slow(target: Target, trace: memoryview) -> Stored:
@@ -484,7 +484,7 @@ async def test_a_slow_store_holds_back_the_reading_and_not_the_memory() -> None:
     assert size <= most <= budget_bytes
 
 
-async def test_a_fault_of_a_given_callable_is_that_targets_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_of_a_callable_affects_only_its_target(caplog: pytest.LogCaptureFixture) -> None:
     async def verify(target: Target) -> str | None:
         if target.stem == "odd":
             raise KeyError("uid")
@@ -499,6 +499,6 @@ async def test_a_fault_of_a_given_callable_is_that_targets_alone(caplog: pytest.
     assert "KeyError" in caplog.text
 
 
-async def test_every_reason_of_a_failure_comes_with_advice_or_cause() -> None:
+async def test_every_failure_has_a_message_with_a_cause() -> None:
     outcomes = await captured([Target("127.0.0.1", 1, "closed"), Target("no-such-host.invalid", 9999, "unnamed")])
     assert all(":" in outcome.message for outcome in outcomes)

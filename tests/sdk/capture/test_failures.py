@@ -1,4 +1,4 @@
-"""What a failed store means for a target."""
+"""Reasons for failures of a store."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def kinds(of: type[errors.StoreError]) -> set[type[errors.StoreError]]:
     return {of, *(deeper for kind in of.__subclasses__() for deeper in kinds(kind))}
 
 
-def test_no_error_of_a_store_is_forgotten() -> None:
+def test_every_error_of_a_store_has_a_reason() -> None:
     assert kinds(errors.StoreError) == REASONS.keys()
 
 
 @pytest.mark.parametrize("kind", REASONS, ids=lambda kind: kind.__name__)
 def test_each_error_of_a_store_has_its_reason(kind: type[errors.StoreError]) -> None:
-    trouble = StoreFailure.of(kind("no"))
-    assert (trouble.reason, trouble.words) == (REASONS[kind], "no")
+    failure = StoreFailure.of(kind("no"))
+    assert (failure.reason, failure.message) == (REASONS[kind], "no")

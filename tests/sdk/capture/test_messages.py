@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.capture.messages import profile_request, read_answer, terminate_request
+from mldiagnostics.capture.messages import decode_response, profile_request, terminate_request
 from mldiagnostics.capture.model import Options, Target, Tracers
 from support.profiler_protos import message
 from support.profiler_servers import answer, trace
@@ -19,7 +19,7 @@ LEVELS = st.builds(Tracers, host=st.integers(0, 3), device=st.integers(0, 1), py
     tracers=LEVELS,
     in_answer=st.booleans(),
 )
-def test_property_a_server_reads_what_was_asked(
+def test_property_a_server_decodes_the_request(
     *,
     session: str,
     stem: str,
@@ -30,9 +30,7 @@ def test_property_a_server_reads_what_was_asked(
     in_answer: bool,
 ) -> None:
     options = Options(session=session, duration_ms=duration_ms, deadline_s=1, tracers=tracers)
-    encoded = profile_request(
-        Target("::1", 1, stem), options, root=root, answer_with_trace=in_answer, start_ns=start_ns
-    )
+    encoded = profile_request(Target("::1", 1, stem), options, root=root, return_trace=in_answer, start_ns=start_ns)
     request = message("ProfileRequest").FromString(encoded)
     assert (request.session_id, request.host_name, request.repository_root) == (session, stem, root)
     assert request.emit_xspace is in_answer
@@ -51,13 +49,13 @@ def test_property_terminate_names_the_session(session: str) -> None:
 
 
 @given(empty=st.booleans(), events=st.integers(0, 3))
-def test_property_the_trace_in_an_answer_is_byte_for_byte_the_servers(*, empty: bool, events: int) -> None:
+def test_property_the_trace_of_a_response_is_unchanged(*, empty: bool, events: int) -> None:
     space = trace(events=events)
-    read = read_answer(answer(space, empty=empty))
+    read = decode_response(answer(space, empty=empty))
     assert read.empty is empty
     assert read.trace is not None
     assert message("XSpace").FromString(bytes(read.trace)) == message("XSpace").FromString(space)
 
 
-def test_an_answer_without_a_trace_says_so() -> None:
-    assert read_answer(b"").trace is None
+def test_a_response_without_a_trace_has_none() -> None:
+    assert decode_response(b"").trace is None

@@ -1,4 +1,4 @@
-"""The real profiler servers: JAX of today, JAX that freezes, TensorFlow; and XProf as the reader of what is stored."""
+"""Real profiler servers (JAX, an old JAX, TensorFlow), with XProf as the reader of stored traces."""
 
 import asyncio
 import contextlib
@@ -121,10 +121,10 @@ async def until_held(host: Training, storage: Path) -> None:
     """Return once another session holds the process: a short one, now and then, finds no room."""
     async with asyncio.timeout(120):
         for attempt in itertools.count():
-            (asked,) = await outcomes_of(host, Options(f"ask-{attempt}", duration_ms=1, deadline_s=2), storage)
-            if asked.reason is Reason.BUSY:
+            (outcome,) = await outcomes_of(host, Options(f"ask-{attempt}", duration_ms=1, deadline_s=2), storage)
+            if outcome.reason is Reason.BUSY:
                 return
-            # The other, which found the process busy with the question, tries again meanwhile.
+            # The other capture, which found the process busy with this one, retries meanwhile.
             await asyncio.to_thread(host.wait_for_step, host.steps() + 1000)
 
 
@@ -141,7 +141,9 @@ async def test_terminate_keeps_what_was_recorded(two_hosts: list[Training], tmp_
     assert (outcome.stop_ns or 0) - (outcome.start_ns or 0) < 60_000_000_000
 
 
-async def test_the_process_writes_its_own_trace_where_it_is_told_to(two_hosts: list[Training], tmp_path: Path) -> None:
+async def test_the_process_writes_its_own_trace_to_the_requested_directory(
+    two_hosts: list[Training], tmp_path: Path
+) -> None:
     options = Options("own", 100, 60, delivery=Delivery.WORKLOAD)
     (outcome,) = await outcomes_of(two_hosts[0], options, tmp_path / "unused", workload_root=str(tmp_path / "pod"))
     assert outcome.state is TargetState.CAPTURED
@@ -164,7 +166,7 @@ def test_an_idle_process_has_an_empty_trace(tmp_path: Path) -> None:
     assert traces_below(tmp_path) == []
 
 
-def test_an_old_jax_is_left_alone_and_goes_on_training(tmp_path: Path) -> None:
+def test_an_old_jax_is_skipped_and_continues_training(tmp_path: Path) -> None:
     with training(environment("jax-0.8"), "training_jax.py", tmp_path) as host:
         (outcome,) = capture([host.address], duration_ms=100, storage=str(tmp_path / "traces")).outcomes
         assert (outcome.state, outcome.reason) == (TargetState.SKIPPED, Reason.SERVER_MAY_DEADLOCK)

@@ -1,4 +1,4 @@
-"""What is read out of traces, compared with what was written into them by the official messages."""
+"""Summaries of traces, compared with traces from the official messages."""
 
 import tracemalloc
 
@@ -27,18 +27,18 @@ def test_property_the_order_of_planes_does_not_matter(order: list[str]) -> None:
 
 
 @given(st.binary(max_size=200) | st.integers(0, 120).map(lambda cut: trace()[:cut]))
-def test_property_any_bytes_are_summarised_or_refused(data: bytes) -> None:
+def test_property_any_bytes_are_summarised_or_rejected(data: bytes) -> None:
     try:
         summarize(memoryview(data))
     except WireError:
         return
 
 
-def test_a_trace_without_an_environment_tells_no_times() -> None:
+def test_a_trace_without_an_environment_has_no_times() -> None:
     assert summarize(memoryview(_plane_only())) == TraceSummary(None, None, has_events=True)
 
 
-def test_a_hostile_trace_of_many_statistics_costs_no_memory_of_its_own() -> None:
+def test_a_hostile_trace_of_many_statistics_costs_no_memory() -> None:
     plane = text(2, "Task Environment") + b"".join(wire_message(5, integer(1, key)) for key in range(1, 5000))
     hostile = memoryview(wire_message(1, plane))
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""The hand-made wire format against the official implementation, and against bytes that are no message."""
+"""The wire format, compared with the official implementation, and invalid bytes."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(number=INT64, words=st.text())
-def test_property_what_is_encoded_is_read_by_the_official_implementation(number: int, words: str) -> None:
+def test_property_the_official_implementation_decodes_our_bytes(number: int, words: str) -> None:
     encoded = integer(4, number) + text(5, words) + message(6, b"\x00\xff")
     stat: Any = official("XStat").FromString(encoded)
     # A oneof keeps its last field; each is looked at alone as well.
@@ -32,7 +32,7 @@ def test_property_official_bytes_are_walked_field_by_field(key: int, double: flo
 
 
 @given(st.binary(max_size=64))
-def test_property_any_bytes_are_walked_or_refused(data: bytes) -> None:
+def test_property_any_bytes_are_walked_or_rejected(data: bytes) -> None:
     try:
         walked = list(fields(memoryview(data)))
     except WireError:
@@ -40,13 +40,13 @@ def test_property_any_bytes_are_walked_or_refused(data: bytes) -> None:
     assert sum(len(value) if isinstance(value, memoryview) else 1 for _, value in walked) <= len(data)
 
 
-def test_what_is_absent_takes_no_bytes() -> None:
+def test_absent_fields_have_no_bytes() -> None:
     assert integer(1, 0) == text(1, "") == b""
 
 
 @pytest.mark.parametrize(
     "data", [b"\x00\x01", b"\x08", b"\x08" + b"\xff" * 10, b"\x0a\x05abc", b"\x0b", b"\x0d\x01\x02"]
 )
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_invalid_messages_are_rejected(data: bytes) -> None:
     with pytest.raises(WireError):
         list(fields(memoryview(data)))

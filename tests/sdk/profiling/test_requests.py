@@ -6,7 +6,7 @@ import contextlib
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.capture.messages import profile_request, read_answer, terminate_request
+from mldiagnostics.capture.messages import decode_response, profile_request, terminate_request
 from mldiagnostics.capture.model import Options, Target
 from mldiagnostics.capture.wire import WireError
 from mldiagnostics.profiling.requests import (
@@ -34,7 +34,7 @@ def test_property_the_engines_request_is_understood(
 ) -> None:
     options = Options(session, duration_ms, 1)
     encoded = profile_request(
-        Target("::1", 1, host), options, root=root, answer_with_trace=wanted, start_ns=start_ns or None
+        Target("::1", 1, host), options, root=root, return_trace=wanted, start_ns=start_ns or None
     )
     expected = ProfileRequest(session, min(duration_ms, MAX_DURATION_MS), start_ns, wanted, root, host)
     assert read_profile_request(encoded) == expected
@@ -61,7 +61,7 @@ def test_property_any_bytes_are_read_or_refused(data: bytes) -> None:
 
 @given(st.binary(min_size=1))
 def test_property_the_engine_finds_the_trace_in_our_answer(trace: bytes) -> None:
-    answer = read_answer(write_answer(trace))
+    answer = decode_response(write_answer(trace))
     assert not answer.empty
     assert answer.trace is not None
     assert bytes(answer.trace) == trace

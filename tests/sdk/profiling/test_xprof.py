@@ -266,7 +266,7 @@ def until_a_capture_holds(program: Obedient) -> None:
 
 
 def refusal_of_a_capture(program: Obedient) -> str:
-    request = profile_request(Target("", 0, "h"), Options("s", 1, 1), root="", answer_with_trace=True, start_ns=None)
+    request = profile_request(Target("", 0, "h"), Options("s", 1, 1), root="", return_trace=True, start_ns=None)
     with grpc.insecure_channel(program.address) as channel, pytest.raises(grpc.RpcError) as refused:
         channel.unary_unary(PROFILE)(request, timeout=60)
     return str(refused.value)

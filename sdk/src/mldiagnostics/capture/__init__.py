@@ -1,9 +1,11 @@
-"""On-demand profiles of running processes, all hosts at once; knows nothing of Kubernetes.
+"""On-demand profiles of running processes, on all hosts at once.
+
+Independent of Kubernetes.
 
     from mldiagnostics.capture import capture
     report = capture(["10.0.0.7:9999", "10.0.0.8:9999"], duration_ms=1000, storage="gs://bucket/profiles")
 
-Dialling needs the extra `capture`; the values that it speaks in need nothing.
+`capture` and `run` need the extra `capture`; the value types need no dependencies.
 """
 
 from importlib import import_module
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 _LAZY = {"ByteBudget": "budget", "CaptureReport": "report", "capture": "api", "run": "engine"}
-"""Loaded when first asked for, since most of it needs grpc."""
+"""Loaded on first access, because most of it needs grpc."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Addresses as people write them into targets: `host:port`, `10.0.0.7:9999`, `[fd00::7]:9999`."""
+"""Parsing of addresses: `host:port`, `10.0.0.7:9999`, `[fd00::7]:9999`."""
 
 import ipaddress
 import re
@@ -14,32 +14,37 @@ _FORMS = "write host:port, 10.0.0.7:9999 or [fd00::7]:9999"
 
 
 def targets_of(addresses: Sequence[str], *, workload_root: str | None = None) -> list[Target]:
-    """Return one target per address, in order; the file stem is the host, `_` and the port as XProf's client has it.
+    """Return one target per address, in order.
 
-    Raises `ConfigurationError` for what is no address, and for an address that is there twice.
+    The file stem is host, `_` and port, as in XProf's client.
+
+    Raises:
+        ConfigurationError: an address is not valid or appears twice, or there is none.
     """
     targets: dict[tuple[str, int], Target] = {}
     for address in addresses:
         host, port = _parse(address)
-        place = host.lower().removesuffix("."), port  # names are one in any case, and with or without the last dot
-        if place in targets:
-            raise ConfigurationError(f"{address} is there twice: each process can record one session at a time")
-        targets[place] = Target(host, port, file_stem(host, port), workload_root=workload_root)
+        endpoint = host.lower().removesuffix("."), port  # host names ignore case and a final dot
+        if endpoint in targets:
+            raise ConfigurationError(
+                f"addresses: {address!r} appears twice; a process records one session at a time, give it once"
+            )
+        targets[endpoint] = Target(host, port, file_stem(host, port), workload_root=workload_root)
     if not targets:
-        raise ConfigurationError(f"there is no address to capture from: {_FORMS}")
+        raise ConfigurationError(f"addresses: the list is empty; {_FORMS}")
     return list(targets.values())
 
 
 def _parse(address: str) -> tuple[str, int]:
     host, colon, digits = address.rpartition(":")
     if not colon or not _PORT.fullmatch(digits) or not 1 <= int(digits) <= 65535:
-        raise ConfigurationError(f"{address!r} has no port between 1 and 65535: {_FORMS}")
+        raise ConfigurationError(f"addresses: {address!r} has no port between 1 and 65535; {_FORMS}")
     if host.startswith("[") and host.endswith("]"):
         return _ip(host[1:-1], version=6, address=address), int(digits)
     if re.fullmatch(r"[0-9.]+", host):
         return _ip(host, version=4, address=address), int(digits)
     if not _NAME.fullmatch(host) or len(host) > 253:
-        raise ConfigurationError(f"{address!r} names no host: {_FORMS}")
+        raise ConfigurationError(f"addresses: {address!r} has no valid host name; {_FORMS}")
     return host, int(digits)
 
 
@@ -49,5 +54,5 @@ def _ip(text: str, *, version: int, address: str) -> str:
     except ValueError:
         ip = None
     if ip is None or ip.version != version:
-        raise ConfigurationError(f"{address!r} holds no IPv{version} address: {_FORMS}")
+        raise ConfigurationError(f"addresses: {address!r} has no valid IPv{version} address; {_FORMS}")
     return str(ip)

@@ -1,4 +1,4 @@
-"""The one-line way to capture: addresses in, report out."""
+"""`capture`: profile processes by their addresses in one call."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from mldiagnostics import __version__
 from mldiagnostics.capture.addresses import targets_of
-from mldiagnostics.capture.arguments import address_list, place, seconds, stem_list, whole
+from mldiagnostics.capture.arguments import address_list, seconds, stem_list, storage_path, whole_number
 from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.model import MAX_TRACE_BYTES, Options, Outcome, Target, Tracers, TraceSink
 from mldiagnostics.capture.report import CaptureReport, record, skew_ms
@@ -46,27 +46,42 @@ def capture(
     max_trace_bytes: int = MAX_TRACE_BYTES,
     stems: Sequence[str] | None = None,
 ) -> CaptureReport:
-    """Profile every process at `addresses` ("host:port", the port of `jax.profiler.start_server`) at the same time.
+    """Profile several processes at the same time and store their traces.
 
-    A single text is one address. `stems` are the names of the trace files, which XProf shows as hosts, one for each
-    address; without them a file is named after host and port.
+    The traces go into one XProf session. The call blocks, also inside a running event loop. A failure of one host does
+    not raise; it is the host's outcome in the report.
 
-    The traces come back over the network and go into one XProf session below `storage`, a local path or `gs://…`.
-    All hosts start together, `start_lead_ms` from now (2000 ms with several of them, else at once), and everything is
-    over after `deadline_s` seconds (lead, twice the duration, and a minute). Works inside a running event loop too,
-    and blocks it.
+    Args:
+        addresses: "host:port" for each process, with the port of `jax.profiler.start_server`; or one such string.
+        storage: log directory for the session: a local path or `gs://bucket/prefix`.
+        duration_ms: length of the recording in milliseconds.
+        session: name of the session; it must not exist yet. Default: date, time and a random suffix.
+        tracers: levels of the profiler's tracers.
+        start_lead_ms: start of the recording from now, in milliseconds, the same moment on all hosts. Default: 2000
+            with several addresses, otherwise 0.
+        deadline_s: seconds until every target has an outcome. Default: lead, twice the duration, and 60 s.
+        allow_old_server: capture servers of jaxlib < 0.9 too, which may freeze their process without TensorFlow.
+        max_trace_bytes: reject larger traces.
+        stems: names of the trace files, one per address; XProf shows them as hosts. Default: host and port.
 
-    Whatever happens to a host is its outcome in the report. Raises `ConfigurationError` for arguments that cannot be
-    meant or a session that exists, and `StoreError` if nothing can be stored; both before any host is disturbed.
+    Returns:
+        The session with one outcome per address, in their order.
+
+    Raises:
+        ConfigurationError: an argument is invalid, or the session exists. No host is contacted.
+        StoreError: nothing can be stored in `storage`. No host is contacted.
+
+    Example:
+        >>> report = capture(["10.0.0.7:9999", "10.0.0.8:9999"], storage="gs://bucket/profiles")  # doctest: +SKIP
     """
-    storage, duration_ms = place("storage", storage), whole("duration_ms", duration_ms, "milliseconds")
+    storage, duration_ms = storage_path("storage", storage), whole_number("duration_ms", duration_ms, "milliseconds")
     targets = targets_of(address_list(addresses), workload_root=storage)
     if stems is not None:
         names = stem_list(stems, len(targets))
         targets = [replace(target, stem=name) for target, name in zip(targets, names, strict=True)]
     lead_ms = _LEAD_MS * (len(targets) > 1)
     if start_lead_ms is not None:
-        lead_ms = whole("start_lead_ms", start_lead_ms, "milliseconds")
+        lead_ms = whole_number("start_lead_ms", start_lead_ms, "milliseconds")
     options = Options(
         session=sanitize(str(session)) if session else _new_session(),
         duration_ms=duration_ms,
@@ -75,49 +90,49 @@ def capture(
         else seconds("deadline_s", deadline_s),
         tracers=tracers or Tracers(),
         allow_old_server=allow_old_server,
-        max_trace_bytes=whole("max_trace_bytes", max_trace_bytes, "bytes"),
+        max_trace_bytes=whole_number("max_trace_bytes", max_trace_bytes, "bytes"),
     )
     store = open_store(storage, timeout_s=_STORE_TIMEOUT_S)
     write = partial(record, uid=str(uuid.uuid4()), targets=targets, version=__version__)
     _claim(store, options.session, write(options=options, started_ns=time.time_ns(), outcomes=()))
-    started_ns = time.time_ns()  # not before the claim: a slow store must not use up the lead
+    started_ns = time.time_ns()  # after the claim, so that a slow store does not use up the lead
     if lead_ms:
         options = replace(options, start_ns=started_ns + lead_ms * 1_000_000)
-    outcomes = _in_own_loop(_all(targets, options, _sink(store, options.session)))
+    outcomes = _run_blocking(_capture_all(targets, options, _sink(store, options.session)))
     try:
         complete = write(options=options, started_ns=started_ns, outcomes=outcomes)
         store.put(capture_record_key(options.session), complete, replace=True)
     except StoreError as error:
-        _log.warning("the traces are stored, the record beside them is not complete: %s", printable(str(error)))
+        _log.warning("capture.json: not updated, the traces are stored: %s", printable(str(error)))
     return CaptureReport(options.session, store.url(), outcomes, skew_ms(outcomes))
 
 
 def _claim(store: Store, session: str, content: bytes) -> None:
-    """Make the session ours before anybody is dialled; that also shows whether the store can be written to."""
+    """Create the session's record, which also tests the store."""
     try:
         store.put(capture_record_key(session), content)
     except AlreadyStored:
-        raise ConfigurationError(f"session {session!r} exists in {store.url()}: choose another name") from None
+        raise ConfigurationError(f"session: {session!r} exists in {store.url()}; choose another name") from None
 
 
 def _sink(store: Store, session: str) -> TraceSink:
     return lambda target, trace: asyncio.to_thread(store.put, trace_key(session, target.stem), trace)
 
 
-async def _all(targets: Sequence[Target], options: Options, sink: TraceSink) -> tuple[Outcome, ...]:
+async def _capture_all(targets: Sequence[Target], options: Options, sink: TraceSink) -> tuple[Outcome, ...]:
     async with contextlib.aclosing(run(targets, options, sink=sink)) as outcomes:
-        found = {outcome.target: outcome async for outcome in outcomes}
-    return tuple(found[target] for target in targets)
+        by_target = {outcome.target: outcome async for outcome in outcomes}
+    return tuple(by_target[target] for target in targets)
 
 
-def _in_own_loop(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run to the end: here if no event loop runs in this thread, else in a thread of its own."""
+def _run_blocking(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine to completion; in a new thread if this one runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return asyncio.run(coroutine)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def _new_session() -> str:

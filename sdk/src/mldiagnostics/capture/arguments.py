@@ -1,4 +1,4 @@
-"""Check the arguments of `capture` before anything is contacted; pure."""
+"""Checks of the arguments of `capture`; pure. Each raises `ConfigurationError`."""
 
 import operator
 import re
@@ -8,34 +8,38 @@ from typing import Any
 from mldiagnostics.errors import ConfigurationError
 
 _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-_ADDRESSES = "give a list of addresses such as ['10.0.0.7:9999'], or one address as text"
+_ADDRESSES = "give a list of addresses such as ['10.0.0.7:9999'], or one address as a string"
 
 
 def address_list(addresses: Any) -> list[str]:
-    """Return the addresses as a list; a single text is one address. Raises `ConfigurationError`."""
+    """Return the addresses as a list; a single string is one address."""
     if isinstance(addresses, str):
         if "," in addresses:
-            raise ConfigurationError(f"addresses={addresses!r}: this is one text with several addresses; {_ADDRESSES}")
+            raise ConfigurationError(f"addresses={addresses!r}: one string with several addresses; {_ADDRESSES}")
         return [addresses]
-    found = list(addresses) if isinstance(addresses, Iterable) and not isinstance(addresses, bytes) else None
-    if found is None or not all(isinstance(address, str) for address in found):
-        raise ConfigurationError(f"addresses={addresses!r}: not a list of texts; {_ADDRESSES}")
-    return found
+    listed = list(addresses) if isinstance(addresses, Iterable) and not isinstance(addresses, bytes) else None
+    if listed is None or not all(isinstance(address, str) for address in listed):
+        raise ConfigurationError(f"addresses={addresses!r}: not a list of strings; {_ADDRESSES}")
+    return listed
 
 
 def stem_list(stems: Any, count: int) -> list[str]:
-    """Return the names of the trace files, one for each of `count` addresses. Raises `ConfigurationError`."""
-    found = list(stems) if isinstance(stems, list | tuple) else []
-    given = f"stems={stems!r}"
-    if not all(isinstance(stem, str) and _STEM.fullmatch(stem) for stem in found):
-        raise ConfigurationError(f"{given}: a name may have letters, digits, '.', '_' and '-'; such as host-0")
-    if len(found) != count or len(set(found)) != count:
-        raise ConfigurationError(f"{given}: not {count} different names; give one for each address, in their order")
-    return found
+    """Return the names of the trace files, one for each of `count` addresses."""
+    listed = list(stems) if isinstance(stems, list | tuple) else []
+    if not all(isinstance(stem, str) and _STEM.fullmatch(stem) for stem in listed):
+        raise ConfigurationError(
+            f"stems={stems!r}: a name has other characters than letters, digits, '.', '_' and '-'; write, for "
+            "example, host-0"
+        )
+    if len(listed) != count or len(set(listed)) != count:
+        raise ConfigurationError(
+            f"stems={stems!r}: not {count} different names; give one for each address, in the same order"
+        )
+    return listed
 
 
-def whole(name: str, value: Any, unit: str) -> int:
-    """Return a whole number, as which a float without fraction counts. Raises `ConfigurationError`."""
+def whole_number(name: str, value: Any, unit: str) -> int:
+    """Return a whole number; a float without a fraction is one too."""
     try:
         if isinstance(value, float) and value.is_integer():
             return int(value)
@@ -47,14 +51,14 @@ def whole(name: str, value: Any, unit: str) -> int:
 
 
 def seconds(name: str, value: Any) -> float:
-    """Return a number of seconds above 0. Raises `ConfigurationError`."""
+    """Return a number of seconds above 0."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
         return float(value)
     raise ConfigurationError(f"{name}={value!r}: not a number of seconds above 0; {_example(name, value)}")
 
 
-def place(name: str, value: Any) -> str:
-    """Return a path or URL as text. Raises `ConfigurationError`."""
+def storage_path(name: str, value: Any) -> str:
+    """Return a path or URL as a string."""
     text = value.__fspath__() if hasattr(value, "__fspath__") else value
     if isinstance(text, str) and text:
         return text

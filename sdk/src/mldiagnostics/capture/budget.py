@@ -1,4 +1,4 @@
-"""A bound on the bytes of all traces that are in memory at once, from the first byte read to the last one stored."""
+"""A bound on the bytes of all traces in memory, from reading to storing."""
 
 import asyncio
 from collections import deque
@@ -8,65 +8,69 @@ from mldiagnostics.capture.deadline import Deadline
 DEFAULT_BUDGET_BYTES = 64 * 1024 * 1024
 
 _LEAST_RESERVATION_BYTES = 4 * 1024 * 1024
-"""Bounds how many are read at once, should big traces follow small ones."""
+"""Bounds the number of parallel reads if large traces follow small ones."""
 
 
 class Reservation:
-    """The share of the budget that one trace occupies."""
+    """The share of the budget that one trace uses."""
 
     def __init__(self, size: int) -> None:
         self.bytes = size
 
 
 class ByteBudget:
-    """Shared by everything in one process that reads traces; first come, first served.
+    """A memory budget for all captures of a process, first come, first served.
 
-    A message tells its size only once it is read, so each reader reserves what recent traces lead to expect (at first:
-    everything, so one is read alone) and corrects that by `settle`. A trace larger than the whole budget is read alone.
+    The size of a trace is known only after it is read. So each reader reserves an estimate from recent traces and
+    corrects it with `settle`. The first estimate is the whole budget. A trace larger than the budget is read alone.
     """
 
     def __init__(self, total_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
         self._total = total_bytes
         self._free = total_bytes
         self._expected = total_bytes
-        self._experienced = False
+        self._has_history = False
         self._waiting: deque[asyncio.Future[Reservation]] = deque()
 
     async def take(self, deadline: Deadline) -> Reservation:
-        """Wait for room for one trace and occupy it until `give_back`. Raises `asyncio.TimeoutError`."""
+        """Reserve memory for one trace; wait for it until the deadline.
+
+        Raises:
+            asyncio.TimeoutError: no memory was free by the deadline.
+        """
         if not self._waiting and self._fits():
             return self._reserve()
-        turn: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        waiter: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
         try:
-            await asyncio.wait({turn}, timeout=deadline.left_s())
+            await asyncio.wait({waiter}, timeout=deadline.left_s())
         except asyncio.CancelledError:
-            if not turn.cancel():
-                self.give_back(turn.result())
+            if not waiter.cancel():
+                self.give_back(waiter.result())
             raise
-        if turn.cancel():
+        if waiter.cancel():
             raise asyncio.TimeoutError
-        return turn.result()
+        return waiter.result()
 
-    def give_back(self, held: Reservation) -> None:
-        """Let others have the room: the trace is stored, or given up."""
-        self._free += held.bytes
+    def give_back(self, reservation: Reservation) -> None:
+        """Release the reservation: the trace is stored or dropped."""
+        self._free += reservation.bytes
         self._admit()
 
-    def settle(self, held: Reservation, size: int) -> None:
-        """Replace the guess by the trace's real size, in bytes."""
-        self._free += held.bytes - size
-        held.bytes = size
-        guess = max(2 * size, int(0.9 * self._expected) if self._experienced else 0)
-        self._experienced = True
-        self._expected = min(max(guess, _LEAST_RESERVATION_BYTES), self._total)
+    def settle(self, reservation: Reservation, size: int) -> None:
+        """Replace the estimate by the real size of the trace in bytes."""
+        self._free += reservation.bytes - size
+        reservation.bytes = size
+        estimate = max(2 * size, int(0.9 * self._expected) if self._has_history else 0)
+        self._has_history = True
+        self._expected = min(max(estimate, _LEAST_RESERVATION_BYTES), self._total)
         self._admit()
 
     def _admit(self) -> None:
         while self._waiting and (self._waiting[0].done() or self._fits()):
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(self._reserve())
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(self._reserve())
 
     def _fits(self) -> bool:
         return self._free >= self._expected

@@ -1,15 +1,15 @@
-"""What a plain TCP connection says about an address, to explain why a call to it failed."""
+"""A TCP connection test, to explain why a call to an address failed."""
 
 import asyncio
 import errno
 import socket
 from enum import Enum, auto
 
-_NOBODY_THERE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT, errno.EHOSTDOWN}
+_NO_ROUTE_ERRORS = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT, errno.EHOSTDOWN}
 
 
 class Connectivity(Enum):
-    """How far a connection gets."""
+    """Result of a connection attempt."""
 
     ACCEPTED = auto()
     REFUSED = auto()
@@ -18,8 +18,8 @@ class Connectivity(Enum):
     UNKNOWN_NAME = auto()
 
 
-async def reach(host: str, port: int, *, timeout_s: float) -> Connectivity:
-    """Connect, say nothing, hang up."""
+async def check_connection(host: str, port: int, *, timeout_s: float) -> Connectivity:
+    """Open a TCP connection, close it, and return the result."""
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout_s)
     except (asyncio.TimeoutError, TimeoutError):
@@ -27,6 +27,6 @@ async def reach(host: str, port: int, *, timeout_s: float) -> Connectivity:
     except socket.gaierror:
         return Connectivity.UNKNOWN_NAME
     except OSError as error:
-        return Connectivity.NO_ROUTE if error.errno in _NOBODY_THERE else Connectivity.REFUSED
+        return Connectivity.NO_ROUTE if error.errno in _NO_ROUTE_ERRORS else Connectivity.REFUSED
     writer.transport.abort()
     return Connectivity.ACCEPTED

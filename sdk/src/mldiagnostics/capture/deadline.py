@@ -1,4 +1,4 @@
-"""One instant by which everything about a target has to be over."""
+"""The deadline of a target."""
 
 import asyncio
 import math
@@ -9,21 +9,24 @@ _T = TypeVar("_T")
 
 
 class Deadline:
-    """An instant `seconds` from now on the event loop's clock."""
+    """A moment `seconds` from now on the event loop's clock."""
 
     def __init__(self, seconds: float) -> None:
         self._at = asyncio.get_running_loop().time() + seconds
 
     def left_s(self, *, at_most: float = math.inf) -> float:
-        """Seconds that are left, never negative, at most as many as given."""
+        """Return the seconds left, between 0 and `at_most`."""
         return min(max(self._at - asyncio.get_running_loop().time(), 0.0), at_most)
 
-    async def bound(self, work: Coroutine[Any, Any, _T], *, at_most: float = math.inf) -> _T:
-        """Await `work`, cancelling it at the deadline or after `at_most` seconds. Raises `asyncio.TimeoutError`.
+    async def bound(self, coroutine: Coroutine[Any, Any, _T], *, at_most: float = math.inf) -> _T:
+        """Await the coroutine; cancel it at the deadline or after `at_most` seconds.
 
-        Unlike `asyncio.wait_for` before Python 3.12 it never swallows a cancellation.
+        Unlike `asyncio.wait_for` before Python 3.12, this never swallows a cancellation.
+
+        Raises:
+            asyncio.TimeoutError: the coroutine was cancelled.
         """
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(coroutine)
         try:
             await asyncio.wait({task}, timeout=self.left_s(at_most=at_most))
         finally:

@@ -1,4 +1,4 @@
-"""All targets of one capture at once: a stream of outcomes, one per target, each as soon as it is known."""
+"""`run`: capture all targets in parallel and yield their outcomes."""
 
 import asyncio
 import contextlib
@@ -40,23 +40,34 @@ async def run(
     verify: Verify | None = None,
     budget: ByteBudget | None = None,
 ) -> AsyncGenerator[Outcome, None]:
-    """Capture every target and yield its outcome; use it under `contextlib.aclosing`, closing early aborts all.
+    """Capture every target in parallel; yield each outcome as soon as it is known.
 
-    `budget` is to be shared by all runs of a process. Raises `ConfigurationError` before anything is dialled; whatever
-    happens to a target later is its outcome, at the latest at the deadline.
+    Use it with `contextlib.aclosing`: closing early aborts all targets. Failures of a target do not raise, they are its
+    outcome, at the latest at the deadline.
+
+    Args:
+        targets: profiler servers, each once.
+        options: duration, deadline and tracers of the capture.
+        sink: stores one trace.
+        control: terminates the recording on request.
+        verify: checks the address of a target.
+        budget: memory budget, to be shared by all runs of a process.
+
+    Raises:
+        ConfigurationError: a target has no `workload_root` with delivery Workload. No target is contacted.
     """
     _check(targets, options)
     _allow_descriptors(2 * len(targets))
     shared = CaptureContext(
         options=options,
-        storing=RetryingStore(sink),
+        store=RetryingStore(sink),
         control=control or Control(),
         budget=budget or ByteBudget(),
         deadline=Deadline(options.deadline_s),
         verify=verify,
     )
     tasks = [asyncio.create_task(_one(target, shared)) for target in targets]
-    terminator = asyncio.create_task(_terminate_when_asked(shared))
+    terminator = asyncio.create_task(_terminate_on_request(shared))
     try:
         for done in asyncio.as_completed(tasks):
             yield await done
@@ -67,22 +78,24 @@ async def run(
 
 
 async def _one(target: Target, shared: CaptureContext) -> Outcome:
-    course = TargetCapture(target, shared)
+    target_capture = TargetCapture(target, shared)
     try:
-        return await course.run()
-    except TargetFailed as verdict:
-        return verdict.outcome(target, course.server)
-    except Exception as fault:  # noqa: BLE001 - one target's fault must not cost the others their outcomes
-        _log.exception("capture of %s at %s", target.stem, target.address)
-        message = f"an unexpected fault, please report it: {type(fault).__name__}: {fault}"
-        return Outcome(target, TargetState.FAILED, Reason.UNEXPECTED, message, server=course.server)
+        return await target_capture.run()
+    except TargetFailed as failure:
+        return failure.outcome(target, target_capture.server)
+    except Exception as error:  # noqa: BLE001 - an error of one target must not end the others
+        _log.exception("capture failed: target=%s address=%s", target.stem, target.address)
+        message = (
+            f"{target.address}: unexpected error {type(error).__name__}: {error}; see the log and report it as a bug"
+        )
+        return Outcome(target, TargetState.FAILED, Reason.UNEXPECTED, message, server=target_capture.server)
 
 
-async def _terminate_when_asked(shared: CaptureContext) -> None:
+async def _terminate_on_request(shared: CaptureContext) -> None:
     await shared.control.wait()
 
     async def terminate(profiler: ProfilerClient) -> None:
-        with contextlib.suppress(CallError):  # its capture ends by itself, or at the deadline
+        with contextlib.suppress(CallError):  # the capture ends by itself, or at the deadline
             await profiler.terminate(shared.options.session, timeout_s=_TERMINATE_TIMEOUT_S)
 
     await asyncio.gather(*(terminate(profiler) for profiler in shared.recording))
@@ -92,14 +105,14 @@ def _check(targets: Sequence[Target], options: Options) -> None:
     if options.delivery is Delivery.WORKLOAD:
         for target in targets:
             if not target.workload_root:
-                raise ConfigurationError(f"{target.stem} is to write its own trace and was not told where")
+                raise ConfigurationError(f"{target.stem}: `workload_root` is missing; delivery Workload needs it")
 
 
-def _allow_descriptors(wanted: int) -> None:
-    """Raise the soft limit on open files as far as the hard one allows: each target is a socket."""
+def _allow_descriptors(needed: int) -> None:
+    """Raise the soft limit on open files: each target needs sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted += _SPARE_DESCRIPTORS
+    needed += _SPARE_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        needed = min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

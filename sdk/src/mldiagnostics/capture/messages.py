@@ -1,4 +1,4 @@
-"""The few messages that are spoken with a `tensorflow.ProfilerService`.
+"""Messages of `tensorflow.ProfilerService`, encoded and decoded by hand.
 
 Field numbers: `tsl/profiler/protobuf/profiler_service.proto` and `profiler_options.proto`.
 """
@@ -13,27 +13,26 @@ PROFILE = f"/{SERVICE}/Profile"
 GET_SNAPSHOT = f"/{SERVICE}/GetSnapshot"
 TERMINATE = f"/{SERVICE}/Terminate"
 
-HARMLESS_ROOT = "/dev/null/mldiagnostics"
-"""A directory that nobody, not even root, can make: for servers that write a file although the trace was asked back."""
+UNWRITABLE_ROOT = "/dev/null/mldiagnostics"
+"""A directory that even root cannot create: some servers write a file although they return the trace."""
 
 _OPTIONS_VERSION = 1
-"""With 0 a server ignores the tracer levels."""
+"""With version 0 a server ignores the tracer levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileResponse:
-    """What a server said to Profile; `trace` is a serialised XSpace, None if the server did not send one."""
+    """Response to Profile; `trace` is a serialised XSpace or None."""
 
     empty: bool
     trace: memoryview | None
 
 
-def profile_request(
-    target: Target, options: Options, *, root: str, answer_with_trace: bool, start_ns: int | None
-) -> bytes:
-    """Encode a ProfileRequest; `root` must end in `plugins/profile`, `start_ns` None starts at once.
+def profile_request(target: Target, options: Options, *, root: str, return_trace: bool, start_ns: int | None) -> bytes:
+    """Encode a ProfileRequest.
 
-    The host's name travels in `host_name`: the only one of the three naming fields that every version honours.
+    `root` must end in `plugins/profile`. Without `start_ns` the server starts at once. The file stem is `host_name`,
+    the only one of three name fields that every version uses.
     """
     tracing = b"".join(
         (
@@ -41,7 +40,7 @@ def profile_request(
             integer(3, options.tracers.device),
             integer(4, options.tracers.python),
             integer(5, _OPTIONS_VERSION),
-            integer(7, 1),  # enable_hlo_proto: graph and memory viewers need the programs
+            integer(7, 1),  # enable_hlo_proto, for the graph and memory viewers
             integer(8, start_ns or 0),
             integer(9, options.duration_ms),
         )
@@ -53,7 +52,7 @@ def profile_request(
             text(5, root),
             text(6, options.session),
             text(7, target.stem),
-            integer(9, answer_with_trace),
+            integer(9, return_trace),
         )
     )
 
@@ -63,8 +62,8 @@ def terminate_request(session: str) -> bytes:
     return text(1, session)
 
 
-def read_answer(data: bytes) -> ProfileResponse:
-    """Decode a ProfileResponse without copying its trace. Raises `WireError`."""
+def decode_response(data: bytes) -> ProfileResponse:
+    """Decode a ProfileResponse without copying its trace; may raise `WireError`."""
     empty, trace = False, None
     for number, value in fields(memoryview(data)):
         if number == 7:

@@ -1,4 +1,4 @@
-"""What a capture is given and what it gives back: targets and options in, one outcome per target out."""
+"""Input and output of a capture: targets and options, one outcome per target."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -10,17 +10,17 @@ from typing import Any, Protocol
 from mldiagnostics.errors import ConfigurationError
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
-"""A trace over this is refused while it arrives, unless the caller sets another cap."""
+"""Larger traces are rejected while they arrive, unless the caller sets another limit."""
 
 
 class _Word(str, Enum):
-    """A word that travels into status, files and messages as itself."""
+    """A string enum: status, files and messages hold the value."""
 
     __str__ = str.__str__
 
 
 class Delivery(_Word):
-    """Who stores the trace: the caller, from the answer, or the profiled process itself."""
+    """The process that stores the trace: the caller or the profiled process."""
 
     AUTO = "Auto"
     OPERATOR = "Operator"
@@ -28,7 +28,7 @@ class Delivery(_Word):
 
 
 class TargetState(_Word):
-    """Where a target ended; a cancelled one may still have a file, of what was recorded until then."""
+    """Final state of a target; a cancelled one may have a file."""
 
     CAPTURED = "Captured"
     FAILED = "Failed"
@@ -37,72 +37,76 @@ class TargetState(_Word):
 
 
 class ServerProbe(_Word):
-    """What the probe before the dial said about the profiler server."""
+    """Result of the probe of a profiler server."""
 
     SNAPSHOTS = "Snapshots"
-    """Knows GetSnapshot (jaxlib >= 0.9, TensorFlow 2.21): returns traces and never freezes its process."""
+    """Has GetSnapshot (jaxlib >= 0.9, TensorFlow 2.21): returns traces and never freezes its process."""
     OLD = "Old"
-    """Does not know it (older ones): may freeze its process, may not return traces."""
+    """Has no GetSnapshot: may freeze its process, and may not return traces."""
 
 
 class Reason(_Word):
-    """Why a target ended as it did; each failure has one of its own."""
+    """Reason for the final state of a target; each kind of failure has its own."""
 
     CAPTURED = "Captured"
     NOTHING_LISTENS = "NothingListens"
     """The host refused the connection."""
     UNREACHABLE = "Unreachable"
-    """No route, no such name, or nobody answered the connection attempt."""
+    """No route, no such host name, or the connection timed out."""
     NOT_A_PROFILER = "NotAProfiler"
-    """Something else listens on the port."""
+    """Another service listens on the port."""
     SILENT = "Silent"
-    """The port accepts connections and says nothing: a stopped process, or a service that waits for its client."""
+    """The port accepts connections but sends no response: the process is stopped, or it is another service."""
     SERVER_MAY_DEADLOCK = "ServerMayDeadlock"
-    """An old server: a capture could freeze its process for good, so it was left alone."""
+    """Not captured: an old server, which a capture could freeze with its process."""
     SERVER_TOO_OLD = "ServerTooOld"
-    """The server cannot return traces in its answer and was given no bucket to write to."""
+    """The server cannot return traces in its response and has no bucket to write to."""
     BUSY = "Busy"
-    """Another profiling session held the process until the deadline."""
+    """Another profiling session ran in the process until the deadline."""
     CONNECTION_LOST = "ConnectionLost"
     """The process ended, or the network broke, during the capture."""
     SLOW = "Slow"
-    """The deadline came before the host had recorded and serialised its trace."""
+    """The host had not recorded and serialised its trace by the deadline."""
     TRACE_TOO_LARGE = "TraceTooLarge"
     EMPTY_TRACE = "EmptyTrace"
-    """The process did nothing worth recording."""
+    """The trace has no events."""
     BAD_ANSWER = "BadAnswer"
-    """The answer is not a trace."""
+    """The response is not a trace."""
     SERVER_ERROR = "ServerError"
     """The profiler itself reported an error."""
     WORKLOAD_CANNOT_WRITE = "WorkloadCannotWrite"
-    """The profiled process could not write its trace where it was told to."""
+    """The profiled process could not write its trace to the requested directory."""
     WRONG_POD = "WrongPod"
-    """The address belongs, or belonged, to something else than the chosen target."""
+    """The address belongs, or belonged, to another pod."""
     FILE_EXISTS = "FileExists"
-    """Another capture's file has the name; it was left untouched."""
+    """A file of another capture has this name; it was not changed."""
     STORE_MISSING = "StoreMissing"
     STORE_FORBIDDEN = "StoreForbidden"
     STORE_UNREACHABLE = "StoreUnreachable"
     STORE_FULL = "StoreFull"
     STORE_SLOW = "StoreSlow"
-    """The trace was recorded, but storing it, or those before it, took until the deadline."""
+    """The trace was recorded but not stored by the deadline, because the store was slow."""
     STORE_ERROR = "StoreError"
-    """The store failed in a way that has no name of its own."""
+    """The store failed with another error."""
     UNEXPECTED = "Unexpected"
-    """A fault of this package or of a callable that it was given; the log has the traceback."""
+    """A bug in this package or in a callable of the caller; the log has the traceback."""
     CANCELLED = "Cancelled"
     INTERRUPTED = "Interrupted"
-    """For callers that are restarted: the capture was running when its process ended."""
+    """The caller's process ended during the capture; set by callers that restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """One profiler server.
 
-    `host` is an IP address or a name; `stem` names the trace file and is the host that XProf shows.
-    `workload_root` is the log directory as the profiled process itself sees it, for traces that it writes.
-    `server_ok` says that the process is known not to freeze although its server is old, because TensorFlow is
-    importable in it or the server is another make. `labels` are the caller's own and come back untouched.
+    Args:
+        host: IP address or host name.
+        port: port of the profiler server.
+        stem: name of the trace file; XProf shows it as the host.
+        labels: the caller's own values, returned unchanged.
+        workload_root: log directory as the profiled process sees it, for traces that it writes.
+        server_ok: an old server cannot freeze the process, because TensorFlow is importable in it or the server is
+            another implementation.
     """
 
     host: str
@@ -129,14 +133,21 @@ class Tracers:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to capture.
+    """Options of a capture.
 
-    `session` must never have been used before: servers remember what was asked of an id. `start_ns` is the common
-    start in Unix nanoseconds; without one, and when it has passed, a target starts at once. `deadline_s` counts from
-    the start of the run and covers recording, serialisation and storing of each target. An answer that has begun must
-    be read within `answer_timeout_s`, since meanwhile it occupies memory that others wait for.
+    Args:
+        session: name of the session; it must be new, because servers remember the requests of a session.
+        duration_ms: length of the recording in milliseconds, at least 1.
+        deadline_s: seconds from the start of the run, for recording, serialisation and storing of all targets.
+        start_ns: common start in Unix nanoseconds; without one, or after it, a target starts at once.
+        tracers: levels of the profiler's tracers.
+        delivery: the process that stores the trace.
+        allow_old_server: capture old servers too, which may freeze their process.
+        max_trace_bytes: reject larger traces.
+        answer_timeout_s: seconds to read a response; it uses memory that other targets wait for.
 
-    Raises `ConfigurationError` for a duration of less than 1 ms.
+    Raises:
+        ConfigurationError: `duration_ms` is below 1.
     """
 
     session: str
@@ -151,15 +162,15 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.duration_ms < 1:
-            raise ConfigurationError(f"a capture of {self.duration_ms} ms records nothing: give at least 1 ms")
+            raise ConfigurationError(f"duration_ms: {self.duration_ms} ms is too short; give at least 1 ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one target ended.
+    """Final state of one target.
 
-    `file` is where the trace lies (`bytes` and `sha256` only if it passed through here); `start_ns` and `stop_ns` are
-    the host's own account of its recording, in Unix nanoseconds.
+    `file` is the URL of the trace; `bytes` and `sha256` are set only if the caller stored it. `start_ns` and `stop_ns`
+    are the recording's times from the trace, in Unix nanoseconds by the host's clock.
     """
 
     target: Target
@@ -175,43 +186,43 @@ class Outcome:
 
 
 class StoredTrace(Protocol):
-    """What a sink says about a trace that is safely stored; `mldiagnostics.store.Stored` is one."""
+    """A stored trace, as a sink returns it; `mldiagnostics.store.Stored` is one."""
 
     @property
     def bytes(self) -> int:
-        """Size of the file."""
+        """Size of the file in bytes."""
 
     @property
     def sha256(self) -> str:
-        """Lower-case hex digest of the file."""
+        """Hex digest of the file in lower case."""
 
     @property
     def url(self) -> str:
-        """Where the file lies."""
+        """URL of the file."""
 
 
 TraceSink = Callable[[Target, memoryview], Coroutine[Any, Any, StoredTrace]]
-"""Stores one trace; raises a `StoreError`. Called again after one that may pass, until the target's deadline."""
+"""Stores one trace or raises a `StoreError`; retried until the deadline unless the error is permanent."""
 
 Verify = Callable[[Target], Coroutine[Any, Any, str | None]]
-"""Says what is wrong with a target's address, if anything; asked before the dial and again after the answer."""
+"""Returns the problem with a target's address, or None; called before the connection and after the response."""
 
 
 class Control:
-    """The caller's hand on a running capture."""
+    """A switch for the caller to terminate a running capture."""
 
     def __init__(self) -> None:
         self._terminated = asyncio.Event()
 
     @property
     def terminated(self) -> bool:
-        """Whether recording was asked to end."""
+        """Whether `terminate` was called."""
         return self._terminated.is_set()
 
     def terminate(self) -> None:
-        """End all recording now; what was recorded is stored and its outcomes say `Cancelled`."""
+        """Stop all recordings now; their traces are stored with the state Cancelled."""
         self._terminated.set()
 
     async def wait(self) -> None:
-        """Return once `terminate` was called."""
+        """Wait until `terminate` is called."""
         await self._terminated.wait()

@@ -1,4 +1,4 @@
-"""The gRPC client of one profiler server; the only module that knows grpc."""
+"""The gRPC client of a profiler server; the only module that imports grpc."""
 
 import ipaddress
 import json
@@ -27,11 +27,11 @@ _SERVICE_CONFIG = json.dumps(
         ]
     }
 )
-"""Only Profile may answer at length: a process under continuous profiling would send megabytes as its snapshot."""
+"""Only Profile may return a large response: a snapshot of continuous profiling can have megabytes."""
 
 
 class CallError(Exception):
-    """A call that ended without an answer; `code` is the name of the gRPC status, `details` the other side's words."""
+    """A call failed; `code` and `details` are those of the gRPC status."""
 
     def __init__(self, code: str, details: str) -> None:
         super().__init__(f"{code}: {details}")
@@ -40,22 +40,25 @@ class CallError(Exception):
 
     @property
     def too_large(self) -> bool:
-        """Whether the answer was refused here, for its size."""
+        """Whether the client rejected the response because of its size."""
         return self.code == "RESOURCE_EXHAUSTED" and "larger than max" in self.details
 
 
 class ProfilerClient:
-    """One profiler server, connected when first called; use it under `contextlib.aclosing`."""
+    """Client of one profiler server; connects on the first call.
+
+    Use it with `contextlib.aclosing`. Methods raise `CallError`.
+    """
 
     def __init__(self, target: Target, *, max_trace_bytes: int) -> None:
         self._channel = grpc.aio.insecure_channel(_grpc_name(target), options=_channel_options(max_trace_bytes))
 
     async def aclose(self) -> None:
-        """Hang up, cancelling what is under way."""
+        """Close the connection and cancel its calls."""
         await self._channel.close()
 
     async def knows_snapshots(self, *, timeout_s: float) -> bool:
-        """Tell whether the server has GetSnapshot; a snapshot that it may have is not read. Raises `CallError`."""
+        """Return whether the server has GetSnapshot; a snapshot is not read."""
         try:
             await self._call(GET_SNAPSHOT, b"", timeout_s=timeout_s)
         except CallError as error:
@@ -66,13 +69,13 @@ class ProfilerClient:
         return True
 
     async def terminate(self, session: str, *, timeout_s: float) -> None:
-        """End the recording of a session; servers remember the id, running or not. Raises `CallError`."""
+        """Stop the recording of a session; the server remembers its id in any case."""
         await self._call(TERMINATE, terminate_request(session), timeout_s=timeout_s)
 
     @asynccontextmanager
     async def profile(self, request: bytes, *, timeout_s: float) -> AsyncIterator["ProfileCall"]:
-        """Start a capture; leaving the block early aborts it."""
-        # On the wire a unary call; as a stream its answer stays on the other side until it is read.
+        """Start a capture; leaving the context cancels it."""
+        # The method is unary; called as a stream, its response stays on the server until it is read.
         method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(PROFILE)
         call = method(request, timeout=timeout_s)
         try:
@@ -89,31 +92,32 @@ class ProfilerClient:
 
 
 class ProfileCall:
-    """A capture under way."""
+    """A running Profile call."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
 
     async def finished(self) -> None:
-        """Return when the host has an answer, of which little is in memory yet, or none, as `answer` will tell.
+        """Wait until the response starts; little of it is in memory yet.
 
-        Raises `CallError` if it is known already that there is none.
+        Raises:
+            CallError: the call has already failed. A later failure raises in `read`.
         """
         await self._call.initial_metadata()
         if self._call.done():
-            await _ended_well(self._call)
+            await _check_status(self._call)
 
-    async def answer(self) -> bytes:
-        """Read the whole answer. Raises `CallError`."""
+    async def read(self) -> bytes:
+        """Read the whole response."""
         try:
             data = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise _call_error(error.code(), error.details()) from error
-        await _ended_well(self._call)
+        await _check_status(self._call)
         return b"" if data is grpc.aio.EOF else data
 
 
-async def _ended_well(call: Any) -> None:
+async def _check_status(call: Any) -> None:
     code = await call.code()
     if code is not grpc.StatusCode.OK:
         raise _call_error(code, await call.details())
@@ -124,7 +128,7 @@ def _call_error(code: Any, details: str | None) -> CallError:
 
 
 def _grpc_name(target: Target) -> str:
-    """Name the address so that nothing is looked up which is an address already."""
+    """Return the target in gRPC's syntax, without DNS for IP addresses."""
     try:
         version = ipaddress.ip_address(target.host).version
     except ValueError:
@@ -137,11 +141,11 @@ def _channel_options(max_trace_bytes: int) -> list[tuple[str, int | str]]:
         ("grpc.service_config", _SERVICE_CONFIG),
         ("grpc.max_receive_message_length", max_trace_bytes),
         ("grpc.max_send_message_length", -1),
-        # Flow control must not grow its window while answers wait to be read: that is what bounds memory.
+        # A fixed flow control window bounds the memory of responses that wait to be read.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", 64 * 1024),
         ("grpc.enable_http_proxy", 0),
         ("grpc.enable_retries", 0),
-        # Another capture's failed connection to the same address says nothing about this one.
+        # Do not share a failed connection with other captures of the same address.
         ("grpc.use_local_subchannel_pool", 1),
     ]

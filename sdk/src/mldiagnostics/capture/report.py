@@ -1,4 +1,4 @@
-"""A finished capture as a value, and as the `capture.json` that lies beside its traces."""
+"""The report of a capture, and the `capture.json` beside its traces."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """What a capture left behind: `directory` is the log directory for XProf, `outcomes` are in the targets' order.
+    """Result of a capture.
 
-    `skew_ms` is the time between the first and the last host's start of recording, by their own clocks; None with
-    fewer than two known.
+    Attributes:
+        session: name of the session.
+        directory: log directory for XProf.
+        outcomes: one per target, in the order of the targets.
+        skew_ms: milliseconds between the first and the last start of a recording, by the hosts' clocks; None with fewer
+            than two known starts.
     """
 
     session: str
@@ -28,7 +32,7 @@ class CaptureReport:
 
 
 def skew_ms(outcomes: Sequence[Outcome]) -> float | None:
-    """Milliseconds between the first and the last host's start; None with fewer than two known."""
+    """Return milliseconds from the first to the last start; None with fewer than two."""
     starts = [outcome.start_ns for outcome in outcomes if outcome.start_ns is not None]
     return (max(starts) - min(starts)) / 1e6 if len(starts) > 1 else None
 
@@ -36,9 +40,9 @@ def skew_ms(outcomes: Sequence[Outcome]) -> float | None:
 def record(
     *, uid: str, options: Options, targets: Sequence[Target], outcomes: Sequence[Outcome], started_ns: int, version: str
 ) -> bytes:
-    """Write the record of a capture that was not asked for by a cluster's object; `outcomes` are empty at its start.
+    """Return the content of `capture.json` for a capture without a Kubernetes object.
 
-    `started_ns` is when the deadline began to count, in Unix nanoseconds.
+    `outcomes` are empty at the start. `started_ns` is the start of the deadline in Unix nanoseconds.
     """
     known = {outcome.target: outcome for outcome in outcomes}
     content = {
@@ -67,10 +71,10 @@ def record(
 
 
 def _target(target: Target, outcome: Outcome | None) -> dict[str, Any]:
-    addressed: dict[str, Any] = {"host": target.host, "stem": target.stem, "port": target.port}
+    fields: dict[str, Any] = {"host": target.host, "stem": target.stem, "port": target.port}
     if outcome is None:
-        return addressed
-    return addressed | {
+        return fields
+    return fields | {
         "state": str(outcome.state),
         "reason": str(outcome.reason),
         "message": outcome.message,
@@ -84,7 +88,7 @@ def _target(target: Target, outcome: Outcome | None) -> dict[str, Any]:
 
 
 def _moment(ns: int | None) -> str | None:
-    """RFC 3339 in UTC, to the microsecond."""
+    """Return RFC 3339 in UTC with microseconds."""
     if ns is None:
         return None
     return (_EPOCH + timedelta(microseconds=ns // 1000)).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Recorded traces into the store, again and again until their deadline."""
+"""Storing of traces with retries until the deadline."""
 
 import asyncio
 import random
@@ -14,32 +14,39 @@ _LONGEST_PAUSE_S = 10.0
 
 
 class RetryingStore:
-    """The sink of one run, with patience; remembers its latest trouble for traces that never had their turn."""
+    """The sink of one run, with retries.
+
+    It keeps the last failure for traces that were never read.
+    """
 
     def __init__(self, sink: TraceSink) -> None:
         self._sink = sink
-        self._trouble: StoreFailure | None = None
+        self._last_failure: StoreFailure | None = None
 
     async def store(self, target: Target, trace: memoryview, deadline: Deadline) -> StoredTrace:
-        """Store the trace. Raises `TargetFailed`: at once for a name that is taken, else at the deadline."""
+        """Store the trace; retry until the deadline unless the failure is permanent.
+
+        Raises:
+            TargetFailed: the trace was not stored.
+        """
         pause_s = _FIRST_PAUSE_S
-        own_trouble: StoreFailure | None = None
+        failure: StoreFailure | None = None
         while True:
             try:
                 stored = await deadline.bound(self._sink(target, trace))
             except (asyncio.TimeoutError, TimeoutError):
-                raise failures.not_stored(target, own_trouble) from None
+                raise failures.not_stored(target, failure) from None
             except StoreError as error:
-                # Not the error itself: its traceback would keep the trace in memory.
-                own_trouble = self._trouble = StoreFailure.of(error)
+                # Do not keep the error itself: its traceback holds the trace in memory.
+                failure = self._last_failure = StoreFailure.of(error)
             else:
-                self._trouble = None
+                self._last_failure = None
                 return stored
-            if own_trouble.lasting or deadline.left_s() <= pause_s:
-                raise failures.not_stored(target, own_trouble)
+            if failure.permanent or deadline.left_s() <= pause_s:
+                raise failures.not_stored(target, failure)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - spreads retries, guards nothing
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def never_read(self, target: Target) -> TargetFailed:
-        """Return the verdict on a recorded trace that waited for others to be stored until its deadline."""
-        return failures.not_stored(target, self._trouble)
+    def expired_unread(self, target: Target) -> TargetFailed:
+        """Return the failure of a trace that waited for memory until the deadline."""
+        return failures.not_stored(target, self._last_failure)

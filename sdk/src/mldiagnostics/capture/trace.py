@@ -1,4 +1,4 @@
-"""What is read out of a trace without building it: when its host recorded, and whether it recorded anything.
+"""Start, stop and presence of events of a trace, read without decoding all of it.
 
 A trace is a serialised XSpace (`tsl/profiler/protobuf/xplane.proto`): planes > lines > events. The plane
 `Task Environment` holds the host's start and stop as statistics.
@@ -11,12 +11,12 @@ from mldiagnostics.capture.wire import WireError, fields
 
 _ENVIRONMENT = b"Task Environment"
 _START, _STOP = b"profile_start_time", b"profile_stop_time"
-_TELLING_BYTES = 32
+_NAME_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """Start and stop in Unix nanoseconds, where the trace tells them, and whether there is any event."""
+    """Start and stop in Unix nanoseconds, None if missing; and whether it has events."""
 
     start_ns: int | None
     stop_ns: int | None
@@ -24,7 +24,7 @@ class TraceSummary:
 
 
 def summarize(trace: memoryview) -> TraceSummary:
-    """Walk the trace, skipping over what is not needed. Raises `WireError` if it is not an XSpace."""
+    """Return the summary of a serialised XSpace; raise `WireError` if it is not one."""
     times: dict[bytes, int] = {}
     has_events = False
     for plane in _messages(trace, 1):
@@ -35,22 +35,22 @@ def summarize(trace: memoryview) -> TraceSummary:
 
 
 def _statistics(plane: memoryview) -> dict[bytes, int]:
-    """Read start and stop out of a plane's own integer statistics; keeps nothing else, however many there are."""
+    """Return start and stop from the plane's integer statistics."""
     keys: dict[bytes, int] = {}
     for entry in _messages(plane, 5):
-        name = next((_name(made) for made in _messages(entry, 2)), b"")
+        name = next((_name(metadata) for metadata in _messages(entry, 2)), b"")
         if name in (_START, _STOP):
             keys[name] = _integer(entry, 1)
     times: dict[bytes, int] = {}
     for stat in _messages(plane, 6):
         key, value = _integer(stat, 1), _integer(stat, 3) or _integer(stat, 4)
-        times |= {name: value for name, wanted in keys.items() if key == wanted and value}
+        times |= {name: value for name, number in keys.items() if key == number and value}
     return times
 
 
-def _name(described: memoryview) -> bytes:
-    """Return the start of the name, long enough to tell the names that matter from all others."""
-    return next((bytes(name[:_TELLING_BYTES]) for name in _messages(described, 2)), b"")
+def _name(data: memoryview) -> bytes:
+    """Return the first bytes of the name, enough to compare it."""
+    return next((bytes(name[:_NAME_BYTES]) for name in _messages(data, 2)), b"")
 
 
 def _messages(data: memoryview, wanted: int) -> Iterator[memoryview]:

@@ -1,5 +1,6 @@
-"""The Protocol Buffers wire format by hand: no generated modules that could collide with those of TensorFlow or XProf.
+"""The Protocol Buffers wire format, without generated modules.
 
+Generated modules could collide with those of TensorFlow or XProf. Format:
 https://protobuf.dev/programming-guides/encoding/
 """
 
@@ -15,12 +16,12 @@ class WireError(ValueError):
 
 
 def integer(number: int, value: int) -> bytes:
-    """Encode a bool, enum or integer field; nothing for zero, as proto3 has it."""
+    """Encode a bool, enum or integer field; zero is empty as in proto3."""
     return _varint(number << 3 | _VARINT) + _varint(value) if value else b""
 
 
 def text(number: int, value: str) -> bytes:
-    """Encode a string field; nothing for the empty string."""
+    """Encode a string field; the empty string is empty as in proto3."""
     return message(number, value.encode()) if value else b""
 
 
@@ -30,9 +31,9 @@ def message(number: int, encoded: bytes) -> bytes:
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Walk a message: number and value of each field, length-delimited ones as views that copy nothing.
+    """Yield number and value of each field of a message.
 
-    Fixed-width fields come as views of their bytes. Raises `WireError`.
+    Length-delimited and fixed-width fields are views of their bytes, without copies. Raises `WireError`.
     """
     at, end = 0, len(data)
     while at < end:
@@ -51,7 +52,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         else:
             raise WireError(f"wire type {kind}")
         if length > end - at:
-            raise WireError(f"field {number} wants {length} bytes, {end - at} are left")
+            raise WireError(f"field {number} has {length} bytes, but only {end - at} are left")
         yield number, data[at : at + length]
         at += length
 
