@@ -30,8 +30,8 @@ def api_server() -> Iterator[ApiServer]:
 def no_goodput_log_of_another_test() -> Iterator[None]:
     """Calculators and monitors find the log that their own process writes: not that of a recorder left behind."""
     yield
-    if (outlet := sys.modules.get("mldiagnostics.goodput.log_writer")) is not None:
-        outlet._begun.clear()
+    if (written_logs := sys.modules.get("mldiagnostics.goodput.written_logs")) is not None:
+        written_logs.forget_written()
 
 
 @pytest.fixture

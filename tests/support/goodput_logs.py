@@ -26,7 +26,8 @@ LOGGER: Final = "goodput_job"
 PROLOGUE: Final = """
 import os, signal, sys, threading, time
 from datetime import datetime, timezone
-from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
+from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
+from mldiagnostics.goodput.recorder import GoodputRecorder
 
 def begin(job="job", **options):
     return GoodputRecorder(job, "goodput_job", logging_enabled=True, **options)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.goodput.event_payloads import telling
+from mldiagnostics.goodput.event_payloads import payload_maker
 from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
 from mldiagnostics.goodput.log.lines import LineParser
 from mldiagnostics.goodput.payload import PLAIN_KEYS, parse
@@ -26,7 +26,7 @@ US = 1_735_689_600_250_000
 
 def line(key: str, t: float = T, *, job: str = "job", step: int | None = None, rank: int = 0, **beside: Any) -> bytes:
     """A line as the drain writes it."""
-    payload = telling(job, key, step_key="step_count", **beside)(t, step, "0123abcd-1")
+    payload = payload_maker(job, key, step_key="step_count", **beside)(t, step, "0123abcd-1")
     return encode(Record("event", t, "goodput", rank=rank, payload=payload)).encode()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.errors import LogUnreadable
-from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, log_writer
+from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, written_logs
 from mldiagnostics.goodput.log.pointers import pointed, pointer_to
 from mldiagnostics.goodput.log.search import places, search_log
 from support.goodput_logs import run_program
@@ -37,7 +37,7 @@ def written(log: Path) -> Path:
     recorder = GoodputRecorder(JOB, LOGGER, logging_enabled=True, log=log)
     recorder.record_job_start_time()
     recorder.close()
-    log_writer._begun.clear()  # as in another process
+    written_logs.forget_written()  # as in another process
     return log
 
 

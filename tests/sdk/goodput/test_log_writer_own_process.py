@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, log_writer
+from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, log_writer, written_logs
 from mldiagnostics.goodput.log.payloads import read_payloads
 from mldiagnostics.goodput.named import NamedLog
 from support.goodput_logs import run_program
@@ -71,7 +71,7 @@ print(GoodputCalculator("run", "any", log=run.directory).get_job_goodput()[2])
 def test_a_log_that_cannot_be_written_delays_a_query_no_longer_than_its_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_writer, "OWN_FLUSH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(written_logs, "OWN_FLUSH_TIMEOUT_S", 0.2)
     (tmp_path / "file").write_text("")
     recorder = record(tmp_path / "file/log")
     before = time.monotonic()

@@ -127,7 +127,7 @@ def test_copies_go_where_the_curves_are_if_that_is_a_bucket(monkeypatch: pytest.
 
 
 def test_a_retention_that_is_no_length_of_time_is_named() -> None:
-    with pytest.raises(TypeError, match="'week' is no length of time"):
+    with pytest.raises(TypeError, match="'week': not a length of time"):
         assigned("job", "logger", **{**OPTIONS, "retention": "week"})
 
 

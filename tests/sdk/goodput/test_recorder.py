@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 from mldiagnostics import diagnostics
+from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
 from mldiagnostics.goodput.events import EventCode, SliceCounts
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.payload import PLAIN_KEYS
-from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
+from mldiagnostics.goodput.recorder import GoodputRecorder
 from support.goodput_logs import Heard, heard, lines, recorded
 from support.records import Hostile, eventually
 

@@ -26,6 +26,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.begin = 1_790_000_000.0
         monkeypatch.setattr("mldiagnostics.goodput.log_writer.time", self)
+        monkeypatch.setattr("mldiagnostics.goodput.recorder_arguments.time", self)
 
     def __call__(self) -> float:
         return self.now

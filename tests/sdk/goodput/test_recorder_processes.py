@@ -188,11 +188,11 @@ for name in ("first", "second"):
 
 def test_an_exit_does_not_wait_for_what_is_closed(tmp_path: Path) -> None:
     body = """
-from mldiagnostics.goodput import log_writer
+from mldiagnostics.goodput import log_writer, written_logs
 log_writer.FLUSH_TIMEOUT_S = 3600
 recorder = begin()
 recorder.record_job_start_time()
-log_writer._write_the_last()
+written_logs._close_logs()
 recorder.flush()
 """
     assert run_program(body, tmp_path) == ("", "")
@@ -253,7 +253,7 @@ for log in ("cloud-logging://project/logger/job", "gs://bucket/log"):
     out, err = run_program(body, tmp_path, options=("-S",))
     assert out == "cloud-logging\ngcs\n"
     assert (
-        "no goodput of job is recorded: cloud-logging://project/goodput_job/job needs the extra 'cloud-logging': "
-        in err
+        "goodput of job job: nothing is recorded: cloud-logging://project/goodput_job/job "
+        "needs the extra 'cloud-logging': " in err
     )
     assert err.count("pip install './sdk[cloud-logging]'") == 1

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.elastic_calculator import ElasticGoodputCalculator
-    from mldiagnostics.goodput.recorder import ElasticGoodputRecorder, GoodputRecorder
+    from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
+    from mldiagnostics.goodput.recorder import GoodputRecorder
 
 __all__ = ["ElasticGoodputCalculator", "ElasticGoodputRecorder", "GoodputRecorder"]
 
 _HOMES = {
     "ElasticGoodputCalculator": "mldiagnostics.goodput.elastic_calculator",
-    "ElasticGoodputRecorder": "mldiagnostics.goodput.recorder",
+    "ElasticGoodputRecorder": "mldiagnostics.goodput.elastic_recorder",
     "GoodputRecorder": "mldiagnostics.goodput.recorder",
 }
 """Name -> the module that has it: a training process that only records loads only the recorder."""

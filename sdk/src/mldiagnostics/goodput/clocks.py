@@ -10,17 +10,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.events import CheckpointEvent
-
 if TYPE_CHECKING:
-    from array import array
-    from collections import Counter
     from collections.abc import Mapping
 
-    from mldiagnostics.goodput.events import Event
-    from mldiagnostics.goodput.log.lines import EventListener
-
-__all__ = ["CLOCK_STEP", "Clocks", "Moved"]
+__all__ = ["CLOCK_STEP", "Clocks"]
 
 CLOCK_STEP = "clock_step_us"
 """Key of the microseconds by which the clock was set, positive for forwards."""
@@ -73,38 +66,6 @@ class Clocks:
         for process, steps in packed.items():
             clocks._steps[str(process)] = {int(number): int(step) for number, step in steps}
         return clocks
-
-
-class Moved:
-    """A listener to events that are moved by some microseconds on their way to another one."""
-
-    def __init__(self, listener: EventListener, by: int) -> None:
-        self._listener = listener
-        self._by = by
-        self._reason = f"moved by {by / 1e6:+,.3f} s: the clock of the host was set while the process recorded"
-        self.ignored: Counter[str] = listener.ignored
-        self.corrected: Counter[str] = listener.corrected
-        self.clocks: Clocks = listener.clocks
-
-    def add(self, event: Event) -> None:
-        """See `EventListener.add`."""
-        arg = event.arg
-        if isinstance(arg, CheckpointEvent):
-            arg = arg._replace(until=arg.until + self._by)
-        self._listener.add(event._replace(t=event.t + self._by, arg=arg))
-        self.corrected[self._reason] += 1
-
-    def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
-        """See `EventListener.extend`."""
-        moved = times[:]
-        for place, t in enumerate(times):
-            moved[place] = t + self._by
-        self._listener.extend(moved, codes, args, rank=rank, run=run)
-        self.corrected[self._reason] += len(times)
-
-    def begin_again(self) -> bool:
-        """See `EventListener.begin_again`."""
-        return self._listener.begin_again()
 
 
 def _process(event_id: object) -> tuple[str, int] | None:

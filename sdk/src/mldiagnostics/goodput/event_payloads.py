@@ -12,7 +12,10 @@ from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep
 if TYPE_CHECKING:
     from mldiagnostics.pipeline.buffer import Telling
 
-__all__ = ["MAX_NAME", "MAX_TEXT", "entry_telling", "short_text", "telling", "text"]
+__all__ = ["MAX_NAME", "MAX_TEXT", "RECORD_NAME", "entry_maker", "payload_maker", "short_text", "text"]
+
+RECORD_NAME = "goodput"
+"""Name of the records that hold goodput events."""
 
 MAX_TEXT = 200
 """How many characters the type of an event or the cause of a disruption may have; `payload` reads no more."""
@@ -23,7 +26,7 @@ MAX_NAME = 1000
 _MAX_STEP = 2**31 - 1
 
 
-def telling(job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any) -> Telling:
+def payload_maker(job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any) -> Telling:
     """Return what makes the payload of an event: `key` gets the moment, `step_key` the step, `beside` is beside them.
 
     It raises whatever those raise that are no texts and no numbers.
@@ -51,7 +54,7 @@ def _whole(name: str, number: int) -> int:
     return number
 
 
-def entry_telling(job_name: str, entry: object) -> Telling:
+def entry_maker(job_name: str, entry: object) -> Telling:
     """Return what makes the payload of a whole entry, as it is now. It raises if that is no dict of plain values."""
     kept: object = None
     with suppress(Exception):  # a foreign object may raise anything when it is looked at

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.goodput.event_payloads import entry_telling
+from mldiagnostics.goodput.event_payloads import entry_maker
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.search import search_log
-from mldiagnostics.goodput.log_writer import LogWriter, flush_written
+from mldiagnostics.goodput.log_writer import LogWriter
+from mldiagnostics.goodput.written_logs import flush_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ class NamedLog:
         self.retention_period = max_logs_retention_period or timedelta(days=7)
         self.job_start_time: datetime | None = None
         """When the job started, once that was read."""
-        self._outlet = LogWriter(job_name, log_name, None)
+        self._writer = LogWriter(job_name, log_name, None)
 
     @property
     def project_id(self) -> str | None:
@@ -45,11 +46,11 @@ class NamedLog:
     def write_cloud_logging_entry(self, entry: Mapping[str, Any] | None) -> None:
         """Write a payload; None and those of other jobs are passed over. Raises KeyError without `job_name`."""
         if entry is not None and entry["job_name"] == self.job_name:
-            self._outlet.tell(entry_telling(self.job_name, entry))
+            self._writer.write(entry_maker(self.job_name, entry))
 
     def flush(self) -> None:
         """Return when all that was written is in the log, or after 10 s."""
-        self._outlet.flush()
+        self._writer.flush()
 
     def read_cloud_logging_entries(
         self,

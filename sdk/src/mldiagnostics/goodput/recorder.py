@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.goodput.event_payloads import MAX_NAME, entry_telling, short_text, telling, text
-from mldiagnostics.goodput.log_writer import CallbackWriter, LogWriter
+from mldiagnostics.goodput.callback_writer import CallbackWriter
+from mldiagnostics.goodput.event_payloads import entry_maker, payload_maker, short_text, text
+from mldiagnostics.goodput.log_writer import LogWriter
+from mldiagnostics.goodput.recorder_arguments import are_short
+from mldiagnostics.goodput.spans import Span
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
-    from types import TracebackType
 
     from mldiagnostics.goodput.log_writer import EventWriter
 
-__all__ = ["ElasticGoodputRecorder", "GoodputRecorder"]
+__all__ = ["GoodputRecorder"]
 
 Moment: TypeAlias = "datetime | float | None"
 """A datetime, POSIX seconds, or now."""
@@ -53,67 +54,67 @@ class GoodputRecorder:
         log: str | os.PathLike[str] | None = None,
     ) -> None:
         self.job_name, self.logger_name = text(job_name), text(logger_name)
-        self._outlet: EventWriter | None = None
-        logging_enabled = bool(logging_enabled) and _are_short(self.job_name, self.logger_name)
+        self._writer: EventWriter | None = None
+        logging_enabled = bool(logging_enabled) and are_short(self.job_name, self.logger_name)
         if logging_enabled and cloud_logger is not None:
-            self._outlet = CallbackWriter(cloud_logger)
+            self._writer = CallbackWriter(cloud_logger)
         elif logging_enabled:
-            self._outlet = LogWriter(self.job_name, self.logger_name, log)
+            self._writer = LogWriter(self.job_name, self.logger_name, log)
         if logging_enabled:
-            self._step_start = telling(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
-            self._step_end = telling(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
-            self._load_start = telling(self.job_name, "data_loading_start_time")
-            self._load_end = telling(self.job_name, "data_loading_end_time")
+            self._step_start = payload_maker(self.job_name, "step_start_time", step_key="step_count", needs_step=True)
+            self._step_end = payload_maker(self.job_name, "step_end_time", step_key="step_count", needs_step=True)
+            self._load_start = payload_maker(self.job_name, "data_loading_start_time")
+            self._load_end = payload_maker(self.job_name, "data_loading_end_time")
 
     def record_job_start_time(self, start_time: Moment = None) -> None:
         """Record that the job begins, or begins again."""
-        self._tell("job_start_time", start_time)
+        self._record("job_start_time", start_time)
 
     def record_job_end_time(self, end_time: Moment = None) -> None:
         """Record that the job is done."""
-        self._tell("job_end_time", end_time)
+        self._record("job_end_time", end_time)
 
     def record_step_start_time(self, step: Any, start_time: Moment = None) -> None:
         """Record that a step begins."""
-        if self._outlet is not None:
-            self._outlet.tell(self._step_start, start_time, step)
+        if self._writer is not None:
+            self._writer.write(self._step_start, start_time, step)
 
     def record_step_end_time(self, step: Any, end_time: Moment = None) -> None:
         """Record that a step is done: counts for the last step of an attempt, the others end where the next begins."""
-        if self._outlet is not None:
-            self._outlet.tell(self._step_end, end_time, step)
+        if self._writer is not None:
+            self._writer.write(self._step_end, end_time, step)
 
     def record_tpu_init_start_time(self, start_time: Moment = None) -> None:
         """Record that accelerators begin to be initialised."""
-        self._tell("tpu_init_start_time", start_time)
+        self._record("tpu_init_start_time", start_time)
 
     def record_tpu_init_end_time(self, end_time: Moment = None) -> None:
         """Record that accelerators are there."""
-        self._tell("tpu_init_end_time", end_time)
+        self._record("tpu_init_end_time", end_time)
 
     def record_training_preparation_start_time(self, start_time: Moment = None) -> None:
         """Record that the training begins to be prepared."""
-        self._tell("training_prep_start_time", start_time)
+        self._record("training_prep_start_time", start_time)
 
     def record_training_preparation_end_time(self, end_time: Moment = None) -> None:
         """Record that the training is prepared."""
-        self._tell("training_prep_end_time", end_time)
+        self._record("training_prep_end_time", end_time)
 
     def record_data_loading_start_time(self, start_time: Moment = None) -> None:
         """Record that data begins to be loaded."""
-        if self._outlet is not None:
-            self._outlet.tell(self._load_start, start_time)
+        if self._writer is not None:
+            self._writer.write(self._load_start, start_time)
 
     def record_data_loading_end_time(self, end_time: Moment = None) -> None:
         """Record that data is there."""
-        if self._outlet is not None:
-            self._outlet.tell(self._load_end, end_time)
+        if self._writer is not None:
+            self._writer.write(self._load_end, end_time)
 
     def record_custom_badput_event_start_time(
         self, start_time: Moment = None, custom_badput_event_type: str = "unknown"
     ) -> None:
         """Record that something of a kind that the program names begins, like `EVAL`."""
-        self._tell(
+        self._record(
             "custom_badput_event_start_time", start_time, custom_badput_event_type=short_text(custom_badput_event_type)
         )
 
@@ -122,43 +123,43 @@ class GoodputRecorder:
     ) -> None:
         """Record that it is over."""
         kind = short_text(custom_badput_event_type)
-        self._tell("custom_badput_event_end_time", end_time, custom_badput_event_type=kind)
+        self._record("custom_badput_event_end_time", end_time, custom_badput_event_type=kind)
 
     def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Moment) -> None:
         """Do nothing, as in ml-goodput-measurement: `record_checkpoint_save_start_time` tells of checkpoints."""
 
     def record_checkpoint_save_start_time(self, step: Any = None, start_time: Moment = None) -> None:
         """Record that training is held up by a checkpoint being saved, of `step` where it is known."""
-        self._tell_checkpoint("checkpoint_save_start_time", start_time, step)
+        self._record_checkpoint("checkpoint_save_start_time", start_time, step)
 
     def record_checkpoint_save_end_time(self, step: Any = None, end_time: Moment = None) -> None:
         """Record that it is held up no longer."""
-        self._tell_checkpoint("checkpoint_save_end_time", end_time, step)
+        self._record_checkpoint("checkpoint_save_end_time", end_time, step)
 
     def record_checkpoint_restore_start_time(self, step: Any = None, start_time: Moment = None) -> None:
         """Record that a checkpoint begins to be restored, of `step` where it is known."""
-        self._tell_checkpoint("checkpoint_restore_start_time", start_time, step)
+        self._record_checkpoint("checkpoint_restore_start_time", start_time, step)
 
     def record_checkpoint_restore_end_time(self, step: Any = None, end_time: Moment = None) -> None:
         """Record that it is restored."""
-        self._tell_checkpoint("checkpoint_restore_end_time", end_time, step)
+        self._record_checkpoint("checkpoint_restore_end_time", end_time, step)
 
     def record_program_startup_start_time(self, start_time: Moment = None) -> None:
         """Record that the program begins to be compiled."""
-        self._tell("program_startup_start_time", start_time)
+        self._record("program_startup_start_time", start_time)
 
     def record_program_startup_end_time(self, end_time: Moment = None) -> None:
         """Record that it is compiled."""
-        self._tell("program_startup_end_time", end_time)
+        self._record("program_startup_end_time", end_time)
 
     def record_disruption(self, cause: str, time: Moment = None) -> None:
         """Record why this attempt is about to end, like `preemption`."""
-        self._tell("disruption_time", time, disruption_cause=short_text(cause))
+        self._record("disruption_time", time, disruption_cause=short_text(cause))
 
     def record_entry(self, entry: Mapping[str, Any]) -> None:
         """Record what Orbax says of a save or a restore that is over."""
-        if self._outlet is not None:
-            self._outlet.tell(entry_telling(self.job_name, entry))
+        if self._writer is not None:
+            self._writer.write(entry_maker(self.job_name, entry))
 
     def step(self, step: Any) -> Span:
         """Record the step that the block is."""
@@ -199,85 +200,18 @@ class GoodputRecorder:
 
     def flush(self) -> None:
         """Return when all that was recorded is in the log, or after 10 s."""
-        if self._outlet is not None:
-            self._outlet.flush()
+        if self._writer is not None:
+            self._writer.flush()
 
     def close(self) -> None:
         """Flush, and give threads and files back; recording again begins anew."""
-        if self._outlet is not None:
-            self._outlet.close()
+        if self._writer is not None:
+            self._writer.close()
 
-    def _tell(self, key: str, moment: object, **beside: Any) -> None:
-        if self._outlet is not None:
-            self._outlet.tell(telling(self.job_name, key, **beside), moment)
+    def _record(self, key: str, moment: object, **beside: Any) -> None:
+        if self._writer is not None:
+            self._writer.write(payload_maker(self.job_name, key, **beside), moment)
 
-    def _tell_checkpoint(self, key: str, moment: object, step: object) -> None:
-        if self._outlet is not None:
-            self._outlet.tell(telling(self.job_name, key, step_key="checkpoint_step"), moment, step)
-
-
-class ElasticGoodputRecorder(GoodputRecorder):
-    """Records also what an elastic job does when slices go and come."""
-
-    def record_elastic_slice_counts(
-        self, active_slices: int, total_slices: int, available_slices: int, timestamp: Moment = None
-    ) -> None:
-        """Record how many slices train, belong to the job, and are there."""
-        counts = {"active_slices": active_slices, "total_slices": total_slices, "available_slices": available_slices}
-        self._tell("elastic_slice_counts_timestamp", timestamp, **counts)
-
-    def record_elastic_wait_start_time(self, event_type: str, start_time: Moment = None) -> None:
-        """Record that the job begins to wait; `scale_up` in the type tells of more slices, any other of fewer."""
-        self._tell("elastic_wait_start_time", start_time, elastic_wait_event_type=short_text(event_type))
-
-    def record_elastic_wait_end_time(self, event_type: str, end_time: Moment = None) -> None:
-        """Record that the wait is over."""
-        self._tell("elastic_wait_end_time", end_time, elastic_wait_event_type=short_text(event_type))
-
-    def record_elastic_reinit_start_time(self, start_time: Moment = None) -> None:
-        """Record that the job begins to initialise itself again."""
-        self._tell("elastic_reinit_start_time", start_time)
-
-    def record_elastic_reinit_end_time(self, end_time: Moment = None) -> None:
-        """Record that it has."""
-        self._tell("elastic_reinit_end_time", end_time)
-
-    def elastic_wait(self, event_type: str) -> Span:
-        """Record that the block waits for slices."""
-        return Span(self.record_elastic_wait_start_time, self.record_elastic_wait_end_time, event_type)
-
-    def elastic_reinit(self) -> Span:
-        """Record that the block initialises the job again."""
-        return Span(self.record_elastic_reinit_start_time, self.record_elastic_reinit_end_time)
-
-
-def _are_short(job_name: str, logger_name: str) -> bool:
-    """Tell whether both names may be recorded, with a complaint if not."""
-    for parameter, name in (("job_name", job_name), ("logger_name", logger_name)):
-        if len(name) > MAX_NAME:
-            warn_once(
-                "goodput-name",
-                f"{parameter}: {name[:40]!r}… has {len(name)} characters, nothing is recorded; give at most {MAX_NAME}",
-            )
-            return False
-    return True
-
-
-class Span:
-    """A block whose start and end are recorded; a `whole` one that an exception leaves has no end."""
-
-    __slots__ = ("_arguments", "_end", "_start", "_whole")
-
-    def __init__(
-        self, start: Callable[..., None], end: Callable[..., None], *arguments: object, whole: bool = False
-    ) -> None:
-        self._start, self._end, self._arguments, self._whole = start, end, arguments, whole
-
-    def __enter__(self) -> None:
-        self._start(*self._arguments)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None or not self._whole:
-            self._end(*self._arguments)
+    def _record_checkpoint(self, key: str, moment: object, step: object) -> None:
+        if self._writer is not None:
+            self._writer.write(payload_maker(self.job_name, key, step_key="checkpoint_step"), moment, step)

@@ -12,7 +12,7 @@ from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.log.given import CallbackLog
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import snapshot_path
-from mldiagnostics.goodput.log_writer import flush_written
+from mldiagnostics.goodput.written_logs import flush_written
 
 if TYPE_CHECKING:
     import os

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mldiagnostics.cloud import CloudEnvironment
-    from mldiagnostics.goodput.recorder import ElasticGoodputRecorder
+    from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
     from mldiagnostics.identity.resolve import ResolvedIdentity
     from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
     from mldiagnostics.run.arguments import RunArguments

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.diagnostics import LOGGER, announce, detail, warn_once
 from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
-from mldiagnostics.goodput.recorder import ElasticGoodputRecorder
+from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
 from mldiagnostics.goodput.sources.compilation import Compilations
 from mldiagnostics.identity.environment import detect
 from mldiagnostics.identity.origin import Origin

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import stat
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +31,7 @@ from mldiagnostics.spool.directory import (
     try_lock,
 )
 from mldiagnostics.spool.places import directories, roots
+from mldiagnostics.spool.private_files import make_private
 
 if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
@@ -79,7 +79,7 @@ def _private(root: Path) -> Path:
     """Create the root for this user alone. Raises `OSError` if it cannot be created or belongs to another user."""
     if root != Path(os.environ.get("MLDIAG_SPOOL") or "/").absolute():
         root.parent.mkdir(parents=True, exist_ok=True)
-        _make_private(root)
+        make_private(root)
     else:  # the user's own choice
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     return root
@@ -92,21 +92,10 @@ def _new_directory(parent: Path, prefix: str) -> Path:
     return directory
 
 
-def _make_private(directory: Path) -> None:
-    """Create a directory that no other user can read. Raises `OSError` if it belongs to another user."""
-    with contextlib.suppress(FileExistsError):
-        directory.mkdir(mode=0o700)
-    status = directory.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise PermissionError(0, f"{directory} belongs to another user, or is not a directory")
-    if stat.S_IMODE(status.st_mode) & 0o077:
-        directory.chmod(0o700)
-
-
 def _create(root: Path, name: str, description: Description) -> SpoolDirectory:
     """Create and lock the directory under a hidden name, then rename it: it is never visible without its lock."""
     home = root / folder_of(description.destination, user=os.getuid())
-    _make_private(home)
+    make_private(home)
     _delete_expired(root)
     room = MAX_SPOOL_BYTES - bytes_below(root)
     hidden = _new_directory(home, ".new-")

@@ -6,14 +6,16 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from mldiagnostics.goodput.location import CLOUD_LOGGING, log_places
+from mldiagnostics.goodput.written_logs import written_log
 from mldiagnostics.lifecycle.current_run import current as current_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime, timedelta
 
+    from mldiagnostics.goodput.listener import EventListener
     from mldiagnostics.goodput.location import LogPlace
-    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
+    from mldiagnostics.goodput.log.lines import LoggedPayload
 
 __all__ = ["Log", "absolute", "find_log", "known_places", "open_log", "place_log"]
 
@@ -53,8 +55,6 @@ def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None
 
     So it is found also where a run began after the recorder did, or is over.
     """
-    from mldiagnostics.goodput.log_writer import written_log  # noqa: PLC0415 - with the first log
-
     return (None if log else written_log(job_name, logger_name)) or place_log(job_name, logger_name, log)
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.extras import require
+from mldiagnostics.goodput.event_payloads import RECORD_NAME
 from mldiagnostics.goodput.location import cloud_log
 from mldiagnostics.goodput.log.lines import LoggedPayload
 from mldiagnostics.goodput.log.overlap import OverlapWindow
-from mldiagnostics.goodput.log_writer import NAME
 from mldiagnostics.pipeline.sink import SinkMaker
 from mldiagnostics.sinks.log_entries import rfc3339
 from mldiagnostics.sinks.spool import spooled
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime, timedelta
 
-    from mldiagnostics.goodput.log.lines import EventListener
+    from mldiagnostics.goodput.listener import EventListener
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
     from mldiagnostics.pipeline.sink import Sink
@@ -63,7 +63,7 @@ def entry_of(
     logger_name: str,
 ) -> dict[str, Any] | None:
     """Return the entry of an event: the peer's payload, and beside it which process of which run told it."""
-    if record.name != NAME or record.payload is None:
+    if record.name != RECORD_NAME or record.payload is None:
         return None
     run = {"run_id": origin.run_id} if origin.run_id else {}
     return {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
 
-    from mldiagnostics.goodput.log.lines import EventListener
+    from mldiagnostics.goodput.listener import EventListener
 
 
 _Way: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
+    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.log.lines import LoggedPayload
 
 
 @dataclass(slots=True)

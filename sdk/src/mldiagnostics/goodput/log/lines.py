@@ -13,20 +13,21 @@ import re
 from array import array
 from contextlib import suppress
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mldiagnostics.goodput.clocks import CLOCK_STEP, Moved
+from mldiagnostics.goodput.clocks import CLOCK_STEP
 from mldiagnostics.goodput.events import Event, EventCode
+from mldiagnostics.goodput.listener import ShiftingListener
 from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros, parse
 from mldiagnostics.pipeline.drops import ADVICE
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator, Mapping
 
     from mldiagnostics.goodput.clocks import Clocks
+    from mldiagnostics.goodput.listener import EventListener
 
-__all__ = ["EventListener", "LineParser", "LoggedPayload", "take"]
+__all__ = ["LineParser", "LoggedPayload", "take"]
 
 _CODES = {key.encode(): int(code) for key, code in (PLAIN_KEYS | STEP_KEYS).items()}
 _STEPS = tuple(key.encode() for key in STEP_KEYS)
@@ -46,28 +47,6 @@ _CAUSES = {
     "ExitCode": "exit code",
 }
 """Reasons of phases that say why an attempt ended: a process may be killed while it deals with a signal."""
-
-
-class EventListener(Protocol):
-    """Takes what is read, in any order; `History` is one."""
-
-    ignored: Counter[str]
-    """What could not be believed, by reason."""
-
-    corrected: Counter[str]
-    """What was moved because a clock was set, by how much."""
-
-    clocks: Clocks
-    """The clocks that were set."""
-
-    def add(self, event: Event) -> None:
-        """Take an event."""
-
-    def extend(self, times: array[int], codes: bytes, args: array[int], *, rank: int = 0, run: str = "") -> None:
-        """Take many whose args are numbers."""
-
-    def begin_again(self) -> bool:
-        """Forget all events, to be fed again, if a clock was set after some of them; return whether it is so."""
 
 
 class LoggedPayload(NamedTuple):
@@ -118,7 +97,7 @@ class LineParser:
         for shift, lines in groupby(
             block.splitlines(keepends=True), key=lambda line: self._moved(line, history.clocks)
         ):
-            self._take(b"".join(lines), Moved(history, shift) if shift else history)
+            self._take(b"".join(lines), ShiftingListener(history, shift) if shift else history)
 
     def _learn(self, block: bytes, clocks: Clocks) -> None:
         """Learn of clocks that were set."""

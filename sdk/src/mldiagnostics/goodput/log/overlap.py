@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.clocks import CLOCK_STEP, Moved
+from mldiagnostics.goodput.clocks import CLOCK_STEP
+from mldiagnostics.goodput.listener import ShiftingListener
 from mldiagnostics.goodput.payload import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
+    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.log.lines import LoggedPayload
 
 OVERLAP = timedelta(minutes=10)
 """How late an entry may become visible: writers wait for batches, spools for a network that is back."""
@@ -54,7 +56,7 @@ class OverlapWindow:
                 listener.clocks.learn(payload)
                 continue
             shift = listener.clocks.shift(payload.get("event_id")) if listener.clocks else 0
-            hears = Moved(listener, shift) if shift else listener
+            hears = ShiftingListener(listener, shift) if shift else listener
             found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
             if isinstance(found, str):
                 fault = hash((found, repr(told.payload)))

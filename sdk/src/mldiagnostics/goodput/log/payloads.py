@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.given import CallbackLog
 from mldiagnostics.goodput.log.search import search_log
-from mldiagnostics.goodput.log_writer import flush_written
+from mldiagnostics.goodput.written_logs import flush_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.log.own_files import open_own, require_own
 from mldiagnostics.layout import sanitize
+from mldiagnostics.spool.places import roots
+from mldiagnostics.spool.private_files import open_own, require_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
@@ -52,11 +53,7 @@ def pointer_to(job_name: str, logger_name: str) -> Path:
 
 
 def _root() -> Path:
-    if chosen := os.environ.get("MLDIAG_SPOOL"):
-        return Path(chosen).absolute()
-    import tempfile  # noqa: PLC0415 - few programs that record have loaded it
-
-    return Path(tempfile.gettempdir()) / f"mldiagnostics-{os.getuid()}"
+    return roots()[0 if os.environ.get("MLDIAG_SPOOL") else -1]  # the last one is the same for every home directory
 
 
 def _write(job_name: str, logger_name: str, url: str) -> None:

@@ -10,7 +10,7 @@ from mldiagnostics.errors import LogMissing
 from mldiagnostics.goodput.location import LogPlace
 from mldiagnostics.goodput.log import absolute, known_places, open_log
 from mldiagnostics.goodput.log.pointers import pointed
-from mldiagnostics.goodput.log_writer import written_log
+from mldiagnostics.goodput.written_logs import written_log
 from mldiagnostics.layout import RECORDS_DIR
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput.log.lines import EventListener
+    from mldiagnostics.goodput.listener import EventListener
 
 __all__ = ["RepeatFilter", "already_known", "take_shaped"]
 

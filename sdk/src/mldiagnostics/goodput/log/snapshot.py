@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.log.own_files import open_own, require_own
+from mldiagnostics.spool.private_files import open_own, require_own
 
 if TYPE_CHECKING:
     from mldiagnostics.goodput.log import Log

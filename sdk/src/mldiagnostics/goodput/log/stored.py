@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from mldiagnostics.goodput.log.lines import EventListener, LoggedPayload
+    from mldiagnostics.goodput.listener import EventListener
+    from mldiagnostics.goodput.log.lines import LoggedPayload
     from mldiagnostics.store import Entry, Store
 
 _SUFFIX = ".jsonl"

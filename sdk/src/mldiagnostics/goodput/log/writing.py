@@ -22,7 +22,7 @@ _LASTING = frozenset({"injected", "workload-id"})
 """Sources of run ids that outlive a restart of the job; without such a one the job's names stand for the run."""
 
 
-def begin(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> RecordPipeline:
+def open_pipeline(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> RecordPipeline:
     """Begin to write a log. Raises `ConfigurationError` and `MissingExtraError` if that cannot be meant."""
     maker = with_pointer(_maker(url), job_name, logger_name, url)
     return RecordPipeline(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)

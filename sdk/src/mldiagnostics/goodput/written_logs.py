@@ -1,0 +1,62 @@
+"""The logs that this process writes, for readers in the same process.
+
+Imports little: every process with a recorder loads it.
+"""
+
+from __future__ import annotations
+
+import atexit
+from time import monotonic
+
+from mldiagnostics.lifecycle.current_run import current
+
+__all__ = ["flush_written", "forget_written", "note_written", "written_log"]
+
+OWN_FLUSH_TIMEOUT_S = 5.0
+"""How long a query waits for the records of its own process."""
+
+_urls: dict[tuple[str, str], str] = {}
+"""Paths or URLs of logs, by the names of job and logger."""
+
+
+def note_written(job_name: str, logger_name: str, url: str) -> None:
+    """Remember where a recorder of this process writes."""
+    _urls[job_name, logger_name] = url
+
+
+def written_log(job_name: str, logger_name: str) -> str | None:
+    """Return the path or URL to which a recorder of this process writes, None without such a recorder."""
+    return _urls.get((job_name, logger_name))
+
+
+def forget_written() -> None:
+    """Forget all logs, as a new process would."""
+    _urls.clear()
+
+
+def flush_written(url: str) -> None:
+    """Flush the records of this process in the log at `url`, or in a log above it, for at most 5 s.
+
+    A reader in the process of a recorder then sees all that was recorded before.
+    """
+    if not _urls and current() is None:
+        return
+    from mldiagnostics.pipeline.recorder import opened  # noqa: PLC0415 - the writer has loaded it
+
+    deadline = monotonic() + OWN_FLUSH_TIMEOUT_S
+    for pipeline in opened():
+        origin = pipeline.origin
+        place = origin.storage if pipeline.lasting else origin.directory  # a recorder's log, or a run's records
+        if url == place or url.startswith(f"{place.rstrip('/')}/"):
+            pipeline.flush(max(0.0, deadline - monotonic()))
+
+
+def _close_logs() -> None:
+    """Close all logs after the program's own exit handlers, which may record the end of the job."""
+    if _urls:
+        from mldiagnostics.pipeline.recorder import close_all  # noqa: PLC0415 - the writer has loaded it
+
+        close_all()
+
+
+atexit.register(_close_logs)  # on import, before any recorder exists: it then runs after the program's handlers
