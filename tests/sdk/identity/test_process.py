@@ -9,8 +9,8 @@ from mldiagnostics.identity.process import (
     JaxProcess,
     ProcessEnvironment,
     ProcessInfo,
-    find_place,
     job_of_set,
+    process_info,
     whole_number,
 )
 
@@ -29,7 +29,7 @@ TEXTS = st.one_of(
 
 def place_of(env: dict[str, str], **facts: object) -> tuple[ProcessInfo, dict[str, str]]:
     problems: dict[str, str] = {}
-    return find_place(ProcessEnvironment(env, "host", **facts), problems), problems  # type: ignore[arg-type]
+    return process_info(ProcessEnvironment(env, "host", **facts), problems), problems  # type: ignore[arg-type]
 
 
 LAUNCHERS = {

@@ -165,7 +165,7 @@ def test_all_processes_of_a_launcher_find_one_id_and_other_runs_another(launcher
     assert {source(of(rank)) for rank in range(4)} == {"launcher"}
     ids = {where.identity and where.identity.run_id for rank in range(4) if (where := of(rank))}
     assert len(ids) == 1
-    assert [of(rank).place.leads for rank in range(4)] == [True, False, False, False]
+    assert [of(rank).process.leads for rank in range(4)] == [True, False, False, False]
     other_name, other_launch = of(0, name="other"), of(0, **{next(iter(SHARED[launcher])): "x.y,z"})
     assert {where.identity and where.identity.run_id for where in (other_name, other_launch)}.isdisjoint(ids)
 
@@ -195,7 +195,7 @@ def test_pods_of_a_jobset_that_were_not_injected_find_one_id() -> None:
     ]
     assert {source(pod) for pod in pods} == {"launcher"}
     assert len({pod.identity.run_id for pod in pods if pod.identity}) == 1
-    assert [pod.place.leads for pod in pods[:3]] == [True, False, False]
+    assert [pod.process.leads for pod in pods[:3]] == [True, False, False]
     assert {pod.namespace for pod in pods} == {"ml"}
 
 

@@ -40,7 +40,7 @@ def test_completed_means_that_nothing_bad_was_seen(seen: ExitEvidence) -> None:
 @given(SEEN, st.sampled_from(sorted(FINAL)))
 def test_what_the_program_says_counts_most(seen: ExitEvidence, said: Any) -> None:
     fields = {name: getattr(seen, name) for name in ExitEvidence.__slots__}
-    assert judge(ExitEvidence(**{**fields, "said": said})).phase == said
+    assert judge(ExitEvidence(**{**fields, "declared": said})).phase == said
 
 
 @pytest.mark.parametrize("argument", ["None", "0", "1", "256", "255", "-1", "True", "False", "''", "'x'", "0.0", "[]"])

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.run import ApplicationFramework, Framework, RlOrchestrator
 from mldiagnostics.run.arguments import RunArguments, normalized_location, read_arguments
+from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import read_settings
 
 PARAMETERS = [
@@ -48,7 +49,7 @@ def read(said: dict[str, Any], env: dict[str, str] | None = None) -> tuple[RunAr
     problems: dict[str, str] = {}
     settings = read_settings(env or {}, problems)
     platforms = (env or {}).get("JAX_PLATFORMS", "")
-    return read_arguments(said, settings=settings, platforms=platforms, problems=problems), problems
+    return read_arguments(RunOptions(**said), settings=settings, platforms=platforms, problems=problems), problems
 
 
 def meant(**said: Any) -> RunArguments:
@@ -106,7 +107,7 @@ def test_a_region_may_be_a_zone_or_nothing(said: str | None, region: str | None)
 def test_a_name_that_is_not_a_text_is_made_one(said: Any, used: str) -> None:
     arguments, problems = read({"name": said})
     assert arguments.name == used
-    assert f"is not a text; '{used}' is used" in problems["name"]
+    assert f"is not a string; '{used}' is used" in problems["name"]
 
 
 def test_what_is_no_region_is_no_reason_to_fail() -> None:

@@ -76,7 +76,7 @@ def test_keys_are_attributes() -> None:
     assert configs == {"optimizer": {"name": "adam", "lr": 0.1}}
     del configs.optimizer.name
     assert not hasattr(configs.optimizer, "name")
-    with pytest.raises(AttributeError, match="no 'momentum'; it has lr"):
+    with pytest.raises(AttributeError, match="no 'momentum'; its keys are lr"):
         _ = configs.optimizer.momentum
     with pytest.raises(AttributeError):
         del configs.optimizer.momentum

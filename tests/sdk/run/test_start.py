@@ -167,7 +167,7 @@ for number in range(3):
     run.configs.update({{"late": number}})
 """)
     assert programs.the_run().configs["user"] == {"last": 1}
-    assert ended.err.count("changed after run.close() and not recorded") == 1, ended.err
+    assert ended.err.count("changed after close() and not recorded") == 1, ended.err
 
 
 BROKEN = """
@@ -311,7 +311,7 @@ def test_a_program_whose_directory_is_gone_is_told_to_name_a_place(programs: Pro
     if place.startswith("~"):
         assert list_runs(f"{programs.storage}/files"), ended.err
     else:
-        assert "give a whole path or URL with storage=" in ended.err
+        assert "give an absolute path or URL with storage=" in ended.err
 
 
 def test_no_framework_and_no_package_is_imported(programs: Programs) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.without_effect import without_effect
 
 if TYPE_CHECKING:
@@ -30,4 +31,4 @@ def test_each_says_once_that_it_has_no_effect_yet(programs: Programs, *, strict:
 
 @pytest.mark.parametrize("said", [{}, {"base_url": None, "cluster_id": ""}, {"base_url": 5}])
 def test_what_is_not_set_is_not_mentioned(said: dict[str, object]) -> None:
-    assert without_effect(said, {"MLDIAG_CONTROL_PLANE_URL": "", "DIAGON_CLUSTER_ID": "c"}) == {}
+    assert without_effect(RunOptions(**said), {"MLDIAG_CONTROL_PLANE_URL": "", "DIAGON_CLUSTER_ID": "c"}) == {}

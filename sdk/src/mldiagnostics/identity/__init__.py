@@ -1,4 +1,4 @@
-"""Which run a workload is: one id, computed alike by webhook, operator and SDK from what the API server says."""
+"""Run ids of workloads, computed in the same way by webhook, operator and SDK."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 RUN_LABEL_CHARACTERS = 32
-"""How much of a run id a label value carries; Kubernetes allows 63 characters, a run id has 64."""
+"""Length of a run id in a label value; Kubernetes allows 63 characters, a run id has 64."""
 
 _RUN_ID = re.compile(r"[0-9a-f]{64}")
 _UID = re.compile(r"[0-9a-f]{8}-")
@@ -23,9 +23,10 @@ def run_id(*, cluster: str, namespace: str, kind: str, name: str, created: datet
 
     SHA-256 of `<cluster>_<namespace>_<kind>_<name>_<YYYYMMDD-HHMMSS in UTC>`, the formula of Google's ML Diagnostics
     webhook. `cluster` may be the full `projects/…/clusters/<cluster>` name; `created` is the workload's
-    creationTimestamp, in any time zone, of which whole seconds count.
+    creationTimestamp in any time zone, cut to whole seconds.
 
-    Raises `ConfigurationError` if a part is empty or `created` has no time zone.
+    Raises:
+        ConfigurationError: a part is empty or `created` has no time zone.
     """
     parts = {"cluster": cluster_short_name(cluster), "namespace": namespace, "kind": kind, "name": name}
     for part, value in parts.items():
@@ -45,14 +46,14 @@ def cluster_short_name(name: str) -> str:
 
 
 def fallback_cluster_name(kube_system_uid: str) -> str:
-    """Return the name of a cluster that nobody named: `k8s-` and 8 hex digits of the uid of namespace kube-system."""
+    """Return `k8s-` and 8 hex digits of the uid of namespace kube-system, for a cluster without name."""
     if not _UID.match(kube_system_uid):
-        raise ConfigurationError(f"{kube_system_uid!r} is no uid of a namespace, like 1f0e9a3c-…")
+        raise ConfigurationError(f"{kube_system_uid!r} is not the uid of a namespace, like 1f0e9a3c-…")
     return f"k8s-{kube_system_uid[:8]}"
 
 
 def run_label_value(run: str) -> str:
     """Return the value of the label `diagon.gke.io/run` for a run id: its first 32 digits."""
     if not _RUN_ID.fullmatch(run):
-        raise ConfigurationError(f"{run!r} is no run id: 64 lower-case hex digits are expected")
+        raise ConfigurationError(f"{run!r} is not a run id; give 64 lower-case hex digits")
     return run[:RUN_LABEL_CHARACTERS]

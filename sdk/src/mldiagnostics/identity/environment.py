@@ -1,4 +1,4 @@
-"""What a process can see of where it runs, read from the system in no time: no network, no framework is imported."""
+"""Read the environment of this process, without network access and framework imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOSTS_FILE = Path("/etc/hosts")
 
 
 def detect(env: Mapping[str, str]) -> ProcessEnvironment:
-    """Return the facts about this process, with `env` as its environment."""
+    """Return the environment of this process, with `env` as its variables."""
     import socket  # noqa: PLC0415 - not with the first import
 
     host = socket.gethostname()
@@ -35,13 +35,13 @@ def detect(env: Mapping[str, str]) -> ProcessEnvironment:
 
 
 def started(pid: int) -> str:
-    """Return when a process started, in the system's own count; empty where that cannot be seen."""
+    """Return the start time of a process in clock ticks since boot; empty if unknown."""
     fields = _content(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 else ""
 
 
 def is_running(pid: int, since: str) -> bool:
-    """Tell whether the process that started at `since` (see `started`) still runs."""
+    """Return whether the process that started at `since` (see `started`) still runs."""
     if since:
         return started(pid) == since
     try:
@@ -54,13 +54,13 @@ def is_running(pid: int, since: str) -> bool:
 
 
 def has_native_handler(number: int = signal.SIGTERM) -> bool:
-    """Tell whether the system calls a handler for the signal: if Python has none, it is a library's, such as JAX's."""
+    """Return whether the process has a handler for the signal, such as the native one of JAX."""
     caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", _content(Path("/proc/self/status")), re.MULTILINE)
     return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
 
 
 def jax_process() -> JaxProcess | None:
-    """Return what `jax.distributed` knows, if the program has imported and initialised it."""
+    """Return the process of `jax.distributed`, None unless the program has initialised it."""
     state: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     if getattr(state, "client", None) is None:
         return None
@@ -71,7 +71,7 @@ def jax_process() -> JaxProcess | None:
 
 
 def _domain(host: str) -> str:
-    """Return the DNS domain that /etc/hosts gives to this host, as the kubelet writes it for pods of a JobSet."""
+    """Return the DNS domain of this host in /etc/hosts, where the kubelet writes it for pods of a JobSet."""
     for line in _content(_HOSTS_FILE).splitlines():
         for name in line.partition("#")[0].split()[1:]:
             if name.startswith(f"{host}."):

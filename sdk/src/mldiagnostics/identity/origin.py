@@ -1,4 +1,4 @@
-"""What all records of one process have in common: which run, which process of it, on which host."""
+"""The identity that all records of one process share: run, process and host."""
 
 from __future__ import annotations
 
@@ -12,12 +12,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One process of one attempt at a run.
+    """One process of one attempt of a run.
 
-    `rank` counts processes over the whole run and `local_rank` those on this host, both from 0. `attempt` counts
-    restarts of the workload from 0; `incarnation` is 8 hex digits that no other process of the run has. `slice` is
-    the TPU slice, where there is one. `storage` is the root for all runs, a path or a URL. `project` and `region` of
-    Google Cloud are what the program said, empty if it left them to be looked up.
+    Attributes:
+        run_id: Id of the run.
+        name: Name of the run.
+        storage: Root of all runs, a path or a URL.
+        incarnation: 8 hex digits, unique among the processes of the run.
+        host: Name of the host or pod.
+        attempt: Number of restarts of the workload, from 0.
+        rank: Number of the process in the run, from 0.
+        world_size: Number of processes in the run.
+        local_rank: Number of the process on its host, from 0.
+        slice: Number of the TPU slice, if any.
+        namespace: Kubernetes namespace, empty outside a cluster.
+        project: Google Cloud project that the program named, else empty.
+        region: Google Cloud region that the program named, else empty.
     """
 
     run_id: str
@@ -36,31 +46,31 @@ class Origin:
 
     @property
     def directory(self) -> str:
-        """The run's place, `<storage>/<run id>`: a path or a URL."""
+        """Directory of the run, `<storage>/<run id>`: a path or a URL."""
         return f"{self.storage.rstrip('/')}/{self.run_id}"
 
     @classmethod
     def here(
-        cls, whereabouts: ResolvedIdentity, *, run_id: str, name: str, storage: str, project: str = "", region: str = ""
+        cls, identity: ResolvedIdentity, *, run_id: str, name: str, storage: str, project: str = "", region: str = ""
     ) -> Origin:
         """Return the origin of this process, with an incarnation of its own."""
-        place = whereabouts.place
+        process = identity.process
         return cls(
             run_id=run_id,
             name=name,
             storage=storage,
             incarnation=os.urandom(4).hex(),
-            host=whereabouts.host,
-            attempt=place.attempt,
-            rank=place.rank,
-            world_size=place.world_size,
-            local_rank=place.local_rank,
-            slice=place.slice,
-            namespace=whereabouts.namespace,
+            host=identity.host,
+            attempt=process.attempt,
+            rank=process.rank,
+            world_size=process.world_size,
+            local_rank=process.local_rank,
+            slice=process.slice,
+            namespace=identity.namespace,
             project=project,
             region=region,
         )
 
     def after_fork(self) -> Origin:
-        """Return the origin of a forked child: the same place in the run, but files of its own."""
+        """Return the origin of a forked child: the same rank, but an incarnation of its own."""
         return replace(self, incarnation=os.urandom(4).hex())

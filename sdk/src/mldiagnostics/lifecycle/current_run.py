@@ -1,4 +1,4 @@
-"""Which run this process is in: at most one, and none before the program begins one."""
+"""The run of this process: at most one at a time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _last: MLRun | None = None
 
 
 def current() -> MLRun | None:
-    """Return the run that this process is in, None before it begins and after it is closed."""
+    """Return the run of this process, None before its start and after its end."""
     return _current
 
 
 def last() -> MLRun | None:
-    """Return the run that this process is or was in last."""
+    """Return the current run of this process, else the last one."""
     return _last
 
 
 def enter(run: MLRun) -> None:
-    """Make `run` the one that this process is in."""
+    """Make `run` the run of this process."""
     global _current, _last  # noqa: PLW0603 - the process has one run, and this module holds it
     _current = _last = run
 
 
 def leave(run: MLRun) -> None:
-    """Be in no run any more, if it is still this one."""
+    """End the membership in `run`, if it is still the current one."""
     global _current  # noqa: PLW0603
     if _current is run:
         _current = None

@@ -1,4 +1,4 @@
-"""The attempts of a run as its run.json remembers them; pure."""
+"""Merge the attempts of a run in its run.json; pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from mldiagnostics.lifecycle.outcome import TERMINATING
 
 MAX_ATTEMPTS = 100
-"""How many earlier attempts are remembered."""
+"""Maximum number of earlier attempts in run.json."""
 
 _OF_AN_ATTEMPT = ("attempt", "incarnation", "started", "ended", "phase", "reason", "message")
 
 
 def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `document` with the history in the run.json that `earlier` attempts left.
+    """Return `document` with the history of the `earlier` run.json.
 
-    The run was created when its first attempt was. An attempt that was not ended by itself was lost.
+    The creation time is that of the first attempt. An attempt without a final phase counts as lost.
     """
     if not earlier or earlier.get("runId") != document["runId"]:
         return {**document, "attempts": []}
@@ -29,9 +29,9 @@ def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
 
 
 def merged(stored: Mapping[str, Any] | None, spooled: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the run.json that says all that two of one run say: the later attempt, with the earlier in its history.
+    """Return one run.json of two of the same run: the later attempt, with the earlier one in its history.
 
-    Of one attempt the document with the later heartbeat counts. To merge again changes nothing.
+    Of the same attempt the document with the later heartbeat counts. Merging again changes nothing.
     """
     if not stored or stored.get("runId") != spooled.get("runId"):
         return stored or spooled
@@ -47,7 +47,7 @@ def merged(stored: Mapping[str, Any] | None, spooled: Mapping[str, Any]) -> Mapp
 
 
 def _past(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document as one of the attempts in a later one's history."""
+    """Return the entry of a document in the history of a later one."""
     past = {key: document.get(key) for key in _OF_AN_ATTEMPT}
     if past["phase"] not in ["Completed", "Failed"]:
         reason = "Terminated" if past["reason"] == TERMINATING else "Lost"

@@ -1,4 +1,4 @@
-"""How a run ended, judged from what a process saw of its own end; pure."""
+"""Decide the outcome of a run from the evidence that its process has; pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Phase: TypeAlias = Literal["Pending", "Active", "Completed", "Failed"]
 FINAL: frozenset[str] = frozenset({"Completed", "Failed"})
 
 TERMINATING = "Terminating"
-"""Reason of an active run whose program deals with a signal."""
+"""Reason of an active run whose program handles a signal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """A phase with its reason, one CamelCase word, and a sentence."""
+    """A phase with its reason, one CamelCase word, and a message."""
 
     phase: Phase
     reason: str = ""
@@ -24,16 +24,21 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ExitEvidence:
-    """What was seen. The texts are empty where nothing was.
+    """Evidence of how a process ends; strings are empty without evidence.
 
-    `signal` is the one that ends the process. `handled` is the one that a handler of the program has taken: how the
-    program ends after it says what that was.
-
-    `exits` has the argument of the last `sys.exit`, if one was called. `returned` says whether the main program ran
-    to its end, so that somebody caught that; None: it still runs, or that cannot be told.
+    Attributes:
+        declared: Phase that the program gave to `close()`.
+        uncaught: Exception that ended the main thread.
+        thread: Exception that ended another thread.
+        signal: Signal that ends the process.
+        handled: Signal that a handler of the program received; the end of the program decides.
+        preempted: Whether the machine is taken away.
+        exits: Argument of the last `sys.exit`, if it was called.
+        returned: Whether the main program ran to its end, so that it caught that exit; None while it runs or if
+            unknown.
     """
 
-    said: Phase | None = None
+    declared: Phase | None = None
     uncaught: str = ""
     thread: str = ""
     signal: str = ""
@@ -43,41 +48,41 @@ class ExitEvidence:
     returned: bool | None = None
 
 
-def judge(seen: ExitEvidence) -> RunOutcome:
-    """Return how the run ended: what the program says of itself first, then the worst that was seen."""
-    if seen.said is not None:
-        return RunOutcome(seen.said, "ClosedByProgram")
-    if seen.uncaught:
-        return RunOutcome("Failed", "UncaughtException", seen.uncaught)
-    if seen.preempted:
-        return RunOutcome("Failed", "Preempted", "the machine was or will be taken away")
-    if seen.signal:
-        return RunOutcome("Failed", "Terminated", f"the process got {seen.signal}")
-    if not seen.returned and seen.exits and not is_success(seen.exits[-1]):
-        ended = f"the program ended by sys.exit({shorten(repr(seen.exits[-1]))})"
-        if seen.handled:
-            return RunOutcome("Failed", "Terminated", f"{ended} after {seen.handled}")
+def judge(evidence: ExitEvidence) -> RunOutcome:
+    """Return the outcome: the phase that the program declared, else the worst evidence."""
+    if evidence.declared is not None:
+        return RunOutcome(evidence.declared, "ClosedByProgram")
+    if evidence.uncaught:
+        return RunOutcome("Failed", "UncaughtException", evidence.uncaught)
+    if evidence.preempted:
+        return RunOutcome("Failed", "Preempted", "the machine was or will be preempted")
+    if evidence.signal:
+        return RunOutcome("Failed", "Terminated", f"the process received {evidence.signal}")
+    if not evidence.returned and evidence.exits and not is_success(evidence.exits[-1]):
+        ended = f"the program ended by sys.exit({shorten(repr(evidence.exits[-1]))})"
+        if evidence.handled:
+            return RunOutcome("Failed", "Terminated", f"{ended} after {evidence.handled}")
         return RunOutcome("Failed", "ExitCode", ended)
-    if seen.thread:
-        return RunOutcome("Failed", "UncaughtExceptionInThread", seen.thread)
-    if seen.returned is False and not seen.exits:
+    if evidence.thread:
+        return RunOutcome("Failed", "UncaughtExceptionInThread", evidence.thread)
+    if evidence.returned is False and not evidence.exits:
         return RunOutcome(
-            "Completed", "ExitCodeUnknown", "SystemExit was raised without sys.exit, its status is not seen"
+            "Completed", "ExitCodeUnknown", "SystemExit was raised without sys.exit, so its status is unknown"
         )
     return RunOutcome("Completed")
 
 
 def terminating(signal: str) -> RunOutcome:
-    """Return the phase while a handler of the program deals with a signal: it may save, end, or go on."""
-    return RunOutcome("Active", TERMINATING, f"the process got {signal}, which a handler of the program has taken")
+    """Return the phase while a handler of the program handles a signal: it may save, exit or continue."""
+    return RunOutcome("Active", TERMINATING, f"the process received {signal}, which a handler of the program handles")
 
 
 def is_success(exit_code: object) -> bool:
-    """Tell whether Python turns this argument of `sys.exit` into status 0."""
+    """Return whether Python turns this argument of `sys.exit` into status 0."""
     return exit_code is None or (isinstance(exit_code, int) and exit_code % 256 == 0)
 
 
 def shorten(text: str, limit: int = 300) -> str:
-    """Return a text of at most `limit` characters, on one line."""
+    """Return a string of at most `limit` characters on one line."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -1,4 +1,4 @@
-"""The one line that people look for when a run begins; pure."""
+"""The line that announces a run when it starts; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def announcement(origin: Origin, *, source: str, view_url: str) -> str:
-    """Return the line: which run, its id and what that comes from, where its files are, how to look at them."""
+    """Return the line with the run's name, id, source of the id, directory and view."""
     processes = f", {origin.world_size} processes" if origin.world_size > 1 else ""
     look = f"{view_url}/{origin.run_id}" if view_url else f"python -m mldiagnostics.runs {shlex.quote(origin.storage)}"
     return (

@@ -1,10 +1,10 @@
-"""What the program said when it began a run: checked, completed by the environment, no reason to fail; pure."""
+"""Check the options of a run and complete them from the environment; pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from mldiagnostics.configs.kinds import (
     RlOrchestrator,
     ServingEngine,
 )
+from mldiagnostics.run.options import RunOptions
 from mldiagnostics.run.settings import ON_FULL
 from mldiagnostics.sink_urls import split_sinks
 
@@ -28,16 +29,19 @@ DEFAULT_SINKS = ("jsonl:",)
 ENVIRONMENTS = ("autopush", "staging", "prod")
 _REGION = re.compile(r"([a-z]+(?:-[a-z]+)+\d+)(?:-[a-z])?")
 _EXPORTERS = {"cloud_logging": "cloud-logging:", "otel": "otlp:"}
-"""Google's names for where metrics go -> our sinks."""
+"""Google's name of a destination for metrics -> our sink."""
 
 _Member = TypeVar("_Member", bound=Enum)
+
+PARAMETERS = tuple(each.name for each in fields(RunOptions) if each.name != "unknown")
+"""Names of the parameters of `machinelearning_run`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunArguments:
-    """The parameters of `machinelearning_run`, each of its own type; empty or None where nothing was said.
+    """Valid arguments of a run; empty or None where neither the program nor the environment gives a value.
 
-    `storage` is the root for all runs as it was named; empty means that nobody named one.
+    `storage` is the root for all runs as it was given.
     """
 
     name: str
@@ -66,17 +70,19 @@ class RunArguments:
 
 
 def read_arguments(
-    said: Mapping[str, Any], *, settings: RunSettings, platforms: str, problems: dict[str, str]
+    options: RunOptions, *, settings: RunSettings, platforms: str, problems: dict[str, str]
 ) -> RunArguments:
-    """Check what was `said`, by parameter; `problems` takes a sentence for each one that cannot be meant.
+    """Return valid arguments: those of the options, else of the settings, else the defaults.
 
-    `platforms` is `JAX_PLATFORMS`.
+    Args:
+        options: Arguments as the program passed them.
+        settings: Values of the environment.
+        platforms: Value of JAX_PLATFORMS.
+        problems: Receives a message for each invalid argument, by its name.
     """
-    read = _ArgumentReader(said, problems)
+    read = _ArgumentReader(options, problems)
     gcs_path = normalized_location(read.text("gcs_path") or "") or None
     storage = normalized_location(read.text("storage") or "") or gcs_path or settings.storage
-    if read.text("environment", "prod") not in ENVIRONMENTS:
-        read.complain("environment", f"is none of {', '.join(ENVIRONMENTS)}; prod is meant")
     orchestrator = read.member("accelerator_orchestrator", AcceleratorOrchestrator.NONE)
     if "proxy" in platforms or "pathways" in platforms:
         orchestrator = AcceleratorOrchestrator.PATHWAYS
@@ -93,7 +99,7 @@ def read_arguments(
         metrics_record_interval_s=read.seconds("metrics_record_interval_sec", 10.0),
         on_demand_xprof=read.flag("on_demand_xprof", default=False),
         log_system_metrics=read.flag("log_system_metrics", default=True),
-        environment=str(said.get("environment")) if said.get("environment") in ENVIRONMENTS else "prod",
+        environment=read.environment(),
         framework=read.member("framework", Framework.DETECT),
         serving_engine=read.member("serving_engine", ServingEngine.NONE),
         run_workload_id=read.text("run_workload_id"),
@@ -119,143 +125,153 @@ normalize_gcs_path = normalized_location
 
 
 class _ArgumentReader:
-    """Values of parameters by type; what is of another type counts as not said, and as a problem."""
+    """Reads arguments by type; a value of another type counts as not given and is reported."""
 
-    def __init__(self, said: Mapping[str, Any], problems: dict[str, str]) -> None:
-        self._said = said
+    def __init__(self, options: RunOptions, problems: dict[str, str]) -> None:
+        self._options = options
         self._problems = problems
 
-    def complain(self, parameter: str, what: str) -> None:
-        self._problems[parameter] = f"machinelearning_run({parameter}={_shown(self._said.get(parameter))}) {what}"
+    def value(self, parameter: str) -> Any:
+        return getattr(self._options, parameter)
+
+    def report(self, parameter: str, problem: str) -> None:
+        self._problems[parameter] = f"machinelearning_run({parameter}={_shown(self.value(parameter))}) {problem}"
+
+    def environment(self) -> str:
+        environment = self.text("environment", "prod")
+        if environment in ENVIRONMENTS:
+            return str(environment)
+        self.report("environment", f"is not one of {', '.join(ENVIRONMENTS)}; prod is used")
+        return "prod"
 
     def name(self) -> str:
-        name = self._said.get("name")
+        name = self._options.name
         if isinstance(name, str) and name.strip():
             return name
         if isinstance(name, int | float | Enum | PurePath) and not isinstance(name, bool):
             text = str(name.value if isinstance(name, Enum) else name)
-            self.complain("name", f"is not a text; {text!r} is used")
+            self.report("name", f"is not a string; {text!r} is used")
             return text
-        self.complain("name", "is not a name; give the run a text that is not empty; 'run' is used")
+        self.report("name", "is not a name; give the run a string that is not empty; 'run' is used")
         return "run"
 
     def text(self, parameter: str, default: str | None = None) -> str | None:
-        value = self._said.get(parameter)
+        value = self.value(parameter)
         if value is None or value == "":
             return default
         if isinstance(value, str):
             return value
         if hasattr(value, "__fspath__"):
             return str(value.__fspath__())
-        self.complain(parameter, "is no text and is ignored")
+        self.report(parameter, "is not a string and is ignored")
         return default
 
     def flag(self, parameter: str, *, default: bool) -> bool:
-        value = self._said.get(parameter)
+        value = self.value(parameter)
         if isinstance(value, bool):
             return value
         if value is not None:
-            self.complain(parameter, f"is neither True nor False; {default} is used")
+            self.report(parameter, f"is not True or False; {default} is used")
         return default
 
     def seconds(self, parameter: str, default: float) -> float:
-        value = self._said.get(parameter)
+        value = self.value(parameter)
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:  # noqa: PLR0124 - not NaN
             return float(value)
         if value is not None:
-            self.complain(parameter, f"is no number of seconds; {default:g} is used")
+            self.report(parameter, f"is not a number of seconds; {default:g} is used")
         return default
 
     def member(self, parameter: str, default: _Member) -> _Member:
-        """Return a member of an enumeration, given as itself or by its name in any case."""
-        value = self._said.get(parameter)
+        """Return a member of an enumeration, given as the member or by its name in any case."""
+        value = self.value(parameter)
         kind = type(default)
         name = value.name if isinstance(value, Enum) else value
         for member in kind:
             if value is member or (isinstance(name, str) and name.upper() == member.name):
                 return member
         if value is not None:
-            self.complain(parameter, f"is none of {', '.join(m.name for m in kind)}; {default.name} is used")
+            self.report(parameter, f"is not one of {', '.join(m.name for m in kind)}; {default.name} is used")
         return default
 
     def region(self) -> str | None:
         value = self.text("region")
         if value is None:
             return None
-        found = _REGION.fullmatch(value.strip())
-        if not found:
-            self.complain(
-                "region", "is neither a region like us-central1 nor a zone like us-central1-a; it is looked up"
+        match = _REGION.fullmatch(value.strip())
+        if not match:
+            self.report(
+                "region", "is not a region like us-central1 or a zone like us-central1-a; the region is looked up"
             )
             return None
-        return found[1]
+        return match[1]
 
     def configs(self) -> Mapping[str, Any]:
-        value = self._said.get("configs")
+        value = self._options.configs
         if value is None or isinstance(value, Mapping):
             return value or {}
         plain = jsonable(value)  # a dataclass, a namespace, the configuration object of a framework
         if isinstance(plain, Mapping):
             return plain
-        self.complain("configs", "is no dictionary; it is kept as the text 'value'")
+        self.report("configs", "is not a dictionary; it is recorded as the string 'value'")
         return {"value": plain}
 
     def location(self, location: str) -> str:
         scheme, separator, _ = location.partition("://")
         if separator and scheme not in {"gs", "file"}:
-            parameter = "storage" if self._said.get("storage") else "gcs_path"
-            self.complain(
+            parameter = "storage" if self._options.storage else "gcs_path"
+            self.report(
                 parameter,
-                f"or MLDIAG_STORAGE: {location!r} is no place that can be written: give a path, "
-                f"file:///… or gs://bucket/prefix; ./{DEFAULT_STORAGE} is used",
+                f"or MLDIAG_STORAGE: {location!r} is not a storage location; ./{DEFAULT_STORAGE} is used; give a path, "
+                "file:///… or gs://bucket/prefix",
             )
             return ""
         return location
 
     def sinks(self) -> tuple[str, ...]:
-        value = self._said.get("sinks")
+        value = self._options.sinks
         if value is None:
             return ()
         if isinstance(value, str):
             return split_sinks(value)
         if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
             return split_sinks(",".join(value))
-        self.complain("sinks", "is not a list of URLs and is ignored; write sinks=['jsonl:', 'stdout:']")
+        self.report("sinks", "is not a list of URLs and is ignored; write sinks=['jsonl:', 'stdout:']")
         return ()
 
     def on_full(self) -> OnFull | None:
-        value = self._said.get("on_full")
+        value = self._options.on_full
         if value is not None and value not in ON_FULL:
-            self.complain("on_full", "is neither 'drop' nor 'wait' and is ignored")
+            self.report("on_full", "is not 'drop' or 'wait' and is ignored")
         return ON_FULL.get(str(value))
 
     def exporters(self) -> Mapping[str, Any] | None:
-        value = self._said.get("metrics_exporter_config")
+        value = self._options.metrics_exporter_config
         if value is None or isinstance(value, Mapping):
             return value
-        self.complain("metrics_exporter_config", "is no dictionary and is ignored")
+        self.report("metrics_exporter_config", "is not a dictionary and is ignored")
         return None
 
 
 def _exporter_sinks(config: Mapping[str, Any] | None, problems: dict[str, str]) -> tuple[str, ...]:
     """Return the sinks for Google's `metrics_exporter_config`, whose keys are `mode` and `userConfig`."""
-    found: dict[str, None] = {}
+    sinks: dict[str, None] = {}
     for key in ("mode", "userConfig"):
         names = (config or {}).get(key) or ()
         for name in (names,) if isinstance(names, str) else names if isinstance(names, Iterable) else ():
             sink = _EXPORTERS.get(str(name).lower())
             if sink is None:
                 problems["metrics_exporter_config"] = (
-                    f"metrics_exporter_config: {name!r} is none of {', '.join(_EXPORTERS)} and is ignored"
+                    f"metrics_exporter_config: {name!r} is not one of {', '.join(_EXPORTERS)} and is ignored"
                 )
             else:
-                found[sink] = None
-    return tuple(found)
+                sinks[sink] = None
+    return tuple(sinks)
 
 
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - it is the user's own
+    except Exception:  # noqa: BLE001 - the program's own class may raise anything
         return f"<{type(value).__name__}>"
     return text if len(text) <= 100 else f"{text[:99]}…"

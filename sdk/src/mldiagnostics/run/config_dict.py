@@ -1,4 +1,4 @@
-"""Configurations that a run watches: a dictionary with attribute access that says when it or a part of it changes."""
+"""A dictionary with attribute access that reports changes of itself and its parts."""
 
 # typing.override is newer than Python 3.10
 # mypy: disable-error-code="explicit-override"
@@ -17,10 +17,13 @@ _MAX_DEPTH = 32
 
 
 class ConfigDict(dict[str, Any]):
-    """A dictionary whose keys are also attributes; dictionaries put into it become such ones too.
+    """A dictionary whose keys are also attributes; dictionaries in it become `ConfigDict` too.
 
-    `on_change` is called after every change here or below; it must not raise. `inside` are the ids of the dictionaries
-    around this one: one that contains itself, or lies deeper than anything is shown, stays as it is.
+    Args:
+        values: Initial content.
+        on_change: Called after every change here or below; must not raise.
+        inside: Ids of the dictionaries around this one: a dictionary that contains itself, or is nested deeper than
+            configurations are recorded, is kept unchanged.
     """
 
     __slots__ = ("_on_change",)
@@ -35,10 +38,10 @@ class ConfigDict(dict[str, Any]):
         super().__init__()
         object.__setattr__(self, "_on_change", on_change)
         for key, value in (values or {}).items():
-            super().__setitem__(key, self._adopted(value, inside))
+            super().__setitem__(key, self._watched(value, inside))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        super().__setitem__(key, self._adopted(value))
+        super().__setitem__(key, self._watched(value))
         self._changed()
 
     def __delitem__(self, key: str) -> None:
@@ -49,7 +52,7 @@ class ConfigDict(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"the configuration has no {name!r}; it has {', '.join(map(str, self))}") from None
+            raise AttributeError(f"configs has no {name!r}; its keys are {', '.join(map(str, self))}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -58,28 +61,28 @@ class ConfigDict(dict[str, Any]):
         try:
             del self[name]
         except KeyError:
-            raise AttributeError(f"the configuration has no {name!r}") from None
+            raise AttributeError(f"configs has no {name!r}") from None
 
     def __ior__(self, other: Any) -> ConfigDict:  # type: ignore[override,misc] # noqa: PYI034 - Self is newer than Python 3.10
         self.update(other)
         return self
 
-    def __reduce__(self) -> tuple[type[ConfigDict], tuple[dict[str, Any]]]:  # copies and pickles watch nothing
+    def __reduce__(self) -> tuple[type[ConfigDict], tuple[dict[str, Any]]]:  # copies and pickles report nothing
         return ConfigDict, (dict(self),)
 
     def update(self, *args: Mapping[str, Any] | Iterable[tuple[str, Any]], **kwargs: Any) -> None:  # type: ignore[override]
-        """Take over all values, as one change; what is no dictionary is complained about and left."""
+        """Set all values as one change; an argument that is not a dictionary is reported and ignored."""
         try:
             values = dict(*args, **kwargs)
         except (TypeError, ValueError) as error:
-            warn_once("configs", f"configs.update() was given no dictionary and changed nothing: {error}")
+            warn_once("configs", f"configs.update() was called without a dictionary and is ignored: {error}")
             return
         for key, value in values.items():
-            super().__setitem__(key, self._adopted(value))
+            super().__setitem__(key, self._watched(value))
         self._changed()
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value of `key`, which becomes `default` if there is none."""
+        """Return the value of `key`, set to `default` if it is missing."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -91,7 +94,7 @@ class ConfigDict(dict[str, Any]):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove and return the value that came last."""
+        """Remove and return the last key and value."""
         item = super().popitem()
         self._changed()
         return item
@@ -101,7 +104,7 @@ class ConfigDict(dict[str, Any]):
         super().clear()
         self._changed()
 
-    def _adopted(self, value: Any, inside: frozenset[int] = frozenset()) -> Any:
+    def _watched(self, value: Any, inside: frozenset[int] = frozenset()) -> Any:
         if not isinstance(value, Mapping) or id(value) in inside or len(inside) >= _MAX_DEPTH:
             return value
         return ConfigDict(value, on_change=self._changed, inside=inside | {id(value)})

@@ -1,4 +1,4 @@
-"""What a run was started with, in a few lines for people who look for details; pure."""
+"""Describe how a run was started, in a few log lines at level DEBUG; pure."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def details(
     origin: Origin,
     *,
     arguments: RunArguments,
-    whereabouts: ResolvedIdentity,
+    identity: ResolvedIdentity,
     sinks: Sequence[str],
     env: Mapping[str, str],
     leads: bool,
     heartbeat_s: float,
 ) -> Iterator[str]:
-    """Yield lines about the run, its identity, its arguments, its environment and its sinks, without secrets.
+    """Yield lines about run, identity, arguments, environment and sinks, without secrets.
 
     Args:
-        origin: the process as its records name it.
-        arguments: the parameters as they are used, defaults included.
-        whereabouts: where the identity comes from.
+        origin: the process as its records describe it.
+        arguments: the valid arguments, defaults included.
+        identity: the resolved identity and its source.
         sinks: names of the sinks that records go to.
         env: the environment; only variables that the SDK reads are shown.
         leads: whether this process writes run.json.
-        heartbeat_s: seconds between signs of life.
+        heartbeat_s: seconds between heartbeats.
     """
     own = {field.name: getattr(origin, field.name) for field in fields(origin)}
     yield _line("run", {**own, "directory": origin.directory, "writes_run_json": leads, "heartbeat_s": heartbeat_s})
-    identity = whereabouts.identity
-    source = {"source": identity.source, "workload": dict(identity.workload)} if identity else {"source": "fresh"}
+    shared = identity.identity
+    source = {"source": shared.source, "workload": dict(shared.workload)} if shared else {"source": "fresh"}
     yield _line("identity", source)
     yield _line("arguments", {field.name: getattr(arguments, field.name) for field in fields(arguments)})
     names = [name for variable in VARIABLES for name in variable.name.replace(" and ", ", ").split(", ")]

@@ -1,4 +1,4 @@
-"""The fields of a run that code written for Google's SDK reads, and where each comes from."""
+"""The public fields of a run, as code written for Google's SDK reads them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,37 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class RunFields:
-    """`name` is the run id, as there, and `display_name` what the program called the run."""
+    """Public fields of a run, with the names of Google's SDK.
+
+    Attributes:
+        name: Run id, 64 hexadecimal characters.
+        display_name: Name that the program gave the run.
+        run_group: Group of related runs.
+        gcs_path: Value of the argument of this name.
+        location: Google Cloud region.
+        project: Google Cloud project.
+        run_phase: Current phase.
+        created_at: Creation time in UTC, ISO 8601.
+        workload_details: Description of the workload, empty if unknown.
+        workload_targets: Host of this process.
+        orchestrator: Orchestrator that started the processes.
+        on_demand_xprof: Whether profiles can be captured on demand.
+        log_system_metrics: Whether system metrics are recorded.
+        metrics_record_interval_sec: Seconds between system metrics.
+        metric_only_run: Whether the run takes no profiles.
+        environment: `prod`, `staging` or `autopush`.
+        framework: Framework of the program; DETECT until it has imported one.
+        serving_engine: Serving engine, if any.
+        metrics_exporter_config: Value of the argument of this name.
+        accelerator_orchestrator: Orchestrator of the accelerators, if any.
+        application_framework: Application, if known.
+        rl_orchestrator: Driver of reinforcement learning, if any.
+        control_plane_url: Value of `base_url`.
+        ml_run_id: Same as `name`.
+        cluster_id: Value of the argument of this name.
+        workload_id: Value of `run_workload_id`.
+        namespace: Kubernetes namespace, empty outside a cluster.
+    """
 
     name: str
     display_name: str
@@ -57,8 +87,8 @@ class RunFields:
     namespace: str = ""
 
 
-def run_fields(arguments: RunArguments, whereabouts: ResolvedIdentity, origin: Origin) -> RunFields:
-    """Return the fields of a run that begins."""
+def run_fields(arguments: RunArguments, identity: ResolvedIdentity, origin: Origin) -> RunFields:
+    """Return the fields of a new run."""
     return RunFields(
         name=origin.run_id,
         display_name=arguments.name,
@@ -66,9 +96,9 @@ def run_fields(arguments: RunArguments, whereabouts: ResolvedIdentity, origin: O
         gcs_path=arguments.gcs_path,
         location=arguments.region,
         project=arguments.project,
-        workload_details=dict(whereabouts.identity.workload) if whereabouts.identity else {},
+        workload_details=dict(identity.identity.workload) if identity.identity else {},
         workload_targets=[{"hostname": origin.host}],
-        orchestrator=_orchestrator(whereabouts),
+        orchestrator=_orchestrator(identity),
         on_demand_xprof=arguments.on_demand_xprof,
         log_system_metrics=arguments.log_system_metrics,
         metrics_record_interval_sec=arguments.metrics_record_interval_s,
@@ -88,20 +118,20 @@ def run_fields(arguments: RunArguments, whereabouts: ResolvedIdentity, origin: O
     )
 
 
-def told_process(whereabouts: ResolvedIdentity) -> dict[str, object]:
-    """Return what run.json and the records of phases say of where this process runs; unknown parts are left out."""
-    place = whereabouts.place
+def process_section(identity: ResolvedIdentity) -> dict[str, object]:
+    """Return the section `process` of run.json and of phase records, without unknown parts."""
+    process = identity.process
     parts: dict[str, str | int | None] = {
-        "node": whereabouts.node or None,
-        "podUid": whereabouts.pod_uid or None,
-        "slice": place.slice,
-        "hostIndex": place.host_index,
+        "node": identity.node or None,
+        "podUid": identity.pod_uid or None,
+        "slice": process.slice,
+        "hostIndex": process.host_index,
     }
     return {key: value for key, value in parts.items() if value is not None}
 
 
-def told_kinds(fields: RunFields) -> dict[str, str]:
-    """Return what run.json says of the sort of run this is."""
+def kinds_section(fields: RunFields) -> dict[str, str]:
+    """Return the section `kinds` of run.json."""
     return {
         "orchestrator": fields.orchestrator.value,
         "framework": fields.framework.value,
@@ -113,9 +143,9 @@ def told_kinds(fields: RunFields) -> dict[str, str]:
     }
 
 
-def _orchestrator(whereabouts: ResolvedIdentity) -> Orchestrator:
-    if whereabouts.identity is None:
+def _orchestrator(identity: ResolvedIdentity) -> Orchestrator:
+    if identity.identity is None:
         return Orchestrator.NONE
     return {"injected": Orchestrator.GKE, "slurm": Orchestrator.SLURM}.get(
-        whereabouts.identity.source, Orchestrator.CUSTOM
+        identity.identity.source, Orchestrator.CUSTOM
     )

@@ -1,4 +1,4 @@
-"""The thread of a run: shows that it lives, and keeps run.json true."""
+"""The thread of a run that records heartbeats and keeps run.json up to date."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PAUSE_S = 1.0
-"""Between two writes of run.json that nobody waits for: buckets take about one a second for one object."""
+"""Seconds between writes of run.json: buckets accept about one a second for one object."""
 
 _Request: TypeAlias = "tuple[SimpleQueue[None], bool]"
-"""Where to answer, and whether to write before."""
+"""Queue for the acknowledgement, and whether to write before it."""
 
 
 class HeartbeatThread:
-    """Calls `beat` every `interval_s`, and `write` at first, after a beat, after a change and at the end.
+    """Calls `beat` every `interval_s`, and `write` at the start, after a beat, after a change and at the end.
 
-    None of them should raise; what one raises nevertheless is complained about, and the thread goes on. All methods
-    may be called by a signal's handler: a `SimpleQueue` is reentrant, an `Event` is not.
+    An exception in either is reported once, and the thread continues. All methods may be called by a signal handler:
+    a `SimpleQueue` is reentrant, an `Event` is not.
     """
 
     def __init__(
@@ -42,32 +42,32 @@ class HeartbeatThread:
         self._thread = threading.Thread(target=self._work, name="mldiagnostics-run", daemon=True)
 
     def start(self) -> None:
-        """Begin; the first write comes at once."""
+        """Start the thread, which writes at once."""
         try:
             self._thread.start()
         except RuntimeError as error:  # no more threads for this process
-            warn_once("run-reporter", f"the run shows no signs of life and has no run.json: {error}")
+            warn_once("run-reporter", f"the run has no heartbeat and no run.json: {error}")
 
     def wake(self) -> None:
-        """Have what changed written soon."""
+        """Schedule a write after a change."""
         if not self._woken:  # a thousand changes are one message
             self._woken = True
             self._inbox.put(None)
 
     def sync(self, timeout_s: float, *, write: bool = True) -> bool:
-        """Beat now, and write, and wait for it; false if that took longer than `timeout_s`."""
+        """Beat and write now; return whether that was done within `timeout_s`."""
         if not self._thread.is_alive():
             return False
-        answer: SimpleQueue[None] = SimpleQueue()
-        self._inbox.put((answer, write))
+        done: SimpleQueue[None] = SimpleQueue()
+        self._inbox.put((done, write))
         try:
-            answer.get(timeout=timeout_s)
+            done.get(timeout=timeout_s)
         except Empty:
             return False
         return True
 
     def finish(self, timeout_s: float) -> bool:
-        """Write a last time and end; false if that took longer than `timeout_s`."""
+        """Write a last time and stop; return whether that was done within `timeout_s`."""
         self._ending = True
         self._inbox.put(None)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -99,8 +99,8 @@ class HeartbeatThread:
             return None
 
     @staticmethod
-    def _guarded(act: Callable[[], None]) -> None:
+    def _guarded(action: Callable[[], None]) -> None:
         try:
-            act()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
-            warn_once("run-reporter", f"a part of the run's report failed and is left out: {error!r}")
+            action()
+        except Exception as error:  # noqa: BLE001 - the run continues
+            warn_once("run-reporter", f"a heartbeat or a write of run.json failed and is skipped: {error!r}")

@@ -1,10 +1,10 @@
-"""run.json: what is known of a run, written whole by the process that speaks for it.
+"""Write run.json, the description of a run, from the run's leading process.
 
 `v`, `runId`, `name`, `runGroup`, `phase`, `reason`, `message`, `created`, `started`, `ended`, `heartbeat {t,
 intervalSeconds}`, `attempt`, `incarnation`, `attempts`, `identity {source, workload}`, `process {node, podUid, slice,
 hostIndex}` (of the process that writes it), `worldSize`, `storage`, `sinks`, `kinds`, `configs {software, hardware,
-user}`, `progress {step, t, stepTimeSeconds}`, `drops`, `complaints`, `versions`, and what parts of the SDK publish,
-such as `profiling`. All times are Unix seconds.
+user}`, `progress {step, t, stepTimeSeconds}`, `drops`, `complaints`, `versions`, and sections of other parts of the
+SDK, such as `profiling`. All times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA_VERSION = 1
 
 
 class Manifest:
-    """Keeps the run.json of `run_id` in a run's storage, which `storage` returns; used by one thread."""
+    """Writes the run.json of a run to the storage that `storage()` returns; used by one thread."""
 
     def __init__(self, storage: Callable[[], RunStorage], run_id: str) -> None:
         self._storage = storage
@@ -38,9 +38,9 @@ class Manifest:
         self._earlier: Mapping[str, Any] | None = None
 
     def write(self, document: Mapping[str, Any]) -> bool:
-        """Write the document with the history of earlier attempts; false if the storage does not take it.
+        """Write the document with the history of earlier attempts; return whether it is stored.
 
-        It is in the spool then, or, with a complaint, nowhere.
+        A document that the storage does not take is spooled, or dropped with a warning.
         """
         try:
             return (
@@ -49,7 +49,7 @@ class Manifest:
                 .spooled
             )
         except (MLDiagnosticsError, OSError) as error:
-            warn_once("run-record", f"run.json cannot be written, the run goes on without it for now: {error}")
+            warn_once("run-record", f"run.json cannot be written and is retried with the next heartbeat: {error}")
             return False
 
     def _put(self, store: Store, document: Mapping[str, Any]) -> str:
@@ -64,10 +64,10 @@ class Manifest:
     def _read(self, store: Store) -> None:
         try:
             with store.open(self._key) as file:
-                found = json.load(file)
-            self._earlier = found if isinstance(found, Mapping) else None
+                document = json.load(file)
+            self._earlier = document if isinstance(document, Mapping) else None
         except NotStored:
             pass
-        except ValueError as error:  # what is broken is replaced; what cannot be reached is tried again
-            warn_once("run-record-earlier", f"the run.json of an earlier attempt is broken and is replaced: {error}")
+        except ValueError as error:  # a broken document is replaced, an unreachable one is retried
+            warn_once("run-record-earlier", f"the earlier run.json is not valid JSON and is replaced: {error}")
         self._has_read = True

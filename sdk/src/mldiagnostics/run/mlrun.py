@@ -1,4 +1,4 @@
-"""One run as the program holds it: its facts, its progress, its end; nothing here raises into the program."""
+"""The run that a program holds; no method raises into the program."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from mldiagnostics.configs.kinds import Framework, RunPhase
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome, judge, terminating
+from mldiagnostics.pipeline.recorder import CloseSummary
 from mldiagnostics.run import ownership
 from mldiagnostics.run.config_dict import ConfigDict
-from mldiagnostics.run.fields import RunFields, told_kinds, told_process
+from mldiagnostics.run.fields import RunFields, kinds_section, process_section
 from mldiagnostics.run.state import RunState
 
 if TYPE_CHECKING:
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
     from mldiagnostics.cloud import CloudEnvironment
     from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
     from mldiagnostics.identity.resolve import ResolvedIdentity
-    from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
+    from mldiagnostics.pipeline.recorder import RecordPipeline
     from mldiagnostics.run.arguments import RunArguments
     from mldiagnostics.run.exit_hooks import ExitHooks
     from mldiagnostics.spool.storage import RunStorage
 
 CLOSE_TIMEOUT_S = 10.0
-"""How long the end of a run may take; what is not written then is counted as dropped."""
+"""Default time limit of `close()`; records that are not written by then count as dropped."""
 
 SIGNAL_TIMEOUT_S = 5.0
-"""The same in a signal's handler: of the 30 s that Kubernetes gives, the program wants most for a checkpoint."""
+"""Time limit of `close()` in a signal handler: the program needs most of the 30 s of Kubernetes for a checkpoint."""
 
 _LAST_BEAT_TIMEOUT_S = 2.0
-_LAST_WORD_TIMEOUT_S = 2.0  # run.json gets so much even if a sink has used up the time
+_LAST_WRITE_TIMEOUT_S = 2.0  # for run.json, even if a sink has used up the time
 _PHASES: dict[Phase, RunPhase] = {
     "Pending": RunPhase.PHASE_UNSPECIFIED,
     "Active": RunPhase.PHASE_ACTIVE,
@@ -45,17 +46,27 @@ _PHASES: dict[Phase, RunPhase] = {
     "Failed": RunPhase.PHASE_FAILED,
 }
 _NO_FAILURE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
-"""What may be in flight while a run is closed in good order."""
+"""Exceptions that do not mean failure while a run is closed."""
 
 
 class MLRun(RunFields):
-    """A run, made by `machinelearning_run`; as a context manager it closes itself.
+    """A run, created by `machinelearning_run`; as a context manager it closes itself.
 
-    `configs` is read by key and by attribute, and a change of it is recorded. `origin`, `recording`, `storage` (the
-    root for all runs) and `directory` (this run's, below it) serve the other parts of this package.
+    Attributes:
+        storage: Root of all runs.
+        directory: Directory of this run, below the root.
+        sinks: URLs of the run's sinks.
+        recorder: Goodput recorder of the run, for example `with run.recorder.event("EVAL"):`. Start, steps and
+            successful end are recorded by rank 0 automatically.
+        origin: Identity of this process in its records.
+        recording: Pipeline of the run's records.
+        cloud: Google Cloud project and region.
 
-    `recorder` takes what the run spends its time on beside steps: `with run.recorder.event("EVAL"):`. The steps that
-    rank 0 tells of, its begin and its good end are recorded there by themselves.
+    Example:
+        >>> with machinelearning_run("pretrain") as run:  # doctest: +SKIP
+        ...     run.configs.optimizer = {"name": "adam", "lr": 3e-4}
+        ...     for batch in batches:
+        ...         run.step()
     """
 
     def __init__(
@@ -63,13 +74,14 @@ class MLRun(RunFields):
         fields: RunFields,
         *,
         arguments: RunArguments,
-        whereabouts: ResolvedIdentity,
+        identity: ResolvedIdentity,
         recording: RecordPipeline,
         recorder: ElasticGoodputRecorder,
-        endings: ExitHooks,
+        exit_hooks: ExitHooks,
         cloud: CloudEnvironment,
         leads: bool,
         heartbeat_s: float,
+        unpickle: Callable[[str], MLRun],
     ) -> None:
         vars(self).update(vars(fields))
         self.origin, self.recording, self.cloud = recording.origin, recording, cloud
@@ -77,22 +89,23 @@ class MLRun(RunFields):
         self.sinks = arguments.sinks
         self.recorder = recorder
         self._storages: dict[int, RunStorage] = {}  # by process: a forked child has files of its own
-        self._endings = endings
+        self._exit_hooks = exit_hooks
+        self._unpickle = unpickle
         self._pid = os.getpid()
-        self._accounts = whereabouts.place.leads
+        self._records_goodput = identity.process.leads
         self._closing = threading.RLock()
         self._closed: CloseSummary | None = None
         self._ending = False
-        self._told = False
-        """Whether the last word of the run was said: what changes later is not recorded."""
-        self._at_step: list[Callable[[int], object]] = []
-        self._at_close: list[Callable[[], object]] = []
+        self._is_settled = False
+        """Whether the outcome is recorded; later changes are not."""
+        self._step_callbacks: list[Callable[[int], object]] = []
+        self._close_callbacks: list[Callable[[], object]] = []
         self._configs = ConfigDict(
             {"softwareConfigs": {}, "hardwareConfigs": {}, "userConfigs": arguments.configs},
-            on_change=self._reconfigured,
+            on_change=self._configs_changed,
         )
-        identity = whereabouts.identity
-        self._report = RunState(
+        shared = identity.identity
+        self._state = RunState(
             origin=self.origin,
             recording=recording,
             leads=leads,
@@ -100,13 +113,13 @@ class MLRun(RunFields):
             facts={
                 "runGroup": self.run_group,
                 "identity": {
-                    "source": identity.source if identity else "fresh",
-                    "workload": dict(identity.workload) if identity else {},
+                    "source": shared.source if shared else "fresh",
+                    "workload": dict(shared.workload) if shared else {},
                 },
-                "process": told_process(whereabouts),
+                "process": process_section(identity),
                 "sinks": list(arguments.sinks),
             },
-            kinds=lambda: told_kinds(self),
+            kinds=lambda: kinds_section(self),
             configs=lambda: self._configs,
             gather=self._gather,
             storage=lambda: self.files,
@@ -114,14 +127,14 @@ class MLRun(RunFields):
 
     @property
     def run_id(self) -> str:
-        """The id that all processes of the run have in common."""
+        """Id that all processes of the run share, 64 hexadecimal characters."""
         return self.origin.run_id
 
     @property  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
     def framework(self) -> Framework:
-        """What the program said that it uses, else what it has imported by now."""
-        said: Framework = vars(self)["framework"]
-        return detect() if said is Framework.DETECT else said
+        """Framework that the program named, else the one that it has imported by now."""
+        named: Framework = vars(self)["framework"]
+        return detect() if named is Framework.DETECT else named
 
     @framework.setter
     def framework(self, framework: Framework) -> None:
@@ -129,19 +142,22 @@ class MLRun(RunFields):
 
     @property
     def files(self) -> RunStorage:
-        """The storage for this process's profiles and run.json, and the spool for what it does not take."""
-        found = self._storages.get(os.getpid())
-        if found is None:
+        """Storage of this process's profiles and run.json, with a spool for times when it fails."""
+        storage = self._storages.get(os.getpid())
+        if storage is None:
             from mldiagnostics.spool.storage import RunStorage  # noqa: PLC0415 - loaded by the threads that store
 
-            found = self._storages.setdefault(
+            storage = self._storages.setdefault(
                 os.getpid(), RunStorage(self.recording.origin)
             )  # of two threads, one wins
-        return found
+        return storage
 
     @property
     def configs(self) -> ConfigDict:
-        """Configurations: `userConfigs`, `softwareConfigs`, `hardwareConfigs`, and whatever is put beside them."""
+        """Configuration of the run: `userConfigs`, `softwareConfigs`, `hardwareConfigs` and keys of the program.
+
+        Read and set by key and by attribute; every change is recorded.
+        """
         return self._configs
 
     @configs.setter
@@ -150,48 +166,79 @@ class MLRun(RunFields):
 
     @property
     def closed(self) -> bool:
-        """Whether the run is over for this process."""
+        """Whether the run has ended for this process."""
         return self._closed is not None
 
     def step(self, number: int | None = None) -> None:
-        """Say that step `number` begins; without one it is the step after the last, the first is 0.
+        """Record that a training step starts.
 
-        Goodput follows from it: a step lasts until the next one begins, and one that is not above the last begins after
-        a loss of progress. The number of the last step once more is the same step.
+        Goodput is computed from the steps: a step lasts until the next one starts, and a number below the last one
+        means lost progress. The same number again is the same step.
+
+        Args:
+            number: Number of the step. Default: one more than the last, starting at 0.
+
+        Example:
+            >>> for batch in batches:  # doctest: +SKIP
+            ...     run.step()
         """
         try:
-            last = self._report.step
+            last = self._state.step
             step = int(number) if number is not None else 0 if last is None else last + 1
         except (TypeError, ValueError, OverflowError):
-            warn_once("step", f"run.step({number!r}) names no step and is ignored: give a whole number")
+            warn_once("step", f"run.step({number!r}) is ignored; give a whole number")
             return
-        self._report.step = step
-        if self._accounts and step != last:
+        self._state.step = step
+        if self._records_goodput and step != last:
             self.recorder.record_step_start_time(step)
-        for callback in self._at_step:
+        for callback in self._step_callbacks:
             _guarded("on-step", callback, step)
 
     def on_step(self, callback: Callable[[int], object]) -> None:
-        """Have `callback` called with every step that begins, on the thread that says so; it should take no time."""
-        self._at_step.append(callback)
+        """Call `callback` with the number of every step, when it starts.
+
+        Args:
+            callback: Called on the thread that calls `step()`, so it should return at once.
+        """
+        self._step_callbacks.append(callback)
 
     def on_close(self, callback: Callable[[], object]) -> None:
-        """Have `callback` called when the run is closed, the last one first, while records are still taken."""
-        self._at_close.append(callback)
+        """Call `callback` when the run closes, while records are still accepted.
+
+        Args:
+            callback: Called without arguments; the last one registered is called first.
+        """
+        self._close_callbacks.append(callback)
 
     def publish(self, section: str, value: Mapping[str, object]) -> None:
-        """Put a section of its own into run.json (only the process that leads has one); the last value counts."""
-        self._report.publish(section, value)
+        """Add a section to run.json, in the leading process; the last value counts.
+
+        Args:
+            section: Key in run.json.
+            value: Content that JSON can represent.
+        """
+        self._state.publish(section, value)
 
     def warn_once(self, key: str, message: str) -> None:
-        """Say `message` the first time that `key` comes, and count every time."""
+        """Log a warning the first time that `key` occurs, and count every occurrence."""
         warn_once(key, message)
 
     def close(self, phase: RunPhase | str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S) -> CloseSummary:
-        """End the run: everything recorded is written, within about `timeout_s`, and the phase with it.
+        """End the run: write all records and the final phase.
 
-        Without `phase` that is Completed, or Failed if an exception is in flight or has ended a thread. A second time
-        changes nothing. In a forked child it ends the child's records only: the phase is the parent's.
+        A second call changes nothing. In a forked child only the child's records end; the phase belongs to the parent.
+
+        Args:
+            phase: Final phase, as a member or its value. Default: Completed, or Failed if an exception is in flight or
+                has ended a thread.
+            timeout_s: Seconds that the call may take, about; records that are not written by then are dropped and
+                counted.
+
+        Returns:
+            Numbers of delivered, dropped and spooled records.
+
+        Example:
+            >>> run.close(RunPhase.PHASE_FAILED)  # doctest: +SKIP
         """
         if os.getpid() != self._pid:
             return self.recording.close(_seconds(timeout_s))
@@ -199,8 +246,8 @@ class MLRun(RunFields):
             if self._closed is None:
                 kind, error, _ = sys.exc_info()
                 if kind is not None and not issubclass(kind, _NO_FAILURE):
-                    self._endings.note_uncaught(kind, error)
-                self._end(_phase_said(phase), _seconds(timeout_s))
+                    self._exit_hooks.note_uncaught(kind, error)
+                self._end(_final_phase(phase), _seconds(timeout_s))
         assert self._closed is not None  # noqa: S101 - for mypy: set above
         return self._closed
 
@@ -211,7 +258,7 @@ class MLRun(RunFields):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and not issubclass(kind, GeneratorExit) and not self.closed:
-            self._endings.note_uncaught(kind, error)
+            self._exit_hooks.note_uncaught(kind, error)
         self.close()
 
     def __copy__(self) -> MLRun:
@@ -221,27 +268,32 @@ class MLRun(RunFields):
         return self
 
     def __reduce__(self) -> tuple[Callable[[str], MLRun], tuple[str]]:  # type: ignore[explicit-override]
-        return _run_there, (self.display_name,)
+        return self._unpickle, (self.display_name,)
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         return f"<MLRun {self.display_name!r} {self.run_phase.value} {self.directory}>"
 
-    def begin(self, asked: float) -> None:
-        """Be the run of this process; called once, by whoever made it. `asked` is when the program wanted it."""
+    def start(self, requested_at: float) -> None:
+        """Make this the run of the process; called once, by `start_run`.
+
+        Args:
+            requested_at: Time of the call of `machinelearning_run`, in Unix seconds.
+        """
         current_run.enter(self)
-        self._endings.watch_sigterm()
-        if self._accounts:
-            self.recorder.record_job_start_time(asked)
-        self._report.start()
+        self._exit_hooks.watch_sigterm()
+        if self._records_goodput:
+            self.recorder.record_job_start_time(requested_at)
+        self._state.start()
 
     def at_exit(self) -> None:
-        """End with the process."""
+        """Close the run at the end of the process."""
         self.close()
 
     def at_signal(self, name: str, *, dying: bool) -> bool:
-        """Report a signal: as the end if the process dies of it, else as one that the program's own handler takes.
+        """Record a signal: as the end of the run if the process dies of it, else as a phase's reason.
 
-        False if the signal came while its thread was closing the run, which must be done first.
+        Returns:
+            False if the signal interrupted `close()`, which must finish first.
         """
         if dying and self._ending:
             return False
@@ -250,82 +302,77 @@ class MLRun(RunFields):
             return True
         self._settle(terminating(name), last=False)
         self.recording.flush(SIGNAL_TIMEOUT_S / 2)
-        self._report.sync(SIGNAL_TIMEOUT_S / 2)
+        self._state.sync(SIGNAL_TIMEOUT_S / 2)
         return True
 
-    def _end(self, said: Phase | None, timeout_s: float) -> None:
-        from mldiagnostics.pipeline.recorder import CloseSummary  # noqa: PLC0415
-
+    def _end(self, phase: Phase | None, timeout_s: float) -> None:
         deadline, now = time.monotonic() + timeout_s, time.time()
         self._closed = CloseSummary()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
-        for callback in reversed(self._at_close):
+        for callback in reversed(self._close_callbacks):
             _guarded("on-close", callback)
-        self._report.sync(_LAST_BEAT_TIMEOUT_S, write=False)
-        verdict = judge(self._endings.evidence(said=said, preempted=self._report.preempted))
-        if self._accounts and verdict.phase == "Completed":
+        self._state.sync(_LAST_BEAT_TIMEOUT_S, write=False)
+        outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
+        if self._records_goodput and outcome.phase == "Completed":
             self.recorder.record_job_end_time(now)
-        self._accounts = False
-        self._settle(verdict, last=True)
-        self._told = True
+        self._records_goodput = False
+        self._settle(outcome, last=True)
+        self._is_settled = True
         self._closed = self.recording.close(timeout_s)
-        self._report.finish(max(deadline - time.monotonic(), _LAST_WORD_TIMEOUT_S))
+        self._state.finish(max(deadline - time.monotonic(), _LAST_WRITE_TIMEOUT_S))
         if (files := self._storages.get(os.getpid())) is not None:
             files.close()
         ownership.release(self.run_id, os.environ)
         current_run.leave(self)
         self._ending = False
-        self._endings.unwatch_sigterm()
+        self._exit_hooks.unwatch_sigterm()
 
-    def _settle(self, verdict: RunOutcome, *, last: bool) -> None:
-        self.run_phase = _PHASES[verdict.phase]
-        self._report.settle(verdict, last=last)
+    def _settle(self, outcome: RunOutcome, *, last: bool) -> None:
+        self.run_phase = _PHASES[outcome.phase]
+        self._state.settle(outcome, last=last)
 
-    def _reconfigured(self) -> None:
-        if self._told:
+    def _configs_changed(self) -> None:
+        if self._is_settled:
             warn_once(
                 "configs-closed",
-                f"configs of run {self.display_name!r}: changed after run.close() and not recorded; change them before",
+                f"configs of run {self.display_name!r}: changed after close() and not recorded; change them earlier",
             )
-        self._report.configured()
+        self._state.configs_changed()
 
     def _gather(self) -> None:
-        if self._told:
+        if self._is_settled:
             return
-        from mldiagnostics.configs import gather  # noqa: PLC0415 - on a thread of the run's, not with the first import
+        from mldiagnostics.configs import gather  # noqa: PLC0415 - on the run's thread, not with the first import
 
-        if news := gather(self.framework.value, self._configs):
-            self._configs.update(news)
-
-
-def _run_there(name: str) -> MLRun:
-    """Return what a pickled run stands for in another process: the run that it is in, or one that keeps nothing."""
-    from mldiagnostics.run.startup import unrecorded  # noqa: PLC0415 - begins runs, and so imports this module
-
-    return current_run.current() or unrecorded(name)
+        if changes := gather(self.framework.value, self._configs):
+            self._configs.update(changes)
 
 
-def _phase_said(phase: RunPhase | str | None) -> Phase | None:
-    """Return our name of a phase that was given as Google's or as ours."""
+def _final_phase(phase: RunPhase | str | None) -> Phase | None:
+    """Return our name of a final phase that was given by Google's name or ours."""
     if phase is None:
         return None
     text = str(phase.value if isinstance(phase, RunPhase) else phase).upper()
-    found = next((ours for ours, theirs in _PHASES.items() if ours in FINAL and theirs.value == text), None)
-    if found is None:
-        warn_once("phase", f"run.close(phase={phase!r}) is no end, what was seen decides: give RunPhase.PHASE_FAILED")
-    return found
+    final = next((ours for ours, theirs in _PHASES.items() if ours in FINAL and theirs.value == text), None)
+    if final is None:
+        warn_once(
+            "phase",
+            f"run.close(phase={phase!r}) is not a final phase and is ignored; give RunPhase.PHASE_COMPLETED or "
+            "RunPhase.PHASE_FAILED",
+        )
+    return final
 
 
 def _seconds(timeout_s: float) -> float:
     try:
         return max(0.0, min(float(timeout_s), threading.TIMEOUT_MAX))
     except (TypeError, ValueError):
-        warn_once("close", f"run.close(timeout_s={timeout_s!r}) is no number of seconds; {CLOSE_TIMEOUT_S:g} is used")
+        warn_once("close", f"run.close(timeout_s={timeout_s!r}) is not a number; {CLOSE_TIMEOUT_S:g} s is used")
         return CLOSE_TIMEOUT_S
 
 
 def _guarded(key: str, callback: Callable[..., object], *arguments: object) -> None:
     try:
         callback(*arguments)
-    except Exception as error:  # noqa: BLE001 - whoever it belongs to, the training goes on
+    except Exception as error:  # noqa: BLE001 - the training continues
         warn_once(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")

@@ -1,4 +1,7 @@
-"""Which process speaks for a run where subprocesses inherit its identity: the one that began it, while it lives."""
+"""Choose the process that leads a run among those that inherit its identity.
+
+The process that started the run leads it while it lives; its subprocesses do not.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ VARIABLE = "MLDIAG_OWNER"
 
 
 def claim(run_id: str, env: MutableMapping[str, str]) -> bool:
-    """Become the process that speaks for the run, for all subprocesses to see; false if a living ancestor is."""
+    """Make this process the leader of the run, unless a living ancestor is; return whether it leads."""
     owner_run, _, owner = env.get(VARIABLE, "").partition("/")
     pid, _, since = owner.partition("/")
     if owner_run == run_id and pid.isdecimal() and int(pid) != os.getpid() and is_running(int(pid), since):
@@ -24,7 +27,7 @@ def claim(run_id: str, env: MutableMapping[str, str]) -> bool:
 
 
 def release(run_id: str, env: MutableMapping[str, str]) -> None:
-    """Let a subprocess speak for the run from now on."""
+    """Allow a subprocess to lead the run."""
     if env.get(VARIABLE) == _claimed(run_id):
         del env[VARIABLE]
 

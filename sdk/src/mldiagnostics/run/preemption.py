@@ -1,7 +1,6 @@
-"""Whether JAX was told that a machine of the run will be taken away; asks its coordination service, so not for callers.
+"""Read preemption notices from JAX's coordination service, on a thread that may wait for it.
 
-JAX's preemption service takes SIGTERM for itself, natively, and publishes a key for all processes. Its handler is left
-alone here, and the key is read.
+JAX's preemption service handles SIGTERM natively and publishes a key for all processes; only the key is read here.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ _KEY = "RECEIVED_PREEMPTION_NOTICE"
 
 
 def is_watched() -> bool:
-    """Tell whether JAX watches for that, and has taken SIGTERM."""
+    """Return whether JAX watches for preemption, and so handles SIGTERM."""
     return _client() is not None
 
 
 def was_announced() -> bool:
-    """Ask; no service, no answer and no such question in this version of JAX are a no."""
+    """Return whether a preemption notice is published; without a service or key that is False."""
     client = _client()
     try:
         return bool(client.key_value_try_get(_KEY)) if client is not None else False
-    except Exception:  # noqa: BLE001 - the service says "not found" by an error, and which one is its affair
+    except Exception:  # noqa: BLE001 - the service reports a missing key by an exception of its own
         return False
 
 

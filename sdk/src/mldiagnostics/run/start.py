@@ -1,4 +1,4 @@
-"""How a program begins a run: the one call, which raises nothing into it unless it asks for that."""
+"""`machinelearning_run`, the one call by which a program starts a run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mldiagnostics.configs.kinds import (
 )
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.run.options import RunOptions
 
 if TYPE_CHECKING:
     import os
@@ -50,36 +51,100 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
     strict: bool = False,
     **unknown: object,
 ) -> MLRun:
-    """Begin a run, or join it as one more process; a run that this process is in already is closed first.
+    """Start a run, or join it as one more of its processes.
 
-    All processes of a job call it, and find one id by what they share (`mldiagnostics.identity.resolve`). Nothing waits
-    for a network or a disk here, and no framework is imported.
+    Every process of a job calls this and gets the same run id, derived from what the processes share
+    (`mldiagnostics.identity.resolve`). A run that this process is already in is closed first. The call does not wait
+    for a network or a disk and imports no framework.
 
-    `framework` is the one that the program has imported or imports later (JAX before PyTorch before TensorFlow, but
-    one whose devices are initialised before all others); name it if that is not the one to profile.
-    `storage` (else `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics) is the root below which each run has a
-    directory. `sinks` are URLs of places for records, by default `jsonl:` in that directory. `region` may be a zone.
-    `on_full` (else MLDIAG_ON_FULL, else "drop") says what happens to a record when the buffer is full: it is dropped
-    and counted, or with "wait" its thread waits for room, for scripts that record faster than a disk writes.
-    `metrics_record_interval_sec` is the pause between system metrics, in seconds; 0 or less turns them off, as does
-    `log_system_metrics=False`.
+    An invalid argument is reported once on the logger `mldiagnostics` and replaced by its default; a run that cannot
+    be recorded is returned all the same, and all its methods work. Only `strict=True` raises.
 
-    `base_url` and `cluster_id` have no effect yet, which one warning each says.
+    Args:
+        name: Name of the run, required; people see it beside the run id.
+        run_group: Group of related runs, for example an experiment.
+        configs: Configuration to record, at most 64 KiB as JSON. Secrets are replaced.
+        gcs_path: Root for the files of all runs under the name of Google's SDK; `storage` wins.
+        base_url: Accepted and without effect yet; one warning says so.
+        cluster_id: Accepted and without effect yet; one warning says so.
+        project: Google Cloud project for sinks that need one. Default: looked up when a sink needs it.
+        region: Google Cloud region or zone. Default: looked up when a sink needs it.
+        metrics_record_interval_sec: Seconds between system metrics; 0 or less turns them off.
+        on_demand_xprof: Start the profiler server, so that profiles can be captured while the run lasts.
+        log_system_metrics: Record CPU, memory and accelerator metrics of each host.
+        environment: `prod`, `staging` or `autopush`; recorded only.
+        framework: Framework to profile, as a member or its name. Default: detected from the imported modules, JAX
+            before PyTorch before TensorFlow, but one with initialised devices before all others.
+        serving_engine: Serving engine, recorded only.
+        run_workload_id: Id that all processes of the run share, where no launcher provides one.
+        metric_only_run: Take no profiles.
+        metrics_exporter_config: Sinks in the form of Google's SDK: keys `mode` and `userConfig`, values
+            `cloud_logging` and `otel`. `sinks` wins.
+        accelerator_orchestrator: Orchestrator between program and accelerators, recorded only.
+        application_framework: Application that the program is built from, recorded only.
+        rl_orchestrator: Driver of reinforcement learning, recorded only.
+        storage: Root below which each run has a directory: a path, `file:///…` or `gs://bucket/prefix`. Default:
+            `gcs_path`, else MLDIAG_STORAGE, else ./mldiagnostics.
+        sinks: URLs of sinks for records, as a list or separated by commas. Default: MLDIAG_SINKS, else `jsonl:`, which
+            writes to the run's directory.
+        on_full: `drop` counts and drops records while the buffer is full; `wait` lets the recording thread wait for
+            room, for scripts that record faster than a disk writes. Default: MLDIAG_ON_FULL, else `drop`.
+        strict: Raise for invalid arguments, before anything has started.
+        **unknown: Other keyword arguments are reported and ignored.
 
-    What cannot be meant is reported once on the logger `mldiagnostics` and replaced by its default. Only with `strict`
-    it raises, before anything has begun: `MLRunConfigurationError`, or `MissingExtraError` where a package is missing.
+    Returns:
+        The run; as a context manager it closes itself.
+
+    Raises:
+        MLRunConfigurationError: An argument is invalid, with `strict=True`.
+        MissingExtraError: A needed package is not installed, with `strict=True`.
+
+    Example:
+        >>> from mldiagnostics import machinelearning_run, metrics
+        >>> with machinelearning_run("pretrain", storage="gs://bucket/runs") as run:  # doctest: +SKIP
+        ...     for step in range(1000):
+        ...         run.step(step)
+        ...         metrics.record("loss", train_step(), step=step)
     """
-    said, asked = dict(locals()), time.time()
-    from mldiagnostics.run.startup import start_run, unrecorded  # noqa: PLC0415 - with the first run, not at import
+    requested_at = time.time()
+    options = RunOptions(
+        name=name,
+        run_group=run_group,
+        configs=configs,
+        gcs_path=gcs_path,
+        base_url=base_url,
+        cluster_id=cluster_id,
+        project=project,
+        region=region,
+        metrics_record_interval_sec=metrics_record_interval_sec,
+        on_demand_xprof=on_demand_xprof,
+        log_system_metrics=log_system_metrics,
+        environment=environment,
+        framework=framework,
+        serving_engine=serving_engine,
+        run_workload_id=run_workload_id,
+        metric_only_run=metric_only_run,
+        metrics_exporter_config=metrics_exporter_config,
+        accelerator_orchestrator=accelerator_orchestrator,
+        application_framework=application_framework,
+        rl_orchestrator=rl_orchestrator,
+        storage=storage,
+        sinks=sinks,
+        on_full=on_full,
+        strict=strict,
+        unknown=unknown,
+    )
+    from mldiagnostics.run.startup import start_run  # noqa: PLC0415 - with the first run, not at import
+    from mldiagnostics.run.unrecorded import unrecorded_run  # noqa: PLC0415 - the same
 
     try:
-        return start_run(said, asked)
+        return start_run(options, requested_at)
     except MLDiagnosticsError as error:
         if strict is True:
             raise
         warn_once("start", f"this run is not recorded: {error}")
     except (OSError, RuntimeError, MemoryError) as error:
-        warn_once("start", f"this run is not recorded, since the system does not give what that needs: {error!r}")
+        warn_once("start", f"this run is not recorded: the system lacks a resource that it needs: {error!r}")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not cost the training
-        warn_once("start", f"this run is not recorded, by a fault in mldiagnostics, please report it: {error!r}")
-    return unrecorded(str(name))
+        warn_once("start", f"this run is not recorded: a fault in mldiagnostics, please report it: {error!r}")
+    return unrecorded_run(str(name))

@@ -1,4 +1,4 @@
-"""How a run begins: arguments and environment in, a run out; what cannot be meant is told once and replaced."""
+"""Start a run from its options and the environment; invalid values are reported once and replaced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.diagnostics import LOGGER, announce, detail, warn_once
@@ -18,14 +18,15 @@ from mldiagnostics.identity.origin import Origin
 from mldiagnostics.identity.resolve import locate
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.locations import absolute_location
-from mldiagnostics.pipeline.recorder import CloseSummary, RecordPipeline
+from mldiagnostics.pipeline.recorder import RecordPipeline
 from mldiagnostics.run import ownership
 from mldiagnostics.run.announcement import announcement
-from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, RunArguments, read_arguments
-from mldiagnostics.run.exit_hooks import process_endings
+from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, PARAMETERS, RunArguments, read_arguments
+from mldiagnostics.run.exit_hooks import process_exit_hooks
 from mldiagnostics.run.fields import run_fields
 from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import RunSettings, read_settings
+from mldiagnostics.run.unrecorded import current_or_unrecorded_run
 from mldiagnostics.run.without_effect import without_effect
 from mldiagnostics.sinks import sink_maker
 from mldiagnostics.text.suggest import unknown_parameters
@@ -34,35 +35,37 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mldiagnostics.identity.resolve import ResolvedIdentity
+    from mldiagnostics.run.options import RunOptions
     from mldiagnostics.sinks import SinkMaker
 
 
-_one_at_a_time = threading.RLock()  # two drains of one buffer would take each other's records
+_start_lock = threading.RLock()  # two drains of one buffer would take each other's records
 
 
-def start_run(said: Mapping[str, Any], asked: float) -> MLRun:
-    """Begin the run that was asked for by the parameters of `machinelearning_run`; see there. May raise anything.
+def start_run(options: RunOptions, requested_at: float) -> MLRun:
+    """Start the run of one `machinelearning_run` call. May raise anything.
 
-    `asked` is when, in Unix seconds: what is loaded for it is the run's time too.
+    Args:
+        options: Arguments of the call.
+        requested_at: Time of the call in Unix seconds; loading the modules belongs to the run's time.
     """
-    with _one_at_a_time:
-        return _begin(said, asked)
+    with _start_lock:
+        return _start(options, requested_at)
 
 
-def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
+def _start(options: RunOptions, requested_at: float) -> MLRun:
     env = dict(os.environ)
     problems: dict[str, str] = {}
-    if said["unknown"]:
-        known = [name for name in said if name != "unknown"]
-        problems["unknown"] = unknown_parameters("machinelearning_run", said["unknown"], known)
+    if options.unknown:
+        problems["unknown"] = unknown_parameters("machinelearning_run", options.unknown, PARAMETERS)
     settings = read_settings(env, problems)
-    arguments = read_arguments(said, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
-    whereabouts = locate(detect(env), name=arguments.name, workload_id=arguments.run_workload_id)
-    problems.update(whereabouts.problems)
+    arguments = read_arguments(options, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
+    identity = locate(detect(env), name=arguments.name, workload_id=arguments.run_workload_id)
+    problems.update(identity.problems)
     makers = _sink_makers(arguments.sinks, problems)
-    if said["strict"] is True:
-        _require_all_meant(arguments, problems)
-    for key, problem in (problems | without_effect(said, env)).items():
+    if options.strict is True:
+        _require_valid(arguments, problems)
+    for key, problem in (problems | without_effect(options, env)).items():
         warn_once(f"start-{key}", problem)
     if not arguments.storage and settings.in_kubernetes:
         warn_once(
@@ -70,90 +73,85 @@ def _begin(said: Mapping[str, Any], asked: float) -> MLRun:
             "the files of this run end with the pod: set storage='gs://bucket/prefix' (or a mounted volume), or "
             "MLDIAG_STORAGE",
         )
-    if (before := current_run.current()) is not None:
-        before.close()
-        asked = time.time()  # until now that one lasted
-    origin = _origin(arguments, whereabouts, storage=_rooted(arguments.storage or DEFAULT_STORAGE))
-    return _join(
-        arguments,
-        whereabouts,
-        RecordPipeline(origin, makers, waits=arguments.on_full == "wait"),
-        settings,
-        env,
-        asked=asked,
-    )
+    if (previous := current_run.current()) is not None:
+        previous.close()
+        requested_at = time.time()  # the previous run lasted until now
+    origin = _origin(arguments, identity, storage=_absolute(arguments.storage or DEFAULT_STORAGE))
+    pipeline = RecordPipeline(origin, makers, waits=arguments.on_full == "wait")
+    return _join(arguments, identity, pipeline, settings, env, requested_at=requested_at)
 
 
 def _join(
     arguments: RunArguments,
-    whereabouts: ResolvedIdentity,
-    recording: RecordPipeline,
+    identity: ResolvedIdentity,
+    pipeline: RecordPipeline,
     settings: RunSettings,
     env: Mapping[str, str],
     *,
-    asked: float,
+    requested_at: float,
 ) -> MLRun:
-    origin = recording.origin
-    leads = whereabouts.place.leads and ownership.claim(origin.run_id, os.environ)
+    origin = pipeline.origin
+    leads = identity.process.leads and ownership.claim(origin.run_id, os.environ)
     run = MLRun(
-        run_fields(arguments, whereabouts, origin),
+        run_fields(arguments, identity, origin),
         arguments=arguments,
-        whereabouts=whereabouts,
-        recording=recording,
+        identity=identity,
+        recording=pipeline,
         recorder=ElasticGoodputRecorder(origin.name, origin.name, logging_enabled=True, log=origin.directory),
-        endings=process_endings(),
+        exit_hooks=process_exit_hooks(),
         cloud=CloudEnvironment(project=arguments.project, region=arguments.region, env=env),
         leads=leads,
         heartbeat_s=settings.heartbeat_s,
+        unpickle=current_or_unrecorded_run,
     )
-    run.begin(asked)
+    run.start(requested_at)
     if leads:
-        source = whereabouts.identity.source if whereabouts.identity else "fresh"
+        source = identity.identity.source if identity.identity else "fresh"
         announce(announcement(origin, source=source, view_url=settings.view_url))
     if LOGGER.isEnabledFor(logging.DEBUG):
-        from mldiagnostics.run.details import details  # noqa: PLC0415 - for people who look for them
+        from mldiagnostics.run.details import details  # noqa: PLC0415 - only at this level
 
         for line in details(
             origin,
             arguments=arguments,
-            whereabouts=whereabouts,
-            sinks=recording.sink_names,
+            identity=identity,
+            sinks=pipeline.sink_names,
             env=env,
             leads=leads,
             heartbeat_s=settings.heartbeat_s,
         ):
             detail(line)
-    _begin_parts(run)
+    _start_parts(run)
     return run
 
 
-def _begin_parts(run: MLRun) -> None:
-    """Begin what a run has beside itself, each loaded only where it is wanted."""
+def _start_parts(run: MLRun) -> None:
+    """Start the optional parts of a run, each loaded only where it is used."""
     compilations = Compilations(run.recorder)
     run.on_close(compilations.close)
     if not compilations.listen():  # JAX may be imported later
         run.on_step(lambda _: compilations.listen())
     if run.on_demand_xprof and not run.metric_only_run:
-        from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415
+        from mldiagnostics.profiling.on_demand import start_on_demand_xprof  # noqa: PLC0415 - see above
 
         start_on_demand_xprof()
     interval_s = run.metrics_record_interval_sec
     if run.log_system_metrics and interval_s > 0 and run.origin.local_rank == 0:
-        from mldiagnostics.system.sampler import Sampler  # noqa: PLC0415
+        from mldiagnostics.system.sampler import Sampler  # noqa: PLC0415 - see above
 
         sampler = Sampler(run.recording, interval_s=interval_s)
         try:
             sampler.start()
         except RuntimeError as error:  # no more threads for this process
-            warn_once("system-start", f"there are no system metrics: {error}")
+            warn_once("system-start", f"system metrics are not recorded: {error}")
         else:
             run.on_close(sampler.stop)
 
 
-def _origin(arguments: RunArguments, whereabouts: ResolvedIdentity, *, storage: str) -> Origin:
+def _origin(arguments: RunArguments, identity: ResolvedIdentity, *, storage: str) -> Origin:
     return Origin.here(
-        whereabouts,
-        run_id=whereabouts.identity.run_id if whereabouts.identity else os.urandom(32).hex(),
+        identity,
+        run_id=identity.identity.run_id if identity.identity else os.urandom(32).hex(),
         name=arguments.name,
         storage=storage,
         project=arguments.project or "",
@@ -161,14 +159,13 @@ def _origin(arguments: RunArguments, whereabouts: ResolvedIdentity, *, storage: 
     )
 
 
-def _rooted(location: str) -> str:
-    """Return a location that does not depend on the working directory."""
+def _absolute(location: str) -> str:
     try:
         return absolute_location(location)
     except FileNotFoundError:
         raise MLRunConfigurationError(
-            f"the working directory was deleted, so {location!r} is no place for files: give a whole path or URL with "
-            "storage= or MLDIAG_STORAGE"
+            f"storage {location!r} is a relative path and the working directory was deleted; give an absolute path or "
+            "URL with storage= or MLDIAG_STORAGE"
         ) from None
 
 
@@ -185,11 +182,11 @@ def _sink_maker(url: str, problems: dict[str, str]) -> SinkMaker | None:
         return None
 
 
-def _require_all_meant(arguments: RunArguments, problems: Mapping[str, str]) -> None:
+def _require_valid(arguments: RunArguments, problems: Mapping[str, str]) -> None:
     if problems:
         raise MLRunConfigurationError("; ".join(problems.values()))
-    places = [arguments.storage, *(url.partition(":")[2] for url in arguments.sinks)]
-    bucket = next((place for place in places if place.startswith("gs://")), None)
+    locations = [arguments.storage, *(url.partition(":")[2] for url in arguments.sinks)]
+    bucket = next((location for location in locations if location.startswith("gs://")), None)
     if bucket and not _is_installed("google.cloud.storage"):
         raise MissingExtraError(extra="gcs", needed_for=bucket)
 
@@ -203,48 +200,9 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def unrecorded(name: str) -> MLRun:
-    """Return a run that this process is not in: every method works, and nothing is kept."""
-    problems: dict[str, str] = {}
-    settings = read_settings({}, problems)
-    arguments = read_arguments({"name": name or "run"}, settings=settings, platforms="", problems=problems)
-    whereabouts = locate(detect({}), name=arguments.name)
-    recording = cast("RecordPipeline", _DiscardingPipeline(_origin(arguments, whereabouts, storage=DEFAULT_STORAGE)))
-    return MLRun(
-        run_fields(arguments, whereabouts, recording.origin),
-        arguments=arguments,
-        whereabouts=whereabouts,
-        recording=recording,
-        recorder=ElasticGoodputRecorder(arguments.name, arguments.name),
-        endings=process_endings(),
-        cloud=CloudEnvironment(env={}),
-        leads=False,
-        heartbeat_s=settings.heartbeat_s,
-    )
-
-
-class _DiscardingPipeline:
-    """Stands where a recording would, and needs nothing of the system: no thread, no file."""
-
-    def __init__(self, origin: Origin) -> None:
-        self.origin = origin
-        self.drops: dict[str, int] = {}
-
-    def append(self, *_: object, **__: object) -> None:
-        """Forget it."""
-
-    def flush(self, _: float) -> bool:
-        """Have nothing to wait for."""
-        return True
-
-    def close(self, _: float = 0.0) -> CloseSummary:
-        """Have nothing to close."""
-        return CloseSummary()
-
-
 def _renew_lock() -> None:
-    global _one_at_a_time  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
-    _one_at_a_time = threading.RLock()
+    global _start_lock  # noqa: PLW0603 - a thread of the parent may hold the old lock, which no one would release
+    _start_lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""What a process tells of its run while it lasts: phase and signs of life as records, and run.json if it leads."""
+"""Record the phase and the heartbeats of a run, and write run.json in its leading process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,18 @@ _SECTIONS = {"softwareConfigs": "software", "hardwareConfigs": "hardware"}
 
 
 class RunState:
-    """The state of a run as others see it: changed by any thread, told by a thread of its own.
+    """State of a run as others see it: changed by any thread, recorded and written by one.
 
-    `facts` are the parts of run.json that never change; their `process` is in the first record of a phase too.
-    `kinds` returns the sort of run and `configs` the configurations as they are now; `gather` is called on the thread
-    with every sign of life, to complete them. Without `leads` there is no run.json; with it, it is kept in what
-    `storage` returns.
+    Args:
+        origin: Identity of the process in its records.
+        recording: Pipeline of the run.
+        leads: Whether this process writes run.json.
+        heartbeat_s: Seconds between heartbeats.
+        facts: Constant parts of run.json; `process` is also part of the first phase record.
+        kinds: Returns the section `kinds` of run.json.
+        configs: Returns the configurations.
+        gather: Called on the thread with every heartbeat, to complete the configurations.
+        storage: Returns the storage of run.json.
     """
 
     def __init__(
@@ -45,7 +51,7 @@ class RunState:
         gather: Callable[[], None],
         storage: Callable[[], RunStorage],
     ) -> None:
-        self.verdict = RunOutcome("Active")
+        self.outcome = RunOutcome("Active")
         self.preempted = False
         self.step: int | None = None
         self._origin = origin
@@ -54,64 +60,64 @@ class RunState:
         self._facts = dict(facts)
         self._kinds = kinds
         self._configs = configs
-        self._told_configs: Mapping[str, Any] = {}
+        self._recorded_configs: Mapping[str, Any] = {}
         self._published: dict[str, object] = {}
         self._versions: dict[str, str] = {}
-        self._started = self._beaten = time.time()
+        self._started = self._last_beat = time.time()
         self._ended: float | None = None
         self._progress: dict[str, float] = {}
-        self._recorded = False
+        self._is_closed = False
         self._manifest = Manifest(storage, origin.run_id) if leads else None
         self._gather = gather
-        self._reporter = HeartbeatThread(interval_s=heartbeat_s, beat=self._beat, write=self._write)
+        self._thread = HeartbeatThread(interval_s=heartbeat_s, beat=self._beat, write=self._write)
 
     def start(self) -> None:
-        """Begin to tell."""
-        beat = {"intervalSeconds": self._heartbeat_s}  # the process may be killed before it has shown a sign of life
+        """Record the first phase and start the thread."""
+        beat = {"intervalSeconds": self._heartbeat_s}  # the process may be killed before its first heartbeat
         payload = {"host": self._origin.host, **beat, **self._facts["process"]}
-        self._recording.append("phase", self.verdict.phase, payload=payload)
-        self._reporter.start()
+        self._recording.append("phase", self.outcome.phase, payload=payload)
+        self._thread.start()
 
-    def configured(self) -> None:
-        """Have the configurations told soon."""
-        self._reporter.wake()
+    def configs_changed(self) -> None:
+        """Schedule a record of the changed configurations."""
+        self._thread.wake()
 
     def publish(self, section: str, value: Mapping[str, object]) -> None:
-        """Put a section of its own into run.json; a later one of that name replaces it."""
+        """Add a section to run.json, or replace the one of this name."""
         self._published[section] = jsonable(value)
-        self._reporter.wake()
+        self._thread.wake()
 
-    def settle(self, verdict: RunOutcome, *, last: bool) -> None:
-        """Record how the run ended, or is about to; after the `last` word nothing is recorded any more."""
+    def settle(self, outcome: RunOutcome, *, last: bool) -> None:
+        """Record a phase; after the `last` one nothing more is recorded."""
         if last:
-            self._proceed(time.time())
-            self._tell_configs()
-            self._recorded = True
-        if verdict != self.verdict:
-            self.verdict = verdict
-            if verdict.phase in FINAL:
+            self._update_progress(time.time())
+            self._record_configs()
+            self._is_closed = True
+        if outcome != self.outcome:
+            self.outcome = outcome
+            if outcome.phase in FINAL:
                 self._ended = time.time()
-            payload = {"host": self._origin.host, "reason": verdict.reason, "message": verdict.message}
-            self._recording.append("phase", verdict.phase, step=self.step, payload=payload)
+            payload = {"host": self._origin.host, "reason": outcome.reason, "message": outcome.message}
+            self._recording.append("phase", outcome.phase, step=self.step, payload=payload)
 
     def sync(self, timeout_s: float, *, write: bool = True) -> bool:
-        """Tell everything now (without `write`: in records only); false if that took longer than `timeout_s`."""
-        return self._reporter.sync(timeout_s, write=write)
+        """Record a heartbeat, and `write` run.json; return whether that was done within `timeout_s`."""
+        return self._thread.sync(timeout_s, write=write)
 
     def finish(self, timeout_s: float) -> bool:
-        """Tell everything a last time; false if that took longer than `timeout_s`."""
-        return self._reporter.finish(timeout_s)
+        """Write run.json a last time; return whether that was done within `timeout_s`."""
+        return self._thread.finish(timeout_s)
 
     def _beat(self) -> None:
-        self._beaten = time.time()
-        self._proceed(self._beaten)
-        if not self._recorded:
+        self._last_beat = time.time()
+        self._update_progress(self._last_beat)
+        if not self._is_closed:
             payload = {"intervalSeconds": self._heartbeat_s}
             self._recording.append("heartbeat", "alive", step=self.step, payload=payload)
         self.preempted = self.preempted or preemption.was_announced()
         self._gather()
 
-    def _proceed(self, now: float) -> None:
+    def _update_progress(self, now: float) -> None:
         step, before = self.step, self._progress
         if step is not None and step != before.get("step"):
             self._progress = {"step": step, "t": now}
@@ -119,7 +125,7 @@ class RunState:
                 self._progress["stepTimeSeconds"] = (now - before["t"]) / (step - before["step"])
 
     def _write(self) -> None:
-        self._tell_configs()
+        self._record_configs()
         if self._manifest is not None:
             if not self._versions:
                 from mldiagnostics.configs.software import UNKNOWN, installed_versions  # noqa: PLC0415 - as `gather`
@@ -129,19 +135,19 @@ class RunState:
                 self._versions = {"mldiagnostics": own, "python": sys.version.partition(" ")[0]}
             self._manifest.write(self._document())
 
-    def _tell_configs(self) -> None:
+    def _record_configs(self) -> None:
         configs = self._readable_configs()
-        if configs != self._told_configs:
-            self._told_configs = configs
-            if not self._recorded:
+        if configs != self._recorded_configs:
+            self._recorded_configs = configs
+            if not self._is_closed:
                 self._recording.append("config", "configs", payload=configs)
 
     def _readable_configs(self) -> Mapping[str, Any]:
-        """Return the configurations as JSON, in three sections; what the program put beside those is the user's."""
-        found = self._configs()
-        user = {key: value for key, value in found.items() if key not in _SECTIONS and key != "userConfigs"}
-        given = found.get("userConfigs")
-        sections = {name: found.get(key) or {} for key, name in _SECTIONS.items()}
+        """Return the configurations as JSON in three sections; other keys belong to `user`."""
+        configs = self._configs()
+        user = {key: value for key, value in configs.items() if key not in _SECTIONS and key != "userConfigs"}
+        given = configs.get("userConfigs")
+        sections = {name: configs.get(key) or {} for key, name in _SECTIONS.items()}
         readable = jsonable({**sections, "user": {**(given if isinstance(given, dict) else {}), **user}})
         return readable if isinstance(readable, dict) else {}
 
@@ -151,13 +157,13 @@ class RunState:
             "v": SCHEMA_VERSION,
             "runId": origin.run_id,
             "name": origin.name,
-            "phase": self.verdict.phase,
-            "reason": self.verdict.reason,
-            "message": self.verdict.message,
+            "phase": self.outcome.phase,
+            "reason": self.outcome.reason,
+            "message": self.outcome.message,
             "created": self._started,
             "started": self._started,
             "ended": self._ended,
-            "heartbeat": {"t": self._beaten, "intervalSeconds": self._heartbeat_s},
+            "heartbeat": {"t": self._last_beat, "intervalSeconds": self._heartbeat_s},
             "attempt": origin.attempt,
             "incarnation": origin.incarnation,
             "worldSize": origin.world_size,
@@ -167,7 +173,7 @@ class RunState:
             **self._facts,
             "kinds": self._kinds(),
             "progress": self._progress,
-            "configs": self._told_configs,
+            "configs": self._recorded_configs,
             "drops": self._recording.drops,
             "complaints": counts(),
             "versions": self._versions,

@@ -1,11 +1,13 @@
-"""What a run accepts and does not use yet: this version has no control plane to report to; pure."""
+"""Report options that are accepted but not used yet, as there is no control plane; pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mldiagnostics.run.options import RunOptions
 
 _PARAMETERS: Final = ("base_url", "cluster_id")
 _VARIABLES: Final = ("MLDIAG_CONTROL_PLANE_URL", "DIAGON_BASE_URL")
@@ -15,12 +17,13 @@ _ADVICE: Final = (
 )
 
 
-def without_effect(said: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return a sentence for each parameter and variable that is set and has no effect, by a key for each."""
+def without_effect(options: RunOptions, env: Mapping[str, str]) -> dict[str, str]:
+    """Return a message for each parameter and variable that is set but unused, by key."""
+    values = {name: getattr(options, name) for name in _PARAMETERS}
     parameters = {
-        f"no-effect-{name}": f"machinelearning_run({name}={said[name]!r}) {_ADVICE}"
-        for name in _PARAMETERS
-        if isinstance(said.get(name), str) and said[name]
+        f"no-effect-{name}": f"machinelearning_run({name}={value!r}) {_ADVICE}"
+        for name, value in values.items()
+        if isinstance(value, str) and value
     }
     variables = {f"no-effect-{name}": f"{name}={env[name]!r} {_ADVICE}" for name in _VARIABLES if env.get(name)}
     return parameters | variables
