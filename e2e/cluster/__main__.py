@@ -7,11 +7,12 @@ from pathlib import Path
 from cluster import addons, images
 from cluster.addons import ADDONS
 from cluster.progress import ClusterError, say
-from cluster.providers import provider, standing
+from cluster.providers import provider, removable
 from cluster.tools import TOOLS, tool
 
 
 def main(arguments: list[str]) -> int:
+    """Run one command and return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
@@ -26,20 +27,20 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("up", help="make a cluster, or do nothing if it runs").set_defaults(run=_up)
-    commands.add_parser("down", help="remove the cluster and what it made").set_defaults(run=_down)
-    commands.add_parser("status", help="say which part runs").set_defaults(run=_status)
+    commands.add_parser("up", help="start a cluster, unless it runs").set_defaults(run=_up)
+    commands.add_parser("down", help="remove the cluster and its files").set_defaults(run=_down)
+    commands.add_parser("status", help="show which parts run").set_defaults(run=_status)
     commands.add_parser("kubeconfig", help="print the kubeconfig's path").set_defaults(run=_kubeconfig)
-    addon = commands.add_parser("addon", help="install a controller of another project into the cluster")
+    addon = commands.add_parser("addon", help="install a controller of another project")
     addon.add_argument("name", choices=ADDONS)
     addon.set_defaults(run=_install)
     image = commands.add_parser("image", help="build an image and load it into the cluster")
     image.add_argument("folder", type=Path, help="folder of the Dockerfile")
-    image.add_argument("tag", help="the image's whole name")
-    image.add_argument("--context", type=Path, help="build context, if it is not the Dockerfile's folder")
-    image.add_argument("--build-only", action="store_true", help="print the archive's path instead of loading it")
+    image.add_argument("tag", help="full name of the image")
+    image.add_argument("--context", type=Path, help="build context; default: the folder of the Dockerfile")
+    image.add_argument("--build-only", action="store_true", help="print the path of the archive instead of loading it")
     image.set_defaults(run=_image)
-    tools = commands.add_parser("tools", help="get tools (all, or those named) and print their paths")
+    tools = commands.add_parser("tools", help="download or build tools (default: all) and print their paths")
     tools.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TOOLS))
     tools.set_defaults(run=_tools)
     return parser
@@ -48,11 +49,11 @@ def _parser() -> argparse.ArgumentParser:
 def _up(_: argparse.Namespace) -> None:
     chosen = provider()
     chosen.up()
-    say(f"cluster `{chosen.name}` is up: export KUBECONFIG={chosen.kubeconfig}")
+    say(f"cluster `{chosen.name}` is running: export KUBECONFIG={chosen.kubeconfig}")
 
 
 def _down(_: argparse.Namespace) -> None:
-    for chosen in standing():
+    for chosen in removable():
         chosen.down()
 
 
@@ -72,7 +73,7 @@ def _status(_: argparse.Namespace) -> None:
     chosen = provider()
     print(f"provider: {chosen.name}", *chosen.status(), sep="\n")
     if not chosen.running():
-        raise ClusterError(f"the cluster `{chosen.name}` does not run; `up` makes it")
+        raise ClusterError(f"cluster `{chosen.name}`: not running; start it with `python -m cluster up`")
 
 
 def _kubeconfig(_: argparse.Namespace) -> None:

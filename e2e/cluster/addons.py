@@ -1,4 +1,4 @@
-"""Controllers of other projects that the end-to-end tests run beside ours: their CRDs, images and manifests."""
+"""Controllers of other projects for the end-to-end tests: CRDs, images and manifests."""
 
 import json
 import shutil
@@ -22,9 +22,9 @@ from cluster.tools import TOOLS, tool
 
 @dataclass(frozen=True, slots=True)
 class Addon:
-    """Controllers whose Go module carries their manifests: kustomize's `config/default`, or a Helm chart.
+    """Controller whose Go module contains its manifests: kustomize's `config/default`, or a Helm chart.
 
-    `binaries` are the tools that its containers run: the only one, or each container the one of its name.
+    `binaries` are the tools that its containers run: a single one, or one per container, with the container's name.
     """
 
     name: str
@@ -35,9 +35,11 @@ class Addon:
     chart: str = ""
 
     def image(self, binary: str) -> str:
+        """Return the name of the image of a binary."""
         return f"localhost/mldiagnostics-{binary}:{TOOLS[binary].version}"
 
     def image_of(self, container: str) -> str:
+        """Return the name of the image of a container."""
         return self.image(container if container in self.binaries else self.binaries[0])
 
 
@@ -60,22 +62,22 @@ ADDONS = {
 
 
 def crd_paths(name: str) -> list[Path]:
-    """The CustomResourceDefinition files in an addon's module, for API servers that run without its controller.
+    """Return the CRD files in the module of an addon, for API servers without its controller.
 
-    Those that go with a chart are templates.
+    Those of an addon with a chart contain templates.
 
     Raises:
-        ClusterError: no such addon, or its module cannot be had.
+        ClusterError: no such addon, or its module cannot be downloaded.
     """
     addon = _addon(name)
     return sorted((_module_folder(addon) / addon.crds).glob("*.yaml"))
 
 
 def install(name: str, provider: Provider) -> None:
-    """Build the addon's controller, load its image and wait until it is available; again is a no-op.
+    """Install an addon, unless it is available, and wait until it is available.
 
     Raises:
-        ClusterError: a tool cannot be had, or the controller does not become available.
+        ClusterError: a tool is missing, or the controller does not become available.
     """
     addon = _addon(name)
     kubectl = [str(tool("kubectl")), f"--kubeconfig={provider.kubeconfig}"]
@@ -85,7 +87,7 @@ def install(name: str, provider: Provider) -> None:
         return
     for needed in (*addon.binaries, "helm" if addon.chart else "kustomize"):
         tool(needed)
-    with step(f"installing {addon.name}", about_s=30):
+    with step(f"Installing {addon.name}", about_s=30):
         for binary in addon.binaries:
             images.load(_archive(addon, binary), provider)
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
@@ -96,7 +98,7 @@ def install(name: str, provider: Provider) -> None:
 
 
 def for_small_cluster(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str, Any]]:
-    """The addon's objects with its controllers on our image, one replica each, with small requests."""
+    """Return the objects with our images, one replica per controller, and small requests."""
     return [_small(each, addon) if each["kind"] == "Deployment" else each for each in objects]
 
 
@@ -104,7 +106,7 @@ def _small(deployment: dict[str, Any], addon: Addon) -> dict[str, Any]:
     template = deployment["spec"]["template"]
     containers = [
         {
-            **{key: value for key, value in container.items() if key != "command"},  # the image's own is the binary
+            **{key: value for key, value in container.items() if key != "command"},  # the image starts the binary
             "image": addon.image_of(container["name"]),
             "imagePullPolicy": "IfNotPresent",
             "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
@@ -121,9 +123,9 @@ def _archive(addon: Addon, binary: str) -> Path:
 
 
 def _from_chart(addon: Addon) -> list[dict[str, Any]]:
-    """The module's chart as `helm install` would apply it, CRDs first.
+    """Render the module's chart, CRDs first.
 
-    Neither is in the form that is released: the chart misses its Chart.yaml, the CRDs have lines for Helm in them.
+    The module lacks the release's Chart.yaml, and its CRDs contain template lines.
     """
     module = _module_folder(addon)
     with tempfile.TemporaryDirectory() as scratch:
@@ -146,7 +148,7 @@ def _crd(path: Path) -> dict[str, Any]:
 
 
 def _from_kustomize(addon: Addon) -> list[dict[str, Any]]:
-    """The module's default manifests, in the addon's own namespace; the module cache is read-only, so from a copy."""
+    """Render the module's default manifests from a copy: the module cache is read-only."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shutil.copytree(_module_folder(addon) / "config", folder / "config", copy_function=shutil.copyfile)
@@ -177,7 +179,7 @@ def _module_folder(addon: Addon) -> Path:
 
 def _addon(name: str) -> Addon:
     if name not in ADDONS:
-        raise ClusterError(f"no addon is named {name!r}; known: {', '.join(ADDONS)}")
+        raise ClusterError(f"addon {name!r}: unknown; use one of {', '.join(ADDONS)}")
     return ADDONS[name]
 
 

@@ -1,4 +1,4 @@
-"""Whether the API server reaches the admission webhooks of a controller that was just installed."""
+"""Check that the API server reaches the admission webhooks of a new controller."""
 
 import json
 import subprocess
@@ -7,35 +7,35 @@ from typing import Any
 
 from cluster.process import wait_until
 
-_UNREACHED = "failed calling webhook"
+_UNREACHABLE = "failed calling webhook"
 
 
 def until_reached(kubectl: list[str], objects: list[dict[str, Any]], *, deadline_s: float = 60) -> None:
-    """Wait until no webhook among `objects` is out of the API server's reach.
+    """Wait until the API server reaches every webhook among `objects`.
 
-    A Deployment is available before the node routes its Service, and some controllers make their certificate later.
+    A Deployment is available before the node routes its Service, and some controllers create their certificate later.
 
     Args:
         kubectl: The command with its kubeconfig.
-        objects: What was applied: webhook configurations and the CRDs that they are for.
-        deadline_s: How long to wait for each kind, in seconds.
+        objects: Applied objects: webhook configurations and the CRDs whose kinds they review.
+        deadline_s: Longest wait for each kind, in seconds.
 
     Raises:
-        ClusterError: a webhook is still out of reach at the deadline.
+        ClusterError: a webhook is not reachable at the deadline.
     """
     for path, body in _reviewed(objects):
-        wait_until(lambda: _reaches(kubectl, path, body), f"webhook for {path}", deadline_s=deadline_s)  # noqa: B023 - used at once
+        wait_until(lambda: _reaches(kubectl, path, body), f"call of the webhook for {path}", deadline_s=deadline_s)  # noqa: B023 - used at once
 
 
 def _reaches(kubectl: list[str], path: str, body: dict[str, Any]) -> bool:
-    """Whether a dry run of a creation is decided, either way, by webhooks and API server."""
+    """Return whether a dry run of a creation gets an answer from the webhooks."""
     command = [*kubectl, "create", "--raw", f"{path}?dryRun=All", "--filename=-"]
     done = subprocess.run(command, input=json.dumps(body), capture_output=True, text=True, check=False)
-    return _UNREACHED not in done.stdout + done.stderr
+    return _UNREACHABLE not in done.stdout + done.stderr
 
 
 def _reviewed(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The path and a bare object of each of the CRDs' kinds whose creation is reviewed."""
+    """Yield path and minimal object of each kind whose creation is reviewed."""
     named = {
         (each["spec"]["group"], each["spec"]["names"]["plural"]): each["spec"]
         for each in objects

@@ -1,4 +1,4 @@
-"""Container images made by hand: the archive format that `docker save` writes and every loader reads."""
+"""Container images written without a daemon, in the archive format of `docker save`."""
 
 import hashlib
 import io
@@ -12,7 +12,7 @@ from cluster.sources import ARCHITECTURE
 
 
 def binary_image(archive: Path, reference: str, binary: Path, *, user: str = "65532:65532") -> Path:
-    """Write an image that holds one static executable at `/<its name>` and runs it as an unprivileged user."""
+    """Write an image with one static executable, which runs as an unprivileged user."""
     layer = archive.with_suffix(".layer")
     with tarfile.open(layer, "w") as tar:
         tar.add(binary, arcname=binary.name, filter=_owned_by_root)
@@ -23,7 +23,7 @@ def binary_image(archive: Path, reference: str, binary: Path, *, user: str = "65
 
 
 def layer_image(archive: Path, reference: str, layer: Path, *, entrypoint: Sequence[str] = (), user: str = "") -> Path:
-    """Write an image of one layer, given as an uncompressed tar file, under the name `reference`."""
+    """Write an image named `reference` with one layer, an uncompressed tar file."""
     with layer.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     config = {

@@ -1,4 +1,4 @@
-"""The provider `bare`: a whole Kubernetes as processes of one Linux machine, for root, without a container engine."""
+"""Provider `bare`: Kubernetes as processes of a Linux machine, as root, without a container engine."""
 
 import http.client
 import os
@@ -21,7 +21,7 @@ from cluster.controlplane import (
     etcd_command,
     scheduler_command,
 )
-from cluster.health import ask, free_ports, healthy, ready
+from cluster.health import free_ports, get, healthy, ready
 from cluster.kubeconfig import write_kubeconfig
 from cluster.locks import exclusive
 from cluster.node import (
@@ -44,7 +44,7 @@ DATA = Path("/var/lib/mldiagnostics-bare")
 RUN = Path("/run/mldiagnostics-bare")
 API_PORT = 6443
 KUBELET_PORT = 10250
-# In the order in which they stop: what starts pods first, the store last.
+# In stop order: the processes that start pods first, the store last.
 DAEMONS = (
     "coredns",
     "kube-proxy",
@@ -61,10 +61,10 @@ CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 
 
 class Bare:
-    """One control plane and one node; certificates, data and logs in `DATA`, pid files and sockets in `RUN`."""
+    """One control plane and one node: data and logs in `DATA`, pid files and sockets in `RUN`."""
 
     name = "bare"
-    chosen_by_itself = True
+    automatic = True
 
     def __init__(self) -> None:
         self._node = Node("mldiagnostics-bare", DATA, RUN)
@@ -81,37 +81,37 @@ class Bare:
 
     def obstacle(self) -> str | None:
         if sys.platform != "linux":
-            return "it needs Linux"
+            return "needs Linux"
         if os.geteuid() != 0:
-            return "it needs root; run it with sudo, or start a Docker engine for kind"
+            return "needs root; use sudo, or start a Docker engine for kind"
         status = Path("/proc/self/status").read_text()
         effective = int(status.split("CapEff:")[1].split()[0], 16)
-        lacking = [name for name, bit in CAPABILITIES.items() if not effective >> bit & 1]
-        if lacking:
-            return f"this container was started without {' and '.join(lacking)}"
+        missing = [name for name, bit in CAPABILITIES.items() if not effective >> bit & 1]
+        if missing:
+            return f"this container lacks {' and '.join(missing)}; start it with these capabilities"
         absent = packages.missing_packages(packages.RUNTIME, cni=True)
         if absent and shutil.which("apt-get") is None:
-            return f"{', '.join(absent)} are not installed, and there is no apt-get"
+            return f"needs the Debian packages {', '.join(absent)}, and there is no apt-get; install them"
         return None
 
     def running(self) -> bool:
         return self._processes_run() and self._node_ready()
 
     def up(self) -> None:
-        with exclusive(cache() / "bare.lock", "the bare cluster is going up or down"):
+        with exclusive(cache() / "bare.lock", "it starts or removes the bare cluster"):
             if self._processes_run():
-                # Under load a node is late to report; that is no reason to throw a cluster away.
-                self._wait("the node is Ready", self._node_ready, "kubelet")
-                say("the bare cluster already runs")
+                # Under load the node may report late: wait instead of replacing the cluster.
+                self._wait("node Ready", self._node_ready, "kubelet")
+                say("The bare cluster is already running")
                 return
             self._remove()
-            self._refuse_company()
+            self._check_no_other_kubernetes()
             packages.install(packages.missing_packages(packages.RUNTIME, cni=True))
             for name in TOOLS:
                 tool(name)
             DATA.mkdir(mode=0o755)
             RUN.mkdir(mode=0o755)
-            host.Before.observe().save(DATA / "before.json")
+            host.MachineState.observe().save(DATA / "before.json")
             self._start()
 
     def load_image(self, archive: Path) -> None:
@@ -129,18 +129,18 @@ class Bare:
 
     def down(self) -> None:
         if not DATA.exists():
-            say("no bare cluster stands here")
+            say("There is no bare cluster")
             return
         if reason := self.obstacle():
-            raise ClusterError(f"the bare cluster in {DATA} cannot be removed: {reason}")
+            raise ClusterError(f"the bare cluster in {DATA}: cannot be removed: {reason}")
         with (
-            exclusive(cache() / "bare.lock", "the bare cluster is going up or down"),
-            step("removing the bare cluster", about_s=10),
+            exclusive(cache() / "bare.lock", "it starts or removes the bare cluster"),
+            step("Removing the bare cluster", about_s=10),
         ):
             self._remove()
 
     def status(self) -> list[str]:
-        lines = [f"{name}: {'runs' if daemon.running() else 'stopped'}" for name, daemon in self._daemons.items()]
+        lines = [f"{name}: {'running' if daemon.running() else 'stopped'}" for name, daemon in self._daemons.items()]
         return [*reversed(lines), f"node: {'Ready' if self._node_ready() else 'not ready'}"]
 
     def _start(self) -> None:
@@ -148,27 +148,27 @@ class Bare:
         make_certificates(self._certificates.folder, hosts=hosts, node=self._node.name)
         etcd_port, peer_port, manager_port, scheduler_port, dns_port = free_ports(5)
         plane = ControlPlane(DATA, self._certificates, NODE_ADDRESS, NODE_ADDRESS, API_PORT, etcd_port, peer_port)
-        with step("making the pods' network"):
+        with step("Creating the pod network"):
             host.make_bridge()
-        with step("starting etcd"):
+        with step("Starting etcd"):
             self._launch("etcd", etcd_command(plane, tool("etcd")), lambda: healthy(etcd_port))
-        with step("starting the API server", about_s=5):
+        with step("Starting the API server", about_s=5):
             command = apiserver_command(plane, tool("kube-apiserver"), with_kubelets=True)
             self._launch("kube-apiserver", command, lambda: ready(plane.url, "/readyz", self._certificates))
         self._write_kubeconfigs(plane)
-        with step("starting containerd"):
+        with step("Starting containerd"):
             self._launch("containerd", self._containerd(), self._containerd_ready)
             self.load_image(binary_image(DATA / "pause.tar", PAUSE_IMAGE, tool("pause")))
-        with step("starting controller manager, scheduler, kubelet, proxy and DNS", about_s=12):
+        with step("Starting controller manager, scheduler, kubelet, proxy and DNS", about_s=12):
             self._start_clients(plane, manager_port, scheduler_port, dns_port)
-            self._wait("the node is Ready", self._node_ready, "kubelet")
+            self._wait("node Ready", self._node_ready, "kubelet")
             account = "/api/v1/namespaces/default/serviceaccounts/default"
             self._wait(
-                "service accounts are made",
+                "creation of service accounts",
                 lambda: ready(plane.url, account, self._certificates),
                 "kube-controller-manager",
             )
-            self._wait("cluster names resolve", lambda: healthy(dns_port, "/ready"), "coredns")
+            self._wait("resolution of cluster names", lambda: healthy(dns_port, "/ready"), "coredns")
 
     def _start_clients(self, plane: ControlPlane, manager_port: int, scheduler_port: int, dns_port: int) -> None:
         configs = self._write_configs(dns_port)
@@ -187,7 +187,7 @@ class Bare:
             self._daemons[name].start(command)
 
     def _write_configs(self, dns_port: int) -> dict[str, Path]:
-        resolved = Path("/run/systemd/resolve/resolv.conf")  # the stub of systemd-resolved is out of a pod's reach
+        resolved = Path("/run/systemd/resolve/resolv.conf")  # pods cannot reach the stub resolver
         resolv_conf = resolved if resolved.exists() else Path("/etc/resolv.conf")
         texts = {
             "kubelet": kubelet_config(self._node, self._certificates.ca, resolv_conf),
@@ -211,7 +211,7 @@ class Bare:
     def _containerd(self) -> list[str]:
         binaries = packages.cni_binaries()
         if binaries is None:
-            raise ClusterError(f"the CNI plugins are gone; install {packages.CNI_PACKAGE}")
+            raise ClusterError(f"the CNI plugins are not installed; install {packages.CNI_PACKAGE}")
         config = DATA / "containerd.toml"
         config.write_text(containerd_config(self._node, binaries))
         self._node.cni_folder.mkdir()
@@ -224,7 +224,7 @@ class Bare:
 
     def _launch(self, name: str, command: list[str], condition: Callable[[], bool]) -> None:
         self._daemons[name].start(command)
-        self._wait(f"{name} answers", condition, name)
+        self._wait(f"start of {name}", condition, name)
 
     def _wait(self, what: str, condition: Callable[[], bool], daemon: str) -> None:
         wait_until(condition, what, deadline_s=DEADLINE_S, needs=[self._daemons[daemon]])
@@ -236,16 +236,16 @@ class Bare:
         if not os.access(self._certificates.key("admin"), os.R_OK):
             return False
         url = f"https://{NODE_ADDRESS}:{API_PORT}"
-        status, body = ask(url, f"/api/v1/nodes/{self._node.name}", self._certificates)
+        status, body = get(url, f"/api/v1/nodes/{self._node.name}", self._certificates)
         if status != http.client.OK:
             return False
         conditions = body["status"].get("conditions", [])
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
     def _remove(self) -> None:
-        """Stop and remove whatever stands; works on the remains of a half-made cluster too."""
+        """Stop and remove all parts, also those of an incomplete cluster."""
         for daemon in self._daemons.values():
-            # Open watches would hold the API server for ten seconds; everything it holds goes anyway.
+            # Open watches would delay the API server for 10 s, and its data is removed anyway.
             daemon.stop(deadline_s=2 if daemon.name == "kube-apiserver" else 10)
         if not DATA.exists():
             return
@@ -254,17 +254,19 @@ class Bare:
         host.remove_bridge()
         record = DATA / "before.json"
         if record.exists():
-            host.Before.load(record).restore()
+            host.MachineState.load(record).restore()
         shutil.rmtree(RUN, ignore_errors=True)
         shutil.rmtree(DATA)
 
     @staticmethod
-    def _refuse_company() -> None:
-        """Another Kubernetes node on this machine would share cgroups, ports and rules with ours."""
+    def _check_no_other_kubernetes() -> None:
+        """Raise ClusterError if another Kubernetes uses the cgroups and ports of this machine."""
         if host.pod_processes():
             raise ClusterError(
-                f"another kubelet's pods run here ({host.pod_cgroups()[0]}); stop it, or use CLUSTER=kind"
+                f"pods of another kubelet run here ({host.pod_cgroups()[0]}); stop it, or use CLUSTER=kind"
             )
         for port in (API_PORT, KUBELET_PORT):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                raise ClusterError(f"port {port} is in use; stop what listens there (`ss -ltnp`), or use CLUSTER=kind")
+                raise ClusterError(
+                    f"port {port}: in use; stop the process that listens there (`ss -ltnp`), or use CLUSTER=kind"
+                )

@@ -1,4 +1,4 @@
-"""What an image is made of: exactly the files that its Dockerfile copies, and a digest of them."""
+"""Build contexts: exactly the files that a Dockerfile copies, and their digest."""
 
 import hashlib
 import shlex
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from cluster.progress import ClusterError
 
-# Made by Python and its build tools beside the sources; they never belong in an image.
+# Written by Python and its build tools beside the sources; never part of an image.
 LEFT_OUT = {"__pycache__", "build", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
 
 def copied(dockerfile: str) -> list[str]:
-    """Sources of all COPY instructions that read from the context, in order."""
+    """Return the sources of all COPY instructions that read from the context."""
     sources = []
     for line in dockerfile.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
@@ -25,22 +25,22 @@ def copied(dockerfile: str) -> list[str]:
 
 
 def files(context: Path, dockerfile: str) -> list[Path]:
-    """The copied files, relative to the context, sorted.
+    """Return the copied files, relative to the context, sorted.
 
     Raises:
-        ClusterError: the Dockerfile copies something that is not there.
+        ClusterError: a copied path does not exist.
     """
-    found: set[Path] = set()
+    names: set[Path] = set()
     for source in copied(dockerfile):
         path = context / source
         if not path.exists():
-            raise ClusterError(f"the Dockerfile copies {source}, which is not in {context}")
-        found.update(each.relative_to(context) for each in _below(path))
-    return sorted(found)
+            raise ClusterError(f"the Dockerfile copies {source}, which does not exist in {context}")
+        names.update(each.relative_to(context) for each in _below(path))
+    return sorted(names)
 
 
 def digest(context: Path, dockerfile: str, *arguments: str) -> str:
-    """Twelve hex digits that change with the Dockerfile, a copied file, its mode, or a build argument."""
+    """Return 12 hex digits that depend on the Dockerfile, the copied files and build arguments."""
     whole = hashlib.sha256("\0".join((dockerfile, *arguments)).encode())
     for name in files(context, dockerfile):
         path = context / name
@@ -51,7 +51,7 @@ def digest(context: Path, dockerfile: str, *arguments: str) -> str:
 
 
 def stage(context: Path, dockerfile: str, destination: Path) -> None:
-    """Copy the files into an empty folder, so that a builder sees nothing else; writes `Dockerfile` beside them."""
+    """Copy the files and the Dockerfile into an empty folder."""
     for name in files(context, dockerfile):
         target = destination / name
         target.parent.mkdir(parents=True, exist_ok=True)

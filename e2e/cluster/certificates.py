@@ -1,4 +1,4 @@
-"""A certificate authority for one test cluster and the certificates that its parts show each other."""
+"""Certificate authority and certificates of one test cluster."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ CLIENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files in one folder: `ca.crt`, `service-account.key`, and `<name>.crt` with `<name>.key` per holder."""
+    """Files in one folder: `ca.crt`, `service-account.key`, and a `.crt` and `.key` per name."""
 
     folder: Path
 
@@ -43,14 +43,16 @@ class Certificates:
         return self.folder / "service-account.key"
 
     def certificate(self, name: str) -> Path:
+        """Return the path of a certificate."""
         return self.folder / f"{name}.crt"
 
     def key(self, name: str) -> Path:
+        """Return the path of a private key."""
         return self.folder / f"{name}.key"
 
 
 def make_certificates(folder: Path, *, hosts: Sequence[str], node: str | None = None) -> Certificates:
-    """Write all certificates of a cluster whose API server is reached as `hosts` (names and addresses)."""
+    """Write all certificates of a cluster; `hosts` are names and addresses of its API server."""
     folder.mkdir(parents=True, exist_ok=True)
     files = Certificates(folder)
     authority_key = ec.generate_private_key(ec.SECP256R1())

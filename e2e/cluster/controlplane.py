@@ -1,4 +1,4 @@
-"""Command lines of etcd, API server, controller manager and scheduler; pure, for envtest and the bare cluster alike."""
+"""Command lines of etcd, API server, controller manager and scheduler."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
 API_SERVER_NAMES = ("localhost", "127.0.0.1", API_SERVICE_ADDRESS, "kubernetes", "kubernetes.default.svc")
 POD_NETWORK = "10.244.0.0/24"
-# What a bare control plane cannot do: there is no cloud, and the one node's addresses are given by the CNI plugin.
+# Controllers for clouds and for node addresses are off: there is no cloud, and the CNI plugin assigns addresses.
 CONTROLLERS = (
     "*",
     "-node-ipam-controller",
@@ -23,7 +23,7 @@ CONTROLLERS = (
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """Where one control plane listens and keeps its files."""
+    """Addresses, ports and files of one control plane."""
 
     folder: Path
     certificates: Certificates
@@ -51,6 +51,7 @@ AUDIT_POLICY = {
 
 
 def etcd_command(plane: ControlPlane, binary: Path) -> list[str]:
+    """Return the command of etcd."""
     peers = f"http://127.0.0.1:{plane.etcd_peer_port}"
     return [
         str(binary),
@@ -74,7 +75,7 @@ def apiserver_command(
     disabled_admission: Sequence[str] = (),
     audit_log: Path | None = None,
 ) -> list[str]:
-    """The API server; with `audit_log` it writes down who asked for what (not the objects) and how it answered."""
+    """Return the command of the API server; `audit_log` gets request metadata and status codes."""
     files = plane.certificates
     command = [
         str(binary),
@@ -104,7 +105,7 @@ def apiserver_command(
         command += [
             f"--kubelet-client-certificate={files.certificate('kubelet-client')}",
             f"--kubelet-client-key={files.key('kubelet-client')}",
-            # Otherwise logs and exec look the node name up in DNS, where it does not stand.
+            # Otherwise logs and exec would resolve the node's name, which DNS does not know.
             "--kubelet-preferred-address-types=InternalIP",
         ]
     if disabled_admission:
@@ -119,7 +120,7 @@ def apiserver_command(
 def controller_manager_command(
     plane: ControlPlane, binary: Path, kubeconfig: Path, *, port: int, controllers: Sequence[str] = CONTROLLERS
 ) -> list[str]:
-    """The controller manager, its own health endpoint on loopback `port`."""
+    """Return the command of the controller manager; `port` serves its health on loopback."""
     files = plane.certificates
     return [
         str(binary),
@@ -135,12 +136,12 @@ def controller_manager_command(
         f"--cluster-signing-key-file={files.ca_key}",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
-        f"--flex-volume-plugin-dir={plane.folder / 'volume-plugins'}",  # its default is a system folder
+        f"--flex-volume-plugin-dir={plane.folder / 'volume-plugins'}",  # the default is a system folder
     ]
 
 
 def scheduler_command(binary: Path, kubeconfig: Path, *, port: int) -> list[str]:
-    """The scheduler, its own health endpoint on loopback `port`."""
+    """Return the command of the scheduler; `port` serves its health on loopback."""
     return [
         str(binary),
         f"--kubeconfig={kubeconfig}",

@@ -1,4 +1,4 @@
-"""The provider `current`: the kubeconfig context in use, which is somebody's cluster and is never made or removed."""
+"""Provider `current`: the cluster of the current kubeconfig context, never created or removed."""
 
 import os
 import subprocess
@@ -9,14 +9,16 @@ from cluster.tools import tool
 
 
 class Current:
-    """Whatever `kubectl` talks to now."""
+    """Cluster of the current kubeconfig context."""
 
     name = "current"
-    chosen_by_itself = False
+    automatic = False
 
     @property
     def folder(self) -> Path:
-        raise ClusterError(f"the cluster of {self.kubeconfig} is somebody's; nothing is kept for it here")
+        raise ClusterError(
+            f"{self.kubeconfig}: no files are kept for an existing cluster; use CLUSTER=kind or CLUSTER=bare"
+        )
 
     @property
     def kubeconfig(self) -> Path:
@@ -25,7 +27,7 @@ class Current:
 
     def obstacle(self) -> str | None:
         if not self.kubeconfig.exists():
-            return f"there is no {self.kubeconfig}; set KUBECONFIG"
+            return f"{self.kubeconfig} does not exist; set KUBECONFIG"
         return None
 
     def running(self) -> bool:
@@ -33,17 +35,17 @@ class Current:
 
     def up(self) -> None:
         if not self.running():
-            raise ClusterError(f"the cluster of {self.kubeconfig} does not answer: {self._reason()}")
-        say(f"using the cluster of {self.kubeconfig}; it is not changed by `up` and `down`")
+            raise ClusterError(f"{self.kubeconfig}: the cluster does not answer: {self._reason()}")
+        say(f"Using the cluster of {self.kubeconfig}; `up` and `down` do not change it")
 
     def load_image(self, archive: Path) -> None:
         raise ClusterError(
-            f"{archive.name} cannot be put into somebody's cluster; push the image to a registry that the cluster "
-            "pulls from (make images REGISTRY=...) and give that name to the charts"
+            f"{archive.name}: cannot be loaded into an existing cluster; push the image to a registry that the cluster "
+            "pulls from (make images REGISTRY=...) and set image.registry of the charts"
         )
 
     def down(self) -> None:
-        say(f"the cluster of {self.kubeconfig} is left as it is")
+        say(f"The cluster of {self.kubeconfig} is not changed")
 
     def status(self) -> list[str]:
         return [f"kubeconfig: {self.kubeconfig}", "answers" if self.running() else f"no answer: {self._reason()}"]

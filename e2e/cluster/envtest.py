@@ -1,4 +1,4 @@
-"""Only etcd and the API server, as local processes on free ports: real answers for contract tests in seconds."""
+"""API server and etcd as local processes on free ports, for contract tests."""
 
 import base64
 import shutil
@@ -21,7 +21,7 @@ from cluster.kubeconfig import write_kubeconfig
 from cluster.process import Daemon, wait_until
 from cluster.tools import tool
 
-# Those whose results API tests see; none of them makes pods.
+# Controllers whose results the tests read; none of them creates pods.
 CONTROLLERS = (
     "namespace-controller",
     "garbage-collector-controller",
@@ -34,12 +34,12 @@ START_DEADLINE_S = 60
 
 
 class ApiServer:
-    """A running API server; `kubeconfig` is the administrator's, `url` and `ca` are for clients of other users."""
+    """API server; `kubeconfig` is the administrator's, `url` and `ca` are for other users."""
 
     def __init__(self, folder: Path, *, controller_manager: bool, audited: bool) -> None:
         api_port, etcd_port, peer_port, self._manager_port = free_ports(4)
         certificates = make_certificates(folder / "pki", hosts=API_SERVER_NAMES)
-        # Not loopback: the server refuses to advertise that, and nothing uses the endpoint in these tests.
+        # The server rejects a loopback address here, and no test uses the endpoint.
         advertised = "192.0.2.1"
         self._plane = ControlPlane(folder, certificates, "127.0.0.1", advertised, api_port, etcd_port, peer_port)
         self._etcd, self._apiserver, self._manager = (
@@ -55,16 +55,16 @@ class ApiServer:
         self._manager_kubeconfig = write(folder / "controller-manager.kubeconfig", client="controller-manager")
 
     def start(self) -> None:
-        """Start everything and wait until it answers."""
+        """Start all processes and wait until they answer."""
         self.start_etcd()
         self.start_apiserver()
         if self._with_manager:
             self._start_manager()
 
     def stop(self) -> None:
-        """Stop everything; repeating does nothing."""
+        """Stop all processes that run."""
         for daemon in (self._manager, self._apiserver, self._etcd):
-            daemon.stop(deadline_s=2)  # open watches would hold the API server for ten
+            daemon.stop(deadline_s=2)  # open watches would delay the API server for 10 s
 
     def restart(self) -> None:
         """Stop the API server and start it again on the same port with the same data."""
@@ -72,10 +72,12 @@ class ApiServer:
         self.start_apiserver()
 
     def stop_apiserver(self) -> None:
-        self._apiserver.stop(deadline_s=2)  # open watches would hold it for ten
+        """Stop the API server."""
+        self._apiserver.stop(deadline_s=2)  # open watches would delay it for 10 s
 
     def start_apiserver(self) -> None:
-        # Without the controller nobody makes the default service account that this plugin asks for.
+        """Start the API server and wait until it is ready."""
+        # This plugin needs the default service account, which the controller creates.
         disabled = () if self._with_manager else ("ServiceAccount",)
         binary = tool("kube-apiserver")
         self._apiserver.start(
@@ -87,9 +89,11 @@ class ApiServer:
         self._wait(lambda: ready(self.url, "/readyz", certificates), self._apiserver)
 
     def stop_etcd(self) -> None:
+        """Stop etcd."""
         self._etcd.stop()
 
     def start_etcd(self) -> None:
+        """Start etcd and wait until it is healthy."""
         self._etcd.start(etcd_command(self._plane, tool("etcd")))
         self._wait(lambda: healthy(self._plane.etcd_port), self._etcd)
 
@@ -101,7 +105,7 @@ class ApiServer:
         self._wait(lambda: ready(self.url, "/readyz", certificates), self._etcd, self._apiserver)
 
     def forget_history(self) -> None:
-        """Restart with an etcd that keeps the present only: a watch that goes on from before is told `410 Gone`."""
+        """Compact etcd and restart: older watches get `410 Gone`."""
         self.stop_apiserver()
         port, key = self._plane.etcd_port, base64.b64encode(b"any").decode()
         revision = post(port, "/v3/kv/range", {"key": key})["header"]["revision"]
@@ -121,19 +125,20 @@ class ApiServer:
 
     @staticmethod
     def _wait(condition: Callable[[], bool], *needs: Daemon) -> None:
-        wait_until(condition, f"{needs[-1].name} is ready", deadline_s=START_DEADLINE_S, needs=needs)
+        wait_until(condition, f"start of {needs[-1].name}", deadline_s=START_DEADLINE_S, needs=needs)
 
 
 @contextmanager
 def apiserver(*, controller_manager: bool = False, audited: bool = False) -> Iterator[ApiServer]:
-    """Run an API server for the duration of the block.
+    """Run an API server while the block runs.
 
-    With `controller_manager`, namespaces are deleted, owned objects collected, service accounts made and ClusterRoles
-    aggregated as on a cluster; without it, pods need no service account. With `audited`, `audit_log` of the server is a
-    file with one event of `audit.k8s.io/v1` in each line.
+    Args:
+        controller_manager: Delete namespaces, collect owned objects, create service accounts and aggregate
+            ClusterRoles as in a cluster. Without it, pods need no service account.
+        audited: Write one event of `audit.k8s.io/v1` per line to the file `audit_log`.
 
     Raises:
-        ClusterError: a tool cannot be had, or a process does not come up; the message quotes its log.
+        ClusterError: a tool is missing, or a process does not start; the message quotes its log.
     """
     folder = Path(tempfile.mkdtemp(prefix="mldiagnostics-apiserver-"))
     server = ApiServer(folder, controller_manager=controller_manager, audited=audited)

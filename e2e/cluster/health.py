@@ -1,4 +1,4 @@
-"""Ask the parts of a cluster whether they are up."""
+"""Health checks of the parts of a cluster."""
 
 import http
 import http.client
@@ -13,7 +13,7 @@ from cluster.progress import ClusterError
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that the operating system gives out as free, all different."""
+    """Return different free loopback ports."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -25,12 +25,12 @@ def free_ports(count: int) -> list[int]:
 
 
 def ready(url: str, path: str, certificates: Certificates) -> bool:
-    """Whether an HTTPS server answers 200 to the cluster's administrator."""
-    return ask(url, path, certificates)[0] == http.HTTPStatus.OK
+    """Return whether an HTTPS server answers 200 to the administrator."""
+    return get(url, path, certificates)[0] == http.HTTPStatus.OK
 
 
-def ask(url: str, path: str, certificates: Certificates) -> tuple[int, Any]:
-    """Status and JSON body (None if it is none) of a GET as administrator; status 0 if nothing answers."""
+def get(url: str, path: str, certificates: Certificates) -> tuple[int, Any]:
+    """Send GET as administrator; return status and JSON body, or 0 and None without an answer."""
     context = ssl.create_default_context(cafile=str(certificates.ca))
     context.load_cert_chain(certificates.certificate("admin"), certificates.key("admin"))
     connection = http.client.HTTPSConnection(urllib.parse.urlsplit(url).netloc, timeout=5, context=context)
@@ -49,7 +49,11 @@ def ask(url: str, path: str, certificates: Certificates) -> tuple[int, Any]:
 
 
 def post(port: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """JSON answer of an HTTP server on loopback to a JSON body; raises `ClusterError` unless it is a good one."""
+    """Send a JSON body to a loopback port and return the JSON answer.
+
+    Raises:
+        ClusterError: no answer, or not 200.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("POST", path, json.dumps(body))
@@ -60,12 +64,12 @@ def post(port: int, path: str, body: dict[str, Any]) -> dict[str, Any]:
     finally:
         connection.close()
     if response.status != http.HTTPStatus.OK:
-        raise ClusterError(f"POST {path} on port {port} was answered with {response.status}: {answer}")
+        raise ClusterError(f"POST {path} on port {port} failed with status {response.status}: {answer}")
     return answer
 
 
 def healthy(port: int, path: str = "/health") -> bool:
-    """Whether an HTTP server on loopback answers 200."""
+    """Return whether an HTTP server on loopback answers 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)

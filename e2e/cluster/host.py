@@ -1,4 +1,4 @@
-"""What the bare cluster changes on its machine: remembered before it starts, put back when it goes."""
+"""Machine settings that the bare cluster changes: recorded before the start, restored at removal."""
 
 import json
 import os
@@ -27,41 +27,44 @@ CHANGED_SYSCTLS = (
     "kernel/panic",
     "kernel/panic_on_oops",
 )
-# Folders whose place is fixed inside kubelet, containerd's shim and CNI; removed only if the cluster made them.
+# Folders with a fixed path in kubelet, containerd's shim and CNI; removed only if the cluster created them.
 FIXED_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/run/containerd", "/run/xtables.lock")
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The machine before the cluster: sysctls by path, iptables chains by family, fixed folders that stood."""
+class MachineState:
+    """Sysctls by path, iptables chains by family, and existing fixed folders."""
 
     sysctls: dict[str, str]
     chains: dict[str, list[tuple[str, str]]]
     folders: list[str]
 
     @classmethod
-    def observe(cls) -> "Before":
+    def observe(cls) -> "MachineState":
+        """Read the current state."""
         present = {name: SYSCTLS / name for name in CHANGED_SYSCTLS if (SYSCTLS / name).exists()}
         return cls(
             sysctls={name: path.read_text().strip() for name, path in present.items()},
-            chains={family: sorted(found) for family, found in netfilter.existing_chains().items()},
+            chains={family: sorted(chains) for family, chains in netfilter.existing_chains().items()},
             folders=[name for name in FIXED_FOLDERS if Path(name).exists()],
         )
 
     def save(self, path: Path) -> None:
+        """Write the state to a file."""
         path.write_text(json.dumps(asdict(self), indent=2))
 
     @classmethod
-    def load(cls, path: Path) -> "Before":
+    def load(cls, path: Path) -> "MachineState":
+        """Read a state from a file."""
         content = json.loads(path.read_text())
         content["chains"] = {
-            family: [(table, chain) for table, chain in found] for family, found in content["chains"].items()
+            family: [(table, chain) for table, chain in chains] for family, chains in content["chains"].items()
         }
         return cls(**content)
 
     def restore(self) -> None:
-        """Put rules, sysctls and fixed folders back to what they were."""
-        netfilter.remove_cluster_rules({family: set(found) for family, found in self.chains.items()})
+        """Restore rules, sysctls and fixed folders."""
+        netfilter.remove_cluster_rules({family: set(chains) for family, chains in self.chains.items()})
         for name, value in self.sysctls.items():
             if (SYSCTLS / name).read_text().strip() != value:
                 (SYSCTLS / name).write_text(value)
@@ -75,7 +78,7 @@ class Before:
 
 
 def make_bridge() -> None:
-    """The pods' bridge with its address, before the first pod, so that servers can listen on it."""
+    """Create the bridge of the pods before the first pod, so that servers can listen on it."""
     _ip("link", "add", BRIDGE, "type", "bridge")
     _ip("addr", "add", f"{NODE_ADDRESS}/24", "dev", BRIDGE)
     _ip("link", "set", BRIDGE, "up")
@@ -83,42 +86,45 @@ def make_bridge() -> None:
 
 
 def remove_bridge() -> None:
+    """Remove the bridge of the pods, if it exists."""
     if Path("/sys/class/net", BRIDGE).exists():
         _ip("link", "delete", BRIDGE)
 
 
 def pod_cgroups() -> list[Path]:
-    """The cgroups that a kubelet makes for its pods: one per controller in version 1, one in version 2."""
+    """Return the cgroups of a kubelet's pods: one per controller in version 1, one in version 2."""
     return [path for path in (CGROUPS / "kubepods", *sorted(CGROUPS.glob("*/kubepods"))) if path.is_dir()]
 
 
 def pod_processes() -> set[int]:
-    """Every process of every pod, found by cgroup."""
-    found: set[int] = set()
+    """Return all processes of all pods, by cgroup."""
+    pids: set[int] = set()
     for root in pod_cgroups():
         for file in root.rglob("cgroup.procs"):
             with suppress(OSError):
-                found.update(int(pid) for pid in file.read_text().split() if pid != "0")
-    return found
+                pids.update(int(pid) for pid in file.read_text().split() if pid != "0")
+    return pids
 
 
 def shims(socket: Path) -> set[int]:
-    """The runtime shims that serve the containerd at this socket; they outlive it."""
-    found: set[int] = set()
+    """Return the runtime shims of the containerd at this socket; they outlive it."""
+    pids: set[int] = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
             if words[0].endswith(b"containerd-shim-runc-v2") and str(socket).encode() in words:
-                found.add(int(folder.name))
-    return found
+                pids.add(int(folder.name))
+    return pids
 
 
 def kill_pods(socket: Path, *, deadline_s: float = 15) -> None:
-    """End all pods and their shims, and remove the pods' cgroups."""
+    """Kill all pods and their shims, and remove the cgroups of the pods."""
     end = time.monotonic() + deadline_s
     while remaining := pod_processes() | shims(socket):
         if time.monotonic() > end:
-            raise ClusterError(f"processes {sorted(remaining)} of pods do not end; look at them with `ps -f`")
+            raise ClusterError(
+                f"processes {sorted(remaining)} of pods do not exit after SIGKILL; inspect them with `ps -f`"
+            )
         for pid in remaining:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -130,13 +136,13 @@ def kill_pods(socket: Path, *, deadline_s: float = 15) -> None:
 
 
 def unmount(folders: Iterable[Path]) -> None:
-    """Unmount everything below the folders, the innermost first."""
+    """Unmount all mounts at or below the folders, the innermost first."""
     for mount in mounts_below(Path("/proc/self/mountinfo").read_text(), [str(folder) for folder in folders]):
         subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
 
 
 def mounts_below(mountinfo: str, folders: Iterable[str]) -> list[str]:
-    """Mount points at or below the folders, in the order to unmount them (proc_pid_mountinfo(5), field 5)."""
+    """Return the mount points at or below the folders, in unmount order (proc_pid_mountinfo(5))."""
     points = [line.split()[4].replace("\\040", " ") for line in mountinfo.splitlines()]
     roots = tuple(folders)
     below = [point for point in points if any(point == root or point.startswith(f"{root}/") for root in roots)]

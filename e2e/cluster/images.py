@@ -1,4 +1,4 @@
-"""Build images from our Dockerfiles, with Docker or without a daemon, and load them into the cluster."""
+"""Build images with Docker or buildah, and load them into the cluster."""
 
 import os
 import re
@@ -23,13 +23,13 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
 
 
 def build(dockerfile: Path, context: Path, reference: str) -> Path:
-    """Build an image named `reference` and return its archive (`docker save` format); unchanged inputs are not rebuilt.
+    """Build an image and return its archive (`docker save` format), unless it is up to date.
 
-    `$BASE` names the base image; without it the Dockerfile's own is used where its registry can be reached, else one
-    made from Debian packages.
+    The environment variable BASE names the base image. Default: the Dockerfile's own if its registry is reachable,
+    else one made from Debian packages.
 
     Raises:
-        ClusterError: the build failed, or this machine can build no images; the message says what to do.
+        ClusterError: the build failed, or this machine cannot build images; the message has a remedy.
     """
     text = dockerfile.read_text()
     base = os.environ.get("BASE") or ("" if reachable(PUBLIC_REGISTRY) else BASE_IMAGE)
@@ -37,7 +37,7 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
     folder = cache() / "images"
     name = re.sub(r"[^A-Za-z0-9.]+", "-", reference)
     archive = folder / f"{name}-{stamp}.tar"
-    with exclusive(folder / f".{name}.lock", f"building {reference}"):
+    with exclusive(folder / f".{name}.lock", f"it builds {reference}"):
         if archive.exists():
             say(f"{reference} is up to date")
             return archive
@@ -51,11 +51,11 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
 
 
 def load(archive: Path, provider: Provider) -> None:
-    """Load an archive into the cluster, unless this very file is in it already."""
+    """Load an archive into the cluster, unless it was loaded before."""
     mark = provider.folder / "loaded" / archive.name
     if mark.exists():
         return
-    with step(f"loading {archive.name}", about_s=10):
+    with step(f"Loading {archive.name}", about_s=10):
         provider.load_image(archive)
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
@@ -73,30 +73,30 @@ def _build(context: Path, reference: str, base: str, archive: Path) -> None:
     if _docker_builds():
         if base == BASE_IMAGE:
             _run(["docker", "load", f"--input={_base_archive()}"])
-        with step(f"building {reference} with docker", about_s=60):
+        with step(f"Building {reference} with docker", about_s=60):
             _run(["docker", "buildx", "build", "--load", *arguments, str(context)])
             _run(["docker", "save", f"--output={unfinished}", reference])
     else:
-        _refuse_without_root()
+        _require_root()
         packages.install(packages.missing_packages({"buildah": "buildah"}))
         if base == BASE_IMAGE and not _buildah_has(base):
             _run([*_buildah(), "pull", "--quiet", f"docker-archive:{_base_archive()}"])
-        with step(f"building {reference} with buildah", about_s=60):
+        with step(f"Building {reference} with buildah", about_s=60):
             _run([*_buildah(), "bud", "--quiet", "--layers", "--isolation=chroot", *arguments, str(context)])
             _run([*_buildah(), "push", "--quiet", reference, f"docker-archive:{unfinished}:{reference}"])
     unfinished.replace(archive)
 
 
 def _base_archive() -> Path:
-    """Debian with Python as an image, made once by debootstrap: for machines that reach no registry."""
+    """Return an image of Debian with Python, made once by debootstrap, for machines without a registry."""
     archive = cache() / "images" / "base-1.tar"
-    with exclusive(archive.with_name(".base.lock"), "making the base image"):
+    with exclusive(archive.with_name(".base.lock"), "it makes the base image"):
         if archive.exists():
             return archive
-        _refuse_without_root()
+        _require_root()
         packages.install(packages.missing_packages({"debootstrap": "debootstrap"}))
         with (
-            step("making a base image from Debian packages", about_s=60),
+            step("Making a base image from Debian packages", about_s=60),
             tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
         ):
             root = Path(scratch) / "root"
@@ -108,7 +108,7 @@ def _base_archive() -> Path:
 
 
 def _buildah() -> list[str]:
-    """Buildah with a store of its own: the user's images and containers are not ours."""
+    """Return the command buildah with a separate store: the user's images are not touched."""
     return [
         "buildah",
         f"--root={cache() / 'buildah'}",
@@ -125,18 +125,16 @@ def _buildah_has(reference: str) -> bool:
 
 
 def _docker_builds() -> bool:
-    """Whether an engine answers and the builder that knows `RUN --mount` is there; Debian ships it apart."""
+    """Return whether Docker and its buildx plugin, a separate package in Debian, are available."""
     if shutil.which("docker") is None:
         return False
-    questions = (["docker", "version"], ["docker", "buildx", "version"])
-    return all(subprocess.run(each, capture_output=True, check=False).returncode == 0 for each in questions)
+    commands = (["docker", "version"], ["docker", "buildx", "version"])
+    return all(subprocess.run(each, capture_output=True, check=False).returncode == 0 for each in commands)
 
 
-def _refuse_without_root() -> None:
+def _require_root() -> None:
     if os.geteuid() != 0:
-        raise ClusterError(
-            "images need a Docker engine with the buildx plugin, or root for buildah; start Docker, or use sudo"
-        )
+        raise ClusterError("images need Docker with the plugin buildx, or root for buildah; start Docker or use sudo")
 
 
 def _run(command: list[str]) -> None:

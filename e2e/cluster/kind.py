@@ -1,4 +1,4 @@
-"""The provider `kind`: a cluster in containers of a Docker engine that allows privileged ones."""
+"""Provider `kind`: a cluster in privileged Docker containers."""
 
 import shutil
 import subprocess
@@ -13,15 +13,15 @@ from cluster.progress import ClusterError, say, step, tail
 from cluster.tools import tool
 
 CLUSTER = "mldiagnostics"
-# Made for kind 0.30; change both together.
+# Matches kind 0.30; change both together.
 NODE_IMAGE = "kindest/node:v1.34.0@sha256:7416a61b42b1662ca6ca89f02028ac133a309a2a30ba309614e8ec94d976dc5a"
 
 
 class Kind:
-    """One node in one container, with a kubeconfig of its own: the user's is not touched."""
+    """One node in one container, with a separate kubeconfig."""
 
     name = "kind"
-    chosen_by_itself = True
+    automatic = True
 
     @property
     def folder(self) -> Path:
@@ -33,11 +33,11 @@ class Kind:
 
     def obstacle(self) -> str | None:
         if shutil.which("docker") is None:
-            return "there is no docker command; install Docker"
+            return "the command docker does not exist; install Docker"
         engine = _run("docker", "version", "--format={{.Server.Version}}")
         if engine.returncode:
             return f"no Docker engine answers ({_last(engine.stderr)}); start it"
-        return self._privileged_refused()
+        return self._privileged_rejected()
 
     def running(self) -> bool:
         if shutil.which("docker") is None or not self.kubeconfig.exists():
@@ -45,15 +45,15 @@ class Kind:
         return _run(str(tool("kubectl")), f"--kubeconfig={self.kubeconfig}", "get", "--raw=/readyz").returncode == 0
 
     def up(self) -> None:
-        with exclusive(cache() / "kind.lock", "the kind cluster is going up or down"):
+        with exclusive(cache() / "kind.lock", "it starts or removes the kind cluster"):
             if self.running():
-                say("the kind cluster already runs")
+                say("The kind cluster is already running")
                 return
             tool("kubectl")
             kind = str(tool("kind"))
             self._remove()
             self.folder.mkdir(parents=True)
-            with step("making a kind cluster; the first time pulls an image of 1 GB", about_s=90):
+            with step("Creating a kind cluster; the first time it pulls an image of 1 GB", about_s=90):
                 _must(
                     kind,
                     "create",
@@ -69,31 +69,31 @@ class Kind:
 
     def down(self) -> None:
         if not self.folder.exists():
-            say("no kind cluster stands here")
+            say("There is no kind cluster")
             return
         with (
-            exclusive(cache() / "kind.lock", "the kind cluster is going up or down"),
-            step("removing the kind cluster", about_s=5),
+            exclusive(cache() / "kind.lock", "it starts or removes the kind cluster"),
+            step("Removing the kind cluster", about_s=5),
         ):
             self._remove()
 
     def status(self) -> list[str]:
         nodes = _run(str(tool("kind")), "get", "nodes", f"--name={CLUSTER}").stdout.split()
-        return [*(f"node container: {node}" for node in nodes), "runs" if self.running() else "stopped"]
+        return [*(f"node container: {node}" for node in nodes), "running" if self.running() else "stopped"]
 
     def _remove(self) -> None:
         _must(str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
-    def _privileged_refused() -> str | None:
-        """A tiny image of our own asks the engine, before a large one is pulled in vain."""
+    def _privileged_rejected() -> str | None:
+        """Return the reason if the engine rejects privileged containers, tested with a tiny image."""
         with tempfile.TemporaryDirectory() as folder:
             archive = binary_image(Path(folder) / "pause.tar", PAUSE_IMAGE, tool("pause"))
             _must("docker", "load", "--quiet", "--input", str(archive))
         probe = _run("docker", "run", "--rm", "--privileged", "--network=none", PAUSE_IMAGE, "--check")
         _run("docker", "image", "rm", "--force", PAUSE_IMAGE)
-        return f"its Docker engine refuses privileged containers ({_last(probe.stderr)})" if probe.returncode else None
+        return f"the Docker engine rejects privileged containers ({_last(probe.stderr)})" if probe.returncode else None
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Kubeconfig files with the certificates inside, so that one file can be copied and used alone."""
+"""Kubeconfig files with embedded certificates."""
 
 import base64
 from pathlib import Path
@@ -10,7 +10,7 @@ from cluster.certificates import Certificates
 
 
 def write_kubeconfig(path: Path, *, server: str, certificates: Certificates, client: str) -> Path:
-    """Write a kubeconfig that reaches `server` (URL) with the named client certificate."""
+    """Write a kubeconfig for `server` (URL) with the named client certificate."""
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(_content(server, certificates, client), sort_keys=False))
     return path

@@ -1,4 +1,4 @@
-"""One process at a time: a lock file that the kernel releases when its holder ends, however it ends."""
+"""Lock files that the kernel releases when their holder exits."""
 
 import fcntl
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from cluster.progress import say
 
 @contextmanager
 def exclusive(lock: Path, work: str) -> Iterator[None]:
-    """Hold the lock file for the block; `work` tells the user what another holder is doing meanwhile."""
+    """Hold the lock while the block runs; `work` describes the work of another holder."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another process: {work} ...")
+            say(f"Waiting for another process: {work} ...")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Find and remove the iptables rules that a cluster made, leaving every other rule alone."""
+"""Find and remove the iptables rules of a cluster, and only those."""
 
 import re
 import subprocess
@@ -12,8 +12,8 @@ OURS = re.compile(r"(?:KUBE|CNI)-")
 
 
 def chains(saved: str) -> set[tuple[str, str]]:
-    """(table, chain) of every Kubernetes and CNI chain in the output of `iptables-save`."""
-    found = set()
+    """Return (table, chain) of all Kubernetes and CNI chains in the output of `iptables-save`."""
+    by_table = set()
     table = ""
     for line in saved.splitlines():
         if line.startswith("*"):
@@ -21,20 +21,20 @@ def chains(saved: str) -> set[tuple[str, str]]:
         elif line.startswith(":"):
             chain = line[1:].split()[0]
             if OURS.match(chain):
-                found.add((table, chain))
-    return found
+                by_table.add((table, chain))
+    return by_table
 
 
 def removal(saved: str, keep: AbstractSet[tuple[str, str]]) -> str:
-    """Input for `iptables-restore --noflush` that removes the cluster's chains and every jump to them.
+    """Return input for `iptables-restore --noflush` that removes the cluster's chains and jumps.
 
-    Chains in `keep` stood before the cluster and stay, with the rules that lead to them.
+    Chains in `keep` existed before the cluster and are kept, with the jumps to them.
     """
     ours = chains(saved) - keep
     blocks = []
     for table in sorted({table for table, _ in ours}):
-        names = sorted(chain for where, chain in ours if where == table)
-        jumps = [line.replace("-A ", "-D ", 1) for line in _rules(saved, table) if _leads_in(line, names)]
+        names = sorted(chain for its_table, chain in ours if its_table == table)
+        jumps = [line.replace("-A ", "-D ", 1) for line in _rules(saved, table) if _jumps_to(line, names)]
         declared = [f":{name} - [0:0]" for name in names]  # declaring a chain empties it
         deleted = [f"-X {name}" for name in names]
         blocks += [f"*{table}", *declared, *jumps, *deleted, "COMMIT"]
@@ -42,12 +42,12 @@ def removal(saved: str, keep: AbstractSet[tuple[str, str]]) -> str:
 
 
 def existing_chains() -> dict[str, set[tuple[str, str]]]:
-    """What stands now, per family, to be kept when the cluster goes."""
+    """Return the current chains per family, to be kept when the cluster is removed."""
     return {family: chains(_save(family)) for family in FAMILIES}
 
 
 def remove_cluster_rules(keep: dict[str, set[tuple[str, str]]]) -> None:
-    """Remove the cluster's chains and jumps from both families."""
+    """Remove the cluster's chains and jumps in both families."""
     for family in FAMILIES:
         text = removal(_save(family), keep.get(family, set()))
         if not text:
@@ -55,7 +55,7 @@ def remove_cluster_rules(keep: dict[str, set[tuple[str, str]]]) -> None:
         command = [f"{family}-restore", "--noflush"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ClusterError(f"`{' '.join(command)}` could not remove the cluster's rules: {done.stderr.strip()}")
+            raise ClusterError(f"`{' '.join(command)}` failed to remove the cluster's rules: {done.stderr.strip()}")
 
 
 def _save(family: str) -> str:
@@ -74,7 +74,7 @@ def _rules(saved: str, table: str) -> list[str]:
     return rules
 
 
-def _leads_in(rule: str, names: list[str]) -> bool:
-    """A rule of a chain that stays, with a target that goes."""
+def _jumps_to(rule: str, names: list[str]) -> bool:
+    """Return whether a rule of a kept chain jumps to a removed one."""
     words = rule.split()
     return words[1] not in names and any(flag in {"-j", "-g"} and target in names for flag, target in pairwise(words))

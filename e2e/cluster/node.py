@@ -1,4 +1,4 @@
-"""Settings of the bare cluster's one node: container runtime, pod network, kubelet, proxy and DNS; pure rendering."""
+"""Configuration files of the bare cluster's node: runtime, pod network, kubelet, proxy and DNS."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import yaml
 from cluster.controlplane import POD_NETWORK
 
 BRIDGE = "mldiag0"
-# The bridge's own address: the pods' gateway and the node's address, so that nothing listens outside the machine.
+# Address of the bridge, used as gateway of the pods and as address of the node: no port is open outside the machine.
 NODE_ADDRESS = "10.244.0.1"
 CLUSTER_DOMAIN = "cluster.local"
 PAUSE_IMAGE = "localhost/mldiagnostics-pause:1"
@@ -18,7 +18,7 @@ PAUSE_IMAGE = "localhost/mldiagnostics-pause:1"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where the node keeps its files; `run` is short because the paths of sockets are limited to 107 bytes."""
+    """Folders of the node; `run` is short because socket paths have at most 107 bytes."""
 
     name: str
     data: Path
@@ -38,7 +38,7 @@ class Node:
 
 
 def containerd_config(node: Node, cni_binaries: Path) -> str:
-    """Containerd 1.6 and 1.7, configuration version 2 (TOML)."""
+    """Return the configuration of containerd 1.6 and 1.7 (TOML, version 2)."""
     return f"""\
 version = 2
 root = {_quoted(node.data / "containerd")}
@@ -49,9 +49,9 @@ state = {_quoted(node.run / "containerd")}
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = {_quoted(PAUSE_IMAGE)}
-  # Without CAP_SYS_RESOURCE the runtime may not lower a score, which the kubelet asks for.
+  # The kubelet lowers OOM scores, which the runtime may not do without CAP_SYS_RESOURCE.
   restrict_oom_score_adj = true
-  # Under our own folder, so that taking the cluster down finds each of them.
+  # Below the cluster's folder, so that its removal finds them.
   netns_mounts_under_state_dir = true
 
 [plugins."io.containerd.grpc.v1.cri".containerd]
@@ -67,7 +67,7 @@ state = {_quoted(node.run / "containerd")}
 
 
 def cni_config(node: Node) -> str:
-    """The pods' network: one bridge; `firewall` lets them through a FORWARD policy of DROP, which Docker leaves."""
+    """Return the CNI configuration: one bridge, and `firewall` for hosts where Docker drops forwards."""
     bridge = {
         "type": "bridge",
         "bridge": BRIDGE,
@@ -87,7 +87,7 @@ def cni_config(node: Node) -> str:
 
 
 def kubelet_config(node: Node, client_ca: Path, resolv_conf: Path) -> str:
-    """KubeletConfiguration of a small machine that has no other node to move pods to."""
+    """Return the KubeletConfiguration of a small single-node machine."""
     return _yaml(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -98,7 +98,7 @@ def kubelet_config(node: Node, client_ca: Path, resolv_conf: Path) -> str:
             "cgroupDriver": "cgroupfs",
             "failSwapOn": False,
             "failCgroupV1": False,
-            "featureGates": {"KubeletInUserNamespace": True},  # tolerates what a container as host forbids
+            "featureGates": {"KubeletInUserNamespace": True},  # tolerates the limits of a container as host
             "authentication": {"x509": {"clientCAFile": str(client_ca)}, "webhook": {"enabled": True}},
             "authorization": {"mode": "Webhook"},
             "podLogsDir": str(node.data / "pod-logs"),
@@ -107,7 +107,7 @@ def kubelet_config(node: Node, client_ca: Path, resolv_conf: Path) -> str:
             "clusterDomain": CLUSTER_DOMAIN,
             "resolvConf": str(resolv_conf),
             "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
-            # Images come from archives, not from a registry: one that is collected could not be pulled again.
+            # Images come from archives: the kubelet could not pull a deleted one again.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
         }
@@ -115,6 +115,7 @@ def kubelet_config(node: Node, client_ca: Path, resolv_conf: Path) -> str:
 
 
 def kubelet_command(node: Node, binary: Path, config: Path, kubeconfig: Path) -> list[str]:
+    """Return the command of the kubelet."""
     return [
         str(binary),
         f"--config={config}",
@@ -127,7 +128,7 @@ def kubelet_command(node: Node, binary: Path, config: Path, kubeconfig: Path) ->
 
 
 def proxy_config(node: Node, kubeconfig: Path) -> str:
-    """KubeProxyConfiguration that leaves the machine's connection tracking limits alone."""
+    """Return a KubeProxyConfiguration that does not change the limits of connection tracking."""
     return _yaml(
         {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -145,7 +146,7 @@ def proxy_config(node: Node, kubeconfig: Path) -> str:
 
 
 def corefile(kubeconfig: Path, resolv_conf: Path, *, ready_port: int) -> str:
-    """CoreDNS as a process of the machine: cluster names from the API server, all others as the machine does."""
+    """Return the configuration of CoreDNS: cluster names from the API server, others from the host."""
     return f"""\
 .:53 {{
     bind {NODE_ADDRESS}

@@ -1,4 +1,4 @@
-"""Programs that come from the Linux distribution, installed when they are absent."""
+"""Programs from Debian packages, installed if they are missing."""
 
 import shutil
 import subprocess
@@ -8,14 +8,14 @@ from pathlib import Path
 from cluster.progress import ClusterError, step, tail
 
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
-# Program to Debian package.
+# Debian package of each program.
 RUNTIME = {"containerd": "containerd", "runc": "runc", "iptables": "iptables", "ip": "iproute2", "umount": "mount"}
 LOCK_TIMEOUT_S = 300
 CNI_PACKAGE = "containernetworking-plugins"
 
 
 def missing_packages(programs: Mapping[str, str], *, cni: bool = False) -> list[str]:
-    """Debian packages of the programs that are not on the PATH, and of the CNI plugins if those are asked for."""
+    """Return the Debian packages of programs that are not on the PATH; `cni` adds the CNI plugins."""
     packages = {package for program, package in programs.items() if shutil.which(program) is None}
     if cni and cni_binaries() is None:
         packages.add(CNI_PACKAGE)
@@ -23,24 +23,26 @@ def missing_packages(programs: Mapping[str, str], *, cni: bool = False) -> list[
 
 
 def cni_binaries() -> Path | None:
-    """The folder that holds the CNI plugins."""
+    """Return the folder of the CNI plugins, or None."""
     return next((folder for folder in CNI_FOLDERS if (folder / "bridge").exists()), None)
 
 
 def install(packages: Iterable[str]) -> None:
-    """Install Debian packages; nothing to do is no work."""
+    """Install Debian packages; an empty list does nothing."""
     wanted = list(packages)
     if not wanted:
         return
     if shutil.which("apt-get") is None:
-        raise ClusterError(f"this machine has no apt-get; install what Debian calls {', '.join(wanted)} yourself")
-    with step(f"installing Debian packages {' '.join(wanted)}", about_s=40):
+        raise ClusterError(
+            f"this machine has no apt-get; install the programs of the Debian packages {', '.join(wanted)}"
+        )
+    with step(f"Installing Debian packages {' '.join(wanted)}", about_s=40):
         _apt("update")
         _apt("install", "--yes", "--no-install-recommends", *wanted)
 
 
 def _apt(*arguments: str) -> None:
-    # Tests and tools install packages side by side; apt's lock is for one of them at a time.
+    # Several processes may install packages at the same time: wait for apt's lock.
     command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"]
     command += arguments
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Where tools, images and the bare cluster are kept; all of it outside the repository."""
+"""Paths of the repository and of the cache of tools and images."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ REPOSITORY = E2E.parent
 
 
 def cache() -> Path:
-    """Folder of everything that is slow to make and safe to keep: `$MLDIAG_CACHE`, else the user's cache."""
+    """Return the cache folder: `$MLDIAG_CACHE`, else the user's cache."""
     if chosen := os.environ.get("MLDIAG_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mldiagnostics"

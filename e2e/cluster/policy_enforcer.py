@@ -1,7 +1,7 @@
-"""NetworkPolicies of one namespace as iptables rules, for the bare cluster, whose network does not enforce any.
+"""NetworkPolicies as iptables rules, for the bare cluster, whose network does not enforce them.
 
-A snapshot, not a controller: `enforced` reads policies, pods and namespaces once. Covers what the charts render
-(ingress, label selectors, ports and ranges by number); anything else is refused rather than ignored.
+A snapshot, not a controller: `enforced` reads policies, pods and namespaces once. Supports the features that the charts
+use (ingress, label selectors, ports and ranges by number) and raises an error for others.
 """
 
 import subprocess
@@ -13,23 +13,23 @@ from cluster.progress import ClusterError
 
 Object = Mapping[str, Any]
 
-# Removed with all other chains of Kubernetes when the cluster goes (netfilter.OURS).
+# Removed with the other chains of Kubernetes when the cluster is removed (netfilter.OURS).
 CHAIN = "KUBE-MLDIAG-POLICIES"
 ANYBODY = "0.0.0.0/0"
 
 
 def rules(policies: Sequence[Object], pods: Sequence[Object], namespaces: Sequence[Object]) -> list[str]:
-    """Rules of the chain: what each selected pod accepts, then a refusal of the rest.
+    """Return the rules of the chain: accepted traffic of each selected pod, then a rejection.
 
     Raises:
-        ClusterError: a policy uses what this module does not cover.
+        ClusterError: a policy uses an unsupported feature.
     """
     labels = {each["metadata"]["name"]: each["metadata"].get("labels", {}) for each in namespaces}
     accepted: dict[str, list[str]] = {}
     for policy in policies:
         spec, namespace = policy["spec"], policy["metadata"]["namespace"]
         if "Ingress" not in spec.get("policyTypes", ["Ingress"]) or "Egress" in spec.get("policyTypes", ()):
-            raise ClusterError(f"NetworkPolicy {policy['metadata']['name']}: only ingress is enforced here")
+            raise ClusterError(f"NetworkPolicy {policy['metadata']['name']}: only ingress is supported")
         for pod in pods:
             if pod["metadata"]["namespace"] == namespace and matches(spec["podSelector"], _labels(pod)):
                 openings = accepted.setdefault(_address(pod), [])
@@ -43,7 +43,7 @@ def rules(policies: Sequence[Object], pods: Sequence[Object], namespaces: Sequen
 
 
 def matches(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector selects an object with these labels; an empty one selects all."""
+    """Return whether a label selector selects these labels; an empty one selects all."""
     expressions = [
         {"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()
     ]
@@ -52,10 +52,10 @@ def matches(selector: Object, labels: Mapping[str, str]) -> bool:
 
 @contextmanager
 def enforced(policies: Sequence[Object], pods: Sequence[Object], namespaces: Sequence[Object]) -> Iterator[None]:
-    """Put the rules in front of all forwarded traffic for the duration of the block (root, Linux).
+    """Apply the rules to all forwarded traffic while the block runs (root, Linux).
 
     Raises:
-        ClusterError: iptables refused them.
+        ClusterError: iptables rejected the rules.
     """
     chain = [f":{CHAIN} - [0:0]", *rules(policies, pods, namespaces), f"-I FORWARD 1 -j {CHAIN}"]
     _restore(chain)
@@ -77,7 +77,7 @@ def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None
         case other:
-            raise ClusterError(f"{other} is not an operator of label selectors")
+            raise ClusterError(f"operator {other!r}: unknown in label selectors")
 
 
 def _openings(
@@ -92,23 +92,23 @@ def _sources(
 ) -> list[str]:
     if not rule.get("from"):
         return [ANYBODY]
-    found = []
+    addresses = []
     for peer in rule["from"]:
         if "ipBlock" in peer:
-            raise ClusterError("ipBlock is not enforced here")
-        chosen = peer.get("namespaceSelector")
+            raise ClusterError("ipBlock: only label selectors are supported")
+        selector = peer.get("namespaceSelector")
         for pod in pods:
-            home = pod["metadata"]["namespace"]
-            near = matches(chosen, namespaces[home]) if chosen is not None else home == namespace
-            if near and matches(peer.get("podSelector", {}), _labels(pod)):
-                found.append(_address(pod))
-    return found
+            own = pod["metadata"]["namespace"]
+            selected = matches(selector, namespaces[own]) if selector is not None else own == namespace
+            if selected and matches(peer.get("podSelector", {}), _labels(pod)):
+                addresses.append(_address(pod))
+    return addresses
 
 
 def _port(port: Object) -> str:
     number = port.get("port")
     if not isinstance(number, int):
-        raise ClusterError(f"port {number!r}: only numbers are enforced here")
+        raise ClusterError(f"port {number!r}: only numbers are supported")
     return f" -p {port.get('protocol', 'TCP').lower()} --dport {number}:{port.get('endPort', number)}"
 
 

@@ -1,4 +1,4 @@
-"""Long-running processes with a pid file, stopped only if the process is still the one that was started."""
+"""Daemons with pid files; a recycled pid is never signalled."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from cluster.progress import ClusterError, tail
 
 
 class Record(TypedDict):
-    """What a pid file holds: together these name one process for ever, even after its pid is used again."""
+    """Content of a pid file; together the fields identify one process even if its pid is recycled."""
 
     pid: int
     boot: str
@@ -24,7 +24,7 @@ class Record(TypedDict):
 
 
 class Daemon:
-    """One process in a session of its own; its pid file and log stand in the given folders (Linux)."""
+    """Process in its own session, with pid file and log in the given folders (Linux)."""
 
     def __init__(self, name: str, *, run: Path, logs: Path) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Daemon:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
-        """Start the process and write its pid file; its output is appended to the log."""
+        """Start the process, write its pid file, and append its output to the log."""
         for folder in (self.pid_file.parent, self.log.parent):
             folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -50,14 +50,14 @@ class Daemon:
         self.pid_file.write_text(json.dumps(record))
 
     def running(self) -> bool:
-        """Whether the very process that was started still runs."""
+        """Return whether the started process still runs."""
         if self._child is not None:
             self._child.poll()
         record = self._record()
         return record is not None and _alive(record)
 
     def stop(self, *, deadline_s: float = 10) -> None:
-        """Terminate the process, kill it after the deadline, and remove the pid file; repeating does nothing."""
+        """Terminate the process, kill it after the deadline, and remove the pid file."""
         record = self._record()
         if record is not None:
             with suppress(ProcessLookupError):
@@ -68,7 +68,7 @@ class Daemon:
         self.pid_file.unlink(missing_ok=True)
 
     def log_tail(self) -> str:
-        """The last lines of the log, indented."""
+        """Return the last lines of the log, indented."""
         return tail(self.log.read_text(errors="replace")) if self.log.exists() else ""
 
     def _record(self) -> Record | None:
@@ -85,16 +85,16 @@ class Daemon:
 
 
 def wait_until(ready: Callable[[], bool], what: str, *, deadline_s: float, needs: Sequence[Daemon] = ()) -> None:
-    """Poll `ready` until it holds.
+    """Poll `ready` until it returns True.
 
     Raises:
-        ClusterError: the deadline passed or a process in `needs` ended; the message quotes their logs.
+        ClusterError: the deadline passed, or a process in `needs` exited; the message quotes their logs.
     """
     end = time.monotonic() + deadline_s
     while not ready():
         ended = next((daemon for daemon in needs if not daemon.running()), None)
         if ended is not None:
-            raise ClusterError(f"{ended.name} ended by itself; end of {ended.log}:\n{ended.log_tail()}")
+            raise ClusterError(f"{ended.name} exited; end of {ended.log}:\n{ended.log_tail()}")
         if time.monotonic() > end:
             logs = "".join(f"\n  end of {daemon.log}:\n{daemon.log_tail()}" for daemon in needs)
             raise ClusterError(f"{what}: not within {deadline_s:.0f} s{logs}")
@@ -102,7 +102,7 @@ def wait_until(ready: Callable[[], bool], what: str, *, deadline_s: float, needs
 
 
 def _end(record: Record, deadline_s: float) -> None:
-    """Signal through a pidfd: taken before the check, it cannot come to mean another process in between."""
+    """Stop a process through a pidfd, which keeps naming the same process after the check."""
     handle = os.pidfd_open(record["pid"])
     try:
         if not _alive(record):
@@ -121,7 +121,7 @@ def _alive(record: Record) -> bool:
 
 
 def _state(pid: int) -> tuple[str, int] | None:
-    """State letter and start time in clock ticks since boot (proc(5), fields 3 and 22); None for no such pid."""
+    """Return state and start time in ticks (proc(5), fields 3 and 22), or None if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

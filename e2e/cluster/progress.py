@@ -1,4 +1,4 @@
-"""Tell the user what runs, how long it will take, and what went wrong."""
+"""Progress messages and errors for the user."""
 
 import sys
 import time
@@ -7,29 +7,29 @@ from contextlib import contextmanager
 
 
 class ClusterError(Exception):
-    """A step that failed: what happened, to what, and what to do."""
+    """Failed step; the message has the object, the problem and a remedy."""
 
 
 def say(line: str) -> None:
-    """Write one line of progress; standard output stays free for results."""
+    """Write a line of progress to standard error; standard output is for results."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 @contextmanager
 def step(title: str, *, about_s: float = 0) -> Iterator[None]:
-    """Announce a step with its usual duration, then say how long it took; an error names the step."""
+    """Print a step with its usual duration, then the actual one; errors name the step."""
     say(f"{title} (about {duration(about_s)}) ..." if about_s else f"{title} ...")
     start = time.monotonic()
     try:
         yield
     except ClusterError as error:
-        raise ClusterError(f"{title} failed: {error}") from error
+        raise ClusterError(f"{title}: failed: {error}") from error
     say(f"  done in {duration(time.monotonic() - start)}")
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: `0.4 s`, `35 s`, `4 min 45 s`."""
+    """Format a duration: `0.4 s`, `35 s`, `4 min 45 s`."""
     if seconds < 10:
         return f"{seconds:.1f} s".replace(".0 s", " s")
     minutes, rest = divmod(round(seconds), 60)
@@ -39,5 +39,5 @@ def duration(seconds: float) -> str:
 
 
 def tail(text: str, lines: int = 20) -> str:
-    """The last lines of a log, indented below the message that quotes it."""
+    """Return the last lines of a log, indented."""
     return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines:])

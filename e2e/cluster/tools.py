@@ -1,4 +1,4 @@
-"""The table of tools that tests and clusters need, and one function that returns a ready binary."""
+"""Table of the tools for tests and clusters, and the function that returns a binary."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ GITHUB = "https://github.com"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A binary of one version and the ways to get it, tried in order."""
+    """Binary of one version, with sources in the order of preference."""
 
     name: str
     version: str
@@ -22,7 +22,7 @@ class Tool:
 
     @property
     def path(self) -> Path:
-        """Where the finished binary stands."""
+        """Path of the binary in the cache."""
         return cache() / self.name / self.version / self.name
 
 
@@ -133,16 +133,18 @@ TOOLS = {
 
 
 def tool(name: str) -> Path:
-    """Path of a ready binary, got first if it is not in the cache; safe when several processes ask at once.
+    """Return the path of a binary; download or build it if it is not in the cache.
+
+    Processes may call this concurrently.
 
     Raises:
-        ClusterError: no such tool, or no source could deliver it.
+        ClusterError: no such tool, or all its sources failed.
     """
     if name not in TOOLS:
-        raise ClusterError(f"no tool is named {name!r}; known: {', '.join(TOOLS)}")
+        raise ClusterError(f"tool {name!r}: unknown; use one of {', '.join(TOOLS)}")
     wanted = TOOLS[name]
     if not wanted.path.exists():
-        with exclusive(wanted.path.with_name(".lock"), f"getting {wanted.name} {wanted.version}"):
+        with exclusive(wanted.path.with_name(".lock"), f"it downloads or builds {wanted.name} {wanted.version}"):
             if not wanted.path.exists():
                 _obtain(wanted)
     return wanted.path
@@ -160,4 +162,4 @@ def _obtain(wanted: Tool) -> None:
         unfinished.chmod(0o755)
         unfinished.replace(wanted.path)
         return
-    raise ClusterError(f"{wanted.name} {wanted.version} cannot be had: {'; '.join(reasons)}")
+    raise ClusterError(f"{wanted.name} {wanted.version}: no source is available: {'; '.join(reasons)}")

@@ -1,1 +1,1 @@
-"""The main job with a visible result: profile every host of a running JAX job, then show what was captured."""
+"""Demo: capture a profile of every host of a running JAX job and show the result."""

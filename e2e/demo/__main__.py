@@ -1,6 +1,6 @@
-"""`python -m demo`: the demo on the first cluster that this machine can have, else on local processes.
+"""`python -m demo`: run the demo on the first cluster that this machine supports, else on local processes.
 
-`DEMO=local` chooses local processes, `CLUSTER=` a kind of cluster, `DEMO_OUTPUT=` the folder of the files.
+Set `DEMO=local` for local processes, `CLUSTER=` for a kind of cluster, `DEMO_OUTPUT=` for the folder of the files.
 """
 
 import os
@@ -22,7 +22,7 @@ from demo.profiles import UnreadableError
 
 
 def main() -> int:
-    """Run the demo; the exit status says whether everything was captured and read."""
+    """Run the demo; return 0 if all profiles were captured and read."""
     console = Console(width=None if sys.stdout.isatty() else 120)
     output = Path(os.environ.get("DEMO_OUTPUT", REPOSITORY / "demo-out")).absolute()
     try:
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def _cluster() -> Provider | None:
-    """The cluster to use; None, with the reason on the screen, for local processes."""
+    """Return the cluster to use, or print the reason and return None for local processes."""
     if os.environ.get("DEMO") == "local":
         return None
     try:
@@ -48,12 +48,12 @@ def _cluster() -> Provider | None:
     except ClusterError as error:
         if os.environ.get("CLUSTER"):
             raise
-        say(f"{error}\nSo the demo captures two local processes, without Kubernetes.\n")
+        say(f"{error}\nThe demo runs without Kubernetes and captures two local processes.\n")
         return None
 
 
 def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
-    say(f"On a cluster of the kind `{chosen.name}`: a minute or two; the first time tools and images come first.\n")
+    say(f"Running on a `{chosen.name}` cluster: about 2 min, and longer the first time (tools and images).\n")
     chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
@@ -62,10 +62,10 @@ def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
         values = [(part, installation.load_image(part, chosen)) for part in PARTS]
         on_cluster.run(console, kubectl, helm, values, output)
     except ClusterError:
-        for title, answer in diagnosis.collect(kubectl).items():
-            say(f"\n--- {title}\n{answer}")
+        for title, output_text in diagnosis.collect(kubectl).items():
+            say(f"\n--- {title}\n{output_text}")
         raise
-    say(f"The cluster stays up: export KUBECONFIG={chosen.kubeconfig}. `make clean` takes it down.")
+    say(f"The cluster keeps running: export KUBECONFIG={chosen.kubeconfig}. Run `make clean` to remove it.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A capture as its user sees it: follow the object until it is finished, then bring its files home."""
+"""Follow a capture until it is finished, and copy its files."""
 
 import io
 import tarfile
@@ -14,43 +14,43 @@ from demo.kubectl import Kubectl
 
 RESOURCE = "mldiagnosticsconnections.diagon.gke.io"
 VOLUME = "volume://"
-VOLUME_ROOT = "/var/lib/mldiagnostics"  # where the chart mounts it
+VOLUME_ROOT = "/var/lib/mldiagnostics"  # mount path of the chart
 
 
 def condition(resource: dict[str, Any], kind: str) -> dict[str, Any]:
-    """A condition of an object's status; empty if it has none of that type."""
-    found = resource.get("status", {}).get("conditions", [])
-    return next((each for each in found if each["type"] == kind), {})
+    """Return a condition of an object's status, or an empty dict."""
+    conditions = resource.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == kind), {})
 
 
 def finished(capture: dict[str, Any]) -> bool:
-    """Whether a capture has its verdict."""
+    """Return whether a capture is finished."""
     return condition(capture, "Complete").get("status") == "True"
 
 
 def follow(kubectl: Kubectl, namespace: str, name: str, *, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Give the object whenever its phase, progress or message has changed; the last one is finished.
+    """Yield the object at each change of phase, progress or message, until it is finished.
 
     Raises:
-        ClusterError: it did not finish within the deadline.
+        ClusterError: the capture does not finish within the deadline.
     """
     end, shown = time.monotonic() + deadline_s, None
     while True:
         capture = kubectl.get(RESOURCE, name, f"--namespace={namespace}")
         status = capture.get("status", {})
-        news = (status.get("phase"), status.get("progress"), status.get("message"), finished(capture))
-        if news != shown:
-            shown = news
+        state = (status.get("phase"), status.get("progress"), status.get("message"), finished(capture))
+        if state != shown:
+            shown = state
             yield capture
         if finished(capture):
             return
         if time.monotonic() > end:
-            raise ClusterError(f"capture {namespace}/{name} is not finished after {deadline_s:.0f} s: {status}")
+            raise ClusterError(f"capture {namespace}/{name} does not finish within {deadline_s:.0f} s: {status}")
         time.sleep(0.3)
 
 
 def until_finished(kubectl: Kubectl, namespace: str, name: str, *, deadline_s: float = 60) -> dict[str, Any]:
-    """Wait for the verdict and return the object."""
+    """Wait until the capture is finished and return the object."""
     *_, last = follow(kubectl, namespace, name, deadline_s=deadline_s)
     return last
 
@@ -58,21 +58,21 @@ def until_finished(kubectl: Kubectl, namespace: str, name: str, *, deadline_s: f
 def until(
     kubectl: Kubectl, namespace: str, name: str, wanted: Callable[[dict[str, Any]], bool], *, deadline_s: float = 60
 ) -> dict[str, Any]:
-    """Wait until the object is as wanted and return it.
+    """Wait until `wanted` accepts the object and return it.
 
     Raises:
-        ClusterError: it finished, or the deadline came, before it was.
+        ClusterError: the capture finished or the deadline passed before.
     """
     for capture in follow(kubectl, namespace, name, deadline_s=deadline_s):
         if wanted(capture):
             return capture
-    raise ClusterError(f"capture {namespace}/{name} finished first: {capture['status']}")
+    raise ClusterError(f"capture {namespace}/{name} finished before it reached the expected state: {capture['status']}")
 
 
 def fetch(kubectl: Kubectl, capture: dict[str, Any], into: Path) -> Path:
-    """Copy the session of a capture that lies in the operator's volume to a local log directory, which is returned.
+    """Copy the session of a capture from the operator's volume; return the local log directory.
 
-    The operator's pod that made the capture is asked, since without a claim every pod has a volume of its own.
+    Read from the operator's pod that ran the capture: without a claim every pod has its own volume.
     """
     status = capture["status"]
     pod = status["holder"].partition("/")[0]

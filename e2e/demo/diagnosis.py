@@ -1,4 +1,4 @@
-"""What to look at when something on the cluster went wrong: logs, events and objects, as text."""
+"""Logs, events and objects of a cluster, as text for the diagnosis of a failure."""
 
 from cluster.progress import ClusterError
 
@@ -6,7 +6,7 @@ from demo.capturing import RESOURCE
 from demo.installation import NAMESPACE, OPERATOR, WEBHOOK
 from demo.kubectl import Kubectl
 
-QUESTIONS = {
+COMMANDS = {
     "pods": ("get", "pods", "--all-namespaces", "--output=wide"),
     "captures": ("get", RESOURCE, "--all-namespaces", "--output=wide"),
     "events": ("get", "events", "--all-namespaces", "--sort-by=.metadata.creationTimestamp"),
@@ -23,12 +23,12 @@ LINES = 60
 
 
 def collect(kubectl: Kubectl) -> dict[str, str]:
-    """The last lines of each answer, by title; a question that fails says so instead."""
-    return {title: _answer(kubectl, question) for title, question in QUESTIONS.items()}
+    """Return the last lines of each command's output, or its error, by title."""
+    return {title: _output(kubectl, command) for title, command in COMMANDS.items()}
 
 
-def _answer(kubectl: Kubectl, question: tuple[str, ...]) -> str:
+def _output(kubectl: Kubectl, command: tuple[str, ...]) -> str:
     try:
-        return "\n".join(kubectl(*question, timeout_s=20).splitlines()[-LINES:])
+        return "\n".join(kubectl(*command, timeout_s=20).splitlines()[-LINES:])
     except ClusterError as error:
         return str(error)

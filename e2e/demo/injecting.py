@@ -1,4 +1,4 @@
-"""What injection looks like from outside: the run that a pod was told of, and whether the webhook is reached at all."""
+"""Injection seen from outside: the runs of pods, and whether the API server reaches the webhook."""
 
 import json
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ REACHED_DEADLINE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a pod of a JobSet was told: the id of its run, the rest of what it gets, and the id that is right."""
+class InjectedRun:
+    """Run id and variables that a pod of a JobSet got, and the run id that the SDK computes."""
 
     pod: str
     run: str
@@ -28,42 +28,44 @@ class Told:
 
 
 def run_of(pod: dict[str, Any]) -> str:
-    """The id of the run that a pod was told of; empty if it was told of none."""
+    """Return the run id of a pod; empty if it has none."""
     return str(pod["metadata"].get("annotations", {}).get(RUN_ID, ""))
 
 
 def until_injected(kubectl: Kubectl, namespace: str = "default") -> None:
-    """Wait until a labelled pod, of which nothing but a dry run is made, comes out of admission with a run.
+    """Wait until the dry run of a labelled pod returns with a run.
 
-    A webhook that is ready can still be out of reach: its authority and its Service have to come round first.
+    A webhook that is ready may not be reachable yet: the API server must first read its CA and its Service.
 
     Raises:
-        ClusterError: none does within the deadline.
+        ClusterError: no run is injected within the deadline.
     """
-    eventually(lambda: _injected(kubectl, namespace), "a labelled pod is injected", deadline_s=REACHED_DEADLINE_S)
+    eventually(
+        lambda: _injected(kubectl, namespace), "injection of a run into a labelled pod", deadline_s=REACHED_DEADLINE_S
+    )
 
 
 def until_replaced(kubectl: Kubectl) -> None:
-    """Wait until replicas of an earlier installation, which answer for some seconds after it has ended, are gone.
+    """Wait until the replicas of an earlier installation are gone; they answer for some seconds more.
 
     Raises:
-        ClusterError: they are not within the deadline.
+        ClusterError: some remain at the deadline.
     """
     here = f"--namespace={NAMESPACE}"
 
-    def alone() -> bool:
+    def replaced() -> bool:
         status = kubectl.get("deployment", WEBHOOK, here)["status"]
         pods = kubectl.items("pods", here, f"--selector=app.kubernetes.io/name={WEBHOOK}")
         return bool(len(pods) == status.get("updatedReplicas") == status.get("readyReplicas"))
 
-    eventually(alone, "no replica of an earlier installation is left", deadline_s=REACHED_DEADLINE_S)
+    eventually(replaced, "removal of the replicas of an earlier installation", deadline_s=REACHED_DEADLINE_S)
 
 
 def labelled_pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
-    """A pod that asks for its run, as it comes out of admission; nothing but a dry run is made of it.
+    """Create a labelled pod as a dry run and return it.
 
     Raises:
-        ClusterError: the API server refuses it.
+        ClusterError: the API server rejects it.
     """
     pod = {
         "apiVersion": "v1",
@@ -71,28 +73,30 @@ def labelled_pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
         "metadata": {"name": "probe-of-injection", "namespace": namespace, "labels": {OPT_IN: "true"}},
         "spec": {"containers": [{"name": "main", "image": "none"}]},
     }
-    made = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=json.dumps(pod))
-    found: dict[str, Any] = json.loads(made)
-    return found
+    output = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=json.dumps(pod))
+    created: dict[str, Any] = json.loads(output)
+    return created
 
 
-def told(kubectl: Kubectl, namespace: str, jobset: str) -> list[Told]:
-    """What each pod of a JobSet was told, beside the id that the SDK's formula gives for the JobSet.
+def injected_runs(kubectl: Kubectl, namespace: str, jobset: str) -> list[InjectedRun]:
+    """Return the run of each pod of a JobSet, with the run id that the SDK computes.
 
     Raises:
-        ClusterError: a pod was told of no run, or of another one; the message has the webhook's own words.
+        ClusterError: a pod has no run or another one; the message has the webhook's reason.
     """
     workload = kubectl.get("jobset", jobset, f"--namespace={namespace}")
     pods = kubectl.items("pods", f"--namespace={namespace}", f"--selector=jobset.sigs.k8s.io/jobset-name={jobset}")
-    found = [_told(pod, workload) for pod in pods]
-    for pod, each in zip(pods, found, strict=True):
+    runs = [_injected_run(pod, workload) for pod in pods]
+    for pod, each in zip(pods, runs, strict=True):
         if each.run != each.computed:
-            said = pod["metadata"].get("annotations", {}).get(EXPLANATION, "it says nothing of a run")
-            raise ClusterError(f"the pod {each.pod} does not know its run {each.computed}: {said}")
-    return found
+            reason = (
+                pod["metadata"].get("annotations", {}).get(EXPLANATION, "the pod has no annotation with the reason")
+            )
+            raise ClusterError(f"pod {each.pod}: has run {each.run or 'none'}, not {each.computed}: {reason}")
+    return runs
 
 
-def _told(pod: dict[str, Any], workload: dict[str, Any]) -> Told:
+def _injected_run(pod: dict[str, Any], workload: dict[str, Any]) -> InjectedRun:
     metadata = workload["metadata"]
     entries = pod["spec"]["containers"][0].get("env", [])
     identifier = next((entry["value"] for entry in entries if entry["name"] == "GKE_DIAGON_IDENTIFIER"), "{}")
@@ -105,7 +109,7 @@ def _told(pod: dict[str, Any], workload: dict[str, Any]) -> Told:
     )
     names = (entry["name"] for entry in entries)
     ours = tuple(name for name in names if name.startswith(("MLDIAG_", "GKE_DIAGON_")))
-    return Told(pod["metadata"]["name"], run_of(pod), ours, computed)
+    return InjectedRun(pod["metadata"]["name"], run_of(pod), ours, computed)
 
 
 def _injected(kubectl: Kubectl, namespace: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a cluster needs for the demo: the JobSet controller, the images, the charts of operator and webhook."""
+"""Installation for the demo: the JobSet controller, the images, and both charts."""
 
 import subprocess
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ HELM_DEADLINE_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """helm with one kubeconfig."""
+    """The command helm with one kubeconfig."""
 
     binary: Path
     kubeconfig: Path
 
     def __call__(self, *arguments: str) -> str:
-        """Run helm and return what it prints.
+        """Run helm and return its output.
 
         Raises:
-            ClusterError: it failed; the message quotes it.
+            ClusterError: helm failed; the message quotes its error.
         """
         command = [str(self.binary), f"--kubeconfig={self.kubeconfig}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=HELM_DEADLINE_S + 30, check=False)
@@ -41,26 +41,27 @@ class Helm:
 
 
 def prepare(provider: Provider) -> None:
-    """Install the JobSet controller, and load the image of the training job."""
+    """Install the JobSet controller and load the image of the training job."""
     addons.install("jobset", provider)
     images.load(images.build(EXAMPLE / "Dockerfile", REPOSITORY, TRAINING_IMAGE), provider)
 
 
 def load_image(part: Part, provider: Provider) -> list[str]:
-    """Build a part's image and load it; an unchanged one is left as it is.
+    """Build the image of a part and load it, unless it is unchanged.
 
-    Returns the helm arguments with which an image built anew under its old name replaces the running one.
+    Returns:
+        Helm arguments that replace the pods if the image was rebuilt under the same name.
     """
-    reference = f"localhost/mldiagnostics/{part.name}:0.1.0"  # what the chart names without any value
+    reference = f"localhost/mldiagnostics/{part.name}:0.1.0"  # the chart's default
     archive = images.build(part.dockerfile, REPOSITORY, reference)
     images.load(archive, provider)
     return ["--set-string", f"podAnnotations.image-archive={archive.name}"]
 
 
 def install(part: Part, helm: Helm, values: Sequence[str] = ()) -> None:
-    """Install a part's chart, or bring an installation to these values, and wait until it is ready.
+    """Install or upgrade the chart of a part with these values and wait until it is ready.
 
-    A webhook that is ready may still be out of the API server's reach for a moment: wait for the first injection.
+    The API server may not reach a webhook that is ready yet: wait for the first injection too.
     """
     helm(
         "upgrade", "--install", part.name, str(part.chart),

@@ -1,4 +1,4 @@
-"""kubectl as the demo and the cluster tests use it: one cluster, every call with a deadline, errors with its words."""
+"""The command kubectl for one cluster: every call has a deadline, errors quote kubectl."""
 
 import json
 import subprocess
@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 
 from cluster.progress import ClusterError
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """kubectl with one kubeconfig."""
+    """The command kubectl with one kubeconfig."""
 
     binary: Path
     kubeconfig: Path
 
     def __call__(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> str:
-        """Run kubectl and return what it prints.
+        """Run kubectl and return its output.
 
         Raises:
-            ClusterError: it failed or did not end in time; the message quotes it.
+            ClusterError: kubectl failed or timed out; the message quotes its error.
         """
         try:
             done = self._run(arguments, stdin.encode() if stdin is not None else None, timeout_s)
@@ -35,27 +35,27 @@ class Kubectl:
         return done.stdout.decode(errors="replace")
 
     def get(self, *arguments: str) -> Any:
-        """What `kubectl get` knows about one object or a list, decoded."""
+        """Return an object or a list from `kubectl get`, decoded."""
         return json.loads(self("get", *arguments, "--output=json"))
 
     def items(self, *arguments: str) -> list[dict[str, Any]]:
-        """The objects of a `kubectl get` of several."""
+        """Return the objects of a list from `kubectl get`."""
         listed: list[dict[str, Any]] = self.get(*arguments)["items"]
         return listed
 
     def exists(self, *arguments: str) -> bool:
-        """Whether `kubectl get` finds the object."""
+        """Return whether the object exists."""
         return bool(self("get", *arguments, "--ignore-not-found", "--output=name").strip())
 
     def apply(self, manifest: str | dict[str, Any]) -> None:
-        """Apply a manifest, given as YAML text or as an object."""
+        """Apply a manifest: YAML text or an object."""
         self("apply", "--filename=-", stdin=manifest if isinstance(manifest, str) else json.dumps(manifest))
 
     def binary_output(self, *arguments: str, timeout_s: float = 120) -> bytes:
-        """Run kubectl and return its output unread, such as an archive.
+        """Run kubectl and return its output as bytes.
 
         Raises:
-            ClusterError: it failed; the message quotes it.
+            ClusterError: kubectl failed; the message quotes its error.
         """
         done = self._run(arguments, None, timeout_s)
         if done.returncode:
@@ -69,15 +69,15 @@ class Kubectl:
         return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
 
 
-def eventually(look: Callable[[], Found | None], what: str, *, deadline_s: float, pause_s: float = 0.3) -> Found:
-    """Look until something (truthy) is found, and return it.
+def eventually(poll: Callable[[], Value | None], what: str, *, deadline_s: float, pause_s: float = 0.3) -> Value:
+    """Call `poll` until it returns a true value, and return that value.
 
     Raises:
-        ClusterError: `what` did not come within the deadline.
+        ClusterError: the deadline passed; the message starts with `what`.
     """
     end = time.monotonic() + deadline_s
-    while not (found := look()):
+    while not (value := poll()):
         if time.monotonic() > end:
             raise ClusterError(f"{what}: not within {deadline_s:.0f} s")
         time.sleep(pause_s)
-    return found
+    return value

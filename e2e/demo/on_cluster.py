@@ -1,4 +1,4 @@
-"""The demo on Kubernetes: install operator and webhook, train on two hosts, apply a capture, show what came of it."""
+"""Demo on Kubernetes: install operator and webhook, train on two hosts, capture, show the result."""
 
 import re
 from collections.abc import Sequence
@@ -27,10 +27,17 @@ def run(
     parts: Sequence[tuple[Part, Sequence[str]]],
     output: Path,
 ) -> None:
-    """From a running cluster with images to shown profiles; each part comes with its helm arguments.
+    """Run the demo on a cluster that has the images.
+
+    Args:
+        console: Output of the demo.
+        kubectl: Client of the cluster.
+        helm: Client of the cluster.
+        parts: Charts to install, with helm arguments.
+        output: Folder for the captured files.
 
     Raises:
-        ClusterError: a step failed; the message says which, and what the cluster said.
+        ClusterError: a step failed; the message names it and quotes the cluster.
     """
     for part, values in parts:
         with step(f"helm install {part.name}", about_s=25):
@@ -39,7 +46,7 @@ def run(
         injecting.until_injected(kubectl, NAMESPACE)
     with step("Starting the training job: a JobSet with two hosts", about_s=20):
         pods = start_training(kubectl, NAMESPACE)
-    show.runs(console, injecting.told(kubectl, NAMESPACE, "training"))
+    show.runs(console, injecting.injected_runs(kubectl, NAMESPACE, "training"))
     name = f"training-{datetime.now(UTC):%H%M%S}"
     console.print(f"\nApplying a capture of {', '.join(pods)}:")
     manifest = capture_of(pods, name=name, namespace=NAMESPACE)
@@ -52,7 +59,7 @@ def run(
     show.hosts(console, [_host(result) for result in results])
     if capture["status"]["phase"] != "Succeeded":
         raise ClusterError(f"the capture failed: {capture['status'].get('message')}")
-    with step("Copying the files out of the operator's volume"):
+    with step("Copying the files from the operator's volume"):
         directory = capturing.fetch(kubectl, capture, output)
     show.reading(console, directory, capture["status"]["sessionId"])
     show.how_to_open(console, directory)
@@ -60,26 +67,28 @@ def run(
 
 
 def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
-    """Run the example's JobSet anew and return the names of its pods once all of them train.
+    """Start the example's JobSet again; return the names of its pods once all of them train.
 
     Raises:
-        ClusterError: they do not train within the deadline; the message has their last words.
+        ClusterError: some pods do not train within the deadline; the message quotes their logs.
     """
     where = f"--namespace={namespace}"
     kubectl("delete", "jobset", "training", where, "--ignore-not-found", "--cascade=foreground", timeout_s=90)
     kubectl("apply", where, "--filename=-", stdin=(installation.EXAMPLE / "jobset.yaml").read_text())
     try:
         return eventually(
-            lambda: training_pods(kubectl, namespace), "all pods of the JobSet train", deadline_s=TRAINING_DEADLINE_S
+            lambda: training_pods(kubectl, namespace),
+            "training in all pods of the JobSet",
+            deadline_s=TRAINING_DEADLINE_S,
         )
     except ClusterError as error:
-        said = kubectl("logs", PODS, where, "--tail=10", "--prefix")
+        logs = kubectl("logs", PODS, where, "--tail=10", "--prefix")
         pods = kubectl("get", "pods", where, "--output=wide")
-        raise ClusterError(f"{error}\n{pods}\n{said}") from error
+        raise ClusterError(f"{error}\n{pods}\n{logs}") from error
 
 
 def training_pods(kubectl: Kubectl, namespace: str) -> list[str] | None:
-    """Names of the JobSet's pods, in order, if all of them have made steps."""
+    """Return the sorted names of the JobSet's pods if all of them have made steps."""
     pods = [
         pod["metadata"]["name"]
         for pod in kubectl.items("pods", PODS, f"--namespace={namespace}")
@@ -91,23 +100,23 @@ def training_pods(kubectl: Kubectl, namespace: str) -> list[str] | None:
 
 
 def last_step(kubectl: Kubectl, namespace: str, pod: str) -> int:
-    """The number of the last step that a training pod has reported, 0 before the first."""
-    said = kubectl("logs", pod, f"--namespace={namespace}", "--tail=3")
-    return max((int(number) for number in re.findall(r"^step (\d+):", said, re.MULTILINE)), default=0)
+    """Return the number of the last step of a training pod; 0 before the first."""
+    log = kubectl("logs", pod, f"--namespace={namespace}", "--tail=3")
+    return max((int(number) for number in re.findall(r"^step (\d+):", log, re.MULTILINE)), default=0)
 
 
 def recorded_in(kubectl: Kubectl, namespace: str, pod: str) -> str:
-    """The run in the files of the training pod with rank 0, as its SDK's reader shows it.
+    """Return the run that the training pod recorded, printed by the SDK's reader in the pod.
 
     Raises:
-        ClusterError: the pod has none, or cannot be reached.
+        ClusterError: the pod has no run or cannot be reached.
     """
     read = ("/opt/training/bin/python", "-m", "mldiagnostics.runs", "/tmp/mldiagnostics")
     return kubectl("exec", pod, f"--namespace={namespace}", "--", *read).strip()
 
 
 def capture_of(pods: list[str], *, name: str, namespace: str) -> str:
-    """The example's capture in the peer's shape, with the names of the pods that run."""
+    """Return the example's capture with the names of these pods."""
     manifest = (installation.EXAMPLE / "capture.yaml").read_text()
     for pattern, line in (
         (r"^#.*\n", ""),

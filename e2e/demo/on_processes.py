@@ -1,4 +1,4 @@
-"""The demo without Kubernetes: the same training program as two processes of this machine, captured by the engine."""
+"""Demo without Kubernetes: the same training program as two local processes."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ TRAINING_DEADLINE_S = 120
 
 
 def run(console: Console, output: Path) -> None:
-    """Train on two local processes, capture both at once, show what was captured.
+    """Train in two local processes, capture both at the same time, show the result.
 
     Raises:
         ClusterError: the job does not train, or a process was not captured.
@@ -43,14 +43,14 @@ def run(console: Console, output: Path) -> None:
 
 @contextmanager
 def training(folder: Path) -> Iterator[list[str]]:
-    """Run the example's training program as two processes; gives the addresses of their profilers once both train."""
+    """Run the training program as two processes; yield their profiler addresses once both train."""
     coordinator, *ports = free_ports(1 + HOSTS)
     processes: list[subprocess.Popen[bytes]] = []
     logs = [folder / f"training-{rank}.log" for rank in range(HOSTS)]
     try:
         with step("Starting two training processes", about_s=10):
             processes += [_process(rank, coordinator, port, logs[rank]) for rank, port in enumerate(ports)]
-            eventually(lambda: _train(processes, logs), "both processes train", deadline_s=TRAINING_DEADLINE_S)
+            eventually(lambda: _train(processes, logs), "training in both processes", deadline_s=TRAINING_DEADLINE_S)
         yield [f"127.0.0.1:{port}" for port in ports]
     finally:
         for process in processes:
@@ -75,15 +75,15 @@ def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path) ->
 
 
 def _runs(folder: Path) -> Path:
-    """Where the training processes keep the files of their run."""
+    """Return the storage of the training processes."""
     return folder / "runs"
 
 
 def _train(processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:
-    """Whether every process has reported a step; one that has ended is an error with its last words."""
+    """Return whether every process has reported a step; raise ClusterError if one has exited."""
     for process, log in zip(processes, logs, strict=True):
         if process.poll() is not None:
-            raise ClusterError(f"a training process ended with status {process.returncode}:\n{tail(log.read_text())}")
+            raise ClusterError(f"a training process exited with status {process.returncode}:\n{tail(log.read_text())}")
     return all("\nstep " in log.read_text() for log in logs)
 
 

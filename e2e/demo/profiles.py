@@ -1,4 +1,4 @@
-"""What XProf reads out of stored profiles: steps and their mean duration, host by host."""
+"""Steps and their mean duration per host, read from stored profiles by XProf."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of one host that a profile holds, as XProf's overview page counts them; None without any."""
+    """Steps of one host, as on XProf's overview page; without steps there is no mean."""
 
     host: str
     count: int
@@ -27,17 +27,15 @@ class Steps:
 
 
 def traces(log_directory: Path, session: str) -> list[Path]:
-    """The traces of a session below an XProf log directory, in the order of their hosts' names."""
+    """Return the traces of a session below an XProf log directory, sorted by host."""
     return sorted((log_directory / "plugins/profile" / session).glob(f"*{SUFFIX}"))
 
 
 def read(files: Sequence[Path]) -> list[Steps]:
-    """Ask XProf about each file.
-
-    In a process of its own, because XProf logs hundreds of lines to the standard error of its process.
+    """Read each file with XProf, in a separate process: XProf writes hundreds of lines to standard error.
 
     Raises:
-        UnreadableError: XProf does not understand a file.
+        UnreadableError: XProf cannot read a file.
     """
     command = [sys.executable, __file__, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
@@ -51,10 +49,10 @@ def read(files: Sequence[Path]) -> list[Steps]:
 
 
 def _step_times_ms(file: str) -> list[float]:
-    """Duration of each step in the table of XProf's overview page, one of several tables in its answer."""
+    """Return the duration of each step from the table of XProf's overview page."""
     from xprof.convert.raw_to_tool_data import xspace_to_tool_data
 
-    # XProf leaves caches beside a file that hold for the whole session: reading one host in place would poison them.
+    # XProf caches results for the whole session beside a file: reading one host in place would corrupt the cache.
     with tempfile.TemporaryDirectory() as alone:
         copy = shutil.copy(file, alone)
         data, _ = xspace_to_tool_data([copy], "overview_page", {"use_saved_result": False})

@@ -1,4 +1,4 @@
-"""Show which run pods belong to, and a finished capture: its hosts, what XProf reads of the files, how to open them."""
+"""Tables of the demo: runs of pods, hosts of a capture, steps read by XProf."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ XPROF = REPOSITORY / ".venv/bin/xprof"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One target of a capture; `start_s` is Unix time, None where nothing was captured."""
+    """One target of a capture; `start_s` is Unix time, None if it was not captured."""
 
     name: str
     rank: int | None
@@ -28,7 +28,7 @@ class Host:
 
 
 def hosts(console: Console, rows: Sequence[Host]) -> None:
-    """One line per host; skew is the time after the host that began first."""
+    """Print one line per host; skew is the time since the first host's start."""
     table = _table("pod", "rank", "node", "size", "start (UTC)", "skew", "result")
     first = min((row.start_s for row in rows if row.start_s is not None), default=0.0)
     for row in rows:
@@ -40,35 +40,35 @@ def hosts(console: Console, rows: Sequence[Host]) -> None:
     console.print(table)
 
 
-def runs(console: Console, found: Sequence[injecting.Told]) -> None:
-    """Of which run each pod was told, and that the SDK computes the same from the JobSet."""
-    table = _table("pod", "MLDIAG_RUN_ID", "by the SDK")
-    for each in found:
+def runs(console: Console, pods: Sequence[injecting.InjectedRun]) -> None:
+    """Print the run of each pod, and whether the SDK computes the same id from the JobSet."""
+    table = _table("pod", "MLDIAG_RUN_ID", "computed by the SDK")
+    for each in pods:
         table.add_row(each.pod, each.run, "the same" if each.run == each.computed else each.computed)
     console.print(table)
-    console.print(f"Told by the webhook: {', '.join(found[0].variables)}\n", style="dim", highlight=False)
+    console.print(f"Injected by the webhook: {', '.join(pods[0].variables)}\n", style="dim", highlight=False)
 
 
 def reading(console: Console, log_directory: Path, session: str) -> list[profiles.Steps]:
-    """What XProf reads out of the files of a session; returns it."""
-    found = profiles.read(profiles.traces(log_directory, session))
+    """Print the steps that XProf reads from the files of a session, and return them."""
+    hosts_steps = profiles.read(profiles.traces(log_directory, session))
     table = _table("host in XProf", "steps", "mean step time")
-    for steps in found:
+    for steps in hosts_steps:
         mean = "-" if steps.mean_ms is None else f"{steps.mean_ms:.1f} ms"
         table.add_row(steps.host, str(steps.count), mean)
     console.print(table)
-    return found
+    return hosts_steps
 
 
 def how_to_open(console: Console, log_directory: Path) -> None:
-    """The command that opens the profiles in the viewer."""
-    console.print("Open them in XProf, then http://localhost:8791 in a browser:")
+    """Print the command that opens the profiles in XProf."""
+    console.print("To view the profiles, run this and open http://localhost:8791:")
     console.print(f"  {XPROF} --logdir {log_directory} --port 8791\n", style="bold", soft_wrap=True)
 
 
 def recorded(console: Console, table: str) -> None:
-    """What the SDK in the training program has recorded meanwhile, as `python -m mldiagnostics.runs` prints it."""
-    console.print("The run as the training program records it (python -m mldiagnostics.runs STORAGE):")
+    """Print the run that the SDK recorded in the training program."""
+    console.print("Run recorded by the training program (python -m mldiagnostics.runs STORAGE):")
     console.print(f"  {table}\n", style="bold", highlight=False, soft_wrap=True)
 
 
@@ -80,5 +80,5 @@ def _table(*columns: str) -> Table:
 
 
 def _clock(unix_s: float) -> str:
-    """Time of the day to the millisecond."""
+    """Format the time of day with milliseconds."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%H:%M:%S.%f")[:-3]

@@ -1,1 +1,1 @@
-"""What is handed to users: manifests, packaged charts and images, all made from the chart and the Dockerfile."""
+"""Release artifacts: manifests, packaged charts and images, made of the charts and Dockerfiles."""

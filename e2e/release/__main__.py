@@ -10,18 +10,18 @@ from release.parts import PARTS
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command; the exit status is 1 if it failed, with the reason on standard error."""
+    """Run one command; return 1 and print the reason to standard error if it fails."""
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("manifests", help="write kustomize/ and the READMEs of the charts").set_defaults(run=_manifests)
     for name, run, text in (
-        ("images", _images, "build the images and print their archives"),
-        ("package", _package, "images, charts and YAML into dist/"),
+        ("images", _images, "build the images and print the paths of their archives"),
+        ("package", _package, "write images, charts and YAML to dist/"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--version", required=True)
         command.add_argument("--registry", required=True)
-        command.add_argument("--source", default="", help="URL of the repository, for the charts' home and sources")
+        command.add_argument("--source", default="", help="URL of the repository, for home and sources of the charts")
         command.set_defaults(run=run)
     options = parser.parse_args(arguments)
     try:

@@ -1,7 +1,6 @@
-"""Files generated from the charts, so that they cannot drift: the charts' READMEs and the folders of `kustomize/`.
+"""Files generated from the charts: their READMEs, and `kustomize/` for `kubectl apply -k`.
 
-These are each part's installations for `kubectl apply -k`. The namespace has a folder of its own: an overlay with
-several parts would refuse a second one.
+The namespace has its own folder: kustomize rejects an overlay in which two parts contain it.
 """
 
 from pathlib import Path
@@ -14,11 +13,11 @@ from release.render import Object, as_yaml, namespace_object, ordered
 
 KUSTOMIZE = REPOSITORY / "kustomize"
 NAMESPACE_FOLDER = KUSTOMIZE / "namespace"
-HEADER = "# Generated from charts/ by `make manifests`; do not edit: patch it from an overlay of your own.\n"
+HEADER = "# Generated from charts/ by `make manifests`; do not edit: patch it in your own overlay.\n"
 
 
 def files() -> dict[Path, str]:
-    """Path -> content of every generated file."""
+    """Return the content of every generated file by path."""
     folders = [_folder(NAMESPACE_FOLDER, {"namespace.yaml": [namespace_object()]})]
     folders += [_folder(KUSTOMIZE / part.title(name), _files(part, name)) for part in PARTS for name in part.variants]
     kustomize = {path: HEADER + text for folder in folders for path, text in folder.items()}
@@ -27,33 +26,33 @@ def files() -> dict[Path, str]:
 
 def _files(part: Part, variant: str) -> dict[str, list[Object]]:
     objects = ordered(part, part.variants[variant])
-    definitions = [found for found in objects if is_definition(found)]
-    rest = [found for found in objects if not is_definition(found)]
+    definitions = [each for each in objects if is_definition(each)]
+    rest = [each for each in objects if not is_definition(each)]
     return {"crds.yaml": definitions, f"{part.folder}.yaml": rest}
 
 
 def _folder(folder: Path, files: dict[str, list[Object]]) -> dict[Path, str]:
-    texts = {folder / name: as_yaml(found) for name, found in files.items() if found}
+    texts = {folder / name: as_yaml(objects) for name, objects in files.items() if objects}
     listed = "".join(f"  - {path.name}\n" for path in texts)
     kustomization = f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
     return {folder / "kustomization.yaml": kustomization, **texts}
 
 
-def is_definition(found: Object) -> bool:
-    """Whether the object defines a kind: those are applied first and outlive the rest."""
-    kind: str = found["kind"]
+def is_definition(item: Object) -> bool:
+    """Return whether the object is a CRD: these are applied first and kept on removal."""
+    kind: str = item["kind"]
     return kind == "CustomResourceDefinition"
 
 
 def stale() -> list[Path]:
-    """The files that differ from what the charts say now, or that no chart asks for."""
+    """Return the files that differ from the rendered charts or are not generated any more."""
     wanted = files()
     changed = [path for path, content in wanted.items() if not path.exists() or path.read_text() != content]
     return changed + [path for path in sorted(KUSTOMIZE.rglob("*.yaml")) if path not in wanted]
 
 
 def write() -> list[Path]:
-    """Bring all files up to date, and return those that were not; what no chart asks for is deleted."""
+    """Update all generated files, delete obsolete ones, and return the changed paths."""
     wanted, outdated = files(), stale()
     for path in outdated:
         if path in wanted:

@@ -1,4 +1,4 @@
-"""`make package`: the images, charts and plain YAML of one version, ready to be pushed to one registry."""
+"""`make package`: images, charts and plain YAML of one version for one registry."""
 
 import shutil
 import tempfile
@@ -13,37 +13,37 @@ from release.parts import NAMESPACE, PARTS, Part
 from release.render import as_yaml, everything, helm
 
 DIST = REPOSITORY / "dist"
-# What a package changes: where its images are, in values.yaml and in the image that Chart.yaml names.
+# Lines that packaging replaces, in values.yaml and in Chart.yaml.
 DEFAULT_REGISTRY = "  registry: localhost/mldiagnostics\n"
 DEFAULT_IMAGE = "image: localhost/mldiagnostics/{name}:0.1.0\n"
 
 
 def image(part: Part, version: str, registry: str) -> Path:
-    """Build a part's image and return its archive.
+    """Build the image of a part and return its archive.
 
     Raises:
-        ClusterError: it cannot be built; the message says why.
+        ClusterError: the build failed; the message has the reason.
     """
     return images.build(part.dockerfile, REPOSITORY, reference(part, version, registry))
 
 
 def reference(part: Part, version: str, registry: str) -> str:
-    """The image's whole name."""
+    """Return the full name of the image."""
     return f"{registry.rstrip('/')}/{part.name}:{version}"
 
 
 def chart(part: Part, version: str, registry: str, folder: Path, source: str = "") -> Path:
-    """Package a chart so that it installs this version from this registry without any value.
+    """Package a chart with this version and registry as its defaults.
 
     Args:
-        part: whose chart.
-        version: of the chart and of its image.
-        registry: of the image.
-        folder: the archive is written there.
-        source: URL of the repository, for `home` and `sources`; nothing is written where it is empty.
+        part: The part to package.
+        version: Version of the chart and of its image.
+        registry: Registry of the image.
+        folder: Folder for the archive.
+        source: URL of the repository, for `home` and `sources`; empty: the chart has neither.
 
     Raises:
-        ClusterError: helm refused, or the chart has another default registry than this module expects.
+        ClusterError: helm failed, or the chart has an unexpected default registry.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / part.name
@@ -61,24 +61,24 @@ def chart(part: Part, version: str, registry: str, folder: Path, source: str = "
 def _replace(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     if text.count(old) != 1:
-        raise ClusterError(f"{path.parent.name}/{path.name} has not exactly one {old.strip()!r}")
+        raise ClusterError(f"{path.parent.name}/{path.name}: must contain {old.strip()!r} exactly once")
     path.write_text(text.replace(old, new))
 
 
 def package(version: str, registry: str, source: str = "") -> None:
-    """Make everything of a version under `dist/` and say how it gets to users."""
+    """Write all artifacts of a version to `dist/` and print how to publish and install them."""
     for folder in (DIST / "images", DIST / "charts"):
         folder.mkdir(parents=True, exist_ok=True)
     publishing, installing = [], []
     for part in PARTS:
         archive = DIST / "images" / f"{part.name}-{version}.tar"
         shutil.copy(image(part, version, registry), archive)
-        with step(f"the chart and the YAML of the {part.folder}", about_s=3):
+        with step(f"Packaging the chart and the YAML of the {part.folder}", about_s=3):
             packaged = chart(part, version, registry, DIST / "charts", source)
             manifests = _write_manifests(part, packaged)
         publishing.append(_publishing(part, version, registry, archive, packaged))
         installing.append(_installing(part, packaged, manifests))
-    say("\n".join(["\nPublish:", *publishing, "Install each part by one of its lines:", *installing]))
+    say("\n".join(["\nPublish:", *publishing, "Install each part with one of its lines:", *installing]))
 
 
 def _write_manifests(part: Part, packaged: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The parts that users install: each one's chart, its image, and the values of each variant of its plain YAML."""
+"""Installable parts: chart, image, and values of each variant of the plain YAML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ NAMESPACE = "gke-mldiagnostics"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One chart. `variants` are the installations that need no helm, by what their names end in."""
+    """One chart; `variants` are the values of each installation without helm, by name suffix."""
 
     name: str
-    """Of the chart, the release and the image."""
+    """Name of the chart, the release and the image."""
     folder: str
-    """Of the Dockerfile."""
+    """Folder of the Dockerfile."""
     variants: Mapping[str, Mapping[str, Any]]
 
     @property
@@ -29,7 +29,7 @@ class Part:
         return REPOSITORY / self.folder / "Dockerfile"
 
     def title(self, variant: str) -> str:
-        """What a variant's folder and file are called."""
+        """Return the name of a variant's folder and file."""
         return f"{self.folder}-{variant}" if variant else self.folder
 
 

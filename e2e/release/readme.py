@@ -1,4 +1,4 @@
-"""A chart's README.md, written from Chart.yaml, values.yaml with its comments, and values.schema.json."""
+"""README.md of a chart, made of Chart.yaml, the comments of values.yaml, and values.schema.json."""
 
 import json
 import re
@@ -19,7 +19,7 @@ INDENT = 2
 
 
 def text(chart: Path) -> str:
-    """The README of the chart in this folder.
+    """Return the README of the chart in this folder.
 
     Raises:
         KeyError: a value is missing in values.yaml or in the schema.
@@ -32,20 +32,20 @@ def text(chart: Path) -> str:
 
 
 def comments(source: str) -> dict[str, str]:
-    """What the comment right above each key of values.yaml says, by the key's path."""
-    found: dict[str, str] = {}
+    """Return the comment directly above each key of values.yaml, by path."""
+    by_path: dict[str, str] = {}
     path: list[str] = []
     pending: list[str] = []
     for line in source.splitlines():
         if key := KEY.match(line):
             path = [*path[: len(key["indent"]) // INDENT], key["key"]]
-            found[".".join(path)] = " ".join(part for part in pending if part)
+            by_path[".".join(path)] = " ".join(part for part in pending if part)
             pending = []
         elif comment := COMMENT.match(line):
             pending.append(comment["text"].strip())
         else:
             pending = []
-    return found
+    return by_path
 
 
 def _introduction(about: Values) -> Iterator[str]:
@@ -55,16 +55,16 @@ def _introduction(about: Values) -> Iterator[str]:
     yield f"Kubernetes {about['kubeVersion'].removesuffix('-0')}, image `{images[0]['image']}`.\n"
     yield f"```\nhelm install {name} CHART -n gke-mldiagnostics --create-namespace\n```\n"
     yield (
-        "`CHART` is this folder, a packaged chart or an `oci://` address. Every value has a default that works, and"
-        " keys that do not exist are refused."
+        "`CHART` is this folder, a packaged chart or an `oci://` address. Every value has a working default;"
+        " unknown keys are rejected."
     )
-    yield "docs/install.md of the source repository explains choices, upgrades and removal.\n"
+    yield "See docs/install.md in the source repository for options, upgrades and removal.\n"
     yield from (f"Source: <{url}>\n" for url in about.get("sources", ()))
     yield f"Maintained by {', '.join(each['name'] for each in about['maintainers'])}.\n"
 
 
 def _rows(values: Values, schema: Values, described: Mapping[str, str], prefix: str = "") -> Iterator[Row]:
-    """Every value, and every group that a comment describes; a group is what has the keys that its schema names."""
+    """Yield every value, and every group with a comment; the schema separates groups from maps."""
     for key, value in values.items():
         path, known = f"{prefix}{key}", schema["properties"][key]
         if value and isinstance(value, dict) and value.keys() == known.get("properties", {}).keys():
@@ -83,5 +83,5 @@ def _table(rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _cell(content: str) -> str:
-    """Text that ends no cell and no row."""
+    """Escape text for a cell of a table."""
     return content.replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""A chart as plain objects: what `helm template` says, and the same without what only helm reads."""
+"""Charts rendered to plain objects, with and without the parts for helm only."""
 
 import copy
 import json
@@ -16,11 +16,11 @@ from release.parts import NAMESPACE, Part
 
 Object = dict[str, Any]
 
-# What only helm reads.
+# Read by helm only.
 HELM_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 HELM_ANNOTATIONS = ("helm.sh/resource-policy",)
 HOOK = "helm.sh/hook"
-# What others need comes first; a webhook is called only when it is there.
+# Order of application: dependencies first, webhook configurations last.
 FIRST = ("CustomResourceDefinition", "ServiceAccount", "ConfigMap", "Secret")
 LAST = ("MutatingWebhookConfiguration",)
 
@@ -29,7 +29,7 @@ def helm(*arguments: str, chart: Path) -> str:
     """Run a helm command on a chart and return its output.
 
     Raises:
-        ClusterError: helm refused; the message quotes it.
+        ClusterError: helm failed; the message quotes its error.
     """
     verb, *rest = arguments
     done = subprocess.run([tool("helm"), verb, *rest, chart], capture_output=True, text=True, check=False)
@@ -46,10 +46,17 @@ def rendered(
     namespace: str = NAMESPACE,
     chart: Path | None = None,
 ) -> list[Object]:
-    """Every object of a part's chart, or of another one in its place, with these values, as helm would send it.
+    """Render a part's chart with these values and return every object, hooks included.
 
-    Hooks are included; the release is called as the part unless `release` says otherwise. Raises:
-        ClusterError: the values are refused or a template fails.
+    Args:
+        part: The part to render.
+        values: Values by dotted path.
+        release: Name of the release; empty: the name of the part.
+        namespace: Namespace of the release.
+        chart: Another folder or archive to render instead of the part's chart.
+
+    Raises:
+        ClusterError: the values are rejected or a template fails.
     """
     settings = [argument for key, value in (values or {}).items() for argument in ("--set-json", setting(key, value))]
     options = ["--namespace", namespace, "--kube-version", KUBERNETES, *settings]
@@ -58,17 +65,17 @@ def rendered(
 
 
 def setting(key: str, value: Any) -> str:
-    """One `--set-json` argument."""
+    """Return an argument for `--set-json`."""
     return f"{key}={json.dumps(value)}"
 
 
 def portable(objects: Sequence[Object]) -> list[Object]:
-    """The same objects for people without helm: no hooks, no labels and annotations that only helm reads."""
-    return [_without_helm(found) for found in objects if HOOK not in found["metadata"].get("annotations", {})]
+    """Return the objects without hooks and without labels and annotations for helm only."""
+    return [_without_helm(each) for each in objects if HOOK not in each["metadata"].get("annotations", {})]
 
 
-def _without_helm(found: Object) -> Object:
-    plain = copy.deepcopy(found)
+def _without_helm(item: Object) -> Object:
+    plain = copy.deepcopy(item)
     metadata = plain["metadata"]
     for field, names in (("labels", HELM_LABELS), ("annotations", HELM_ANNOTATIONS)):
         kept = {name: value for name, value in metadata.pop(field, {}).items() if name not in names}
@@ -78,25 +85,25 @@ def _without_helm(found: Object) -> Object:
 
 
 def namespace_object() -> Object:
-    """What `helm install --create-namespace` makes, with the strictest Pod Security, which both parts obey."""
+    """Return the release's namespace with Pod Security `restricted`, which both parts satisfy."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
 def ordered(part: Part, values: Mapping[str, Any] | None = None, *, chart: Path | None = None) -> list[Object]:
-    """The objects of a part for people without helm: what others need, then the rest."""
+    """Return the objects of a part for `kubectl apply`, dependencies first."""
     objects = portable(rendered(part, values, chart=chart))
     ranks = {kind: rank - len(FIRST) for rank, kind in enumerate(FIRST)} | dict.fromkeys(LAST, 1)
-    return sorted(objects, key=lambda found: ranks.get(found["kind"], 0))
+    return sorted(objects, key=lambda each: ranks.get(each["kind"], 0))
 
 
 def everything(part: Part, values: Mapping[str, Any] | None = None, *, chart: Path | None = None) -> list[Object]:
-    """One file for `kubectl apply`: the namespace and all objects of a part."""
+    """Return the namespace and all objects of a part, for one file."""
     return [namespace_object(), *ordered(part, values, chart=chart)]
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes strings that Go's YAML reads as numbers and PyYAML does not: `1e5`, `0o17`."""
+    """Dumper that quotes strings which Go's YAML reads as numbers: `1e5`, `0o17`."""
 
 
 _Dumper.add_implicit_resolver(
@@ -107,5 +114,5 @@ _Dumper.add_implicit_resolver(
 
 
 def as_yaml(objects: Sequence[Object]) -> str:
-    """Several objects as one YAML stream."""
+    """Write objects as one YAML stream."""
     return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True, explicit_start=True)

@@ -1,4 +1,4 @@
-"""JSON Schemas for kubeconform, made of Kubernetes' own OpenAPI document and our CRDs: no network, no copies."""
+"""JSON Schemas for kubeconform, made of Kubernetes' OpenAPI document and the CRDs."""
 
 import functools
 import hashlib
@@ -18,7 +18,7 @@ from cluster.tools import KUBERNETES, tool
 Schema = dict[str, Any]
 
 REFERENCE = "#/definitions/"
-# What OpenAPI 2 cannot say: these are written as numbers or strings.
+# OpenAPI 2 cannot express that these are numbers or strings.
 SCALARS = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": ["string", "integer"]},
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": ["string", "number"]},
@@ -26,7 +26,7 @@ SCALARS = {
 
 
 def kubeconform(documents: str, crds: Iterable[Path] = ()) -> str:
-    """Validate a YAML stream strictly and return kubeconform's complaints, nothing if there are none."""
+    """Validate a YAML stream strictly; return the errors of kubeconform, empty if it is valid."""
     with tempfile.TemporaryDirectory() as folder:
         for crd in crds:
             write_crd_schemas(crd, Path(folder))
@@ -39,15 +39,15 @@ def kubeconform(documents: str, crds: Iterable[Path] = ()) -> str:
 
 @functools.cache
 def kubernetes_schemas() -> Path:
-    """The folder with one schema for each kind of Kubernetes, made once for each version of it and of this file.
+    """Return the folder with a schema per kind, made once per version of Kubernetes and of this file.
 
     Raises:
-        ClusterError: the Go module with the OpenAPI document cannot be had.
+        ClusterError: the Go module with the OpenAPI document cannot be downloaded.
     """
     maker = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
     folder = cache() / "schemas" / f"{KUBERNETES}-{maker}"
     if not folder.exists():
-        with step(f"schemas of Kubernetes {KUBERNETES}", about_s=20):
+        with step(f"Making the schemas of Kubernetes {KUBERNETES}", about_s=20):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 unfinished = Path(scratch) / "schemas"
@@ -61,7 +61,7 @@ def kubernetes_schemas() -> Path:
 
 
 def kubernetes_module() -> Path:
-    """Where Go keeps the source of Kubernetes, downloaded if need be."""
+    """Return the folder of the Go module of Kubernetes; download it if it is missing."""
     done = subprocess.run(
         [go(), "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"],
         cwd=E2E / "tools" / "kubernetes",
@@ -71,12 +71,12 @@ def kubernetes_module() -> Path:
         check=False,
     )
     if done.returncode:
-        raise ClusterError(f"the Go module k8s.io/kubernetes@v{KUBERNETES} cannot be had:\n{tail(done.stderr)}")
+        raise ClusterError(f"the Go module k8s.io/kubernetes@v{KUBERNETES} cannot be downloaded:\n{tail(done.stderr)}")
     return Path(json.loads(done.stdout)["Dir"])
 
 
 def kind_schemas(definitions: dict[str, Schema]) -> dict[str, Schema]:
-    """File name -> schema of every kind, complete in itself and closed: a misspelt field is an error."""
+    """Return a self-contained schema of every kind by file name; unknown fields are errors."""
     closed = {name: SCALARS.get(name) or _closed(schema) for name, schema in definitions.items()}
     return {
         file_name(kind["group"], kind["kind"], kind["version"]): {
@@ -89,7 +89,7 @@ def kind_schemas(definitions: dict[str, Schema]) -> dict[str, Schema]:
 
 
 def write_crd_schemas(crd: Path, folder: Path) -> None:
-    """Write the schema of each version that a file with CustomResourceDefinitions serves."""
+    """Write the schema of each version in a file with CustomResourceDefinitions."""
     for definition in yaml.safe_load_all(crd.read_text()):
         group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
         for version in definition["spec"]["versions"]:
@@ -99,7 +99,7 @@ def write_crd_schemas(crd: Path, folder: Path) -> None:
 
 
 def file_name(group: str, kind: str, version: str) -> str:
-    """Where kubeconform looks for a kind; the core group goes by its version there."""
+    """Return the file name that kubeconform expects for a kind; the core group has only a version."""
     return f"{group or version}_{kind.lower()}_{version}.json"
 
 
@@ -109,7 +109,7 @@ def _closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     closed = {key: _closed(part) for key, part in schema.items() if key != "properties"}
-    if "properties" in schema:  # names of fields, which may look like keywords
+    if "properties" in schema:  # a field may be called like a keyword
         closed["properties"] = {name: _closed(part) for name, part in schema["properties"].items()}
         if not schema.get("x-kubernetes-preserve-unknown-fields"):
             closed.setdefault("additionalProperties", False)
@@ -119,14 +119,14 @@ def _closed(schema: Any) -> Any:
 
 
 def _reachable(definitions: dict[str, Schema], start: str) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     pending = [start]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             pending += _references(definitions[name])
-    return found
+    return reached
 
 
 def _references(schema: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Other projects' controllers are made small without changing what they do."""
+"""Addons run with small requests and unchanged behaviour."""
 
 import pytest
 from cluster.addons import ADDONS, crd_paths, for_small_cluster
@@ -30,7 +30,7 @@ DEPLOYMENT = {
 }
 
 
-def test_controllers_fit_on_a_laptop_and_keep_their_arguments_and_accounts() -> None:
+def test_controllers_get_small_requests_and_keep_arguments_and_accounts() -> None:
     service = {"kind": "Service", "spec": {"ports": [{"port": 443}]}}
     small, untouched = for_small_cluster([DEPLOYMENT, service], ADDONS["jobset"])
     assert untouched is service
@@ -45,7 +45,7 @@ def test_controllers_fit_on_a_laptop_and_keep_their_arguments_and_accounts() -> 
     assert container["resources"] == {"requests": {"cpu": "10m", "memory": "64Mi"}}
 
 
-def test_each_of_several_controllers_gets_the_image_of_its_own_binary() -> None:
+def test_each_controller_gets_the_image_of_its_binary() -> None:
     names = ("cert-manager-controller", "cert-manager-cainjector")
     template = {"spec": {"containers": [{"name": name, "image": "any"} for name in names]}}
     [small] = for_small_cluster([{"kind": "Deployment", "spec": {"template": template}}], ADDONS["cert-manager"])
@@ -53,6 +53,6 @@ def test_each_of_several_controllers_gets_the_image_of_its_own_binary() -> None:
     assert [each["image"] for each in containers] == [f"localhost/mldiagnostics-{name}:1.11.0" for name in names]
 
 
-def test_an_unknown_addon_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ClusterError, match="'volcano'; known: jobset, lws, kuberay, cert-manager"):
+def test_an_unknown_addon_is_rejected_with_the_known_ones() -> None:
+    with pytest.raises(ClusterError, match="'volcano': unknown; use one of jobset, lws, kuberay, cert-manager"):
         crd_paths("volcano")

@@ -1,4 +1,4 @@
-"""Images made by hand keep the rules by which loaders check them."""
+"""Images written without a daemon satisfy the checks of loaders."""
 
 import hashlib
 import io
@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster.archive import binary_image
 
 
-def test_digests_name_their_content(tmp_path: Path) -> None:
+def test_digests_match_their_content(tmp_path: Path) -> None:
     binary = tmp_path / "server"
     binary.write_bytes(b"\x7fELF")
     binary.chmod(0o755)

@@ -1,4 +1,4 @@
-"""An image is rebuilt exactly when what goes into it changes."""
+"""An image is rebuilt if and only if its inputs change."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,9 +31,7 @@ def test_sources_come_from_the_context_only() -> None:
     assert buildcontext.copied(DOCKERFILE) == ["app", "lock.txt", "app/extra.txt"]
 
 
-def test_the_builder_sees_the_copied_files_and_nothing_else(
-    context: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_builder_sees_only_the_copied_files(context: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     staged = tmp_path_factory.mktemp("staged")
     buildcontext.stage(context, DOCKERFILE, staged)
     seen = {str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file()}
@@ -49,20 +47,20 @@ def test_the_builder_sees_the_copied_files_and_nothing_else(
         pytest.param(lambda context: (context / "app/main.py").rename(context / "app/other.py"), id="name"),
     ],
 )
-def test_the_digest_follows_what_is_copied(context: Path, change: Callable[[Path], object]) -> None:
+def test_the_digest_depends_on_the_copied_files(context: Path, change: Callable[[Path], object]) -> None:
     before = buildcontext.digest(context, DOCKERFILE)
     change(context)
     assert buildcontext.digest(context, DOCKERFILE) != before
 
 
-def test_the_digest_ignores_everything_else(context: Path) -> None:
+def test_the_digest_ignores_other_files(context: Path) -> None:
     before = buildcontext.digest(context, DOCKERFILE)
     (context / "secrets").write_text("changed")
     (context / "app/__pycache__/main.pyc").write_text("changed")
     assert buildcontext.digest(context, DOCKERFILE) == before
 
 
-def test_the_digest_follows_the_dockerfile_and_the_arguments(context: Path) -> None:
+def test_the_digest_depends_on_the_dockerfile_and_the_arguments(context: Path) -> None:
     digests = {
         buildcontext.digest(context, DOCKERFILE),
         buildcontext.digest(context, DOCKERFILE, "base"),
@@ -73,5 +71,5 @@ def test_the_digest_follows_the_dockerfile_and_the_arguments(context: Path) -> N
 
 def test_a_missing_source_is_named(context: Path) -> None:
     (context / "lock.txt").unlink()
-    with pytest.raises(ClusterError, match=r"copies lock\.txt, which is not in"):
+    with pytest.raises(ClusterError, match=r"copies lock\.txt, which does not exist in"):
         buildcontext.files(context, DOCKERFILE)

@@ -1,4 +1,4 @@
-"""The certificates satisfy a verifier that is not ours, for every name by which a server is reached."""
+"""Certificates pass an independent verifier for every name of a server."""
 
 import ipaddress
 import stat
@@ -31,26 +31,26 @@ def _subject(host: str) -> x509.IPAddress | x509.DNSName:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_the_server_is_trusted_under_each_of_its_names(certificates: Certificates, host: str) -> None:
+def test_the_server_is_trusted_for_each_of_its_names(certificates: Certificates, host: str) -> None:
     verifier = PolicyBuilder().store(Store([_load(certificates.ca)])).build_server_verifier(_subject(host))
     assert verifier.verify(_load(certificates.certificate("apiserver")), [])
 
 
 @pytest.mark.parametrize("host", ["10.96.0.2", "kubernetes.default.svc.example.org"])
-def test_the_server_is_not_trusted_under_other_names(certificates: Certificates, host: str) -> None:
+def test_the_server_is_not_trusted_for_other_names(certificates: Certificates, host: str) -> None:
     verifier = PolicyBuilder().store(Store([_load(certificates.ca)])).build_server_verifier(_subject(host))
     with pytest.raises(VerificationError):
         verifier.verify(_load(certificates.certificate("apiserver")), [])
 
 
-def test_the_kubelet_is_the_node_that_the_node_authorizer_knows(certificates: Certificates) -> None:
+def test_the_kubelet_certificate_names_the_node(certificates: Certificates) -> None:
     subject = _load(certificates.certificate("kubelet")).subject
     assert subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "system:node:node-1"
     assert subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)[0].value == "system:nodes"
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_clients_are_no_servers(certificates: Certificates, name: str) -> None:
+def test_client_certificates_are_not_valid_for_servers(certificates: Certificates, name: str) -> None:
     certificate = _load(certificates.certificate(name))
     certificate.verify_directly_issued_by(_load(certificates.ca))
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value

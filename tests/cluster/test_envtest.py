@@ -1,4 +1,4 @@
-"""The API server for contract tests: real, restartable, and gone afterwards."""
+"""API server for contract tests: real, restartable, removed at the end."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ def kubectl(server: ApiServer, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_data_survive_restarts_and_nothing_is_left() -> None:
+def test_data_survive_restarts_and_everything_is_removed() -> None:
     with apiserver() as server:
         folder = server.kubeconfig.parent
         assert kubectl(server, "create", "namespace", "kept").returncode == 0
@@ -33,7 +33,7 @@ def test_data_survive_restarts_and_nothing_is_left() -> None:
         socket.create_connection((address.hostname, address.port))
 
 
-def test_with_a_controller_manager_namespaces_go_and_addons_are_known() -> None:
+def test_with_a_controller_manager_namespaces_are_deleted_and_addon_crds_work() -> None:
     with apiserver(controller_manager=True) as server:
         for addon in ADDONS.values():
             for path in () if addon.chart else crd_paths(addon.name):

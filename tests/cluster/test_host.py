@@ -1,4 +1,4 @@
-"""Finding what belongs to the cluster on a machine that has other things too."""
+"""Only mounts of the cluster are removed from a machine."""
 
 from cluster.host import mounts_below
 
@@ -12,7 +12,7 @@ MOUNTINFO = """\
 """
 
 
-def test_only_what_lies_below_is_unmounted_the_innermost_first() -> None:
+def test_only_mounts_below_are_unmounted_the_innermost_first() -> None:
     assert mounts_below(MOUNTINFO, ["/run/ours", "/var/lib/ours"]) == [
         "/var/lib/ours/rootfs/proc",
         "/var/lib/ours/rootfs",

@@ -1,4 +1,4 @@
-"""Taking the rules away: all of ours, none of anybody else's."""
+"""Removal of iptables rules: all of the cluster's and no others."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def _table_lines(text: str) -> list[tuple[str, str]]:
 
 
 @given(saved=saved_tables(), data=st.data())
-def test_only_our_chains_go_and_every_rule_that_leads_to_them(saved: str, data: st.DataObject) -> None:
+def test_only_the_clusters_chains_and_the_jumps_to_them_are_removed(saved: str, data: st.DataObject) -> None:
     present = chains(saved)
     keep = data.draw(st.sets(st.sampled_from(sorted(present)))) if present else set()
     going = present - keep
@@ -59,12 +59,12 @@ def test_only_our_chains_go_and_every_rule_that_leads_to_them(saved: str, data: 
     assert sorted(removed) == sorted(wanted)
 
 
-def test_a_machine_without_the_cluster_is_left_alone() -> None:
+def test_a_machine_without_the_cluster_is_not_changed() -> None:
     assert removal("*filter\n:FORWARD DROP [0:0]\n:DOCKER - [0:0]\n-A FORWARD -j DOCKER\nCOMMIT\n", set()) == ""
 
 
 def test_the_kernel_accepts_the_removal() -> None:
-    """In a network namespace of its own, through the real iptables."""
+    """Run the real iptables in a separate network namespace."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
     try:

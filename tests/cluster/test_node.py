@@ -1,4 +1,4 @@
-"""The node's settings are read back by parsers of their formats."""
+"""The node's configuration files parse in their formats."""
 
 import ipaddress
 import json
@@ -19,7 +19,7 @@ folders = st.from_regex(r"/[ -~]{1,30}", fullmatch=True).map(Path)
 
 
 @given(data=folders, run=folders)
-def test_containerd_reads_the_paths_it_was_given(data: Path, run: Path) -> None:
+def test_the_containerd_configuration_has_the_given_paths(data: Path, run: Path) -> None:
     node = Node("node-1", data, run)
     read = tomllib.loads(containerd_config(node, Path("/usr/lib/cni")))
     assert read["root"].startswith(str(data))
@@ -29,7 +29,7 @@ def test_containerd_reads_the_paths_it_was_given(data: Path, run: Path) -> None:
     assert read["plugins"][CRI]["cni"] == {"bin_dir": "/usr/lib/cni", "conf_dir": str(node.cni_folder)}
 
 
-def test_sockets_fit_into_an_address() -> None:
+def test_socket_paths_are_short_enough() -> None:
     assert len(f"{NODE.containerd_socket}.ttrpc") <= LONGEST_SOCKET_PATH
 
 
@@ -40,7 +40,7 @@ def test_the_node_is_the_gateway_of_its_pods() -> None:
     assert bridge["ipam"]["ranges"] == [[{"subnet": str(network)}]]
 
 
-def test_kubelet_keeps_everything_below_the_cluster_s_folders() -> None:
+def test_all_kubelet_paths_are_below_the_clusters_folders() -> None:
     read = yaml.safe_load(kubelet_config(NODE, DATA / "pki/ca.crt", Path("/etc/resolv.conf")))
     paths = {key: value for key, value in read.items() if isinstance(value, str) and value.startswith("/")}
     outside = {key for key, value in paths.items() if not value.startswith(str(DATA))}

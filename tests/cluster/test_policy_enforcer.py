@@ -1,4 +1,4 @@
-"""NetworkPolicies as rules: who is selected, who is let in, and what is refused rather than ignored."""
+"""NetworkPolicies as iptables rules: selection, allowed sources, and unsupported features."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def policy(*ingress: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def accepted(*policies: dict[str, Any]) -> list[str]:
-    """The rules between the one for answers and the last."""
+    """Return the rules without the first (replies) and the last (rejection)."""
     return [line.removeprefix(f"-A {CHAIN} ") for line in rules(policies, PODS, NAMESPACES)][1:]
 
 
@@ -56,7 +56,7 @@ def test_selectors_select_as_the_api_server_does(
     assert matches(selector, labels) is selected
 
 
-def test_a_selected_pod_accepts_what_is_listed_and_nothing_else() -> None:
+def test_a_selected_pod_accepts_only_listed_traffic() -> None:
     everybody = {"ports": [{"protocol": "TCP", "port": 1, "endPort": 9998}, {"protocol": "UDP", "port": 53}]}
     operators = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "operators"}}}
     operator = {"from": [operators | {"podSelector": {"matchLabels": {"app": "operator"}}}], "ports": [{"port": 9999}]}
@@ -68,7 +68,7 @@ def test_a_selected_pod_accepts_what_is_listed_and_nothing_else() -> None:
     ]
 
 
-def test_peers_without_a_namespace_are_of_the_policys_own() -> None:
+def test_peers_without_a_namespace_are_in_the_policys_namespace() -> None:
     assert accepted(policy({"from": [{"podSelector": {}}]})) == [
         "-d 10.0.0.1/32 -s 10.0.0.1/32 -j RETURN",
         "-d 10.0.0.1/32 -s 10.0.0.2/32 -j RETURN",
@@ -76,14 +76,14 @@ def test_peers_without_a_namespace_are_of_the_policys_own() -> None:
     ]
 
 
-def test_two_policies_of_a_pod_allow_what_either_allows() -> None:
+def test_two_policies_of_a_pod_are_combined() -> None:
     found = accepted(policy({"ports": [{"port": 1}]}), policy({"ports": [{"port": 2}]}))
     assert [line.split("--dport ")[1] for line in found[:-1]] == ["1:1 -j RETURN", "2:2 -j RETURN"]
     assert found[-1].endswith("REJECT")
 
 
 @pytest.mark.parametrize(
-    "uncovered",
+    "unsupported",
     [
         policy(policyTypes=["Ingress", "Egress"]),
         policy({"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}),
@@ -91,6 +91,6 @@ def test_two_policies_of_a_pod_allow_what_either_allows() -> None:
     ],
     ids=["egress", "ip-block", "named-port"],
 )
-def test_what_is_not_covered_is_refused(uncovered: dict[str, Any]) -> None:
-    with pytest.raises(ClusterError, match="enforced here"):
-        rules([uncovered], PODS, NAMESPACES)
+def test_unsupported_features_are_rejected(unsupported: dict[str, Any]) -> None:
+    with pytest.raises(ClusterError, match="supported"):
+        rules([unsupported], PODS, NAMESPACES)

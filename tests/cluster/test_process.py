@@ -1,4 +1,4 @@
-"""A pid file names one process for ever: nothing else is ever signalled."""
+"""A pid file identifies one process; no other is ever signalled."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ def test_another_process_finds_and_stops_it_by_its_pid_file(daemon: Daemon, tmp_
     assert not daemon.running()
 
 
-def test_is_killed_if_it_does_not_end(daemon: Daemon) -> None:
+def test_is_killed_if_it_does_not_exit(daemon: Daemon) -> None:
     daemon.start([sys.executable, "-c", STUBBORN])
     wait_until(lambda: "ready" in daemon.log.read_text(), "the signal handler stands", deadline_s=20, needs=[daemon])
     daemon.stop(deadline_s=0.2)
@@ -62,7 +62,7 @@ def test_is_killed_if_it_does_not_end(daemon: Daemon) -> None:
         pytest.param(lambda _: {"boot": "another"}, id="the machine was started anew"),
     ],
 )
-def test_a_stale_pid_file_never_ends_a_foreign_process(
+def test_a_stale_pid_file_never_stops_another_process(
     tmp_path: Path, changed: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     innocent = Daemon("innocent", run=tmp_path, logs=tmp_path)
@@ -80,7 +80,7 @@ def test_a_stale_pid_file_never_ends_a_foreign_process(
 
 
 @pytest.mark.parametrize("content", ["", "17", "{", "[]"])
-def test_a_torn_pid_file_is_no_process(tmp_path: Path, content: str) -> None:
+def test_an_invalid_pid_file_means_not_running(tmp_path: Path, content: str) -> None:
     (tmp_path / "torn.pid").write_text(content)
     torn = Daemon("torn", run=tmp_path, logs=tmp_path)
     assert not torn.running()
@@ -88,7 +88,7 @@ def test_a_torn_pid_file_is_no_process(tmp_path: Path, content: str) -> None:
     assert not torn.pid_file.exists()
 
 
-def test_an_ended_child_that_nobody_waited_for_does_not_run(tmp_path: Path) -> None:
+def test_a_zombie_is_not_running(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SHORT, str(tmp_path)]
     started = subprocess.run(command, check=False, cwd=Path(__file__).resolve().parents[2] / "e2e")
     assert started.returncode == 0
@@ -96,9 +96,9 @@ def test_an_ended_child_that_nobody_waited_for_does_not_run(tmp_path: Path) -> N
     wait_until(lambda: not short.running(), "it has ended", deadline_s=20)
 
 
-def test_waiting_ends_at_once_when_a_needed_process_ends_and_quotes_its_log(daemon: Daemon) -> None:
+def test_waiting_fails_at_once_if_a_needed_process_exits(daemon: Daemon) -> None:
     daemon.start([sys.executable, "-c", "raise SystemExit('no such flag: --frobnicate')"])
-    with pytest.raises(ClusterError, match=r"sleeper ended by itself[\s\S]*no such flag: --frobnicate"):
+    with pytest.raises(ClusterError, match=r"sleeper exited[\s\S]*no such flag: --frobnicate"):
         wait_until(lambda: False, "it answers", deadline_s=60, needs=[daemon])
 
 

@@ -1,4 +1,4 @@
-"""The table of tools and the pinned modules say the same."""
+"""The table of tools and the pinned modules have the same versions."""
 
 import json
 import shutil
@@ -39,17 +39,17 @@ def test_a_build_uses_the_version_of_the_table(tool: Tool, source: GoBuild) -> N
     assert (E2E / "tools" / source.folder / "go.sum").exists()
 
 
-def test_kubernetes_and_its_libraries_are_of_one_version() -> None:
+def test_kubernetes_and_its_libraries_have_one_version() -> None:
     versions = {each["New"]["Version"] for each in _module("kubernetes")["Replace"]}  # type: ignore[index]
     assert versions == {f"v0.{TOOLS['kubectl'].version.removeprefix('1.')}"}
 
 
-def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ClusterError, match=r"'kubectx'; known: .*kubectl"):
+def test_an_unknown_tool_is_rejected_with_the_known_ones() -> None:
+    with pytest.raises(ClusterError, match=r"'kubectx': unknown; use one of .*kubectl"):
         tool("kubectx")
 
 
-def test_a_cached_tool_is_returned_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_tool_is_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLDIAG_CACHE", str(tmp_path))
     path = TOOLS["helm"].path
     path.parent.mkdir(parents=True)
