@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mldiagnostics.errors import ConfigurationError, LogUnreadable
 from mldiagnostics.goodput import BadputType, GoodputCalculator, GoodputRecorder, GoodputType
-from mldiagnostics.goodput.answer import BASE, ELASTIC
+from mldiagnostics.goodput.results import BASE, ELASTIC
 from mldiagnostics.goodput_elastic import ElasticGoodputCalculator, ElasticGoodputRecorder
 from support.goodput_cases import Case, Question, cases
 from support.goodput_entries import JOB, T0, Entries, Payload, at, slices, span, step, steps, utc

@@ -15,7 +15,7 @@ from mldiagnostics.goodput.clocks import CLOCK_STEP, Clocks
 from mldiagnostics.goodput.events import CheckpointEvent, EventCode
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.goodput.log.given import CallbackLog
+from mldiagnostics.goodput.log.callback_log import CallbackLog
 from mldiagnostics.goodput.log.snapshot import keep, recall
 from mldiagnostics.goodput.payload import payload_of
 from mldiagnostics.goodput.render.table import table

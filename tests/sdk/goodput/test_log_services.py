@@ -9,7 +9,7 @@ import pytest
 from mldiagnostics.errors import LogUnreadable
 from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.goodput.log.given import CallbackLog
+from mldiagnostics.goodput.log.callback_log import CallbackLog
 from mldiagnostics.goodput.log.payloads import read_payloads
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from support.goodput_logs import NOW, Heard, heard

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.goodput import GoodputCalculator, GoodputRecorder, log_writer, written_logs
 from mldiagnostics.goodput.log.payloads import read_payloads
-from mldiagnostics.goodput.named import NamedLog
+from mldiagnostics.goodput.named_log import NamedLog
 from support.goodput_logs import run_program
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.diagnostics import warn_once
-from mldiagnostics.goodput import copies
+from mldiagnostics.goodput import snapshot_copies
 from mldiagnostics.goodput.payload import micros
 from mldiagnostics.layout import sanitize
 from mldiagnostics.pipeline.drops import shown
@@ -44,7 +44,7 @@ class GoodputCache:
         self._step_info: StepInfo | None = None
         self._goodput_info: GoodputInfo | None = None
         if gcs_path:
-            copies.fetch((self._timeline, self._metadata), gcs_path)
+            snapshot_copies.fetch((self._timeline, self._metadata), gcs_path)
 
     def update_cached_entries(
         self, entries: Iterable[Mapping[str, Any]], last_entry_info: tuple[datetime | None, str | None]
@@ -114,7 +114,7 @@ class GoodputCache:
     def sync_to_gcs(self) -> None:
         """Copy both files to `gcs_path`, if there is one; what fails is only told."""
         if self._gcs_path:
-            copies.keep([file for file in (self._timeline, self._metadata) if file.exists()], self._gcs_path)
+            snapshot_copies.keep([file for file in (self._timeline, self._metadata) if file.exists()], self._gcs_path)
 
     def clear_cache(self) -> None:
         """Forget everything; copies stay."""

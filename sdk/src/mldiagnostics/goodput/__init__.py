@@ -69,7 +69,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     if name == "_CloudLogger":  # by which programs pass a log around
-        return import_module("mldiagnostics.goodput.named").NamedLog
+        return import_module("mldiagnostics.goodput.named_log").NamedLog
     if name in _HOMES:
         return getattr(import_module(f"mldiagnostics.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

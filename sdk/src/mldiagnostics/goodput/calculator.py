@@ -9,13 +9,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mldiagnostics.goodput.answer import BASE, ELASTIC, GoodputResult, Unproductive
 from mldiagnostics.goodput.arguments import posix_now, retention, window
 from mldiagnostics.goodput.buckets import GoodputType
 from mldiagnostics.goodput.details import empty_details, job_details
 from mldiagnostics.goodput.exclusion import GoodputExclusion, normalize_intervals
 from mldiagnostics.goodput.locking import serialized
 from mldiagnostics.goodput.queries import RunQueries
+from mldiagnostics.goodput.results import BASE, ELASTIC, GoodputResult, Unproductive
 from mldiagnostics.goodput.source import LogSource
 
 if TYPE_CHECKING:

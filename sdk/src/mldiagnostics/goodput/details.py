@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 from mldiagnostics.goodput.buckets import BadputType, GoodputType
 
 if TYPE_CHECKING:
-    from mldiagnostics.goodput.answer import GoodputResult
     from mldiagnostics.goodput.queries import StepSeries
+    from mldiagnostics.goodput.results import GoodputResult
 
 __all__ = [
     "ElasticIntervalWorkloadMetricDetails",

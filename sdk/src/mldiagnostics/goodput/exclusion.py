@@ -11,7 +11,7 @@ from mldiagnostics.diagnostics import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mldiagnostics.goodput.answer import Unproductive
+    from mldiagnostics.goodput.results import Unproductive
 
 __all__ = ["GoodputExclusion", "get_exclusion_overlap", "merged", "normalize_intervals"]
 

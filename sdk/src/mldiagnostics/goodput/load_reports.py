@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
 from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.kept import KeptHistory
 from mldiagnostics.goodput.location import CACHE_DIR, CLOUD_LOGGING
 from mldiagnostics.goodput.log import absolute, open_log
-from mldiagnostics.goodput.log.below import below
+from mldiagnostics.goodput.log.nearby_logs import below
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import snapshot_path
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.render.words import moment
 from mldiagnostics.goodput.report import make_report
+from mldiagnostics.goodput.stored_history import KeptHistory
 from mldiagnostics.runs import run_at
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.answer import answer_of, nothing_in, percentages
+from mldiagnostics.goodput.results import answer_of, nothing_in, percentages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mldiagnostics.goodput.answer import GoodputResult, Unproductive
     from mldiagnostics.goodput.buckets import BadputType
     from mldiagnostics.goodput.history import History, Run
     from mldiagnostics.goodput.report import GoodputReport
+    from mldiagnostics.goodput.results import GoodputResult, Unproductive
     from mldiagnostics.goodput.source import LogSource
 
 __all__ = ["RunQueries", "StepSeries", "micros"]

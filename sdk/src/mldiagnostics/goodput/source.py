@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError, LogMissing
-from mldiagnostics.goodput import copies
+from mldiagnostics.goodput import snapshot_copies
 from mldiagnostics.goodput.history import History
-from mldiagnostics.goodput.kept import KeptHistory
 from mldiagnostics.goodput.log import find_log, open_log
-from mldiagnostics.goodput.log.given import CallbackLog
+from mldiagnostics.goodput.log.callback_log import CallbackLog
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import snapshot_path
+from mldiagnostics.goodput.stored_history import KeptHistory
 from mldiagnostics.goodput.written_logs import flush_written
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class LogSource:
         if self._kept is None or self._given is not None or not self._gcs_path:
             return
         if self._kept.keep():
-            copies.keep([self._place()], self._gcs_path)
+            snapshot_copies.keep([self._place()], self._gcs_path)
 
     def _ready(self) -> KeptHistory:
         """Find the log at the first query, and have in it what this process recorded before any. Raises as `read`."""
@@ -98,7 +98,7 @@ class LogSource:
         self._url = search_log(*self._names)
         self._log = self._opened(self._retention)
         if self._gcs_path:
-            copies.fetch([self._place()], self._gcs_path)
+            snapshot_copies.fetch([self._place()], self._gcs_path)
         return KeptHistory(self._log, self._place())
 
     def _place(self) -> Path:

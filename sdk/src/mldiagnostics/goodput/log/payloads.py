@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.goodput.log import open_log
-from mldiagnostics.goodput.log.given import CallbackLog
+from mldiagnostics.goodput.log.callback_log import CallbackLog
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.written_logs import flush_written
 

@@ -10,7 +10,7 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput import copies
+from mldiagnostics.goodput import snapshot_copies
 from mldiagnostics.goodput.account import StepTimes
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log, snapshot
@@ -59,14 +59,14 @@ class LogFollower:
         well = snapshot.keep(place, self._log, self._history)
         if well and asked.copies and (at_once or now >= self._copied_at + asked.copy_interval_s):
             self._copied_at = now
-            copies.keep([place], asked.copies)
+            snapshot_copies.keep([place], asked.copies)
 
     def _opened(self, now: int) -> Log:
         asked = self._assignment
         retention = None if asked.retention_s is None else timedelta(seconds=asked.retention_s)
         log = open_log(asked.log, job_name=asked.job, retention=retention)
         if asked.copies:
-            copies.fetch([self._place(log)], asked.copies)
+            snapshot_copies.fetch([self._place(log)], asked.copies)
         self._history = snapshot.recall(self._place(log), log) or self._history
         view = self._newest(now)
         self.told = view.step_times(now) if view is not None else self.told
