@@ -187,7 +187,7 @@ def test_what_cannot_be_meant_is_told(capsys: pytest.CaptureFixture[str], log: P
     assert "missing.json" in complaint(capsys, str(log), "--exclude", str(tmp_path / "missing.json"), status=2)
     assert "cannot be written" in complaint(capsys, str(log), "--out", str(tmp_path / "no" / "file"), status=2)
     assert "--job" in complaint(capsys, status=2)
-    assert "before it was created" in complaint(capsys, str(log), "--created", str(BEGIN / S + 1), status=2)
+    assert "give an earlier time" in complaint(capsys, str(log), "--created", str(BEGIN / S + 1), status=2)
 
 
 def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -259,11 +259,11 @@ def test_what_is_excluded_is_said(capsys: pytest.CaptureFixture[str], log: Path,
     some = ("--exclude-interval", str(begin), str(begin + 120), "--now", now)
     for output in ("table", "html"):
         main([str(log), *some, "-o", output])
-        assert "2 min excluded, shares are those of the other" in capsys.readouterr().out
+        assert "2 min excluded; shares are of the remaining" in capsys.readouterr().out
     other = write_log(tmp_path / "short.jsonl", finished().events)
     main([str(log), str(other), *some])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "excluded" in line]
-    assert line.split() == ["excluded", "from", "it", "2", "min", "2", "min"]
+    assert line.split() == ["excluded", "2", "min", "2", "min"]
     main([str(log), str(other), "--now", now])
     assert "excluded" not in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""Table and page: what people see of a job, within the width and complete, of any log."""
+"""Table and page of a report: complete and within the width, for any log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 VOID = {"br", "meta"}
 
 
-def told(events: Iterable[Event], now: int, **options: object) -> tuple[GoodputReport, Ledger]:
+def report_of(events: Iterable[Event], now: int, **options: object) -> tuple[GoodputReport, Ledger]:
     ledger = Ledger(splits=False)
     for event in events:
         ledger.add(event)
@@ -43,16 +43,18 @@ def told(events: Iterable[Event], now: int, **options: object) -> tuple[GoodputR
 @pytest.fixture(scope="module")
 def long() -> tuple[GoodputReport, Ledger]:
     job = eventful()
-    return told(job.events, job.clock, windows_s=[600], devices=256, name="/logs/trainer", run="b", runs=["a", "b"])
+    return report_of(
+        job.events, job.clock, windows_s=[600], devices=256, name="/logs/trainer", run="b", runs=["a", "b"]
+    )
 
 
 @pytest.fixture(scope="module")
 def short() -> tuple[GoodputReport, Ledger]:
     job = finished()
-    return told(job.events, job.clock, name="/logs/short")
+    return report_of(job.events, job.clock, name="/logs/short")
 
 
-def test_the_table_says_what_matters(long: tuple[GoodputReport, Ledger]) -> None:
+def test_the_table_has_the_main_figures(long: tuple[GoodputReport, Ledger]) -> None:
     text = table(long[0])
     for part in (
         "run b",
@@ -69,7 +71,7 @@ def test_the_table_says_what_matters(long: tuple[GoodputReport, Ledger]) -> None
     assert float(rows[0][2]) == pytest.approx((long[0].cumulative.goodput or 0) * 100, abs=0.01)
 
 
-def test_a_run_that_names_its_log_is_named_once(short: tuple[GoodputReport, Ledger]) -> None:
+def test_a_run_with_the_name_of_its_log_is_named_once(short: tuple[GoodputReport, Ledger]) -> None:
     run = "0a" * 32
     report = replace(short[0], name=f"/logs/runs/{run}", run=run)
     assert table(report).splitlines()[0] == f"/logs/runs/{run}"
@@ -82,7 +84,7 @@ def test_colours_are_for_terminals_only(long: tuple[GoodputReport, Ledger]) -> N
     assert re.sub(r"\033\[\d+m", "", coloured) == plain
 
 
-def test_what_somebody_should_look_at_now_stands_first(long: tuple[GoodputReport, Ledger]) -> None:
+def test_problems_are_shown_first(long: tuple[GoodputReport, Ledger]) -> None:
     report, ledger = long
     assert "HANG" not in table(report)
     stuck = make_report(ledger, now=round(report.now * 1e6) + 600 * S)
@@ -100,18 +102,18 @@ def test_a_job_that_fails_before_each_first_step_is_not_back() -> None:
     for _ in range(3):
         job.die("oom")
         job.start()
-    report, _ = told(job.events, job.clock + 5 * S)
+    report, _ = report_of(job.events, job.clock + 5 * S)
     lost = report.disruptions[0]
     assert alarm(report).startswith("NOT BACK for 6 min 25 s, 3 starts: no step since ")
     assert alarm(report).endswith("(oom)")
     assert "NOT BACK" in beside([report, report]).splitlines()[1]
     assert (lost.starts, lost.resumed, report.failures.count) == (3, None, 1)
     job.tell(EventCode.STEP_START, 61)
-    assert not alarm(told(job.events, job.clock + 5 * S)[0])
+    assert not alarm(report_of(job.events, job.clock + 5 * S)[0])
     assert not alarm(replace(report, ended=report.now))
 
 
-def test_what_saving_cannot_keep_up_with_costs_more_than_all(long: tuple[GoodputReport, Ledger]) -> None:
+def test_an_overhead_above_1_is_shown_as_more_than_100_percent(long: tuple[GoodputReport, Ledger]) -> None:
     report = replace(long[0], checkpoints=replace(long[0].checkpoints, overhead=14.2))
     assert ", now >100 %)" in table(report)
 
@@ -122,7 +124,7 @@ def test_a_narrow_terminal_has_no_bars(long: tuple[GoodputReport, Ledger]) -> No
     assert "infrastructure recovery" in text
 
 
-def test_terminals_without_blocks_show_the_table_too(long: tuple[GoodputReport, Ledger]) -> None:
+def test_terminals_without_block_characters_show_the_table(long: tuple[GoodputReport, Ledger]) -> None:
     text = table(long[0])
     assert encodable(text, "utf-8") == text
     plain = encodable(text, "ascii")
@@ -141,13 +143,13 @@ def test_runs_side_by_side(long: tuple[GoodputReport, Ledger], short: tuple[Good
     assert many.count("elapsed") == 3  # four of them fit beside each other
 
 
-def test_what_was_asked_for_is_told_side_by_side_too(long: tuple[GoodputReport, Ledger]) -> None:
+def test_requested_windows_are_in_the_comparison(long: tuple[GoodputReport, Ledger]) -> None:
     text = beside([long[0], long[0], replace(long[0], windows=())])
     assert re.search(r"^  last 10 min % +(\d\d\.\d\d) +\1 +-$", text, re.MULTILINE)
     assert re.search(r"^  device-hours +37.3 +37.3 +37.3$", text, re.MULTILINE)
 
 
-def test_names_are_as_long_as_it_takes_to_tell_runs_apart(short: tuple[GoodputReport, Ledger]) -> None:
+def test_names_are_as_long_as_needed_to_be_unique(short: tuple[GoodputReport, Ledger]) -> None:
     def named(*logs: str) -> list[str]:
         return names([replace(short[0], name=log, run=f"r{number}") for number, log in enumerate(logs)])
 
@@ -182,11 +184,11 @@ def test_a_bar_is_as_long_as_its_share() -> None:
         (90_061, "1 d 01 h"),
     ],
 )
-def test_lengths_of_time_in_words(seconds: float | None, words: str) -> None:
+def test_durations_as_text(seconds: float | None, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_what_is_not_quite_all_or_nothing_is_not_shown_as_if_it_were() -> None:
+def test_only_exact_shares_are_shown_as_0_or_100_percent() -> None:
     assert [percent(share) for share in (0.0, 1e-9, 0.5, 1 - 1e-9, 1.0, None)] == [
         "0.00",
         "<0.01",
@@ -197,7 +199,7 @@ def test_what_is_not_quite_all_or_nothing_is_not_shown_as_if_it_were() -> None:
     ]
 
 
-def test_every_bucket_has_words_and_a_colour_of_its_own() -> None:
+def test_every_bucket_has_its_own_label_and_colour() -> None:
     buckets = [
         bucket.name for bucket in BadputType if bucket.name not in {"CUSTOM_BADPUT_EVENTS", "DATA_LOADING_ASYNC"}
     ]
@@ -234,7 +236,7 @@ def seen(colour: str, vision: tuple[tuple[float, ...], ...]) -> tuple[float, flo
 
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("ground", ["light", "dark"])
-def test_colours_are_told_apart_in_any_vision(vision: str, ground: str) -> None:
+def test_colours_are_distinct_in_any_vision(vision: str, ground: str) -> None:
     buckets = [PRODUCTIVE, *(bucket.name for bucket in BadputType if bucket.name != "DATA_LOADING_ASYNC")]
     for one, other in combinations(map(paint, buckets), 2):
         distance = math.dist(*(seen(getattr(each, ground), VISIONS[vision]) for each in (one, other)))
@@ -242,7 +244,7 @@ def test_colours_are_told_apart_in_any_vision(vision: str, ground: str) -> None:
 
 
 class Page(HTMLParser):
-    """A page that is well formed, and what it needs from elsewhere."""
+    """A parsed page: its structure, its data and the resources that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -267,14 +269,14 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_needs_nothing_from_elsewhere(long: tuple[GoodputReport, Ledger]) -> None:
+def test_the_page_loads_nothing(long: tuple[GoodputReport, Ledger]) -> None:
     text = page([long])
     assert Page(text).outside == []
     assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg"}
     assert "@import" not in text
 
 
-def test_the_page_draws_all_of_the_life_in_each_window(
+def test_the_page_draws_the_whole_run_in_each_window(
     long: tuple[GoodputReport, Ledger], short: tuple[GoodputReport, Ledger]
 ) -> None:
     read = Page(page([long, short]))
@@ -301,7 +303,7 @@ def spent(run: dict[str, list[dict[str, str]]], layer: dict[str, list[list[objec
     return sums
 
 
-def test_each_disruption_has_a_window_to_look_at(long: tuple[GoodputReport, Ledger]) -> None:
+def test_each_disruption_has_a_window(long: tuple[GoodputReport, Ledger]) -> None:
     read = Page(page([long]))
     close_ups = [button for button in read.buttons if "data-window" in button]
     assert len(close_ups) == 2
@@ -311,7 +313,7 @@ def test_each_disruption_has_a_window_to_look_at(long: tuple[GoodputReport, Ledg
         assert start < (disruption.restarted - long[0].started) * 1e3 < end
 
 
-def test_names_from_logs_are_text_and_no_markup() -> None:
+def test_names_from_logs_are_escaped() -> None:
     job = Story()
     job.start()
     job.train(0, 20)
@@ -319,7 +321,7 @@ def test_names_from_logs_are_text_and_no_markup() -> None:
     job.die(evil)
     job.start()
     job.train(10, 30)
-    report, ledger = told(job.events, job.clock, name=evil, run=evil, runs=[evil, "b" + evil])
+    report, ledger = report_of(job.events, job.clock, name=evil, run=evil, runs=[evil, "b" + evil])
     text = page([(report, ledger), (report, ledger)])
     assert "<img" not in text
     assert Page(text).outside == []
@@ -331,7 +333,7 @@ def test_a_long_job_is_a_small_page() -> None:
         job.start()
         job.train(attempt * 400, attempt * 400 + 400)
         job.die()
-    report, ledger = told(job.events, job.clock, windows_s=[60, 3600])
+    report, ledger = report_of(job.events, job.clock, windows_s=[60, 3600])
     assert len(page([(report, ledger)])) < 1_000_000
     assert all(len(layer["pieces"]) <= 3500 for layer in Page(page([(report, ledger)])).runs[0]["layers"])
 
@@ -340,7 +342,7 @@ def test_a_long_job_is_a_small_page() -> None:
 @given(st.data())
 def test_any_log_can_be_shown(data: st.DataObject) -> None:
     events = data.draw(logs())
-    report, ledger = told(events, data.draw(moments(events)), windows_s=[5], devices=8)
+    report, ledger = report_of(events, data.draw(moments(events)), windows_s=[5], devices=8)
     width = data.draw(st.integers(80, 120))
     assert all(len(line) <= width for line in table(report, width=width).splitlines())
     Page(page([(report, ledger)]))

@@ -39,7 +39,7 @@ def test_a_step_around_an_event_keeps_its_number() -> None:
     assert drawn[1].kinds == {"CUSTOM_BADPUT_EVENTS.EVAL": 5}
 
 
-def test_what_is_too_short_to_see_is_gathered_with_its_shares() -> None:
+def test_short_pieces_are_merged_with_their_shares() -> None:
     drawn = list(pieces(adjacent([(100, 0), (2, 1), (3, 2), (2, 1), (100, 0)]), resolution=50))
     assert [piece.kinds for piece in drawn] == [
         {"PRODUCTIVE": 100},
@@ -48,15 +48,13 @@ def test_what_is_too_short_to_see_is_gathered_with_its_shares() -> None:
     ]
 
 
-def test_no_piece_reaches_over_a_cut() -> None:
+def test_no_piece_crosses_a_cut() -> None:
     drawn = list(pieces(adjacent([(2, 0), (8, 0), (10, 0)]), resolution=1000, cuts=[90, 100, 105, 110, 500]))
     assert [(piece.start, piece.end) for piece in drawn] == [(100, 105), (105, 110), (110, 120)]
 
 
 @given(timelines, st.integers(1, 200), st.lists(st.integers(0, 3000), max_size=4))
-def test_pieces_are_as_many_as_can_be_seen_and_hold_everything(
-    segments: list[TimelineSegment], resolution: int, cuts: list[int]
-) -> None:
+def test_pieces_are_few_and_cover_everything(segments: list[TimelineSegment], resolution: int, cuts: list[int]) -> None:
     drawn = list(pieces(iter(segments), resolution=resolution, cuts=cuts))
     assert (drawn[0].start, drawn[-1].end) == (segments[0].start, segments[-1].end)
     assert all(one.end == other.start for one, other in pairwise(drawn))

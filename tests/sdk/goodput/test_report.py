@@ -1,4 +1,4 @@
-"""The report of one job: what it says of a life that is known, and what holds for any log."""
+"""Reports: the figures of a known job, and laws for any log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def report(story: Story) -> GoodputReport:
     return make_report(ledger_of(story.events), now=story.clock, windows_s=[600, 86_400], devices=256, created=created)
 
 
-def test_disruptions_tell_what_was_lost_and_how_long_each_phase_took(report: GoodputReport) -> None:
+def test_disruptions_have_losses_and_phases(report: GoodputReport) -> None:
     first, second = report.disruptions
     assert (first.cause, second.cause) == ("preemption", "unknown")
     assert (first.steps_lost, second.steps_lost) == (10, 30)
@@ -68,12 +68,12 @@ def test_losing_a_slice_is_a_failure_also_if_no_step_is_repeated() -> None:
 def test_the_mean_recovery_is_that_of_both(report: GoodputReport) -> None:
     mean = report.failures.recovery
     assert mean is not None
-    assert mean.total_s == pytest.approx(sum(told.recovery.total_s for told in report.disruptions) / 2)
+    assert mean.total_s == pytest.approx(sum(each.recovery.total_s for each in report.disruptions) / 2)
     assert mean.restore_s == 13
 
 
 def test_time_to_failure_is_operation_by_failures(report: GoodputReport) -> None:
-    away = sum(told.recovery.total_s for told in report.disruptions)
+    away = sum(each.recovery.total_s for each in report.disruptions)
     assert report.failures.operating_s == pytest.approx(report.cumulative.elapsed_s - away)
     assert report.failures.mttf_s == pytest.approx(report.failures.operating_s / 2)
     assert report.failures.mttf_device_s == pytest.approx(report.failures.operating_s / 2 * 256)
@@ -114,14 +114,14 @@ def test_queueing_counts_from_the_creation(report: GoodputReport) -> None:
     assert queueing.scheduling_goodput == pytest.approx((wall - 600 - 230) / wall)
 
 
-def test_attempts_divide_the_life_of_the_job(report: GoodputReport) -> None:
-    assert [(told.first_step, told.last_step) for told in report.attempts] == [(0, 260), (250, 430), (400, 700)]
-    assert [told.ended_by for told in report.attempts] == ["preemption", "unknown", None]
+def test_attempts_divide_the_run(report: GoodputReport) -> None:
+    assert [(each.first_step, each.last_step) for each in report.attempts] == [(0, 260), (250, 430), (400, 700)]
+    assert [each.ended_by for each in report.attempts] == ["preemption", "unknown", None]
     assert report.start_told
-    assert sum(told.stretch.elapsed_s for told in report.attempts) == pytest.approx(report.cumulative.elapsed_s)
+    assert sum(each.stretch.elapsed_s for each in report.attempts) == pytest.approx(report.cumulative.elapsed_s)
 
 
-def test_exclusions_shorten_every_stretch(story: Story) -> None:
+def test_exclusions_shorten_every_breakdown(story: Story) -> None:
     begin = story.events[0].t
     report = make_report(ledger_of(story.events), now=story.clock, exclude=[(begin, begin + 100 * S)])
     whole = report.cumulative
@@ -132,8 +132,8 @@ def test_exclusions_shorten_every_stretch(story: Story) -> None:
 def test_exclusions_change_no_figure_of_reliability_and_cost(story: Story) -> None:
     ledger, lost = ledger_of(story.events), ledger_of(story.events).disruptions(story.clock)[0]
     exclude = [(lost.lost - 60 * S, lost.restarted)]
-    asked = {"now": story.clock, "devices": 256, "created": story.events[0].t}
-    plain, without = make_report(ledger, **asked), make_report(ledger, **asked, exclude=exclude)
+    options = {"now": story.clock, "devices": 256, "created": story.events[0].t}
+    plain, without = make_report(ledger, **options), make_report(ledger, **options, exclude=exclude)
     assert without.cumulative.excluded_s == (lost.restarted - lost.lost) / S + 60
     for name in ("disruptions", "ettr", "failures", "lost_work", "checkpoints", "steps", "hang", "queueing"):
         assert getattr(without, name) == getattr(plain, name)
@@ -163,7 +163,7 @@ def test_a_step_that_does_not_end_is_suspected_and_an_evaluation_is_not() -> Non
     assert not make_report(ledger_of(job.events), now=job.clock + 120 * S).hang.suspected
 
 
-def test_a_job_that_has_only_begun() -> None:
+def test_a_job_that_has_just_started() -> None:
     job = Story()
     job.tell(EventCode.JOB_START)
     report = make_report(ledger_of(job.events), now=job.clock, windows_s=[60], devices=8, created=job.clock)
@@ -182,21 +182,21 @@ def test_a_log_without_job_start_begins_with_its_first_event(story: Story) -> No
 
 
 @pytest.mark.parametrize("document", [{}, {"v": 2}, {"v": 1}, {"v": 1, "name": 3}])
-def test_what_is_no_report_is_told(document: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="this is no report"):
+def test_other_documents_are_rejected(document: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="not a goodput report"):
         from_json(document)
 
 
 @given(st.data())
-def test_any_log_has_a_report_whose_parts_are_the_whole(data: st.DataObject) -> None:
+def test_the_parts_of_any_report_add_up(data: st.DataObject) -> None:
     events = data.draw(logs())
     now = data.draw(moments(events))
     ledger = ledger_of(events)
     report = make_report(ledger, now=now, windows_s=[5, 60], devices=8, created=START - 3600 * S)
-    stretches = [report.cumulative, report.since_resume, *report.windows, *(told.stretch for told in report.attempts)]
+    stretches = [report.cumulative, report.since_resume, *report.windows, *(each.stretch for each in report.attempts)]
     assert all(micros_of(stretch) == 0 for stretch in stretches)
-    for told in report.disruptions:
-        phases = told.recovery
+    for each in report.disruptions:
+        phases = each.recovery
         parts = phases.detect_s + phases.reschedule_s + phases.init_s + phases.restore_s + phases.first_step_s
         assert parts + phases.rest_s == pytest.approx(phases.total_s)
         assert min(phases.detect_s, phases.reschedule_s, phases.rest_s) >= 0
@@ -204,24 +204,24 @@ def test_any_log_has_a_report_whose_parts_are_the_whole(data: st.DataObject) -> 
 
 
 @given(st.data())
-def test_nothing_that_was_lost_is_counted_twice_or_was_productive(data: st.DataObject) -> None:
+def test_losses_are_counted_once_and_are_not_productive(data: st.DataObject) -> None:
     events = data.draw(logs() | jobs(attempts=6).map(lambda job: job.events))
     now = data.draw(moments(events))
     ledger = ledger_of(events)
     account, disruptions = ledger.account(now), ledger.disruptions(now)
     wasted = account.unproductive.get(Bucket(BadputType.WASTED_PROGRESS_FROM_DISRUPTION), 0)
-    assert sum(told.wasted for told in disruptions) == wasted
+    assert sum(each.wasted for each in disruptions) == wasted
     recovery = 0
-    for told, following in zip_longest(disruptions, disruptions[1:]):
-        until = account.end if told.resumed is None else told.resumed
-        assert ledger.account(now, start=told.lost, end=until).productive == 0
-        assert told.recovered >= until - told.lost
-        assert told.lost + told.recovered <= (following.lost if following else account.end)
-        recovery += told.recovered
+    for each, following in zip_longest(disruptions, disruptions[1:]):
+        until = account.end if each.resumed is None else each.resumed
+        assert ledger.account(now, start=each.lost, end=until).productive == 0
+        assert each.recovered >= until - each.lost
+        assert each.lost + each.recovered <= (following.lost if following else account.end)
+        recovery += each.recovered
     assert account.productive + wasted + recovery <= account.elapsed
 
 
 def micros_of(stretch: TimeBreakdown) -> int:
-    """What the parts of a stretch differ from the whole, in microseconds."""
+    """Return the difference of the parts from the whole, in microseconds."""
     parts = [stretch.productive_s, *stretch.unproductive_s.values()]
     return sum(round(part * 1e6) for part in parts) - round(stretch.elapsed_s * 1e6)

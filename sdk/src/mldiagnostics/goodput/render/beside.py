@@ -1,4 +1,4 @@
-"""Several reports side by side as a table for a terminal: a row for each figure, a column for each run; pure."""
+"""Several reports as a table for a terminal, one column per run; pure."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["beside", "names", "rows"]
 
 NAME_WIDTH = 32
 NARROWEST, WIDEST = 12, 24
-"""Of a column."""
+"""Width of a column."""
 
 
 def rows(reports: Sequence[GoodputReport]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each figure and its text for each run; a name without texts begins a group."""
+    """Yield each figure's name and texts per run; a name without texts is a heading."""
 
-    def each(tell: Callable[[GoodputReport], str]) -> list[str]:
-        return [tell(report) for report in reports]
+    def each(text_of: Callable[[GoodputReport], str]) -> list[str]:
+        return [text_of(report) for report in reports]
 
     yield "state", each(_state)
     yield "started (UTC)", each(lambda report: moment(report.started)[5:16])
     yield "elapsed", each(lambda report: duration(report.cumulative.elapsed_s))
     if any(report.cumulative.excluded_s for report in reports):
-        yield "  excluded from it", each(lambda report: duration(report.cumulative.excluded_s))
+        yield "  excluded", each(lambda report: duration(report.cumulative.excluded_s))
     yield "goodput %", each(lambda report: percent(report.cumulative.goodput))
     yield "  since resume %", each(lambda report: percent(report.since_resume.goodput))
     windows = [{window.window_s: percent(window.goodput) for window in report.windows} for report in reports]
-    for length in dict.fromkeys(length for told in windows for length in told):
-        yield f"  last {duration(length)} %", [told.get(length, "-") for told in windows]
+    for length in dict.fromkeys(length for shares in windows for length in shares):
+        yield f"  last {duration(length)} %", [shares.get(length, "-") for shares in windows]
     yield "share of the time, %", []
     for bucket in _buckets(reports):
         yield f"  {label(bucket)}", each(lambda report, bucket=bucket: _share(report, bucket))  # type: ignore[misc]
@@ -48,7 +48,10 @@ def rows(reports: Sequence[GoodputReport]) -> Iterator[tuple[str, list[str]]]:
 
 
 def beside(reports: Sequence[GoodputReport], *, width: int = 80) -> str:
-    """Return the reports in lines of at most `width` characters; runs that do not fit come in a further table."""
+    """Return the reports in lines of at most `width` characters.
+
+    Runs that do not fit are in further tables.
+    """
     fit = max(1, (width - NAME_WIDTH) // NARROWEST)
     column = min(WIDEST, (width - NAME_WIDTH) // min(fit, len(reports)))
     heads = names(reports)
@@ -60,16 +63,16 @@ def beside(reports: Sequence[GoodputReport], *, width: int = 80) -> str:
 
 
 def names(reports: Sequence[GoodputReport]) -> list[str]:
-    """Return a short name for each report: the run, or as much of the end of the log's name as tells them apart."""
+    """Return a short unique name for each report: the run, or the log name's end."""
     parts = [report.name.removesuffix(".jsonl").rstrip("/").split("/") for report in reports]
     logs = len(set(map(tuple, parts)))
     if logs == 1 and len(reports) > 1:
         return [short(report.run) for report in reports]
     longer = (["/".join(each[-count:]) for each in parts] for count in range(1, max(map(len, parts)) + 1))
     tails = next(tails for tails in longer if len(set(tails)) == logs)
-    twice = {tail for tail in tails if tails.count(tail) > 1}
+    repeated = {tail for tail in tails if tails.count(tail) > 1}
     named = zip(tails, reports, strict=True)
-    return [f"{short(tail)} {short(report.run)}" if tail in twice else short(tail) for tail, report in named]
+    return [f"{short(tail)} {short(report.run)}" if tail in repeated else short(tail) for tail, report in named]
 
 
 def _lines(reports: Sequence[GoodputReport], heads: Sequence[str], column: int) -> Iterator[str]:
@@ -109,5 +112,5 @@ def _share(report: GoodputReport, bucket: str) -> str:
 
 
 def _tail(text: str, width: int) -> str:
-    """Return the end of a text, where names of runs differ."""
+    """Return the end of a text: names of runs differ there."""
     return text if len(text) <= width else "…" + text[1 - width :]

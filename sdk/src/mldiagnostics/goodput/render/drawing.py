@@ -1,6 +1,6 @@
-"""What the page draws of one run: lanes, marks and pieces, in whole milliseconds since its start; pure.
+"""The data of the page's timeline: lanes, marks and pieces of one run; pure.
 
-There is a layer of pieces for each window that a reader may look at, each as fine as a screen can show.
+Times are milliseconds since the start of the run. Each window has a layer of pieces, as fine as a screen can show.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["CLOSE_UPS", "drawing"]
 
 FINEST = 1500
-"""Stretches that a layer is divided into."""
+"""Intervals in a layer."""
 CLOSE_UPS = 12
-"""Of how many disruptions, the last ones, there is a layer of its own."""
+"""Number of last disruptions with a layer of their own."""
 
 
 def drawing(report: GoodputReport, view: RunView, *, share: float = 1.0) -> dict[str, Any]:
-    """Return what the script of the page needs; `share` of what one page may hold is this run's."""
+    """Return the data for the page's script.
+
+    `share` is this run's share of the page's size.
+    """
     origin = round(report.started * 1e6)
     windows = list(_windows(report))
     fineness = max(100, min(FINEST, round(12 * FINEST * share / len(windows))))
@@ -56,12 +59,14 @@ def drawing(report: GoodputReport, view: RunView, *, share: float = 1.0) -> dict
             ]
             for attempt in report.attempts
         ],
-        "marks": [[(told.lost - report.started) * 1e3, _sentence(told)] for told in report.disruptions],
+        "marks": [
+            [(disruption.lost - report.started) * 1e3, _sentence(disruption)] for disruption in report.disruptions
+        ],
     }
 
 
 def _windows(report: GoodputReport) -> Iterator[tuple[str, float, float]]:
-    """Yield name, start and end of what can be looked at; close-ups of disruptions are named by their number."""
+    """Yield name, start and end of each window; those of disruptions are `#<number>`."""
     whole = report.cumulative
     yield "all", whole.start, whole.end
     if report.since_resume.start > whole.start:
@@ -70,14 +75,14 @@ def _windows(report: GoodputReport) -> Iterator[tuple[str, float, float]]:
         if window.start > whole.start:
             yield f"last {duration(window.window_s)}", window.start, window.end
     first = max(0, len(report.disruptions) - CLOSE_UPS)
-    for number, told in enumerate(report.disruptions[first:], start=first + 1):
-        margin = max(1.0, told.recovery.total_s / 2)
-        start = max(whole.start, told.lost - margin - told.wasted_s)
-        yield f"#{number}", start, min(whole.end, told.lost + told.recovery.total_s + margin)
+    for number, disruption in enumerate(report.disruptions[first:], start=first + 1):
+        margin = max(1.0, disruption.recovery.total_s / 2)
+        start = max(whole.start, disruption.lost - margin - disruption.wasted_s)
+        yield f"#{number}", start, min(whole.end, disruption.lost + disruption.recovery.total_s + margin)
 
 
 def _rows(drawn: Iterable[TimelinePiece], kinds: dict[str, int]) -> list[list[Any]]:
-    """Return each piece as [length, first step, last step, kind] or, mixed, [..., [kind, length, ...]]."""
+    """Return pieces as [length, first step, last step, kind or [kind, length, ...]]."""
     return [
         [(piece.end - piece.start) / 1e3, piece.first_step, piece.last_step, _mixture(piece.kinds, kinds)]
         for piece in drawn
@@ -92,7 +97,11 @@ def _mixture(lengths: Mapping[str, int], kinds: dict[str, int]) -> int | list[fl
     return [part for kind, length in largest_first for part in (kinds.setdefault(kind, len(kinds)), length / 1e3)]
 
 
-def _sentence(told: DisruptionReport) -> str:
-    steps = f"{told.steps_lost} step{'' if told.steps_lost == 1 else 's'} lost"
-    back = f"back after {duration(told.recovery.total_s)}" if told.resumed is not None else "not back yet"
-    return f"{told.cause}: {steps}, {back}"
+def _sentence(disruption: DisruptionReport) -> str:
+    steps = f"{disruption.steps_lost} step{'' if disruption.steps_lost == 1 else 's'} lost"
+    back = (
+        f"resumed after {duration(disruption.recovery.total_s)}"
+        if disruption.resumed is not None
+        else "not resumed yet"
+    )
+    return f"{disruption.cause}: {steps}, {back}"

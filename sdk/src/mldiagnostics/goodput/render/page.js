@@ -31,7 +31,7 @@ class Timeline {
   constructor(figure, run) {
     this.figure = figure; this.run = run;
     this.svg = figure.querySelector("svg"); this.tip = figure.querySelector(".tip"); this.live = figure.querySelector("[aria-live]");
-    for (const layer of run.layers) {          // where each piece begins, and in which lane it is
+    for (const layer of run.layers) {          // start and lane of each piece
       let at = layer.from, lane = 0;
       layer.starts = layer.pieces.map(piece => { const start = at; at += piece[0]; return start; });
       layer.lanes = layer.starts.map(start => {
@@ -47,7 +47,7 @@ class Timeline {
 
   show(from, to) { this.from = from; this.to = Math.max(to, from + 1); this.draw(); }
 
-  layer() {                                    // the finest that covers what is looked at
+  layer() {                                    // the finest layer that covers the view
     const covering = this.run.layers.filter(layer => layer.from <= this.from + 1 && layer.to >= this.to - 1);
     return (covering.length ? covering : [this.run.layers[0]]).reduce((a, b) => b.to - b.from < a.to - a.from ? b : a);
   }
@@ -63,7 +63,7 @@ class Timeline {
     this.width = Math.max(360, svg.parentElement.clientWidth);
     const shown = run.lanes.map((lane, i) => i).filter(i => run.lanes[i][2] > this.from && run.lanes[i][1] < this.to);
     this.firstLane = shown.length ? shown[0] : 0;
-    const many = shown.length > MOST_MARKS ? 1 : FEWER_LANES;  // attempts that take turns
+    const many = shown.length > MOST_MARKS ? 1 : FEWER_LANES;  // attempts share lanes
     this.lanes = shown.length > MOST_LANES ? many : Math.max(1, shown.length);
     const bottom = 8 + this.lanes * (HIGH + 6);
     svg.replaceChildren();
@@ -108,7 +108,7 @@ class Timeline {
     make("text", {x: 6, y: bottom + 16, class: "soft"}, this.svg, "UTC");
   }
 
-  words(shown) {                               // numbers of attempts, and what ended them where there is room
+  words(shown) {                               // numbers of attempts, and their causes of end if they fit
     const turns = shown.length > this.lanes;
     for (const i of shown) {
       const [number, start, end] = this.run.lanes[i], middle = this.y(i) + HIGH / 2 + 4;

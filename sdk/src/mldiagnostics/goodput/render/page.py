@@ -1,4 +1,4 @@
-"""Reports as one HTML file that needs nothing beside it: no network, no library, light and dark."""
+"""Reports as one HTML file without network access or libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["page"]
 
 
 def page(runs: Sequence[tuple[GoodputReport, RunView]]) -> str:
-    """Return the page of some runs, each given as its report and the history that the report was made from."""
+    """Return the page for runs, each with its report and the view of the report."""
     reports = [report for report, _ in runs]
     drawings = [drawing(report, view, share=1 / len(runs)) for report, view in runs]
     sections = [

@@ -1,7 +1,7 @@
-"""Colours of the buckets: told apart in any kind of colour vision, what disruptions cost is hatched too; pure.
+"""Colours of the buckets, distinct in any colour vision; pure.
 
-Productive time is bluish green and lost time vermilion, as in Okabe & Ito's palette; what belongs together is
-neighbouring in hue: starting in blues, checkpoints in browns, custom events in pinks.
+Productive time is bluish green and lost time vermilion, as in Okabe & Ito's palette. Related buckets have neighbouring
+hues: starting in blues, checkpoints in browns, custom events in pinks. The cost of disruptions is hatched.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRODUCTIVE = "PRODUCTIVE"
 
 
 class BucketStyle(NamedTuple):
-    """How a bucket is drawn, on light and on dark ground."""
+    """Colours of a bucket on light and dark backgrounds."""
 
     light: str
     dark: str
@@ -40,5 +40,5 @@ _CUSTOM = (BucketStyle("#c34eb0", "#cf7cba"), BucketStyle("#dbaed3", "#efbbcc"),
 
 
 def paint(bucket: str) -> BucketStyle:
-    """Return how a bucket is drawn; types of custom events share three colours and keep theirs in every picture."""
+    """Return the style of a bucket; custom events share three colours by their type."""
     return _PAINTS.get(bucket) or _CUSTOM[sum(bucket.encode()) % len(_CUSTOM)]

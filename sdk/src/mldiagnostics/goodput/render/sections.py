@@ -1,4 +1,4 @@
-"""What the page says of one run in words and tables: pieces of HTML, everything that was read escaped; pure."""
+"""The sections of the page as HTML, with untrusted text escaped; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mldiagnostics.goodput.render.beside import names
 from mldiagnostics.goodput.render.drawing import CLOSE_UPS
 from mldiagnostics.goodput.render.palette import PRODUCTIVE, paint
-from mldiagnostics.goodput.render.table import NO_START, alarm, excluded, phases, run_of, told
+from mldiagnostics.goodput.render.table import NO_START, alarm, excluded, figures, phases, run_of
 from mldiagnostics.goodput.render.words import duration, label, moment, percent, share_of, short
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["comparison", "section", "title"]
 
 
 def section(report: GoodputReport, number: int, windows: Sequence[str]) -> str:
-    """Return the section of one run; `windows` name those that its picture can show, close-ups last."""
+    """Return the section of one run; `windows` are the names of its layers."""
     return f"<section>{''.join(_blocks(report, number, windows))}</section>"
 
 
@@ -34,14 +34,16 @@ def _blocks(report: GoodputReport, number: int, windows: Sequence[str]) -> Itera
         yield _stretches(report)
     for title, counts in (("Corrected in the log", report.corrected), ("Ignored in the log", report.ignored)):
         if counts:
-            table = _table(["times", "why"], ([f"{count:,}", reason] for reason, count in counts.items()), numbers={0})
+            table = _table(
+                ["count", "reason"], ([f"{count:,}", reason] for reason, count in counts.items()), numbers={0}
+            )
             yield f'<h2>{title}</h2><div class="narrow">{table}</div>'
 
 
 def comparison(
     reports: Sequence[GoodputReport], heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]
 ) -> str:
-    """Return the figures of several runs side by side."""
+    """Return the figures of several runs as one table."""
     bars = "".join(f"<td>{_divided(report.cumulative)}</td>" for report in reports)
     lines = [
         f'<tr class="group"><td colspan="{len(heads) + 1}">{escape(name)}</td></tr>'
@@ -51,7 +53,7 @@ def comparison(
     ]
     columns = "".join(f'<th class="n">{escape(head)}</th>' for head in heads)
     return (
-        f'<section><h1>Side by side</h1><div class="scroll"><table class="beside"><tr><th></th>{columns}</tr>'
+        f'<section><h1>Comparison</h1><div class="scroll"><table class="beside"><tr><th></th>{columns}</tr>'
         f"<tr><td></td>{bars}</tr>{''.join(lines)}</table></div></section>"
     )
 
@@ -87,12 +89,12 @@ def _head(report: GoodputReport) -> str:
 
 
 def title(report: GoodputReport) -> str:
-    """Return the name of the job, else the last part of the log's place."""
+    """Return the name of the job, else the last part of the log's name."""
     return report.job or names([report])[0] or "goodput"
 
 
 def _divided(stretch: TimeBreakdown) -> str:
-    """Return a bar divided as the stretch is."""
+    """Return a bar with the shares of the buckets."""
     parts = "".join(
         f'<i class="{_classes(bucket)}" style="{_colours(bucket)};flex:{seconds:.6f}" '
         f'title="{escape(name)}: {duration(seconds)}, {percent(seconds / stretch.elapsed_s)} %"></i>'
@@ -105,11 +107,11 @@ def _timeline(report: GoodputReport, number: int, windows: Sequence[str]) -> str
     shown = windows[: len(windows) - min(CLOSE_UPS, len(report.disruptions))]
     chips = "".join(f"<button>{escape(name)}</button>" for name in shown)
     return (
-        f'<h2>Timeline, a lane for each attempt</h2><figure data-run="{number}"><div class="chips">{chips}'
-        '<span class="soft">drag to look closer, double click for all</span></div>'
-        '<div class="lanes"><svg tabindex="0" role="img" aria-label="Timeline of the attempts; arrow keys walk '
-        'through it"></svg></div><div class="tip" hidden></div><div class="soft" aria-live="polite"></div></figure>'
-        "<noscript>The timeline is drawn by a script; the tables below say the same in numbers.</noscript>"
+        f'<h2>Timeline, one lane per attempt</h2><figure data-run="{number}"><div class="chips">{chips}'
+        '<span class="soft">drag to zoom in, double-click to reset</span></div>'
+        '<div class="lanes"><svg tabindex="0" role="img" aria-label="Timeline of the attempts; use the arrow keys '
+        'to move"></svg></div><div class="tip" hidden></div><div class="soft" aria-live="polite"></div></figure>'
+        "<noscript>The timeline needs JavaScript; the tables below have the same numbers.</noscript>"
     )
 
 
@@ -120,27 +122,27 @@ def _partition(stretch: TimeBreakdown) -> str:
     ]
     rows.append(["elapsed", duration(stretch.elapsed_s), "100.00"])
     if stretch.excluded_s:
-        rows.append(["excluded from it", duration(stretch.excluded_s), ""])
+        rows.append(["excluded", duration(stretch.excluded_s), ""])
     if stretch.data_loading_async_s:
-        rows.append([label("DATA_LOADING_ASYNC"), duration(stretch.data_loading_async_s), "no part"])
+        rows.append([label("DATA_LOADING_ASYNC"), duration(stretch.data_loading_async_s), "overlay"])
     return "<h2>Where the time went</h2>" + _table(["", "time", "%"], rows, numbers={1, 2}, raw={0})
 
 
 def _figures(report: GoodputReport) -> str:
-    return "<h2>Reliability and cost</h2>" + _table(["", ""], [list(figure) for figure in told(report)])
+    return "<h2>Reliability and cost</h2>" + _table(["", ""], [list(figure) for figure in figures(report)])
 
 
 def _disruptions(report: GoodputReport, number: int, windows: Sequence[str]) -> str:
-    seen = report.disruptions
-    before = len(seen) - min(CLOSE_UPS, len(seen))
+    disruptions = report.disruptions
+    before = len(disruptions) - min(CLOSE_UPS, len(disruptions))
     rows = []
-    for place, each in enumerate(seen[before:], start=before + 1):
+    for place, each in enumerate(disruptions[before:], start=before + 1):
         total = each.recovery.total_s or 1.0
         parts = "".join(
             f'<i style="width:{seconds / total * 100:.2f}%" title="{name} {duration(seconds)}"></i>'
             for name, seconds in phases(each.recovery)
         )
-        said = ", ".join(f"{name} {duration(seconds)}" for name, seconds in phases(each.recovery) if seconds)
+        phases_text = ", ".join(f"{name} {duration(seconds)}" for name, seconds in phases(each.recovery) if seconds)
         window = list(windows).index(f"#{place}")
         rows.append(
             [
@@ -150,11 +152,11 @@ def _disruptions(report: GoodputReport, number: int, windows: Sequence[str]) -> 
                 f"{each.steps_lost:,}",
                 duration(each.wasted_s),
                 duration(each.recovery.total_s),
-                f'<div class="phases">{parts}</div><span class="soft">{said}</span>',
+                f'<div class="phases">{parts}</div><span class="soft">{phases_text}</span>',
             ]
         )
     heads = ["", "lost at (UTC)", "cause", "steps lost", "wasted", "recovery", "by phase"]
-    more = f'<div class="soft">… and {before} before</div>' if before else ""
+    more = f'<div class="soft">… and {before} earlier</div>' if before else ""
     return "<h2>Disruptions</h2>" + _table(heads, rows, numbers={3, 4, 5}, raw=set(range(7))) + more
 
 
@@ -174,11 +176,11 @@ def _stretches(report: GoodputReport) -> str:
 def _table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: set[int] | None = None, raw: set[int] | None = None
 ) -> str:
-    """Return a table; columns in `numbers` are aligned to the right, those in `raw` are HTML already."""
+    """Return a table; `numbers` are right-aligned columns, `raw` are columns of HTML."""
 
     def cell(tag: str, column: int, text: str) -> str:
-        told = text if tag == "td" and column in (raw or ()) else escape(text)
-        return f"<{tag}{' class=n' if column in (numbers or ()) else ''}>{told}</{tag}>"
+        content = text if tag == "td" and column in (raw or ()) else escape(text)
+        return f"<{tag}{' class=n' if column in (numbers or ()) else ''}>{content}</{tag}>"
 
     def row(tag: str, texts: Sequence[str]) -> str:
         return f"<tr>{''.join(cell(tag, column, text) for column, text in enumerate(texts))}</tr>"

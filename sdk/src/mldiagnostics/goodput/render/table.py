@@ -1,4 +1,4 @@
-"""A report as a table for a terminal: everything within the width, the largest first; pure."""
+"""A report as a table for a terminal; pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import GoodputReport, RecoveryPhases, TimeBreakdown
 
-__all__ = ["NARROWEST", "NO_START", "alarm", "excluded", "phases", "run_of", "table", "told"]
+__all__ = ["NARROWEST", "NO_START", "alarm", "excluded", "figures", "phases", "run_of", "table"]
 
 NARROWEST = 80
 NO_START = "the log has no job start: the account begins with its first event"
 MOST_ROWS = 12
-"""Of attempts and of disruptions; the last are shown."""
+"""Number of attempts and of disruptions that are shown, the last ones."""
 
 _PARTS = "▏▎▍▌▋▊▉"
 _BOLD, _GREEN, _RED, _PLAIN = "\033[1m", "\033[32m", "\033[31m", "\033[0m"
 
 
 def table(report: GoodputReport, *, width: int = 80, colour: bool = False) -> str:
-    """Return the report in lines of at most `width` characters (80 at least; with fewer it goes without bars)."""
+    """Return the report in lines of at most `width` characters.
+
+    Lines have 80 characters at least; a smaller `width` only omits the bars.
+    """
     bars, width = width >= NARROWEST, max(width, NARROWEST)
     blocks = [
         _head(report, width, colour, bars=bars),
@@ -56,7 +59,7 @@ def _head(report: GoodputReport, width: int, colour: bool, *, bars: bool) -> lis
     share = f"goodput {share_of(whole.goodput, 1)}  "
     others = [short(run) for run in report.runs if run != report.run]
     notes = [] if report.start_told else [NO_START]
-    notes += [_cut(said, width)] if (said := excluded(report)) else []
+    notes += [_cut(note, width)] if (note := excluded(report)) else []
     notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
     notes += [_painted(_cut(warning, width), _RED, colour)] if (warning := alarm(report)) else []
     drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour) if bars else ""
@@ -64,20 +67,20 @@ def _head(report: GoodputReport, width: int, colour: bool, *, bars: bool) -> lis
 
 
 def run_of(report: GoodputReport) -> str:
-    """Return which run it is, nothing if the name of the log ends with it."""
+    """Return the run's name; empty if the name of the log ends with it."""
     return "" if report.name.endswith(report.run) else f"run {short(report.run)}"
 
 
 def excluded(report: GoodputReport) -> str:
-    """Return how much the account leaves out, nothing if it is of the whole life."""
+    """Return a note about excluded time; empty without any."""
     left_out_s = report.cumulative.excluded_s
     if not left_out_s:
         return ""
-    return f"{duration(left_out_s)} excluded, shares are those of the other {duration(report.cumulative.elapsed_s)}"
+    return f"{duration(left_out_s)} excluded; shares are of the remaining {duration(report.cumulative.elapsed_s)}"
 
 
 def alarm(report: GoodputReport) -> str:
-    """Return what somebody should look at now, nothing if all is well."""
+    """Return a problem that needs attention now; empty without one."""
     if report.stopped:
         return f"NOT RUNNING: {report.stopped}"
     if (hang := report.hang).suspected:
@@ -93,7 +96,7 @@ def alarm(report: GoodputReport) -> str:
 
 
 def _title(name: str, run: str, width: int) -> str:
-    """Return what was read, its end if it is long: there names differ."""
+    """Return the log's name, or its end if it is long: names differ there."""
     room = width - len(run) - 2
     shown = name if len(name) <= room else "…" + name[1 - room :]
     return "  ".join(part for part in (shown, run) if part) or "goodput"
@@ -112,10 +115,10 @@ def _partition(stretch: TimeBreakdown, width: int, colour: bool, *, bars: bool) 
         )
     lines.append(f"{'  elapsed':{name_width}}{duration(stretch.elapsed_s):>14}{'100.00':>9}")
     if stretch.excluded_s:
-        lines.append(f"{'  excluded from it':{name_width}}{duration(stretch.excluded_s):>14}")
+        lines.append(f"{'  excluded':{name_width}}{duration(stretch.excluded_s):>14}")
     if stretch.data_loading_async_s:
         beside = f"{'  ' + label('DATA_LOADING_ASYNC'):{name_width}}{duration(stretch.data_loading_async_s):>14}"
-        lines.append(f"{beside}{'no part':>9}")
+        lines.append(f"{beside}{'overlay':>9}")
     return lines
 
 
@@ -156,32 +159,32 @@ def _disruptions(report: GoodputReport, width: int) -> list[str]:
     lines = [f"{'disruptions':25}{'cause':16}{'steps lost':>10}{'wasted':>14}{'recovery':>14}"]
     lines += [
         _cut(
-            f"  {moment(told.lost):23}{_cut(told.cause, 15):16}{told.steps_lost:>10}"
-            f"{duration(told.wasted_s):>14}{duration(told.recovery.total_s):>14}",
+            f"  {moment(figures.lost):23}{_cut(figures.cause, 15):16}{figures.steps_lost:>10}"
+            f"{duration(figures.wasted_s):>14}{duration(figures.recovery.total_s):>14}",
             width,
         )
-        for told in report.disruptions[-MOST_ROWS:]
+        for figures in report.disruptions[-MOST_ROWS:]
     ]
     return lines + _more(len(report.disruptions), "disruptions")
 
 
 def _more(count: int, what: str) -> list[str]:
-    return [f"  … and {count - MOST_ROWS} {what} before"] if count > MOST_ROWS else []
+    return [f"  … and {count - MOST_ROWS} earlier {what}"] if count > MOST_ROWS else []
 
 
 def _reliability(report: GoodputReport, width: int) -> list[str]:
-    return ["reliability and cost", *(_cut(f"  {name:22}{text}", width) for name, text in told(report))]
+    return ["reliability and cost", *(_cut(f"  {name:22}{text}", width) for name, text in figures(report))]
 
 
-def told(report: GoodputReport) -> Iterator[tuple[str, str]]:
-    """Yield the figures beside the partition as name and text."""
-    yield from _failures_told(report)
+def figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
+    """Yield the figures of reliability and cost as name and text."""
+    yield from _failure_figures(report)
     yield "effective time (ETTR)", f"{share_of(report.ettr)}"
     if queueing := report.queueing:
         available = share_of(queueing.scheduling_goodput)
         yield "  with queueing", f"{share_of(queueing.ettr)}, queued {duration(queueing.queued_s)}"
         yield "  scheduling goodput", available
-    yield from _checkpoints_told(report)
+    yield from _checkpoint_figures(report)
     yield "waiting for data", f"{share_of(report.cumulative.input_bound)} of the time"
     if steps := report.steps.count:
         usual = f"ideal {duration(report.steps.ideal_s)}, median {duration(report.steps.median_s)}"
@@ -191,7 +194,7 @@ def told(report: GoodputReport) -> Iterator[tuple[str, str]]:
         yield "slices", f"{stepping} stepping, {available} available"
 
 
-def _failures_told(report: GoodputReport) -> Iterator[tuple[str, str]]:
+def _failure_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
     failures, operating = report.failures, duration(report.failures.operating_s)
     if failures.count:
         yield (
@@ -214,7 +217,7 @@ def _failures_told(report: GoodputReport) -> Iterator[tuple[str, str]]:
 
 
 def phases(recovery: RecoveryPhases) -> list[tuple[str, float]]:
-    """Return the phases of a recovery in their order, with their seconds."""
+    """Return the phases of a recovery in order, with their seconds."""
     return [
         ("detect", recovery.detect_s),
         ("reschedule", recovery.reschedule_s),
@@ -225,19 +228,19 @@ def phases(recovery: RecoveryPhases) -> list[tuple[str, float]]:
     ]
 
 
-def _checkpoints_told(report: GoodputReport) -> Iterator[tuple[str, str]]:
-    seen = report.checkpoints
-    if not seen.saves:
+def _checkpoint_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
+    checkpoints = report.checkpoints
+    if not checkpoints.saves:
         return
-    every = f", every {duration(seen.interval_s)}" if seen.interval_s else ""
-    yield "checkpoints", f"{_count(seen.saves, 'save')} of {duration(seen.cost_s)}{every}"
-    if seen.daly_s is not None:
-        least, now = _lost(seen.best_overhead), _lost(seen.overhead)
-        compared = "" if seen.overhead is None else f" ({least} of the time lost, now {now})"
-        yield "  best interval", f"{duration(seen.daly_s)}{compared}"
+    every = f", every {duration(checkpoints.interval_s)}" if checkpoints.interval_s else ""
+    yield "checkpoints", f"{_count(checkpoints.saves, 'save')} of {duration(checkpoints.cost_s)}{every}"
+    if checkpoints.daly_s is not None:
+        least, now = _overhead(checkpoints.best_overhead), _overhead(checkpoints.overhead)
+        compared = "" if checkpoints.overhead is None else f" ({least} of the time lost, now {now})"
+        yield "  best interval", f"{duration(checkpoints.daly_s)}{compared}"
 
 
-def _lost(overhead: float | None) -> str:
+def _overhead(overhead: float | None) -> str:
     return ">100 %" if overhead is not None and overhead > 1 else share_of(overhead, 1)
 
 
@@ -250,7 +253,7 @@ def _counted(title: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def bar(share: float, width: int, *, rest: str = " ") -> str:
-    """Return a bar of `width` characters of which `share` is filled, to an eighth of a character."""
+    """Return a bar of `width` characters, filled to `share` in steps of 1/8 character."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     full, part = divmod(eighths, 8)
     drawn = "█" * full + (_PARTS[part - 1] if part else "")

@@ -1,8 +1,7 @@
-"""The timeline as few pieces as a picture can show, from any number of segments; pure.
+"""Reduction of the timeline to as many pieces as a picture can show; pure.
 
-Neighbours of one kind are one piece. What is shorter than the resolution is gathered until it is not: such a piece
-says how much of each kind is in it, so that areas stay true. No more than twice as many pieces come out as stretches
-of the resolution fit in.
+Neighbours of one kind are joined. Pieces shorter than the resolution are merged into mixed pieces with the time of each
+kind, so that areas stay correct. The result has at most two pieces per interval of the resolution.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NEVER = 2**63
 
 
 class TimelinePiece(NamedTuple):
-    """A stretch, in microseconds, and how much of each kind (name of a bucket, or PRODUCTIVE) is in it."""
+    """An interval in microseconds, with the time of each kind (bucket or PRODUCTIVE)."""
 
     start: int
     end: int
@@ -35,7 +34,7 @@ class TimelinePiece(NamedTuple):
 def pieces(
     segments: Iterable[TimelineSegment], *, resolution: int, cuts: Iterable[int] = ()
 ) -> Iterator[TimelinePiece]:
-    """Yield adjacent pieces that cover what the segments cover; none reaches over one of the `cuts`."""
+    """Yield adjacent pieces that cover the segments; no piece crosses a cut."""
     bounds = frozenset(cuts)
     gathered: TimelinePiece | None = None
     for piece in _of_one_kind(segments, sorted(bounds)):
@@ -48,7 +47,7 @@ def pieces(
 
 
 def _of_one_kind(segments: Iterable[TimelineSegment], cuts: Sequence[int]) -> Iterator[TimelinePiece]:
-    """Yield pieces of neighbours that are spent alike, divided at the cuts; the loop that sees every step of a job."""
+    """Yield joined neighbours of one kind, divided at the cuts; a hot loop."""
     start = end = 0
     spent: Bucket | None = None
     first: int | None = None

@@ -1,4 +1,4 @@
-"""Lengths of time, moments and shares as people read them; pure."""
+"""Durations, times and shares as text; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
 def duration(seconds: float | None) -> str:
-    """Return a length of time in its two largest units, `-` for None."""
+    """Return a duration in its two largest units, `-` for None."""
     if seconds is None:
         return "-"
     whole = round(seconds)
@@ -24,13 +24,13 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(seconds: float, *, day: bool = True) -> str:
-    """Return a POSIX time in UTC, without saying so."""
-    told = datetime.fromtimestamp(seconds, tz=timezone.utc)
-    return told.strftime("%Y-%m-%d %H:%M:%S" if day else "%H:%M:%S")
+    """Return a POSIX time in UTC, without a time zone suffix."""
+    time = datetime.fromtimestamp(seconds, tz=timezone.utc)
+    return time.strftime("%Y-%m-%d %H:%M:%S" if day else "%H:%M:%S")
 
 
 def percent(share: float | None, digits: int = 2) -> str:
-    """Return a share in percent, `-` for None; what is not quite all or nothing never reads as if it were."""
+    """Return a share in percent, `-` for None; only exact 0 and 1 read as 0 and 100."""
     if share is None:
         return "-"
     smallest = 10.0**-digits
@@ -42,17 +42,17 @@ def percent(share: float | None, digits: int = 2) -> str:
 
 
 def share_of(part: float | None, digits: int = 2) -> str:
-    """Return a share as `percent` does, with its sign."""
+    """Return a share as `percent` does, with a percent sign."""
     return "-" if part is None else f"{percent(part, digits)} %"
 
 
 def short(name: str) -> str:
-    """Return a name, of an id that no person has made up as much as tells it apart."""
+    """Return a name, shortened if it is a generated id."""
     return name[:_ID_SHOWN] if len(name) >= _ID and not set(name) - _HEX else name
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return a table as a terminal of this encoding can show it: where it has no blocks, they are of `#` and `.`."""
+    """Return a table for this encoding; without block characters use `#` and `.`."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -61,7 +61,7 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def label(bucket: str) -> str:
-    """Return the name of a bucket in words: `CUSTOM_BADPUT_EVENTS.EVAL` is `custom: eval`."""
+    """Return the label of a bucket, such as `custom: eval`."""
     name, _, custom = bucket.partition(".")
     return f"custom: {custom.lower()}" if custom else _WORDS.get(name, name.lower().replace("_", " "))
 
@@ -76,7 +76,7 @@ _WORDS = {
     "TRAINING_PREP": "training preparation",
     "PROGRAM_STARTUP": "program startup (compilation)",
     "DATA_LOADING_SYNC": "waiting for data",
-    "DATA_LOADING_ASYNC": "data loading beside steps",
+    "DATA_LOADING_ASYNC": "data loading during steps",
     "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME": "checkpoint save",
     "UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME": "checkpoint restore",
     "WASTED_PROGRESS_FROM_DISRUPTION": "wasted progress",

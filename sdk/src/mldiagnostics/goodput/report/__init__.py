@@ -1,4 +1,4 @@
-"""Everything that one event log says about a job, as one typed object and as JSON."""
+"""The goodput report of a job, as a typed object and as JSON."""
 
 from __future__ import annotations
 

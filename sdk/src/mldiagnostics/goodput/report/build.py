@@ -1,4 +1,4 @@
-"""From what the ledger answers to the report; pure: the moment is given, and always in microseconds."""
+"""`make_report`: the report of a run from its ledger, in microseconds; pure."""
 
 from __future__ import annotations
 
@@ -37,15 +37,31 @@ def make_report(
 ) -> GoodputReport:
     """Return the report of one run as of `now`.
 
-    `now`, `created` (when the job was asked for) and `exclude` (stretches that shall not count) are microseconds of
-    POSIX time, `windows_s` and `ideal_step_time_s` seconds; `devices` are those of all workers together.
-    Exclusions shorten stretches; reliability and cost are those of the whole life. Raises `ConfigurationError` if the
-    job was asked for after it began.
+    Exclusions shorten the time breakdowns; reliability and cost are those of the whole run.
+
+    Args:
+        view: the run, such as a ledger.
+        now: microseconds of POSIX time.
+        windows_s: lengths of sliding windows in seconds.
+        exclude: intervals to leave out, in microseconds of POSIX time.
+        devices: number of devices of all workers together.
+        created: creation of the job in microseconds of POSIX time, for queueing.
+        ideal_step_time_s: ideal step time in seconds; derived from the steps without it.
+        name: name of the log.
+        job: name of the job.
+        run: id of the run.
+        runs: ids of all runs of the log, oldest first.
+
+    Raises:
+        ConfigurationError: `created` is after the start of the job.
     """
     whole = view.account(now)
     if created is not None and created > whole.start:
-        began = f"{name or 'the job'} began {(created - whole.start) / 1e6} s before it was created"
-        raise ConfigurationError(f"{began}: created={created / 1e6}, begin {whole.start / 1e6}")
+        late_s = (created - whole.start) / 1e6
+        raise ConfigurationError(
+            f"created={created / 1e6}: {late_s} s after the start of {name or 'the job'} at {whole.start / 1e6}; "
+            "give an earlier time"
+        )
     disruptions, attempts = view.disruptions(now), view.attempts(now)
     resumed = disruptions[-1].restarted if disruptions else whole.start
     windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
@@ -86,16 +102,16 @@ def make_report(
 
 
 def bucket_name(spent: Bucket) -> str:
-    """Return a bucket's name: that of its `BadputType`, with the type of a custom event after a dot."""
+    """Return the name of a bucket, with the type of a custom event after a dot."""
     return f"{spent.bucket.name}.{spent.custom}" if spent.custom else spent.bucket.name
 
 
 def stretch(account: Account, window_s: float | None = None) -> TimeBreakdown:
-    """Return an account in seconds."""
+    """Return an account as a breakdown in seconds."""
     largest_first = sorted(
         account.unproductive.items(), key=lambda item: (-item[1], item[0].bucket.value, item[0].custom)
     )
-    waited = sum(
+    waiting_for_data = sum(
         length for spent, length in account.unproductive.items() if spent.bucket is BadputType.DATA_LOADING_SYNC
     )
     return TimeBreakdown(
@@ -107,7 +123,7 @@ def stretch(account: Account, window_s: float | None = None) -> TimeBreakdown:
         goodput=reliability.ratio(account.productive, account.elapsed),
         unproductive_s={bucket_name(spent): length / 1e6 for spent, length in largest_first if length},
         data_loading_async_s=account.overlay / 1e6,
-        input_bound=reliability.ratio(waited, account.elapsed),
+        input_bound=reliability.ratio(waiting_for_data, account.elapsed),
         disruptions=account.disruptions,
         max_step=account.max_step,
         last_step=account.last_step,
@@ -126,27 +142,27 @@ def _attempt(view: RunView, now: int, attempt: Attempt, exclude: Sequence[tuple[
     )
 
 
-def _disruption(told: Disruption) -> DisruptionReport:
+def _disruption(disruption: Disruption) -> DisruptionReport:
     return DisruptionReport(
-        lost=told.lost / 1e6,
-        restarted=told.restarted / 1e6,
-        resumed=_seconds(told.resumed),
-        starts=told.starts,
-        cause=told.cause,
-        steps_lost=told.steps_lost,
-        wasted_s=told.wasted / 1e6,
-        recovery=figures.mean_recovery([told]),
+        lost=disruption.lost / 1e6,
+        restarted=disruption.restarted / 1e6,
+        resumed=_seconds(disruption.resumed),
+        starts=disruption.starts,
+        cause=disruption.cause,
+        steps_lost=disruption.steps_lost,
+        wasted_s=disruption.wasted / 1e6,
+        recovery=figures.mean_recovery([disruption]),
     )
 
 
 def _hang(
     view: RunView, now: int, times: StepTimes, attempts: Sequence[Attempt], disruptions: Sequence[Disruption]
 ) -> Hang:
-    opened = view.open_step(now)
-    if opened is None:
-        return hang.judged(None, None, None)
-    step, begin = opened
-    age = sum(  # the running step is OTHER, events in it are not
+    open_step = view.open_step(now)
+    if open_step is None:
+        return hang.assess(None, None, None)
+    step, begin = open_step
+    age = sum(  # without events: the running step is OTHER, events in it are not
         length
         for spent, length in view.account(now, start=begin, end=now).unproductive.items()
         if spent.bucket is BadputType.OTHER
@@ -156,7 +172,7 @@ def _hang(
         first=bool(attempts) and attempts[-1].first_step == step,
         longest_startup_s=max((each.first_step for each in disruptions), default=0) / 1e6,
     )
-    return hang.judged(step, age / 1e6, allowed_s)
+    return hang.assess(step, age / 1e6, allowed_s)
 
 
 def _seconds(moment: int | None) -> float | None:

@@ -26,48 +26,51 @@ if TYPE_CHECKING:
 __all__ = ["checkpoints", "failures", "lost_work", "mean_recovery", "queueing", "steps"]
 
 PLANNED = frozenset({"scale_up"})
-"""Causes of disruptions that are no failures."""
+"""Causes of disruptions that do not count as failures."""
 
 
-def mean_recovery(told: Sequence[Disruption]) -> RecoveryPhases:
-    """Return the mean of some recoveries, at least one (MTTR, IEC 60050-192-07-23: mean time to restoration)."""
+def mean_recovery(recoveries: Sequence[Disruption]) -> RecoveryPhases:
+    """Return the mean of at least one recovery.
+
+    `total_s` is the MTTR (IEC 60050-192-07-23, mean time to restoration).
+    """
 
     def mean(lengths: Iterable[int]) -> float:
         return fmean(lengths) / 1e6
 
     return RecoveryPhases(
-        total_s=mean(each.recovered for each in told),
-        detect_s=mean(each.detect for each in told),
-        reschedule_s=mean(each.reschedule for each in told),
-        init_s=mean(each.init for each in told),
-        restore_s=mean(each.restore for each in told),
-        first_step_s=mean(each.first_step for each in told),
-        rest_s=mean(map(_rest, told)),
+        total_s=mean(each.recovered for each in recoveries),
+        detect_s=mean(each.detect for each in recoveries),
+        reschedule_s=mean(each.reschedule for each in recoveries),
+        init_s=mean(each.init for each in recoveries),
+        restore_s=mean(each.restore for each in recoveries),
+        first_step_s=mean(each.first_step for each in recoveries),
+        rest_s=mean(map(_rest, recoveries)),
     )
 
 
-def _rest(told: Disruption) -> int:
-    return told.recovered - told.detect - told.reschedule - told.init - told.restore - told.first_step
+def _rest(each: Disruption) -> int:
+    return each.recovered - each.detect - each.reschedule - each.init - each.restore - each.first_step
 
 
 def failures(whole: Account, disruptions: Sequence[Disruption], devices: float | None) -> FailureStats:
-    """Return how often the job failed, and how long it took to go on."""
+    """Return number, causes and mean times of failures."""
     count = sum(each.cause not in PLANNED for each in disruptions)
     operating_s = max(0, whole.end - whole.start - sum(each.recovered for each in disruptions)) / 1e6
     mttf_s = reliability.mean_time_to_failure(operating_s, count)
-    over = [each for each in disruptions if each.resumed is not None]
+    finished = [each for each in disruptions if each.resumed is not None]
     return FailureStats(
         count=count,
         by_cause=dict(Counter(each.cause for each in disruptions).most_common()),
         operating_s=operating_s,
         mttf_s=mttf_s,
         mttf_device_s=mttf_s * devices if mttf_s is not None and devices is not None else None,
-        recovery=mean_recovery(over) if over else None,
+        recovery=mean_recovery(finished) if finished else None,
     )
 
 
 def lost_work(disruptions: Sequence[Disruption], devices: float | None) -> LostWork:
-    """Return what disruptions cost."""
+    """Return the cost of the disruptions."""
     wasted_s = sum(each.wasted for each in disruptions) / 1e6
     recovery_s = sum(each.recovered for each in disruptions) / 1e6
     total_s = wasted_s + recovery_s
@@ -80,7 +83,7 @@ def lost_work(disruptions: Sequence[Disruption], devices: float | None) -> LostW
 
 
 def checkpoints(saves: Sequence[tuple[int, int]], mttf_s: float | None) -> CheckpointStats:
-    """Return what the saves, stretches in microseconds, cost, and how often they pay."""
+    """Return cost and best interval of saves, given as intervals in microseconds."""
     cost_s = fmean(end - start for start, end in saves) / 1e6 if saves else None
     between = [(later[0] - earlier[0]) / 1e6 for earlier, later in pairwise(saves)]
     interval_s = median(between) if between else None
@@ -111,12 +114,12 @@ def steps(times: StepTimes, ideal_s: float | None) -> StepStats:
 
 
 def queueing(created: int, whole: Account, disruptions: Sequence[Disruption]) -> Queueing:
-    """Return the job as seen since `created`, in microseconds."""
+    """Return the figures since `created` (microseconds)."""
     wall = whole.end - created
-    away = sum(each.reschedule for each in disruptions)
+    rescheduling = sum(each.reschedule for each in disruptions)
     return Queueing(
         created=created / 1e6,
         queued_s=(whole.start - created) / 1e6,
-        scheduling_goodput=reliability.scheduling_goodput(whole.end - whole.start - away, wall),
+        scheduling_goodput=reliability.scheduling_goodput(whole.end - whole.start - rescheduling, wall),
         ettr=reliability.ettr(whole.productive, wall),
     )

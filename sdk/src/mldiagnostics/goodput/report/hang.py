@@ -1,8 +1,8 @@
-"""Whether a step that does not end is a hang: age without events, against what steps of this job take; pure.
+"""Detection of a hanging step from its age without events; pure.
 
-A step may take ten times the median and three times the 99th percentile of the last thousand, and never counts as
-hung within half a minute. The first step of an attempt compiles: it may take ten times the longest startup seen, and
-half an hour at least. With fewer than ten steps to compare with nothing is suspected.
+A step hangs if it takes more than ten times the median, three times the 99th percentile of the last 1000 steps, and
+30 s. The first step of an attempt compiles, so it also may take ten times the longest startup, and at least 30 min.
+With fewer than ten earlier steps no hang is suspected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mldiagnostics.goodput.report.numbers import percentile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RECENT", "allowed", "judged"]
+__all__ = ["RECENT", "allowed", "assess"]
 
 RECENT = 1000
 FEWEST = 10
@@ -24,7 +24,7 @@ SHORTEST_FIRST_S = 1800.0
 
 
 def allowed(recent_s: Sequence[float], *, first: bool, longest_startup_s: float) -> float | None:
-    """Return how many seconds the open step may take, None without enough to compare with."""
+    """Return the seconds that the open step may take; None with too few earlier steps."""
     if len(recent_s) < FEWEST:
         return None
     ordered = sorted(recent_s)
@@ -32,7 +32,7 @@ def allowed(recent_s: Sequence[float], *, first: bool, longest_startup_s: float)
     return max(usual, 10 * longest_startup_s, SHORTEST_FIRST_S) if first else usual
 
 
-def judged(step: int | None, age_s: float | None, allowed_s: float | None) -> Hang:
-    """Return the verdict on the open step."""
+def assess(step: int | None, age_s: float | None, allowed_s: float | None) -> Hang:
+    """Return whether the open step hangs."""
     suspected = age_s is not None and allowed_s is not None and age_s > allowed_s
     return Hang(suspected=suspected, step=step, age_s=age_s, allowed_s=allowed_s)

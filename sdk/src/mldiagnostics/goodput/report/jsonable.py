@@ -1,4 +1,4 @@
-"""The report as JSON and back: keys are the names of the fields, and `v` says which; pure."""
+"""The report as JSON and back; keys are the names of the fields; pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ VERSION = 1
 
 
 def as_json(report: GoodputReport) -> dict[str, Any]:
-    """Return the report as numbers, texts, lists and maps; what cannot be known is null, nothing is NaN or infinite."""
+    """Return the report as JSON types.
+
+    Unknown values are null; no number is NaN or infinite.
+    """
     return {"v": VERSION, **_plain(report)}
 
 
 def from_json(document: Mapping[str, Any]) -> GoodputReport:
-    """Return the report that `as_json` was given. Raises ValueError if it is none, or of another version."""
+    """Return the report from the document of `as_json`.
+
+    Raises:
+        ValueError: the document is not a report, or it has another version.
+    """
     if document.get("v") != VERSION:
-        raise ValueError(f"this is no report of version {VERSION}: v is {document.get('v')!r}")
+        raise ValueError(f"not a goodput report of version {VERSION}: v is {document.get('v')!r}")
     try:
         report: GoodputReport = _typed(GoodputReport, document)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"this is no report: {error!r}") from error
+        raise ValueError(f"not a goodput report: {error!r}") from error
     return report
 
 
@@ -41,7 +48,7 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(kind: Any, value: Any) -> Any:
-    """Build what the annotation `kind` says from its plain form."""
+    """Return a value of the type `kind` from its JSON form."""
     if isinstance(kind, UnionType):
         (kind,) = (choice for choice in get_args(kind) if choice is not NoneType)
         return None if value is None else _typed(kind, value)

@@ -1,4 +1,4 @@
-"""The report as it may be printed: names in it come from logs that others wrote; pure."""
+"""Escaping of a report for terminals: its names come from untrusted logs; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["printable_report"]
 
 
 def printable_report(report: GoodputReport) -> GoodputReport:
-    """Return the report with every text in it as `printable` returns it."""
+    """Return the report with `printable` applied to every string."""
     shown: GoodputReport = _printable(report)
     return shown
 

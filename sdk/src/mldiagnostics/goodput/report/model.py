@@ -1,7 +1,7 @@
-"""Everything that is told of a job in one typed object: shares from 0 to 1, times in seconds; pure.
+"""The types of the goodput report; pure.
 
-Names that end in `_s` are lengths of time; `start`, `end`, `now` and other moments are POSIX seconds. A figure that
-cannot be known yet is None.
+Shares are from 0 to 1. Names that end in `_s` are durations in seconds; `start`, `end`, `now` and other times are POSIX
+seconds. None means unknown.
 """
 
 from __future__ import annotations
@@ -26,132 +26,135 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TimeBreakdown:
-    """A stretch of the job's life, divided: productive time and all buckets are `elapsed_s`, to the microsecond."""
+    """A window, divided into productive time and buckets that add up to `elapsed_s`."""
 
     start: float
-    """As asked for, within the life of the job."""
+    """Start of the window, within the run."""
     end: float
-    """The same."""
+    """End of the window, within the run."""
     elapsed_s: float
-    """From `start` to `end`, without what was excluded."""
+    """From `start` to `end`, without excluded time."""
     excluded_s: float
-    """What was taken out."""
+    """Excluded time."""
     productive_s: float
-    """Steps whose work was kept."""
+    """Time of steps whose work was kept."""
     goodput: float | None
-    """Productive by elapsed time."""
+    """Productive time / elapsed time."""
     unproductive_s: Mapping[str, float]
-    """Bucket -> seconds, the largest first; types of custom events as `CUSTOM_BADPUT_EVENTS.<TYPE>`."""
+    """Seconds by bucket, largest first; custom events as `CUSTOM_BADPUT_EVENTS.<TYPE>`."""
     data_loading_async_s: float
-    """Data loading that ran beside steps; in no sum."""
+    """Data loading that ran in parallel with steps; not part of any sum."""
     input_bound: float | None
-    """Share of the elapsed time in which the job did nothing but wait for data (DATA_LOADING_SYNC)."""
+    """Share of the elapsed time in which the job waited for data (DATA_LOADING_SYNC)."""
     disruptions: int
-    """Those whose restart lies in the stretch."""
+    """Disruptions whose restart is in the window."""
     max_step: int | None
     """Highest step that is done and not lost."""
     last_step: int | None
-    """Step that began last."""
+    """Step that started last."""
     window_s: float | None = None
-    """Length of the sliding window that was asked for."""
+    """Requested length of a sliding window."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPhases:
-    """A recovery, or the mean of several, by what was waited for; they sum to `total_s`."""
+    """The phases of a recovery, or of the mean of several; they add up to `total_s`."""
 
     total_s: float
-    """From the loss to the start of the first step, and the startup within that; or to now."""
+    """From the loss to the start of the next first step plus its startup, or to now."""
     detect_s: float
-    """From where the old attempt's work ends to its last sign of life."""
+    """From the end of the old attempt's work to its last event."""
     reschedule_s: float
-    """From there to the next attempt's start."""
+    """From the last event to the start of the next attempt."""
     init_s: float
     """Device initialisation, training preparation, re-initialisation."""
     restore_s: float
     """Reading a checkpoint."""
     first_step_s: float
-    """Compilation: what was told of it since the start, and what the first step took longer than a usual one."""
+    """Compilation: recorded program startup, and the first step's time beyond that of other steps."""
     rest_s: float
-    """Between the start and the first step, and in no other phase."""
+    """Other time between the start and the first step."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisruptionReport:
-    """One loss of the job and its recovery."""
+    """One disruption and its recovery."""
 
     lost: float
-    """Where the old attempt's account ends."""
+    """End of the old attempt's work."""
     restarted: float
     """Begin of the next attempt."""
     resumed: float | None
-    """Start of the next attempt's first step, None while there is none."""
+    """Start of the next attempt's first step; None before it."""
     starts: int
-    """Job starts since the last step before it: each but the last came to no step."""
+    """Job starts since the last step: all but the last had no step."""
     cause: str
-    """As it was told, else `slice_down` or `scale_up` of an elastic job, else `unknown`."""
+    """Recorded cause, else `slice_down` or `scale_up` of an elastic job, else `unknown`."""
     steps_lost: int
-    """How many steps had to be done again."""
+    """Number of done steps that had to be repeated."""
     wasted_s: float
-    """Time of the steps that had to be done again."""
+    """Time of the steps that had to be repeated."""
     recovery: RecoveryPhases
-    """How long it took, and what for."""
+    """Duration of the recovery by phase."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """What one attempt did; its stretch ends where the next one begins."""
+    """One attempt; its `stretch` ends where the next attempt begins."""
 
     number: int
-    """From 0."""
+    """Number of the attempt, from 0."""
     first_step: int | None
-    """None without a step."""
+    """First step; None without one."""
     last_step: int | None
-    """The one that began last."""
+    """Step that started last."""
     stretch: TimeBreakdown
-    """Where its time went."""
+    """Time of the attempt."""
     ended_by: str | None
-    """Cause of the disruption that ended it, None if none did."""
+    """Cause of the disruption that ended it; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureStats:
-    """How often the job fails, and how long it then takes to go on."""
+    """Number of failures, time to failure and time to recover."""
 
     count: int
-    """Disruptions that were not planned: all but those to grow (cause `scale_up`)."""
+    """Unplanned disruptions: all but those with cause `scale_up`."""
     by_cause: Mapping[str, int]
-    """All disruptions."""
+    """Number of all disruptions by cause."""
     operating_s: float
-    """Elapsed time without recoveries; the running attempt counts."""
+    """Elapsed time without recoveries, with the running attempt."""
     mttf_s: float | None
-    """Operating time by failures."""
+    """Operating time / failures."""
     mttf_device_s: float | None
-    """The same by device: what to divide by another number of devices for a projection to it."""
+    """MTTF x devices; divide it by another number of devices to project the MTTF."""
     recovery: RecoveryPhases | None
-    """Mean of the recoveries that are over (`total_s` is the MTTR)."""
+    """Mean of the finished recoveries (`total_s` is the MTTR)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostWork:
-    """What disruptions cost."""
+    """Cost of the disruptions."""
 
     wasted_s: float
-    """Steps that had to be done again."""
+    """Time of steps that had to be repeated."""
     recovery_s: float
-    """All recoveries, the slow first steps after restarts among them."""
+    """Time of all recoveries, with the startup in first steps."""
     total_s: float
-    """Both."""
+    """`wasted_s` + `recovery_s`."""
     device_hours: float | None
-    """The total for all devices, None if their number was not told."""
+    """The total for all devices; None if their number is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStats:
-    """What saving costs, and how often it pays at the failures seen. Intervals are from save to save."""
+    """Cost of checkpoint saves, and their best interval at the failures so far.
+
+    Intervals are from save to save.
+    """
 
     saves: int
-    """How often saving blocked training."""
+    """Number of saves that blocked training."""
     cost_s: float | None
     """Mean time that one save blocked training."""
     interval_s: float | None
@@ -159,55 +162,55 @@ class CheckpointStats:
     young_s: float | None
     """Optimal time between two saves, first order (Young 1974)."""
     daly_s: float | None
-    """Optimal work between the end of a save and the next, to a higher order (Daly 2006): the one to use."""
+    """Optimal work between the end of a save and the next one, higher order (Daly 2006). Use this."""
     overhead: float | None
-    """Share of time lost to saves and to steps done again, expected at the interval seen; above 1 it cannot keep up."""
+    """Expected share of time lost to saves and repeated steps at `interval_s`; above 1 no progress is possible."""
     best_overhead: float | None
-    """The least that could be expected: at Young's interval."""
+    """The least expected share: at Young's interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepStats:
-    """Durations of the steps that count, without events inside them."""
+    """Durations of surviving steps, without events inside them."""
 
     count: int
-    """Steps that are done and not lost, and that another one follows."""
+    """Number of surviving steps that another step follows."""
     ideal_s: float | None
-    """What a step takes when nothing is wrong: as told, else the mean of all up to median + 3 MAD."""
+    """Ideal step time: as configured, else the mean of the durations up to median + 3 MAD."""
     median_s: float | None
-    """The 50th percentile."""
+    """50th percentile."""
     p99_s: float | None
-    """The 99th percentile."""
+    """99th percentile."""
     longest_s: float | None
-    """The longest."""
+    """Longest duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Whether the open step takes longer than can be explained."""
+    """Detection of a hanging step."""
 
     suspected: bool
     """Whether `age_s` is above `allowed_s`."""
     step: int | None
-    """The open step, None without one."""
+    """The open step; None without one."""
     age_s: float | None
-    """Time since the open step began, without the events in it: an evaluation is no hang."""
+    """Time since the open step started, without events such as an evaluation."""
     allowed_s: float | None
-    """What would still be believed; None without steps to compare with."""
+    """Longest age without suspicion; None with too few steps to compare with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queueing:
-    """The job as seen by who waited for it, from its creation on."""
+    """Figures from the creation of the job on."""
 
     created: float
-    """When the job was asked for."""
+    """Creation of the job."""
     queued_s: float
     """From creation to the first job start."""
     scheduling_goodput: float | None
-    """Time with all resources at hand by time since creation."""
+    """Time with all resources available / time since creation."""
     ettr: float | None
-    """Productive time by time since creation."""
+    """Productive time / time since creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,54 +218,54 @@ class GoodputReport:
     """One run of one job as of `now`."""
 
     name: str
-    """What was read."""
+    """Name of the log."""
     job: str
-    """Name of the job, empty if it is not known."""
+    """Name of the job; empty if unknown."""
     run: str
-    """Which of the runs known it tells of."""
+    """Id of the run."""
     runs: tuple[str, ...]
-    """All runs under this name, the oldest first."""
+    """Ids of all runs in the log, oldest first."""
     now: float
-    """As of when."""
+    """Query time."""
     started: float
-    """Where the account begins: with the first job start."""
+    """Begin of the account: the first job start."""
     start_told: bool
     """Whether the log has a job start; if not, the account begins with the first event."""
     ended: float | None
-    """Recorded end, None while there is none."""
+    """Recorded end; None without one."""
     devices: float | None
-    """How many devices all workers have together, if it was told."""
+    """Number of devices of all workers together; None if unknown."""
     cumulative: TimeBreakdown
-    """The whole life of the job so far."""
+    """The whole run so far."""
     since_resume: TimeBreakdown
     """From the last restart on."""
     windows: tuple[TimeBreakdown, ...]
-    """Sliding windows up to now (or to the end), as asked for."""
+    """Requested sliding windows up to now, or to the end."""
     attempts: tuple[AttemptReport, ...]
-    """The oldest first."""
+    """Oldest first."""
     disruptions: tuple[DisruptionReport, ...]
-    """The oldest first."""
+    """Oldest first."""
     ettr: float | None
-    """Productive by wall-clock time; exclusions change neither."""
+    """Productive time / wall-clock time, without exclusions."""
     failures: FailureStats
-    """How often it fails."""
+    """Failures of the job."""
     lost_work: LostWork
-    """What disruptions cost."""
+    """Cost of the disruptions."""
     checkpoints: CheckpointStats
-    """What saving costs, and how often it pays."""
+    """Checkpoint saves."""
     steps: StepStats
-    """How long steps take."""
+    """Step durations."""
     hang: Hang
-    """Whether the running step takes too long."""
+    """Whether the running step hangs."""
     stepping_slice_efficiency: float | None
-    """Share of its slices that an elastic job trained with."""
+    """Mean share of slices with which an elastic job trained."""
     available_slice_efficiency: float | None
-    """Share of its slices that were there."""
+    """Mean share of slices that were available."""
     queueing: Queueing | None
-    """None unless the creation of the job was told."""
+    """Figures with queueing; None if the creation of the job is unknown."""
     ignored: Mapping[str, int]
-    """What the log said and the account does not believe: reason -> how often."""
+    """Number of ignored events by reason."""
     corrected: Mapping[str, int] = field(default_factory=dict)
-    """Events at another moment than the log says, as the clock of their host was set: by how much -> how many."""
+    """Number of events moved in time because the host's clock was set, by the shift."""
     stopped: str = ""
-    """Why the account ends at `now` without a recorded end: the reason in the run's own record, such as `Lost`."""
+    """Reason in the run's record why the run stopped without a recorded end, such as `Lost`."""

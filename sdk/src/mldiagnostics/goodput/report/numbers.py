@@ -1,4 +1,4 @@
-"""Statistics of what is sorted already; pure."""
+"""Statistics of sorted values; pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ __all__ = ["percentile"]
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Return a percentile of sorted values, interpolated linearly at (n - 1) p / 100. Raises ValueError for none."""
+    """Return a percentile of sorted values, interpolated linearly at (n - 1) p / 100.
+
+    Raises:
+        ValueError: there are no values.
+    """
     if not ordered:
-        raise ValueError("no values, no percentile")
-    place = (len(ordered) - 1) * percent / 100
-    below = int(place)
+        raise ValueError("ordered: empty; a percentile needs at least one value")
+    position = (len(ordered) - 1) * percent / 100
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

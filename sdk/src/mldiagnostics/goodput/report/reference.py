@@ -1,4 +1,4 @@
-"""The page docs/reference/goodput-report.md: every key of the report, from the docstrings of its fields."""
+"""Generates docs/reference/goodput-report.md from the docstrings of the fields."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mldiagnostics.goodput.report import model
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-HEAD = """# The report of goodput
+HEAD = """# The goodput report
 
 Written by `python -m mldiagnostics.goodput.report.reference`; do not edit.
 `python -m mldiagnostics.goodput LOG -o json` prints a report as one line of JSON, and
-`mldiagnostics.goodput.report.from_json` reads it back as a `GoodputReport`. Lengths of time end in `_s` and are
-seconds, shares are from 0 to 1, moments are POSIX seconds; what cannot be known is null. `v` is the version, 1: keys
-may be added to it, but none changes its meaning. Definitions and sources: [goodput](../goodput.md#figures).
+`mldiagnostics.goodput.report.from_json` reads it back as a `GoodputReport`. Durations end in `_s` and are
+seconds, shares are from 0 to 1, times are POSIX seconds; unknown values are null. `v` is the version, 1: keys may be
+added, but no key changes its meaning. Definitions and sources: [goodput](../goodput.md#figures).
 """
 
 
 def reference() -> str:
-    """Return the page, the whole report first and then its parts in their order."""
+    """Return the page: the whole report first, then its parts."""
     classes = [node for node in ast.parse(inspect.getsource(model)).body if isinstance(node, ast.ClassDef)]
     whole, *parts = sorted(classes, key=lambda node: node.name != "GoodputReport")
     return "\n".join([HEAD, *_lines(whole), *(line for part in parts for line in ("", *_lines(part))), ""])
@@ -42,13 +42,13 @@ def _lines(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _kind(field: ast.AnnAssign) -> str:
-    """Return an annotation in the words of JSON."""
+    """Return an annotation as a JSON type."""
     kind = ast.unparse(field.annotation).replace(" | ", " or ").replace("None", "null")
     return re.sub(r"tuple\[(\w+), ...\]", r"list of \1", re.sub(r"Mapping\[str, (\w+)\]", r"\1 by name", kind))
 
 
 def _meaning(following: Sequence[ast.stmt]) -> str:
-    """Return the docstring that comes right after a field."""
+    """Return the docstring after a field."""
     match following:
         case [ast.Expr(value=ast.Constant(value=str(text))), *_]:
             return " ".join(text.split())
@@ -56,4 +56,4 @@ def _meaning(following: Sequence[ast.stmt]) -> str:
 
 
 if __name__ == "__main__":
-    print(reference(), end="")  # noqa: T201 - that is its purpose
+    print(reference(), end="")  # noqa: T201 - prints the page

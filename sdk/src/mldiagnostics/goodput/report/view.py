@@ -1,4 +1,4 @@
-"""What a report is made from: one run's history as the ledger answers for it; pure."""
+"""`RunView`: the results of a run that a report needs; pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["RunView"]
 
 
 class RunView(Protocol):
-    """One run's history. All moments and lengths are microseconds."""
+    """Results of one run. Times are microseconds."""
 
     @property
     def ignored(self) -> Mapping[str, int]:
-        """What is not believed: reason -> how often."""
+        """Number of ignored events by reason."""
         ...
 
     @property
     def started(self) -> int | None:
-        """When the job first started, of all that is known."""
+        """First job start."""
         ...
 
     def ended(self, now: int, /) -> int | None:
@@ -33,15 +33,15 @@ class RunView(Protocol):
     def account(
         self, now: int, /, *, start: int | None = None, end: int | None = None, exclude: Sequence[tuple[int, int]] = ()
     ) -> Account:
-        """Return a stretch of the job's life, divided."""
+        """Return the account of a window."""
         ...
 
     def timeline(self, now: int, /, *, start: int | None = None, end: int | None = None) -> Iterable[TimelineSegment]:
-        """Return the pieces that the account of the stretch sums."""
+        """Return the segments that the account of the window adds up."""
         ...
 
     def spans(self, now: int, bucket: BadputType, /) -> Sequence[tuple[int, int]]:
-        """Return when events of one bucket are seen in the timeline, in order."""
+        """Return the visible spans of one bucket as (start, end), in order."""
         ...
 
     def attempts(self, now: int, /) -> Sequence[Attempt]:
@@ -53,11 +53,11 @@ class RunView(Protocol):
         ...
 
     def step_times(self, now: int, /) -> StepTimes:
-        """Return the durations of the steps that count."""
+        """Return the durations of surviving steps."""
         ...
 
     def ideal_step_time(self, now: int, /) -> int | None:
-        """Return what a step takes when nothing is wrong."""
+        """Return the ideal step time."""
         ...
 
     def slices(self, now: int, start: int, end: int, /) -> tuple[float, float] | None:
@@ -65,5 +65,5 @@ class RunView(Protocol):
         ...
 
     def open_step(self, now: int, /) -> tuple[int, int] | None:
-        """Return index and begin of the step that is running."""
+        """Return index and start of the running step."""
         ...
