@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 PROGRAM = """
 import sys, time
 from mldiagnostics import machinelearning_run, metrics
-from mldiagnostics.profiling.storage import keep_trace
+from mldiagnostics.profiling.storage import store_run_trace
 
 run = machinelearning_run("job", log_system_metrics=False, run_workload_id="w1")
 for step in range(60):
     run.step(step)
     metrics.record("loss", 1.0, step=step)
-print(keep_trace(run, "a0-s10", b"trace").spooled)
+print(store_run_trace(run, "a0-s10", b"trace").spooled)
 began = time.monotonic()
 closed = run.close()
 assert time.monotonic() - began < 6, time.monotonic() - began

@@ -160,11 +160,11 @@ def records_the_node(left: Left) -> bool:
 
 
 def has_the_namespace(left: Left) -> bool:
-    return bool(left.told["namespace"] == "ml")
+    return bool(left.reported["namespace"] == "ml")
 
 
 def is_the_run(left: Left) -> bool:
-    return bool(left.told["run_id"] == expected_id() == Path(left.told["directory"]).name)
+    return bool(left.reported["run_id"] == expected_id() == Path(left.reported["directory"]).name)
 
 
 def records_the_workload(left: Left) -> bool:
@@ -173,12 +173,12 @@ def records_the_workload(left: Left) -> bool:
 
 
 def knows_the_workload_by_google(left: Left) -> bool:
-    workload = left.told["workload"]
+    workload = left.reported["workload"]
     return bool((workload["kind"], workload["cluster"], workload["labels"]) == ("JobSet", CLUSTER, {"team": "infra"}))
 
 
 def has_the_rank(left: Left) -> bool:
-    return left.told["rank"] == 2 and {record.rank for record in left.records} == {2}
+    return left.reported["rank"] == 2 and {record.rank for record in left.records} == {2}
 
 
 def is_in_the_slice(left: Left) -> bool:
@@ -255,14 +255,14 @@ def test_a_variable_has_its_documented_effect(variable: str, left_by: Callable[[
     case = CASES[variable]
     left = left_by(case.situation)
     assert variable in left.pod.environment
-    assert case.effect(left), (left.told, left.err)
+    assert case.effect(left), (left.reported, left.err)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_nobody_complains_but_of_what_is_not_used_yet(situation: Any, left_by: Callable[[Any], Left]) -> None:
     left = left_by(situation)
     unused = {NOT_USED_YET[name] for name in left.pod.environment if name in NOT_USED_YET}
-    assert left.told["complaints"] == {f"start-no-effect-{name}": 1 for name in unused}
+    assert left.reported["complaints"] == {f"start-no-effect-{name}": 1 for name in unused}
     assert len(left.notes) == len(unused), left.err
 
 
@@ -275,7 +275,7 @@ def test_the_profiler_listens_on_the_port_that_was_injected(annotation: str | No
     left = run_in(pod, tmp_path, prepare="import jax", arguments=", on_demand_xprof=True")
     assert pod.environment["MLDIAG_PROFILER_PORT"] == (annotation or str(values["profilerPort"])).partition(",")[0]
     assert left.document["profiler"]["port"] == int(pod.environment["MLDIAG_PROFILER_PORT"])
-    assert left.told["complaints"] == {}, left.err
+    assert left.reported["complaints"] == {}, left.err
 
 
 # Sinks ----------------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def sinks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
         left = run_in(pod, folder, arguments=where, while_it_runs=SCRAPE.format(port=port))
     assert left.document["sinks"] == urls
     # On a busy machine Google's libraries take more than the 2 s after which the first records wait on the disk.
-    assert not [key for key in left.told["complaints"] if "cloud-logging" not in key], left.err
+    assert not [key for key in left.reported["complaints"] if "cloud-logging" not in key], left.err
     return {
         "jsonl": "loss" in {record.name for record in left.records},
         "stdout": any("loss" in line and "0.5" in line for line in left.out.splitlines()[:-1]),
@@ -344,8 +344,8 @@ def product_variables() -> set[str]:
         body = a.thing("w", kind=workload.kind, api_version=workload.api_version)
         identity = InjectedIdentity.of(WorkloadRun(body, "group"), workload, cluster=CLUSTER, namespace="ml")
         for labels in ({}, {workload.places.jobs: "1"} if workload.places.jobs else {}):
-            told = variables(identity, FULL, pod_labels=labels, peer_url=PEER_CONTROL_PLANE)
-            found |= {each["name"] for each in told}
+            reported = variables(identity, FULL, pod_labels=labels, peer_url=PEER_CONTROL_PLANE)
+            found |= {each["name"] for each in reported}
     return found
 
 

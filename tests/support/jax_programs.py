@@ -41,8 +41,8 @@ def settle():
     while session._unstored:
         time.sleep(0.01)
 
-def tell(**what):
-    print(json.dumps(what), flush=True)
+def report(**values):
+    print(json.dumps(values), flush=True)
 
 def begin(**more):
     return machinelearning_run("demo", run_workload_id="demo", storage=sys.argv[1], **more)
@@ -52,23 +52,23 @@ def begin(**more):
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that has ended: what it told, and what it left below `storage`."""
+    """A program that has ended: its reported values, and its files below `storage`."""
 
     storage: str
     returncode: int
-    told: dict[str, Any]
+    reported: dict[str, Any]
     log: str
 
     def sessions(self) -> list[Record]:
-        """All records of profile sessions, in the order of their times."""
+        """Return all records of profile sessions, in order of time."""
         return sorted(self._records(), key=lambda record: record.t)
 
     def states(self, session: str) -> list[str]:
-        """What became of a session, in order."""
+        """Return the states of a session, in order."""
         return [str((record.payload or {})["state"]) for record in self.sessions() if record.name == session]
 
     def phase(self) -> str:
-        """The phase of the only run."""
+        """Return the phase of the only run."""
         (row,) = list_runs(self.storage)
         return row.phase
 
@@ -78,7 +78,7 @@ class Ended:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
+    """Return a free port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
@@ -106,14 +106,14 @@ def end_of(process: subprocess.Popen[str], storage: Path | str) -> Ended:
             out, err = process.communicate(timeout=DEADLINE_S)
         finally:
             process.kill()
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     for line in out.splitlines():
-        told |= json.loads(line)
-    return Ended(str(storage), process.returncode, told, err)
+        reported |= json.loads(line)
+    return Ended(str(storage), process.returncode, reported, err)
 
 
 def run_program(
     text: str, storage: Path | str, *, python: Path | str = sys.executable, prelude: str = PRELUDE, **environment: str
 ) -> Ended:
-    """Run a program to its end, whatever that is."""
+    """Run a program to its end."""
     return end_of(start_program(text, storage, python=python, prelude=prelude, **environment), storage)

@@ -1,4 +1,4 @@
-"""Every framework through the same course, and the same captures from outside, in an environment of its own."""
+"""The same recordings and captures with every framework, each in an environment of its own."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def interpreter(environment: str) -> Path:
 
 
 @pytest.mark.parametrize(("environment", "framework", "name"), FRAMEWORKS)
-def test_no_session_breaks_another_or_those_after_it(
-    environment: str, framework: str, name: str, tmp_path: Path
-) -> None:
+def test_no_session_breaks_another_or_later_ones(environment: str, framework: str, name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [interpreter(environment), PROGRAM, "--course", tmp_path, framework],
         env={**os.environ, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""},
@@ -58,7 +56,7 @@ def test_no_session_breaks_another_or_those_after_it(
 
 
 @pytest.mark.parametrize(("environment", "framework", "name"), FRAMEWORKS)
-def test_captures_from_outside_find_a_server_that_never_freezes_its_process(
+def test_on_demand_captures_never_freeze_the_process(
     environment: str, framework: str, name: str, tmp_path: Path
 ) -> None:
     with training(interpreter(environment), PROGRAM.name, tmp_path, framework) as host:
@@ -82,7 +80,7 @@ _pywrap_profiler_plugin.trace(sys.argv[1], sys.argv[2], "", True, 200, 3, {})
 
 
 @pytest.mark.parametrize(("environment", "framework", "name"), FRAMEWORKS)
-def test_xprofs_own_client_finds_the_same_file_name_whoever_serves(
+def test_xprofs_own_client_gets_the_same_file_name_from_every_server(
     environment: str, framework: str, name: str, tmp_path: Path
 ) -> None:
     with training(interpreter(environment), PROGRAM.name, tmp_path, framework) as host:

@@ -1,4 +1,4 @@
-"""Traces that wait for a store: in order, each once, as many as there is room for."""
+"""Jobs of the backlog run in order, each once, up to the limit of memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mldiagnostics.profiling.backlog import Backlog
 PATIENCE_S = 60
 
 
-def test_any_number_of_small_jobs_fits_and_one_large_one_fills_it() -> None:
+def test_the_limit_is_bytes_and_not_the_number_of_jobs() -> None:
     backlog, release = Backlog(1000), threading.Event()
     with ThreadPoolExecutor(1) as thread:
         working = thread.submit(backlog.add, 1, lambda: release.wait(PATIENCE_S))
@@ -26,7 +26,7 @@ def test_any_number_of_small_jobs_fits_and_one_large_one_fills_it() -> None:
     assert (backlog.waiting_bytes, backlog.is_full) == (0, False)
 
 
-def test_each_job_is_done_once_by_one_thread_at_a_time() -> None:
+def test_each_job_runs_once_on_one_thread_at_a_time() -> None:
     backlog, together, done, inside, most = Backlog(1), threading.Barrier(8), [], 0, 0
 
     def job(name: tuple[int, int]) -> None:
@@ -36,13 +36,13 @@ def test_each_job_is_done_once_by_one_thread_at_a_time() -> None:
         done.append(name)
         inside -= 1
 
-    def bring(thread: int) -> None:
+    def add_jobs(thread: int) -> None:
         together.wait(PATIENCE_S)
         for number in range(100):
             backlog.add(1, lambda name=(thread, number): job(name))  # type: ignore[misc]
 
     with ThreadPoolExecutor(8) as threads:
-        for each in [threads.submit(bring, thread) for thread in range(8)]:
+        for each in [threads.submit(add_jobs, thread) for thread in range(8)]:
             each.result(PATIENCE_S)
     assert (most, len(done), backlog.waiting_bytes) == (1, 800, 0)
     for thread in range(8):

@@ -1,4 +1,4 @@
-"""One profiler, many who want it."""
+"""Claims on the process's profiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mldiagnostics.profiling.claim import claim, queue
 from mldiagnostics.profiling.recorder import Busy
 
 
-def test_the_second_is_told_who_has_it() -> None:
+def test_a_second_claim_is_rejected_with_the_holders_name() -> None:
     held = claim("an on-demand capture")
     try:
         with pytest.raises(Busy, match="an on-demand capture is recording this process"):
@@ -22,7 +22,7 @@ def test_the_second_is_told_who_has_it() -> None:
     claim("a profile").release()
 
 
-def test_releasing_twice_does_not_take_it_from_the_next_one() -> None:
+def test_a_second_release_does_not_release_the_next_claim() -> None:
     first = claim("first")
     first.release()
     second = claim("second")
@@ -32,14 +32,14 @@ def test_releasing_twice_does_not_take_it_from_the_next_one() -> None:
     second.release()
 
 
-def test_nobody_waits_for_a_recording() -> None:
+def test_a_claim_does_not_wait_for_a_recording() -> None:
     held = claim("a profile")
     with pytest.raises(Busy, match="already profiling: a profile is recording this process"):
         queue("another profile")
     held.release()
 
 
-def test_whoever_comes_while_a_trace_is_collected_is_next() -> None:
+def test_a_claim_during_the_collection_of_a_trace_is_next() -> None:
     held = claim("first")
     held.collect()
     with pytest.raises(Busy, match="still being collected"):
@@ -58,7 +58,7 @@ def test_whoever_comes_while_a_trace_is_collected_is_next() -> None:
     claim("third").release()
 
 
-def test_the_next_one_may_give_up_and_leaves_its_turn_to_others() -> None:
+def test_a_withdrawn_claim_leaves_its_turn_to_another() -> None:
     held = claim("first")
     held.collect()
     second = queue("second")
@@ -74,10 +74,10 @@ def test_the_next_one_may_give_up_and_leaves_its_turn_to_others() -> None:
     third.release()
 
 
-def test_many_at_once_have_it_one_after_the_other() -> None:
+def test_concurrent_claims_get_their_turns_one_by_one() -> None:
     together, inside, most, recorded = threading.Barrier(8), 0, 0, 0
 
-    def take() -> None:
+    def record() -> None:
         nonlocal inside, most, recorded
         together.wait(60)
         for _ in range(200):
@@ -94,7 +94,7 @@ def test_many_at_once_have_it_one_after_the_other() -> None:
             held.release()
 
     with ThreadPoolExecutor(8) as threads:
-        for done in [threads.submit(take) for _ in range(8)]:
+        for done in [threads.submit(record) for _ in range(8)]:
             done.result(60)
     assert most == 1
     assert recorded
@@ -117,6 +117,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_child_may_record_although_its_parent_does() -> None:
+def test_a_forked_child_can_record_while_its_parent_does() -> None:
     ended = subprocess.run([sys.executable, "-c", FORK], check=True, capture_output=True, text=True, timeout=60)
     assert ended.stdout == "0\n"

@@ -1,4 +1,4 @@
-"""Which framework is profiled, of those that a process has imported."""
+"""The choice of the framework to profile among the imported ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ["jax", "torch_xla", "torch", "tensorflow"]
 
 
 @given(imported=st.sets(st.sampled_from([*NAMES, "numpy"])), framework=st.sampled_from(["JAX", "PYTORCH", "OTHER"]))
-def test_property_what_is_chosen_is_there(imported: set[str], framework: str) -> None:
+def test_property_the_chosen_framework_is_imported(imported: set[str], framework: str) -> None:
     if imported.isdisjoint(NAMES):
         with pytest.raises(CannotRecord):
             choose(framework, imported)
@@ -34,15 +34,15 @@ def test_property_what_is_chosen_is_there(imported: set[str], framework: str) ->
         ("UNKNOWN", NAMES, "jax"),
     ],
 )
-def test_the_runs_own_comes_first_then_what_is_there(framework: str, imported: list[str], chosen: str) -> None:
+def test_the_runs_own_framework_is_chosen_first(framework: str, imported: list[str], chosen: str) -> None:
     assert choose(framework, imported) == chosen
 
 
-def test_what_cannot_be_profiled_is_named() -> None:
+def test_the_error_names_the_unsupported_framework() -> None:
     with pytest.raises(CannotRecord, match="MXNET cannot be profiled"):
         choose("MXNET", ["mxnet"])
     for framework in ("JAX", "UNKNOWN"):
-        with pytest.raises(CannotRecord, match="import it before profiling"):
+        with pytest.raises(CannotRecord, match="import one before profiling"):
             choose(framework, [])
 
 
@@ -59,20 +59,20 @@ def test_what_cannot_be_profiled_is_named() -> None:
         ("TENSORFLOW", ["jax"], NAMES, True),
     ],
 )
-def test_a_server_waits_for_the_runs_own_framework_and_without_one_for_any(
+def test_a_server_waits_for_the_runs_framework_or_for_any(
     framework: str, imported: list[str], installed: list[str], awaited: bool
 ) -> None:
     assert is_awaited(framework, imported, installed) is awaited
 
 
-def test_nothing_is_awaited_where_nothing_is_installed() -> None:
+def test_a_server_does_not_wait_if_no_framework_is_installed() -> None:
     with pytest.raises(CannotRecord, match="there is nothing to profile"):
         is_awaited("UNKNOWN", [], [])
 
 
-def test_a_module_of_that_name_that_is_something_else_is_no_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_module_with_a_frameworks_name_cannot_be_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "tensorflow", type(sys)("tensorflow"))
-    with pytest.raises(CannotRecord, match="tensorflow is imported and has no profiler"):
+    with pytest.raises(CannotRecord, match="tensorflow has no usable profiler"):
         recorder("tensorflow")

@@ -1,4 +1,4 @@
-"""The profiler server of a real JAX program: where it listens, when it does not, and what it says about that."""
+"""The profiler server of a real JAX program: its port, its start and its warnings."""
 
 from __future__ import annotations
 
@@ -31,52 +31,52 @@ def published(storage: Path) -> dict[str, object]:
     return section
 
 
-TRAINS_UNTIL_TOLD = """
+TRAINS_UNTIL_EOF = """
 from jax._src import xla_bridge
 run = begin(on_demand_xprof=True)
 backends = xla_bridge.backends_are_initialized()
 step()
-tell(backends=backends)
+report(backends=backends)
 import threading
-told = threading.Thread(target=sys.stdin.read)
-told.start()
-while told.is_alive():
+waiting = threading.Thread(target=sys.stdin.read)
+waiting.start()
+while waiting.is_alive():
     step()
 run.close()
-tell(problems=diagnostics.counts())
+report(problems=diagnostics.counts())
 """
 
 
-def test_a_run_listens_publishes_where_and_leaves_the_backends_alone(tmp_path: Path) -> None:
+def test_a_run_serves_publishes_its_port_and_initialises_no_backend(tmp_path: Path) -> None:
     port = free_port()
-    with start_program(TRAINS_UNTIL_TOLD, tmp_path / "runs", MLDIAG_PROFILER_PORT=str(port)) as process:
+    with start_program(TRAINS_UNTIL_EOF, tmp_path / "runs", MLDIAG_PROFILER_PORT=str(port)) as process:
         assert process.stdout
         assert json.loads(process.stdout.readline()) == {"backends": False}
         (outcome,) = capture([f"127.0.0.1:{port}"], duration_ms=200, storage=str(tmp_path / "captures")).outcomes
         ended = end_of(process, tmp_path / "runs")
     assert outcome.state is TargetState.CAPTURED, outcome.message
-    assert ended.told == {"problems": {}}, ended.log
+    assert ended.reported == {"problems": {}}, ended.log
     section = published(tmp_path / "runs")
     assert (section["port"], section["server"]) == (port, "jax")
     assert ended.states("on-demand") == ["listening"]
     assert is_free(port)
 
 
-def test_a_second_process_on_the_host_is_told_who_has_the_port(tmp_path: Path) -> None:
+def test_a_taken_port_is_logged_with_its_process(tmp_path: Path) -> None:
     port = str(free_port())
-    with start_program(TRAINS_UNTIL_TOLD, tmp_path / "one", MLDIAG_PROFILER_PORT=port) as first:
+    with start_program(TRAINS_UNTIL_EOF, tmp_path / "one", MLDIAG_PROFILER_PORT=port) as first:
         assert first.stdout
         assert first.stdout.readline()
         second = run_program(
-            "begin(on_demand_xprof=True); step(); tell(trained=True)", tmp_path / "two", MLDIAG_PROFILER_PORT=port
+            "begin(on_demand_xprof=True); step(); report(trained=True)", tmp_path / "two", MLDIAG_PROFILER_PORT=port
         )
         ended = end_of(first, tmp_path / "one")
     assert ended.returncode == 0, ended.log
-    assert second.told == {"trained": True}
+    assert second.reported == {"trained": True}
     assert f"port {port} is taken by process {first.pid} (" in second.log
 
 
-def test_the_local_rank_is_added_and_a_program_may_start_and_stop_by_itself(tmp_path: Path) -> None:
+def test_the_local_rank_is_added_and_the_program_can_start_and_stop_the_server(tmp_path: Path) -> None:
     port = free_port()
     ended = run_program(
         f"""
@@ -87,44 +87,44 @@ def test_the_local_rank_is_added_and_a_program_may_start_and_stop_by_itself(tmp_
         stop_on_demand_xprof(); stop_on_demand_xprof()
         while not is_free({port}):
             time.sleep(0.01)
-        tell(ports=[first, again, start_on_demand_xprof({port - 1})], problems=diagnostics.counts())
+        report(ports=[first, again, start_on_demand_xprof({port - 1})], problems=diagnostics.counts())
         """,
         tmp_path,
         LOCAL_RANK="1",
     )
-    assert ended.told == {"ports": [port] * 3, "problems": {"on-demand-twice": 1}}, ended.log
+    assert ended.reported == {"ports": [port] * 3, "problems": {"on-demand-twice": 1}}, ended.log
 
 
-def test_what_is_no_port_is_refused_and_training_goes_on(tmp_path: Path) -> None:
+def test_an_invalid_port_is_logged_and_training_goes_on(tmp_path: Path) -> None:
     ended = run_program(
         """
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof
         ports = [start_on_demand_xprof(port) for port in (0, -1, 70_000, 1 << 80, "ten", [], 1j)]
-        tell(ports=ports, problems=diagnostics.counts())
+        report(ports=ports, problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told == {"ports": [None] * 7, "problems": {"on-demand-off": 7}}
+    assert ended.reported == {"ports": [None] * 7, "problems": {"on-demand-off": 7}}
     assert "on-demand captures of this process are off: port 0 is not between 1 and 65535" in ended.log
 
 
-def test_a_variable_that_is_no_number_is_replaced_by_the_default(tmp_path: Path) -> None:
+def test_a_variable_that_is_not_a_number_is_replaced_by_the_default(tmp_path: Path) -> None:
     ended = run_program(
-        "begin(on_demand_xprof=True); step(); tell(trained=True)", tmp_path, MLDIAG_PROFILER_PORT="many"
+        "begin(on_demand_xprof=True); step(); report(trained=True)", tmp_path, MLDIAG_PROFILER_PORT="many"
     )
-    assert ended.told == {"trained": True}
+    assert ended.reported == {"trained": True}
     assert "MLDIAG_PROFILER_PORT='many' is not a number; 9999 is used" in ended.log
 
 
-def test_a_local_rank_alone_gives_each_process_of_a_host_a_port(tmp_path: Path) -> None:
+def test_local_rank_alone_gives_each_process_its_port(tmp_path: Path) -> None:
     port = free_port()
     ended = run_program(
-        "begin(on_demand_xprof=True); step(); tell(trained=True)",
+        "begin(on_demand_xprof=True); step(); report(trained=True)",
         tmp_path,
         MLDIAG_PROFILER_PORT=str(port - 1),
         LOCAL_RANK="1",
     )
-    assert ended.told == {"trained": True}, ended.log
+    assert ended.reported == {"trained": True}, ended.log
     assert published(tmp_path)["port"] == port
 
 
@@ -133,14 +133,14 @@ import json, sys, threading
 from mldiagnostics import diagnostics
 from mldiagnostics.run import machinelearning_run
 
-def tell(**what):
-    print(json.dumps(what), flush=True)
+def report(**values):
+    print(json.dumps(values), flush=True)
 
 def begin(**more):
     return machinelearning_run("demo", run_workload_id="demo", storage=sys.argv[1], **more)
 
 """
-"""Begins a run in a program that has not imported any framework."""
+"""Starts a run in a program that has imported no framework."""
 
 IMPORTS_LATER = {
     "jax": """
@@ -165,7 +165,7 @@ IMPORTS_LATER = {
     [("", "jax", "JAX", "jax"), ("torch", "torch", "PYTORCH", "mldiagnostics")],
     ids=["jax", "torch"],
 )
-def test_captures_begin_with_the_framework_that_the_program_imports_later(
+def test_the_server_starts_when_the_program_imports_a_framework(
     tmp_path: Path, environment: str, framework: str, name: str, server: str
 ) -> None:
     try:
@@ -175,11 +175,11 @@ def test_captures_begin_with_the_framework_that_the_program_imports_later(
     port = free_port()
     text = f"""
         run = begin(on_demand_xprof=True)
-        tell(imported=[name for name in ("jax", "torch", "tensorflow") if name in sys.modules], at=run.framework.name)
+        report(imported=[name for name in ("jax", "torch", "tensorflow") if name in sys.modules], at=run.framework.name)
         sys.stdin.readline()
         {IMPORTS_LATER[framework].strip()}
         step()
-        tell(framework=run.framework.name)
+        report(framework=run.framework.name)
         ended = threading.Thread(target=sys.stdin.read)
         ended.start()
         while ended.is_alive():
@@ -188,7 +188,7 @@ def test_captures_begin_with_the_framework_that_the_program_imports_later(
         with xprof():
             step()
         run.close()
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """
     with start_program(
         text, tmp_path / "runs", python=python, prelude=BARE, MLDIAG_PROFILER_PORT=str(port), CUDA_VISIBLE_DEVICES=""
@@ -202,7 +202,7 @@ def test_captures_begin_with_the_framework_that_the_program_imports_later(
         (outcome,) = _captured(port, tmp_path / "captures").outcomes
         ended = end_of(process, tmp_path / "runs")
     assert outcome.state is TargetState.CAPTURED, outcome.message
-    assert ended.told == {"problems": {}}, ended.log
+    assert ended.reported == {"problems": {}}, ended.log
     assert (published(tmp_path / "runs")["port"], published(tmp_path / "runs")["server"]) == (port, server)
     assert ended.states("a0-n1") == ["recording", "stored"]
     document = manifest(tmp_path / "runs")
@@ -211,7 +211,7 @@ def test_captures_begin_with_the_framework_that_the_program_imports_later(
 
 
 def _captured(port: int, storage: Path) -> CaptureReport:
-    """Capture as soon as something listens."""
+    """Capture as soon as the port is served."""
     until = time.monotonic() + 60
     while True:
         report = capture([f"127.0.0.1:{port}"], duration_ms=200, storage=str(storage), session=f"s{time.monotonic()}")
@@ -219,21 +219,21 @@ def _captured(port: int, storage: Path) -> CaptureReport:
             return report
 
 
-def test_a_run_without_any_framework_listens_nowhere_and_says_so_in_the_end(tmp_path: Path) -> None:
+def test_a_run_without_a_framework_logs_that_captures_did_not_start(tmp_path: Path) -> None:
     ended = run_program(
         """
         run = begin(on_demand_xprof=True)
-        tell(early=diagnostics.counts())
+        report(early=diagnostics.counts())
         run.close()
-        tell(late=diagnostics.counts(), threads=[thread.name for thread in threading.enumerate() if thread.is_alive()])
+        report(late=diagnostics.counts(), threads=[each.name for each in threading.enumerate() if each.is_alive()])
         """,
         tmp_path,
         prelude=BARE,
         MLDIAG_PROFILER_PORT=str(free_port()),
     )
-    assert ended.told["early"] == {}
-    assert ended.told["late"] == {"on-demand-off": 1}
-    assert "on-demand captures of this process never began: no framework was imported" in ended.log
+    assert ended.reported["early"] == {}
+    assert ended.reported["late"] == {"on-demand-off": 1}
+    assert "on-demand captures of this process did not start: no framework was imported" in ended.log
 
 
 def test_unknown_parameters_are_ignored_with_a_hint(tmp_path: Path) -> None:
@@ -241,11 +241,11 @@ def test_unknown_parameters_are_ignored_with_a_hint(tmp_path: Path) -> None:
     ended = run_program(
         f"""
         from mldiagnostics.profiling.on_demand import start_on_demand_xprof
-        tell(port=start_on_demand_xprof(prt=3, port={port}), problems=diagnostics.counts())
+        report(port=start_on_demand_xprof(prt=3, port={port}), problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told == {"port": port, "problems": {"on-demand-parameters": 1}}
+    assert ended.reported == {"port": port, "problems": {"on-demand-parameters": 1}}
     assert "start_on_demand_xprof: unknown parameter 'prt' is ignored; did you mean 'port'?" in ended.log
 
 
@@ -253,19 +253,19 @@ WITHOUT_GRPC = "import sys; sys.modules['grpc'] = None; "
 
 
 @pytest.mark.parametrize(("prepare", "server"), [("", "mldiagnostics"), (WITHOUT_GRPC, None)], ids=["grpc", "no grpc"])
-def test_an_old_jax_is_served_by_us_or_not_at_all(tmp_path: Path, prepare: str, server: str | None) -> None:
+def test_an_old_jax_uses_our_server_or_none(tmp_path: Path, prepare: str, server: str | None) -> None:
     try:
         python = environments.interpreter("jax-0.8")
     except environments.Unavailable as error:
         pytest.skip(f"no environment jax-0.8: {error}")
     port = free_port()
     ended = run_program(
-        f"{prepare}begin(on_demand_xprof=True); step(); tell(trained=True)",
+        f"{prepare}begin(on_demand_xprof=True); step(); report(trained=True)",
         tmp_path,
         python=python,
         MLDIAG_PROFILER_PORT=str(port),
     )
-    assert ended.told == {"trained": True}, ended.log
+    assert ended.reported == {"trained": True}, ended.log
     if server is None:
         assert "would freeze this process for good" in ended.log
         assert "./sdk[capture]" in ended.log

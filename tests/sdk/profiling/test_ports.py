@@ -1,4 +1,4 @@
-"""Ports that are free, and ports that only seem to be."""
+"""Checks of free and taken ports."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ def listening(family: socket.AddressFamily, address: str, *, shared: bool) -> It
     ("family", "address"),
     [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::"), (socket.AF_INET6, "::1")],
 )
-def test_a_port_that_anybody_listens_on_is_not_free(
-    family: socket.AddressFamily, address: str, *, shared: bool
-) -> None:
+def test_a_port_with_a_listener_is_not_free(family: socket.AddressFamily, address: str, *, shared: bool) -> None:
     with listening(family, address, shared=shared) as port:
         assert not is_free(port)
     assert is_free(port)
 
 
-def test_a_connection_that_is_over_does_not_take_the_port() -> None:
+def test_a_closed_connection_does_not_take_the_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         with socket.create_connection(address) as client:
@@ -63,10 +61,10 @@ def test_the_listener_is_named() -> None:
     assert said.startswith(f"process {process.pid} ({sys.executable}")
 
 
-def test_our_own_listener_is_called_so() -> None:
+def test_a_listener_of_this_process_is_named_so() -> None:
     with listening(socket.AF_INET, "127.0.0.1", shared=False) as port:
         assert listener(port) == "this process"
 
 
-def test_where_nothing_can_be_seen_nobody_is_named(tmp_path: Path) -> None:
+def test_an_invisible_listener_is_another_process(tmp_path: Path) -> None:
     assert listener(9999, proc=tmp_path) == "another process"

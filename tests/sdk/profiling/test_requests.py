@@ -1,4 +1,4 @@
-"""What a caller asks, written by our own engine and by the official descriptors, and read by our service."""
+"""Requests encoded by the capture engine and by the official descriptors are decoded."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mldiagnostics.capture.wire import WireError
 from mldiagnostics.profiling.requests import (
     MAX_DURATION_MS,
     ProfileRequest,
+    encode_response,
     read_profile_request,
     read_terminate_request,
-    write_answer,
 )
 from support.profiler_protos import message
 
@@ -29,7 +29,7 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)))
     duration_ms=st.integers(1, 10**9),
     wanted=st.booleans(),
 )
-def test_property_the_engines_request_is_understood(
+def test_property_the_engines_request_is_decoded(
     *, session: str, host: str, root: str, start_ns: int, duration_ms: int, wanted: bool
 ) -> None:
     options = Options(session, duration_ms, 1)
@@ -41,27 +41,27 @@ def test_property_the_engines_request_is_understood(
 
 
 @given(host=TEXT, override=TEXT)
-def test_property_the_name_that_overrides_wins(host: str, override: str) -> None:
+def test_property_the_override_of_the_host_name_is_used(host: str, override: str) -> None:
     request = message("ProfileRequest")(host_name=host)
     request.opts.override_hostname = override
     assert read_profile_request(request.SerializeToString()).host == (override or host)
 
 
 @given(TEXT)
-def test_property_terminate_is_understood(session: str) -> None:
+def test_property_a_terminate_request_is_decoded(session: str) -> None:
     assert read_terminate_request(terminate_request(session)) == session
 
 
 @given(st.binary(max_size=200))
-def test_property_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_property_any_bytes_are_decoded_or_rejected(data: bytes) -> None:
     for read in (read_profile_request, read_terminate_request):
         with contextlib.suppress(WireError):
             read(data)
 
 
 @given(st.binary(min_size=1))
-def test_property_the_engine_finds_the_trace_in_our_answer(trace: bytes) -> None:
-    answer = decode_response(write_answer(trace))
+def test_property_the_engine_decodes_the_trace_of_our_response(trace: bytes) -> None:
+    answer = decode_response(encode_response(trace))
     assert not answer.empty
     assert answer.trace is not None
     assert bytes(answer.trace) == trace

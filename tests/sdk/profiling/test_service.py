@@ -1,4 +1,4 @@
-"""Our profiler service, asked by the capture engine as an operator does, and by a bare client."""
+"""The profiler service, called by the capture engine and by a bare gRPC client."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0
 
 
-class Clockwork:
-    """A recorder of one event, which spans the whole recording; says when it begins."""
+class FakeRecorder:
+    """A recorder of one event that spans the recording; `started` is set at its start."""
 
-    framework = "Clockwork"
+    framework = "Fake"
     version = "1.0"
 
     def __init__(self) -> None:
         self.started = threading.Event()
         self.refusal: CannotRecord | None = None
 
-    def start(self) -> Clockwork:
+    def start(self) -> FakeRecorder:
         if self.refusal is not None:
             raise self.refusal
         self._start_ns = time.time_ns()
@@ -66,12 +66,12 @@ class Clockwork:
 
 
 @pytest.fixture
-def recorder() -> Clockwork:
-    return Clockwork()
+def recorder() -> FakeRecorder:
+    return FakeRecorder()
 
 
 @pytest.fixture
-def service(recorder: Clockwork) -> Iterator[ProfilerService]:
+def service(recorder: FakeRecorder) -> Iterator[ProfilerService]:
     served = recorder.serve(0)
     yield served
     served.stop()
@@ -100,7 +100,7 @@ def duration_ns(outcome: Outcome) -> int:
     return outcome.stop_ns - outcome.start_ns
 
 
-def test_it_is_captured_like_a_server_of_jax(service: ProfilerService, tmp_path: Path) -> None:
+def test_it_is_captured_like_jaxs_server(service: ProfilerService, tmp_path: Path) -> None:
     report = capture(
         [f"127.0.0.1:{service.port}", f"localhost:{service.port}"][:1], duration_ms=50, storage=str(tmp_path)
     )
@@ -110,7 +110,7 @@ def test_it_is_captured_like_a_server_of_jax(service: ProfilerService, tmp_path:
     assert Path(outcome.file or "").parent == tmp_path / "plugins/profile" / report.session
 
 
-async def test_it_starts_at_the_common_instant(service: ProfilerService, tmp_path: Path) -> None:
+async def test_it_starts_at_the_requested_time(service: ProfilerService, tmp_path: Path) -> None:
     start_ns = time.time_ns() + 500_000_000
     outcome = await outcome_of(service, tmp_path, Options("s", 10, PATIENCE_S, start_ns=start_ns))
     assert outcome.start_ns
@@ -126,8 +126,8 @@ async def test_the_second_capture_waits_for_the_first(service: ProfilerService, 
     assert (later.start_ns or 0) >= (earlier.stop_ns or 0)
 
 
-async def test_what_stands_in_the_way_is_told_to_the_caller(
-    service: ProfilerService, recorder: Clockwork, tmp_path: Path
+async def test_the_caller_gets_the_reason_of_a_failure(
+    service: ProfilerService, recorder: FakeRecorder, tmp_path: Path
 ) -> None:
     recorder.refusal = CannotRecord("the clockwork is broken")
     outcome = await outcome_of(service, tmp_path, Options("s", 10, PATIENCE_S))
@@ -137,7 +137,7 @@ async def test_what_stands_in_the_way_is_told_to_the_caller(
     assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is TargetState.CAPTURED
 
 
-async def test_terminate_keeps_what_was_recorded(service: ProfilerService, recorder: Clockwork, tmp_path: Path) -> None:
+async def test_terminate_keeps_the_trace(service: ProfilerService, recorder: FakeRecorder, tmp_path: Path) -> None:
     control = Control()
     coming = asyncio.create_task(outcome_of(service, tmp_path, Options("s", 60_000, PATIENCE_S), control))
     assert await asyncio.to_thread(recorder.started.wait, PATIENCE_S)
@@ -148,8 +148,8 @@ async def test_terminate_keeps_what_was_recorded(service: ProfilerService, recor
     assert duration_ns(outcome) < 60_000_000_000
 
 
-async def test_a_caller_that_leaves_frees_the_process(
-    service: ProfilerService, recorder: Clockwork, tmp_path: Path
+async def test_a_disconnected_caller_frees_the_profiler(
+    service: ProfilerService, recorder: FakeRecorder, tmp_path: Path
 ) -> None:
     coming = asyncio.create_task(outcome_of(service, tmp_path, Options("s", 60_000, PATIENCE_S)))
     assert await asyncio.to_thread(recorder.started.wait, PATIENCE_S)
@@ -159,7 +159,7 @@ async def test_a_caller_that_leaves_frees_the_process(
     assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is TargetState.CAPTURED
 
 
-async def test_the_process_writes_its_own_trace_where_it_is_told_to(service: ProfilerService, tmp_path: Path) -> None:
+async def test_the_process_writes_its_trace_to_the_directory(service: ProfilerService, tmp_path: Path) -> None:
     options = Options("own", 10, PATIENCE_S, delivery=Delivery.WORKLOAD)
     outcome = await outcome_of(service, tmp_path / "unused", options, workload_root=str(tmp_path / "pod"))
     assert outcome.state is TargetState.CAPTURED
@@ -167,7 +167,7 @@ async def test_the_process_writes_its_own_trace_where_it_is_told_to(service: Pro
     assert traces_below(tmp_path) == [outcome.file]
 
 
-async def test_a_file_that_is_there_is_not_overwritten(service: ProfilerService, tmp_path: Path) -> None:
+async def test_an_existing_file_is_not_overwritten(service: ProfilerService, tmp_path: Path) -> None:
     there = tmp_path / trace_key("own", "trainer-0")
     there.parent.mkdir(parents=True)
     there.write_bytes(b"precious")
@@ -178,7 +178,7 @@ async def test_a_file_that_is_there_is_not_overwritten(service: ProfilerService,
 
 
 async def call(service: ProfilerService, method: str, request: bytes) -> Any:
-    """Call a method and return its answer, or the error."""
+    """Call a method and return its response, or the error."""
     async with grpc.aio.insecure_channel(f"127.0.0.1:{service.port}") as channel:
         try:
             return await channel.unary_unary(f"/tensorflow.ProfilerService/{method}")(request, timeout=PATIENCE_S)
@@ -186,13 +186,13 @@ async def call(service: ProfilerService, method: str, request: bytes) -> Any:
             return error
 
 
-async def test_busy_is_said_in_the_words_of_jax(service: ProfilerService, recorder: Clockwork) -> None:
+async def test_busy_has_jaxs_message(service: ProfilerService, recorder: FakeRecorder) -> None:
     recorder.refusal = Busy("the program records a profile")
     error = await call(service, "Profile", message("ProfileRequest")(emit_xspace=True).SerializeToString())
     assert is_busy(code=error.code().name, details=error.details())
 
 
-async def test_a_terminate_that_comes_first_is_remembered_once(service: ProfilerService) -> None:
+async def test_a_terminate_before_its_session_stops_it_once(service: ProfilerService) -> None:
     await call(service, "Terminate", message("TerminateRequest")(session_id="s").SerializeToString())
     request = message("ProfileRequest")(session_id="s", emit_xspace=True)
     request.opts.duration_ms = 600_000
@@ -205,7 +205,7 @@ async def test_a_terminate_that_comes_first_is_remembered_once(service: Profiler
 
 
 @pytest.mark.parametrize("root", ["", "/tmp", "plugins/profile", "/tmp/plugins/profile/.."])
-async def test_other_places_than_those_of_profiles_are_not_written_to(service: ProfilerService, root: str) -> None:
+async def test_only_profile_directories_are_written_to(service: ProfilerService, root: str) -> None:
     request = message("ProfileRequest")(session_id="s", host_name="h", repository_root=root)
     error = await call(service, "Profile", request.SerializeToString())
     assert error.code() is grpc.StatusCode.INTERNAL
@@ -222,22 +222,22 @@ async def test_names_do_not_lead_out_of_the_session(service: ProfilerService, tm
 
 
 @pytest.mark.parametrize("method", ["Profile", "Terminate"])
-async def test_what_is_no_request_is_refused(service: ProfilerService, method: str) -> None:
+async def test_invalid_requests_are_rejected(service: ProfilerService, method: str) -> None:
     error = await call(service, method, b"\xff\xff\xff")
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_other_methods_are_not_there(service: ProfilerService) -> None:
+async def test_other_methods_are_unimplemented(service: ProfilerService) -> None:
     assert (await call(service, "GetSnapshot", b"")).code() is grpc.StatusCode.NOT_FOUND
     assert (await call(service, "Monitor", b"")).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_a_taken_port_is_an_error_and_not_shared(recorder: Clockwork) -> None:
+def test_a_taken_port_is_an_error_and_not_shared(recorder: FakeRecorder) -> None:
     with socket.create_server(("", 0)) as server, pytest.raises(RuntimeError):
         recorder.serve(server.getsockname()[1])
 
 
-def test_after_its_end_the_port_is_free(recorder: Clockwork) -> None:
+def test_a_stopped_service_frees_its_port(recorder: FakeRecorder) -> None:
     first = recorder.serve(0)
     first.stop()
     deadline = time.monotonic() + PATIENCE_S

@@ -1,4 +1,4 @@
-"""Traces that find their place beside those of an earlier incarnation."""
+"""Traces are stored beside those of an earlier incarnation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def store_trace(directory: str, session: str, stem: str, trace: bytes) -> str:
     return storage.store_trace(open_store(directory), "", session, stem, trace)
 
 
-def test_the_file_is_where_xprof_looks(tmp_path: Path) -> None:
+def test_the_file_is_in_xprofs_directory(tmp_path: Path) -> None:
     where = store_trace(str(tmp_path / "run"), "a0-n1", "host", b"trace")
     assert where == str(tmp_path / "run/plugins/profile/a0-n1/host.xplane.pb")
     assert Path(where).read_bytes() == b"trace"
@@ -27,13 +27,13 @@ def test_hosts_that_restart_together_choose_the_same_next_session(tmp_path: Path
         assert {place.read_bytes() for place in places} == {b"%d" % number}
 
 
-def test_what_xprof_wrote_into_the_session_is_no_trace_of_ours(tmp_path: Path) -> None:
+def test_xprofs_own_files_do_not_count_as_traces(tmp_path: Path) -> None:
     first = Path(store_trace(str(tmp_path), "s", "h0", b"0"))
     (first.parent / "h1.hlo_proto.pb").touch()
     assert Path(store_trace(str(tmp_path), "s", "h1", b"1")).parent == first.parent
 
 
-def test_a_bucket_works_alike(gcs_bucket: str) -> None:
+def test_a_bucket_works_the_same(gcs_bucket: str) -> None:
     directory = f"gs://{gcs_bucket}/runs/r1"
     places = [store_trace(directory, "s", "host", data) for data in (b"first", b"second")]
     assert places == [f"{directory}/plugins/profile/{name}/host.xplane.pb" for name in ("s", "s-2")]
@@ -41,7 +41,7 @@ def test_a_bucket_works_alike(gcs_bucket: str) -> None:
         assert stored.read() == b"second"
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreNotFound):
         store_trace(str(tmp_path / "file/run"), "s", "host", b"")

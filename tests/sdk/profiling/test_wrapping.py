@@ -1,4 +1,4 @@
-"""Decorated functions stay what they were, with a block around each call."""
+"""Decorated functions keep name, kind and signature, with a block around each call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Blocks:
-    """Notes when a block begins and ends."""
+    """Records the start and end of each block."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -63,7 +63,7 @@ async def async_generator(x: int) -> AsyncGenerator[int, int]:
 
 
 @pytest.mark.parametrize("function", [plain, generator, coroutine, async_generator])
-def test_it_keeps_its_name_words_kind_and_signature(function: Any, blocks: Blocks) -> None:
+def test_it_keeps_its_name_docstring_kind_and_signature(function: Any, blocks: Blocks) -> None:
     wrapped = wrap(function, blocks)
     for same in (
         lambda f: f.__name__,
@@ -82,7 +82,7 @@ def test_a_function_is_called_inside_its_block(blocks: Blocks) -> None:
     assert blocks.notes == ["begin", "end"]
 
 
-def test_an_exception_passes_and_the_block_ends(blocks: Blocks) -> None:
+def test_an_exception_ends_the_block(blocks: Blocks) -> None:
     with pytest.raises(TypeError):
         wrap(plain, blocks)()  # type: ignore[call-arg]  # that is the point
     assert blocks.notes == ["begin", "end"]
@@ -96,7 +96,7 @@ def test_a_method_gets_its_object(blocks: Blocks) -> None:
     assert trainer.step() is trainer
 
 
-def test_a_generator_is_inside_from_its_first_item_to_its_last(blocks: Blocks) -> None:
+def test_a_generators_block_lasts_from_its_first_item_to_its_last(blocks: Blocks) -> None:
     items = wrap(generator, blocks)(1)
     assert blocks.notes == []
     assert [next(items), items.send(7), items.throw(KeyError())] == [1, 7, -1]
@@ -106,7 +106,7 @@ def test_a_generator_is_inside_from_its_first_item_to_its_last(blocks: Blocks) -
     assert blocks.notes == ["begin", "end"]
 
 
-def test_a_generator_that_is_closed_ends_its_block(blocks: Blocks) -> None:
+def test_a_closed_generator_ends_its_block(blocks: Blocks) -> None:
     items = wrap(generator, blocks)(1)
     next(items)
     items.close()
@@ -120,7 +120,7 @@ async def test_a_coroutine_is_awaited_inside_its_block(blocks: Blocks) -> None:
     assert blocks.notes == ["begin", "end"]
 
 
-async def test_an_async_generator_takes_what_is_sent_and_thrown(blocks: Blocks) -> None:
+async def test_an_async_generator_receives_sent_values_and_exceptions(blocks: Blocks) -> None:
     items = wrap(async_generator, blocks)(1)
     assert [await anext(items), await items.asend(7), await items.athrow(KeyError())] == [1, 7, -1]
     assert blocks.notes == ["begin"]
@@ -128,7 +128,7 @@ async def test_an_async_generator_takes_what_is_sent_and_thrown(blocks: Blocks) 
     assert blocks.notes == ["begin", "end"]
 
 
-async def test_an_async_generator_that_is_closed_ends_its_block_and_the_functions(blocks: Blocks) -> None:
+async def test_a_closed_async_generator_ends_its_block_and_the_functions(blocks: Blocks) -> None:
     left = []
 
     async def endless() -> AsyncGenerator[int, None]:

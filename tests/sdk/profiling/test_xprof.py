@@ -1,4 +1,4 @@
-"""Profiles that real JAX programs ask for, in all the ways there are, read by XProf."""
+"""Profiles of real JAX programs by all forms of `xprof`, read by XProf."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stored(ended: Ended, session: str) -> set[str]:
     return names_in(file)
 
 
-def test_an_object_a_block_and_a_decorator_each_make_a_session_that_xprof_reads(tmp_path: Path) -> None:
+def test_object_block_and_decorator_each_make_a_session_that_xprof_reads(tmp_path: Path) -> None:
     ended = run_program(
         """
         run = begin()
@@ -68,7 +68,7 @@ def test_an_object_a_block_and_a_decorator_each_make_a_session_that_xprof_reads(
             step(f"in call {depth}")
             return depth and train(depth - 1)
 
-        tell(name=train.__name__, doc=train.__doc__, result=train(2))
+        report(name=train.__name__, doc=train.__doc__, result=train(2))
         settle()
 
         @xprof
@@ -77,11 +77,11 @@ def test_an_object_a_block_and_a_decorator_each_make_a_session_that_xprof_reads(
 
         bare()
         run.close()
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told == {"name": "train", "doc": "Train.", "result": 0, "problems": {}}
+    assert ended.reported == {"name": "train", "doc": "Train.", "result": 0, "problems": {}}
     expected = {
         "a0-n1": {"in object"},
         "a0-n2": {"in block"},
@@ -96,7 +96,7 @@ def test_an_object_a_block_and_a_decorator_each_make_a_session_that_xprof_reads(
         assert {name for name in stored(ended, session) if name.startswith("in ")} == steps
 
 
-def test_steps_drive_windows_of_their_own(tmp_path: Path) -> None:
+def test_steps_start_and_stop_profiles(tmp_path: Path) -> None:
     ended = run_program(
         """
         with begin() as run:
@@ -107,11 +107,11 @@ def test_steps_drive_windows_of_their_own(tmp_path: Path) -> None:
                 if number in (5, 11, 21):
                     settle()  # a recording may end a moment after it is stopped
                 step(f"step {number}.")
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told == {"problems": {}}
+    assert ended.reported == {"problems": {}}
     recorded = {
         session: {name for name in stored(ended, session) if name.startswith("step ")} for session in traces(tmp_path)
     }
@@ -123,7 +123,7 @@ def test_steps_drive_windows_of_their_own(tmp_path: Path) -> None:
     assert {record.step for record in ended.sessions()} == {3, 10, 20}
 
 
-def test_whatever_the_order_of_calls_training_goes_on_and_is_told_once(tmp_path: Path) -> None:
+def test_calls_in_any_order_are_logged_once_and_training_goes_on(tmp_path: Path) -> None:
     ended = run_program(
         """
         xprof().start()                      # before a run
@@ -140,11 +140,11 @@ def test_whatever_the_order_of_calls_training_goes_on_and_is_told_once(tmp_path:
         xprof(run, session_id=3).start(12)   # numbers, and nobody stops it
         run.close(); run.close()
         profile.start(); profile.stop()      # after the end
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told["problems"] == {
+    assert ended.reported["problems"] == {
         "profile-without-run": 3,
         "profile-ranks": 1,
         "profile-steps": 1,
@@ -156,7 +156,7 @@ def test_whatever_the_order_of_calls_training_goes_on_and_is_told_once(tmp_path:
     assert set(traces(tmp_path)) == {"a0-n2", "12"}
 
 
-def test_an_exception_passes_through_a_block_and_its_trace_is_kept(tmp_path: Path) -> None:
+def test_the_trace_of_a_block_with_an_exception_is_stored(tmp_path: Path) -> None:
     ended = run_program(
         """
         begin()
@@ -174,13 +174,13 @@ def test_an_exception_passes_through_a_block_and_its_trace_is_kept(tmp_path: Pat
 
 
 @pytest.mark.parametrize("last", ["", "sys.exit(3)", "raise KeyError", "os.kill(os.getpid(), signal.SIGTERM)"])
-def test_a_profile_that_nobody_stops_is_kept_when_the_process_ends(tmp_path: Path, last: str) -> None:
+def test_a_running_profile_is_stored_when_the_process_ends(tmp_path: Path, last: str) -> None:
     ended = run_program(f"import os, signal; begin(); xprof().start(); step('the last'); {last}", tmp_path)
     assert ended.states("a0-n1") == ["recording", "stored"], ended.log
     assert "the last" in names_in(traces(tmp_path)["a0-n1"][0])
 
 
-def test_the_next_incarnation_leaves_the_files_of_the_last_one_alone(tmp_path: Path) -> None:
+def test_the_next_incarnation_does_not_overwrite_files(tmp_path: Path) -> None:
     for number in (1, 2):
         assert (
             run_program(f"begin(); x = xprof(); x.start(); step('life {number}'); x.stop()", tmp_path).returncode == 0
@@ -202,11 +202,11 @@ with begin() as run:
     settle()
     with xprof():
         step("on both again")
-    tell(rank=run.origin.rank, problems=diagnostics.counts())
+    report(rank=run.origin.rank, problems=diagnostics.counts())
 """
 
 
-def test_the_processes_of_a_job_end_in_one_session_without_a_word_between_them(tmp_path: Path) -> None:
+def test_the_processes_of_a_job_write_to_the_same_sessions(tmp_path: Path) -> None:
     coordinator = f"127.0.0.1:{free_port()}"
     processes = [
         start_program(TWO_PROCESSES, tmp_path, COORDINATOR=coordinator, RANK=str(rank), WORLD_SIZE="2")
@@ -214,14 +214,14 @@ def test_the_processes_of_a_job_end_in_one_session_without_a_word_between_them(t
     ]
     for rank, process in enumerate(processes):
         ended = end_of(process, tmp_path)
-        assert ended.told == {"rank": rank, "problems": {}}, ended.log
+        assert ended.reported == {"rank": rank, "problems": {}}, ended.log
     found = traces(tmp_path)
     assert {session: len(files) for session, files in found.items()} == {"a0-n1": 2, "a0-n2": 1, "a0-n3": 2}
     for session, name in (("a0-n1", "on both"), ("a0-n2", "on one"), ("a0-n3", "on both again")):
         assert all(name in names_in(file) for file in found[session])
 
 
-OBEYS = """
+CALLS_METHODS = """
 from mldiagnostics.profiling.on_demand import start_on_demand_xprof
 
 run = begin()
@@ -232,80 +232,80 @@ for word in sys.stdin:
         settle()
     getattr(profile, word.strip())()
     step("in " + word.strip())
-    tell(problems=diagnostics.counts())
+    report(problems=diagnostics.counts())
 """
 
 
-class Obedient:
-    """A program that starts and stops profiles as it is told, and listens for captures on `address`."""
+class ControlledProgram:
+    """A program that calls methods of xprof on request and serves captures on `address`."""
 
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         assert process.stdin
         assert process.stdout
-        self._orders, self._answers = process.stdin, process.stdout
+        self._input, self._output = process.stdin, process.stdout
         self.address = f"127.0.0.1:{port}"
-        self._order(str(port))
+        self._send(str(port))
 
-    def do(self, word: str) -> dict[str, int]:
-        """Let it call a method, and train a step; returns the problems so far."""
-        self._order(word)
-        problems: dict[str, int] = json.loads(self._answers.readline())["problems"]
+    def call(self, word: str) -> dict[str, int]:
+        """Call a method, train a step and return the problems so far."""
+        self._send(word)
+        problems: dict[str, int] = json.loads(self._output.readline())["problems"]
         return problems
 
-    def _order(self, line: str) -> None:
-        self._orders.write(f"{line}\n")
-        self._orders.flush()
+    def _send(self, line: str) -> None:
+        self._input.write(f"{line}\n")
+        self._input.flush()
 
 
-def until_a_capture_holds(program: Obedient) -> None:
-    """Return once the program cannot start a profile, since it is being captured."""
+def wait_for_a_capture(program: ControlledProgram) -> None:
+    """Return once a capture keeps the program from starting a profile."""
     until = time.monotonic() + 60
-    while "profile-busy" not in program.do("start"):
-        program.do("stop")
-        assert time.monotonic() < until, "nobody captures the program"
+    while "profile-busy" not in program.call("start"):
+        program.call("stop")
+        assert time.monotonic() < until, "the program is not captured"
 
 
-def refusal_of_a_capture(program: Obedient) -> str:
+def refusal_of_a_capture(program: ControlledProgram) -> str:
     request = profile_request(Target("", 0, "h"), Options("s", 1, 1), root="", return_trace=True, start_ns=None)
     with grpc.insecure_channel(program.address) as channel, pytest.raises(grpc.RpcError) as refused:
         channel.unary_unary(PROFILE)(request, timeout=60)
     return str(refused.value)
 
 
-def keep_training(program: Obedient, coming: Future[CaptureReport]) -> None:
+def keep_training(program: ControlledProgram, coming: Future[CaptureReport]) -> None:
     while not coming.done():
-        program.do("__str__")
+        program.call("__str__")
 
 
-def test_profiles_and_captures_take_turns_and_leave_nothing_broken(tmp_path: Path) -> None:
+def test_profiles_and_captures_can_alternate(tmp_path: Path) -> None:
     port = free_port()
-    with start_program(OBEYS, tmp_path / "runs") as process, ThreadPoolExecutor(1) as thread:
-        program = Obedient(process, port)
-        program.do("start")
-        program.do("stop")
+    with start_program(CALLS_METHODS, tmp_path / "runs") as process, ThreadPoolExecutor(1) as thread:
+        program = ControlledProgram(process, port)
+        program.call("start")
+        program.call("stop")
         ask = partial(capture, [program.address], storage=str(tmp_path / "captures"))
 
         coming = thread.submit(ask, duration_ms=3000)
-        until_a_capture_holds(program)
+        wait_for_a_capture(program)
         keep_training(program, coming)
         (outcome,) = coming.result(120).outcomes
         assert outcome.state is TargetState.CAPTURED, outcome.message
 
-        problems = program.do("start")
+        problems = program.call("start")
         assert "profiling session active" in refusal_of_a_capture(program)
-        assert program.do("stop") == problems, "a profile after a capture fails"
+        assert program.call("stop") == problems, "a profile after a capture fails"
 
         coming = thread.submit(ask, duration_ms=500)
         keep_training(program, coming)
         assert coming.result().outcomes[0].state is TargetState.CAPTURED
         ended = end_of(process, tmp_path / "runs")
     assert ended.returncode == 0, ended.log
-    assert "has the process; profiles of one process cannot overlap" in ended.log
+    assert "profiles of one process cannot overlap" in ended.log
     last = max(traces(tmp_path / "runs"), key=lambda session: int(session.removeprefix("a0-n")))
     assert "in start" in stored(ended, last)
 
 
-def test_a_program_without_a_framework_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_a_program_without_a_framework_logs_a_warning(tmp_path: Path) -> None:
     text = """
         import sys
         from mldiagnostics import diagnostics
@@ -320,7 +320,7 @@ def test_a_program_without_a_framework_is_told_what_is_missing(tmp_path: Path) -
     assert "import it before profiling" in done.stderr
 
 
-def test_a_run_in_a_bucket_keeps_its_profiles_there(tmp_path: Path, gcs_bucket: str) -> None:
+def test_a_run_in_a_bucket_stores_its_profiles_there(tmp_path: Path, gcs_bucket: str) -> None:
     storage = f"gs://{gcs_bucket}/runs"
     ended = run_program("begin(); x = xprof(); x.start(); step('in bucket'); x.stop()", storage)
     assert ended.returncode == 0, ended.log
@@ -333,7 +333,7 @@ def test_a_run_in_a_bucket_keeps_its_profiles_there(tmp_path: Path, gcs_bucket: 
     assert "in bucket" in names_in(str(trace))
 
 
-def test_a_store_that_refuses_costs_nothing_and_the_profile_waits_in_the_spool(tmp_path: Path) -> None:
+def test_the_profile_is_spooled_if_the_store_fails(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.touch()
     ended = run_program(
@@ -343,12 +343,12 @@ def test_a_store_that_refuses_costs_nothing_and_the_profile_waits_in_the_spool(t
         profile.start(); step(); profile.stop()
         step("training goes on")
         run.close()
-        tell(trained=True)
+        report(trained=True)
         """,
         in_the_way,
         MLDIAG_SPOOL=str(tmp_path / "spool"),
     )
-    assert ended.told == {"trained": True}
+    assert ended.reported == {"trained": True}
     assert ended.returncode == 0, ended.log
     assert f"storage '{in_the_way}': cannot store files now" in ended.log
     (trace,) = traces(tmp_path / "spool")["a0-n1"]
@@ -356,7 +356,7 @@ def test_a_store_that_refuses_costs_nothing_and_the_profile_waits_in_the_spool(t
 
 
 @pytest.mark.parametrize(("limit", "refused"), [("", 0), ("session._backlog = Backlog(5000)", 4)])
-def test_a_store_that_hangs_holds_neither_training_nor_more_memory_than_allowed(
+def test_a_hanging_store_neither_blocks_training_nor_exceeds_the_memory_limit(
     gcs_faults: FaultyProxy, gcs_bucket: str, limit: str, refused: int
 ) -> None:
     gcs_faults.otherwise = "hang"
@@ -402,7 +402,7 @@ def timed(*args, **more):
 
 Xprof._start = timed
 """
-"""Measures how long the training thread is in xprof when a profile starts."""
+"""Measures how long `xprof.start` blocks the training thread."""
 
 OVERLAPS = {
     "decorated": """
@@ -434,18 +434,18 @@ OVERLAPS = {
 
 
 @pytest.mark.parametrize("how", OVERLAPS)
-def test_a_profile_inside_another_is_refused_at_once_and_the_outer_one_kept(tmp_path: Path, how: str) -> None:
+def test_a_nested_profile_is_rejected_at_once_and_the_outer_one_kept(tmp_path: Path, how: str) -> None:
     text = f"{SLOWEST_START}\nrun = begin()\nstep()\n{textwrap.dedent(OVERLAPS[how])}"
     ended = run_program(f"{text}\nrun.close()\ntell(slowest=slowest, problems=diagnostics.counts())", tmp_path)
-    assert ended.told["problems"] == {"profile-busy": 1}, ended.log
+    assert ended.reported["problems"] == {"profile-busy": 1}, ended.log
     assert "already profiling: profile a0-" in ended.log
-    assert ended.told["slowest"] < 5  # it was 10 s
+    assert ended.reported["slowest"] < 5  # it was 10 s
     (session,) = traces(tmp_path)
     assert session in {"a0-n1", "a0-s9"}
     assert "in outer" in stored(ended, session)
 
 
-def test_profiles_one_after_another_are_all_kept(tmp_path: Path) -> None:
+def test_consecutive_profiles_are_all_stored(tmp_path: Path) -> None:
     ended = run_program(
         """
         run = begin()
@@ -460,11 +460,11 @@ def test_profiles_one_after_another_are_all_kept(tmp_path: Path) -> None:
         for number in range(10):
             train(number)
         run.close()
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told == {"problems": {}}, ended.log
+    assert ended.reported == {"problems": {}}, ended.log
     found = [{name for name in stored(ended, session) if name.startswith("in ")} for session in traces(tmp_path)]
     expected = {f"in {how} {number}." for how in ("object", "block", "call") for number in range(10)}
     assert len(found) == 30
@@ -489,35 +489,35 @@ held = HeldSession(profile._active._recording._session)
 profile._active._recording._session = held
 profile.stop()
 """
-"""Leaves a profile behind whose trace is collected when `held.released` is set."""
+"""Stops a profile whose trace is collected once `held.released` is set."""
 
 
-def test_a_profile_begins_by_itself_when_the_trace_before_it_is_collected(tmp_path: Path) -> None:
+def test_a_queued_profile_starts_once_the_previous_trace_is_collected(tmp_path: Path) -> None:
     ended = run_program(
         f"""
         {textwrap.indent(SLOWEST_START + HELD_COLLECTION, " " * 8).strip()}
         profile.start()
-        late = profile._active._recording is None
+        late = not profile._active._recording
         slowest_start = slowest
         nested = xprof(); nested.start(); nested.stop()
         held.released.set()
-        while profile._active._recording is None:
+        while not profile._active._recording:
             step("not recorded")
         step("recorded")
         profile.stop()
         run.close()
-        tell(late=late, slowest=slowest_start, problems=diagnostics.counts())
+        report(late=late, slowest=slowest_start, problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told["late"]
-    assert ended.told["problems"] == {"profile-busy": 1}, ended.log
-    assert ended.told["slowest"] < 0.5
+    assert ended.reported["late"]
+    assert ended.reported["problems"] == {"profile-busy": 1}, ended.log
+    assert ended.reported["slowest"] < 0.5
     assert "recorded" in stored(ended, "a0-n2")
     assert set(traces(tmp_path)) == {"a0-n1", "a0-n2"}
 
 
-def test_a_profile_that_is_over_before_it_could_begin_says_so_and_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_profile_stopped_before_its_turn_is_logged_as_lost(tmp_path: Path) -> None:
     ended = run_program(
         f"""
         {textwrap.indent(HELD_COLLECTION, " " * 8).strip()}
@@ -527,16 +527,16 @@ def test_a_profile_that_is_over_before_it_could_begin_says_so_and_is_in_nobodys_
             held.released.set()
             while len(session._unstored) > 1:
                 step("in time")
-            while session._unstored and next(iter(session._unstored))._recording is None:
+            while session._unstored and not next(iter(session._unstored))._recording:
                 step("in time")
             step("in time")
         run.close()
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told["problems"] == {"profile-lost": 1}, ended.log
-    assert "profile a0-n2: lost, it was stopped while the trace of the profile before it" in ended.log
+    assert ended.reported["problems"] == {"profile-lost": 1}, ended.log
+    assert "profile a0-n2: lost, it was stopped before the trace of the previous profile" in ended.log
     assert ended.states("a0-n2") == ["failed"]
     assert "in time" in stored(ended, "a0-n3")
 
@@ -556,11 +556,11 @@ def test_a_forked_child_does_not_wait_for_its_parents_profile(tmp_path: Path) ->
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         profile.stop()
         run.close()
-        tell(status=status)
+        report(status=status)
         """,
         tmp_path,
     )
-    assert ended.told == {"status": 0}, ended.log
+    assert ended.reported == {"status": 0}, ended.log
     assert "in parent" in stored(ended, "a0-n1")
 
 
@@ -583,19 +583,19 @@ with xprof(session_id=None):
     step()
 profile.stop()
 run.close()
-tell(problems=diagnostics.counts())
+report(problems=diagnostics.counts())
 """
 
 
 @pytest.mark.parametrize(("rank", "sessions"), [("0", {"a0-n1", "a0-n2", "a0-n3", "a0-n4"}), ("1", {"a0-n4"})])
-def test_a_rank_that_is_not_listed_says_nothing_and_counts_alike(tmp_path: Path, rank: str, sessions: set[str]) -> None:
+def test_an_unlisted_rank_counts_sessions_without_recording(tmp_path: Path, rank: str, sessions: set[str]) -> None:
     ended = run_program(ON_RANK_0_ONLY, tmp_path, RANK=rank, WORLD_SIZE="2")
-    assert ended.told == {"problems": {"profile-not-running": 1}}, ended.log
+    assert ended.reported == {"problems": {"profile-not-running": 1}}, ended.log
     assert set(traces(tmp_path)) == sessions
 
 
 @pytest.mark.parametrize("ranks", ["0", "'0'", "[0.5]", "['0']", "[None]", "object()"])
-def test_what_is_not_a_list_of_ranks_profiles_nobody_and_is_said_once(tmp_path: Path, ranks: str) -> None:
+def test_an_invalid_list_of_ranks_is_logged_once_and_no_rank_records(tmp_path: Path, ranks: str) -> None:
     ended = run_program(
         f"""
         run = begin()
@@ -604,11 +604,11 @@ def test_what_is_not_a_list_of_ranks_profiles_nobody_and_is_said_once(tmp_path: 
         with profile:
             step()
         run.close()
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
-    assert ended.told == {"problems": {"profile-ranks": 1}}, ended.log
+    assert ended.reported == {"problems": {"profile-ranks": 1}}, ended.log
     assert "no profile is taken, pass a list like [0], or None for all ranks" in ended.log
     assert traces(tmp_path) == {}
 
@@ -620,13 +620,13 @@ def test_unknown_parameters_are_ignored_with_a_hint_and_the_profile_is_taken(tmp
         profile = xprof(None, None, "mine", session="mine", duration=3)
         profile.start("own", 2, step=5); step("recorded"); profile.stop(1, now=True)
         run.close()
-        tell(problems=diagnostics.counts())
+        report(problems=diagnostics.counts())
         """,
         tmp_path,
     )
     assert "recorded" in stored(ended, "own")
     names = ("xprof", "xprof.start", "xprof.stop")
-    assert ended.told["problems"] == {f"{name}-{kind}": 1 for name in names for kind in ("parameters", "arguments")}
+    assert ended.reported["problems"] == {f"{name}-{kind}": 1 for name in names for kind in ("parameters", "arguments")}
     assert "xprof: unknown parameters 'duration', 'session' are ignored; did you mean 'session_id'?" in ended.log
     assert "xprof: too many arguments; mine is ignored" in ended.log
 
@@ -643,7 +643,7 @@ def test_xprof_is_a_class_like_that_of_googles_sdk() -> None:
     assert isinstance(xprof(), xprof)
 
 
-def test_without_parentheses_it_decorates_whatever_can_be_called_and_takes_nothing_else_for_a_run(caplog: Any) -> None:
+def test_without_parentheses_it_decorates_any_callable(caplog: Any) -> None:
     class Mine(xprof):
         pass
 

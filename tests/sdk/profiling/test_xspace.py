@@ -27,7 +27,7 @@ def encoded(planes: dict[str, dict[int, XSpaceLine]]) -> bytes:
 
 
 @given(PLANES)
-def test_property_the_official_reader_sees_every_event(planes: dict[str, dict[int, XSpaceLine]]) -> None:
+def test_property_the_official_descriptors_read_every_event(planes: dict[str, dict[int, XSpaceLine]]) -> None:
     space = message("XSpace").FromString(encoded(planes))
     read = {
         plane.name: {
@@ -57,7 +57,7 @@ def test_property_the_official_reader_sees_every_event(planes: dict[str, dict[in
 
 
 @given(PLANES)
-def test_property_the_capture_engine_knows_when_it_was_and_whether_anything_happened(
+def test_property_the_capture_engine_reads_times_and_whether_there_are_events(
     planes: dict[str, dict[int, XSpaceLine]],
 ) -> None:
     summary = summarize(memoryview(encoded(planes)))

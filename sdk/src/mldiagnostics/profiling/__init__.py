@@ -1,4 +1,4 @@
-"""Profiles taken in the training process: those that the program asks for, and those that others ask for."""
+"""Profiles in the training process: programmatic ones and on-demand captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that waits in memory for a slow place, done in order; bounded by the bytes that it holds, not by its number."""
+"""A queue of jobs for a slow store, run in order and limited by bytes."""
 
 from __future__ import annotations
 
@@ -11,36 +11,39 @@ if TYPE_CHECKING:
 
 
 class Backlog:
-    """Jobs that threads leave here, each done once, one after the other.
+    """Jobs of several threads, each run once, one after the other.
 
-    It has no thread: the first one to come does its own job and those that arrive meanwhile; the others go on at once.
+    It has no thread of its own: the first caller runs its job and those added meanwhile; other callers return at once.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self.waiting_bytes = 0
-        """What the jobs hold that are not done yet."""
+        """Memory of the unfinished jobs."""
         self._limit_bytes = limit_bytes
         self._jobs: deque[tuple[int, Callable[[], object]]] = deque()
-        self._works = False
+        self._is_running = False
         self._lock = threading.Lock()
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be begun that will need room here."""
+        """Whether the limit is reached, so that no new work should start."""
         return self.waiting_bytes >= self._limit_bytes
 
     def add(self, size: int, job: Callable[[], object]) -> None:
-        """Have `job`, which holds `size` bytes and raises nothing, done here or by the thread that is at it."""
+        """Run `job`, here or on the thread that runs others. It must not raise.
+
+        `size` is the memory in bytes that it holds.
+        """
         with self._lock:
             self._jobs.append((size, job))
             self.waiting_bytes += size
-            if self._works:
+            if self._is_running:
                 return
-            self._works = True
+            self._is_running = True
         while True:
             with self._lock:
                 if not self._jobs:
-                    self._works = False
+                    self._is_running = False
                     return
                 size, job = self._jobs.popleft()
             job()

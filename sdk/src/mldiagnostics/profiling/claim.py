@@ -1,4 +1,4 @@
-"""Who profiles this process: one session at a time, whoever starts it."""
+"""Claims on the process's profiler, which records one session at a time."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from mldiagnostics.profiling.recorder import Busy
 _changed = threading.Condition()
 _holder: ProfilerClaim | None = None
 _next: ProfilerClaim | None = None
-"""Who records as soon as the trace of the holder is collected."""
+"""Records as soon as the holder's trace is collected."""
 
 
 class ProfilerClaim:
-    """The right to record, from `who`'s turn until it is released."""
+    """The right to record, from its turn until it is released; `name` is for messages."""
 
-    def __init__(self, who: str) -> None:
-        self.who = who
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.is_recording = True
-        """Whether the recording may still be under way, or is to come."""
+        """Whether the recording is under way or has not started."""
         self._is_withdrawn = False
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Return whether it is this claim's turn, after at most `timeout_s` (None: once that is decided)."""
+        """Wait for this claim's turn; false if it is withdrawn or after `timeout_s`."""
         with _changed:
             _changed.wait_for(lambda: _holder is self or self._is_withdrawn, timeout_s)
             return _holder is self
 
     def collect(self) -> None:
-        """Mark the recording as over: its trace is being collected, and another claim may be next."""
+        """Mark the recording as stopped: another claim may be queued."""
         with _changed:
             self.is_recording = False
 
     def withdraw(self) -> None:
-        """Give up the next turn; does nothing once it is this claim's turn."""
-        global _next  # noqa: PLW0603 - the process has one profiler, so this is its one owner
+        """Leave the queue; does nothing once it is this claim's turn."""
+        global _next  # noqa: PLW0603 - the process has one profiler
         with _changed:
             if _next is self:
                 _next = None
@@ -43,7 +43,7 @@ class ProfilerClaim:
                 _changed.notify_all()
 
     def release(self) -> None:
-        """Let others record; a second time does nothing."""
+        """Let the next claim record; does nothing the second time."""
         global _holder, _next
         with _changed:
             self.withdraw()
@@ -52,17 +52,17 @@ class ProfilerClaim:
                 _changed.notify_all()
 
 
-def claim(who: str) -> ProfilerClaim:
-    """Take the right to record, now. Raises `Busy`, never waits."""
-    held = queue(who)
+def claim(name: str) -> ProfilerClaim:
+    """Return a claim whose turn is now. Raises `Busy` instead of waiting."""
+    held = queue(name)
     if not held.wait(0):
         held.release()
         raise Busy("already profiling: the trace of the last profile of this process is still being collected")
     return held
 
 
-def queue(who: str) -> ProfilerClaim:
-    """Take the right to record, now or after the trace that is being collected; see `ProfilerClaim.wait`.
+def queue(name: str) -> ProfilerClaim:
+    """Return a claim whose turn is now or next; see `ProfilerClaim.wait`.
 
     Raises `Busy`, without waiting, while another session records or is next.
     """
@@ -70,20 +70,20 @@ def queue(who: str) -> ProfilerClaim:
     with _changed:
         other = _next or _holder
         if other is not None and other.is_recording:
-            raise Busy(f"already profiling: {other.who} is recording this process")
-        mine = ProfilerClaim(who)
+            raise Busy(f"already profiling: {other.name} is recording this process")
+        new = ProfilerClaim(name)
         if _holder is None:
-            _holder = mine
+            _holder = new
         else:
-            _next = mine
-        return mine
+            _next = new
+        return new
 
 
-def _forget() -> None:
-    """Begin anew in a forked child: the recording, and the thread that would end it, stayed with the parent."""
+def _after_fork() -> None:
+    """Reset in a forked child: recording and thread exist only in the parent."""
     global _changed, _holder, _next
     _changed, _holder, _next = threading.Condition(), None, None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""Which framework of this process is profiled: the run's own if it is imported, else the first one that is."""
+"""The framework to profile: the run's own if it is imported, else the first found."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _ADAPTERS = {
     "torch": "TorchRecorder",
     "tensorflow": "TensorFlowRecorder",
 }
-"""By import name."""
+"""Import name -> class of its adapter."""
 
 _OWN = {"JAX": ("jax",), "PYTORCH": ("torch_xla", "torch"), "UNKNOWN": ()}
-"""What the words of a run's `framework` stand for."""
+"""Value of a run's `framework` -> import names."""
 
 
 def choose(framework: str, imported: Container[str]) -> str:
-    """Return the import name of the framework to profile, for a run that says `framework`. Raises `CannotRecord`."""
+    """Return the import name of the framework to profile. Raises `CannotRecord`."""
     own = _own(framework)
     for name in (*own, *FRAMEWORKS):
         if name in _ADAPTERS and name in imported:
             return name
     known = "JAX, PyTorch, PyTorch/XLA or TensorFlow"
     if own and not any(name in _ADAPTERS for name in own):
-        raise CannotRecord(f"{framework} cannot be profiled, and none of {known} is imported")
-    raise CannotRecord(f"there is nothing to profile: none of {known} is imported yet; import it before profiling")
+        raise CannotRecord(f"{framework} cannot be profiled; import {known} before profiling")
+    raise CannotRecord(f"there is nothing to profile: none of {known} is imported; import one before profiling")
 
 
 def is_awaited(framework: str, imported: Container[str], installed: Container[str]) -> bool:
-    """Tell whether the framework to profile may still be imported: the run's own, or any if the run names none.
+    """Return whether the framework to profile may still be imported.
 
-    Raises `CannotRecord` if nothing is imported, and nothing that could be is installed.
+    That is the run's own, or any if the run names none. Raises `CannotRecord` if no framework is installed.
     """
     own = [name for name in _own(framework) if name in installed]
     if own:
@@ -53,18 +53,21 @@ def is_awaited(framework: str, imported: Container[str], installed: Container[st
 
 
 def recorder(framework: str) -> TraceRecorder:
-    """Return the recorder for this process. Raises `CannotRecord`."""
+    """Return the recorder of the framework to profile. Raises `CannotRecord`."""
     name = choose(framework, imported())
     try:
         adapter = import_module(f"mldiagnostics.profiling.adapters.{name}")
-        made: TraceRecorder = getattr(adapter, _ADAPTERS[name])()
-    except (ImportError, AttributeError) as error:  # e.g. a module of that name that is not the framework
-        raise CannotRecord(f"{name} is imported and has no profiler that can be used: {error}") from error
-    return made
+        instance: TraceRecorder = getattr(adapter, _ADAPTERS[name])()
+    except (ImportError, AttributeError) as error:  # perhaps another module of that name
+        raise CannotRecord(f"{name} has no usable profiler: {error}") from error
+    return instance
 
 
 def recorder_once_imported(framework: str) -> TraceRecorder | None:
-    """Return the recorder for this process, None while its framework may still be imported. Raises `CannotRecord`."""
+    """Return the recorder, None while its framework may still be imported.
+
+    Raises `CannotRecord`.
+    """
     installed = {name for name in FRAMEWORKS if is_installed(name)}
     return None if is_awaited(framework, imported(), installed) else recorder(framework)
 

@@ -1,4 +1,4 @@
-"""The profiler server of this process: started once, on a port that is free, and told to those who capture."""
+"""The profiler server of this process: started once, on a free port."""
 
 from __future__ import annotations
 
@@ -26,25 +26,35 @@ MAX_PORT = 65535
 
 @dataclass(slots=True)
 class _OnDemand:
-    """What listens at `port`, or waits for a framework to be imported."""
+    """The server at `port`, or the wait for the import of a framework."""
 
     port: int
     run: MLRun | None
     server: ProfilerServer | None = None
-    """Kept here, since some servers live only as long as something refers to them."""
+    """Referred to here, since some servers stop when they are garbage-collected."""
     watch: ImportWatch | None = None
 
 
-_lock = threading.RLock()  # a signal's handler may end what its thread is about to start
+_lock = threading.RLock()  # a signal handler may stop a server that its thread is starting
 _running: _OnDemand | None = None
 
 
 def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | None:
-    """Let others capture profiles of this process, and return the port: `port` and the local rank together.
+    """Start the profiler server for on-demand captures of this process.
 
-    Without `port` it is that of MLDIAG_PROFILER_PORT, else 9999. No framework is imported and JAX's backends are not
-    initialised: the server begins as soon as the program has imported its framework. Never raises: a problem is one
-    warning in the log, and None is returned. Where a run is current it publishes the port.
+    It imports no framework and does not initialise JAX's backends: the server starts as soon as the program has
+    imported its framework. The current run, if there is one, publishes the port and stops the server when it closes.
+    A second call returns the same port.
+
+        start_on_demand_xprof()           # port 9999 on rank 0 of a host, 10000 on rank 1
+
+    Args:
+        port: The port of the process with local rank 0. Default: MLDIAG_PROFILER_PORT, else 9999.
+        **unknown: Ignored, with one warning.
+
+    Returns:
+        The port that is served: `port` plus the local rank. None if on-demand captures are off: problems are one
+        warning in the log and never raise.
     """
     global _running  # noqa: PLW0603 - a process has one profiler server
     if unknown:
@@ -53,16 +63,18 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
     run = current()
     with _lock:
         if _running is not None:
-            warn_once("on-demand-twice", f"on-demand captures are on already, at port {_running.port}")
+            warn_once("on-demand-twice", f"start_on_demand_xprof: already started, at port {_running.port}")
             return _running.port
         on_demand = None
         try:
-            on_demand = _OnDemand(_free_port((_configured() if port is None else int(port)) + _local_rank(run)), run)
+            on_demand = _OnDemand(
+                _free_port((_configured_port() if port is None else int(port)) + _local_rank(run)), run
+            )
             _running = on_demand
             if not _serve(on_demand):
-                on_demand.watch = ImportWatch(lambda: _serve_later(on_demand))
-        except Exception as error:  # noqa: BLE001 - whatever a framework raises must not reach the training
-            _give_up(error)
+                on_demand.watch = ImportWatch(lambda: _serve_once_imported(on_demand))
+        except Exception as error:  # noqa: BLE001 - a framework's error must not stop the training
+            _switch_off(error)
             return None
         if run is not None:
             run.on_close(stop_on_demand_xprof)
@@ -70,7 +82,10 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
 
 
 def stop_on_demand_xprof() -> None:
-    """End the profiler server, if there is one and its framework lets it end."""
+    """Stop the profiler server, if it is running and its framework can stop it.
+
+    TensorFlow's server runs until its process ends. Never raises.
+    """
     global _running  # noqa: PLW0603 - as above
     with _lock:
         if _running is None:
@@ -83,14 +98,19 @@ def stop_on_demand_xprof() -> None:
         try:
             server.stop()
         except Exception as error:  # noqa: BLE001
-            warn_once("on-demand-stop", f"the profiler server did not end cleanly: {type(error).__name__}: {error}")
+            warn_once(
+                "on-demand-stop", f"stop_on_demand_xprof: the profiler server failed: {type(error).__name__}: {error}"
+            )
     elif watch is not None:
         watch.stop()
-        warn_once("on-demand-off", "on-demand captures of this process never began: no framework was imported")
+        warn_once("on-demand-off", "on-demand captures of this process did not start: no framework was imported")
 
 
 def _serve(on_demand: _OnDemand) -> bool:
-    """Start the server; false while the framework is not imported. Raises `CannotRecord` or the framework's error."""
+    """Start the server; false while the framework is not imported.
+
+    Raises `CannotRecord` or the framework's error.
+    """
     run = on_demand.run
     recorder = recorder_once_imported((detect() if run is None else run.framework).value)
     if recorder is None:
@@ -103,8 +123,8 @@ def _serve(on_demand: _OnDemand) -> bool:
     return True
 
 
-def _serve_later(on_demand: _OnDemand) -> bool:
-    """Start the server from the thread that waits for imports; true once there is nothing more to wait for."""
+def _serve_once_imported(on_demand: _OnDemand) -> bool:
+    """Start the server from the thread that waits for imports; true ends the wait."""
     with _lock:
         if _running is not on_demand:
             return True
@@ -112,11 +132,11 @@ def _serve_later(on_demand: _OnDemand) -> bool:
             if not _serve(on_demand):
                 return False
         except Exception as error:  # noqa: BLE001 - as above
-            _give_up(error)
+            _switch_off(error)
         return True
 
 
-def _give_up(error: Exception) -> None:
+def _switch_off(error: Exception) -> None:
     global _running  # noqa: PLW0603 - as above
     _running = None
     reason = str(error) if isinstance(error, CannotRecord) else f"{type(error).__name__}: {error}"
@@ -128,13 +148,13 @@ def _free_port(port: int) -> int:
         raise CannotRecord(f"port {port!r} is not between 1 and {MAX_PORT}")
     if not is_free(port):
         raise CannotRecord(
-            f"port {port} is taken by {listener(port)}; set another one with MLDIAG_PROFILER_PORT, or give each "
+            f"port {port} is taken by {listener(port)}; set another port with MLDIAG_PROFILER_PORT, or give each "
             "process of a host its own LOCAL_RANK"
         )
     return port
 
 
-def _configured() -> int:
+def _configured_port() -> int:
     return _number("MLDIAG_PROFILER_PORT", DEFAULT_PORT)
 
 
@@ -149,8 +169,8 @@ def _number(variable: str, default: int) -> int:
     return int(text) if text.isdecimal() else default
 
 
-def _forget() -> None:
-    """Begin anew in a forked child: the thread that waits, or held the lock, stayed with the parent."""
+def _after_fork() -> None:
+    """Reset in a forked child: the waiting thread and the lock's holder do not exist."""
     global _lock, _running  # noqa: PLW0603 - as above
     _lock = threading.RLock()
     if _running is not None and _running.server is None:
@@ -158,4 +178,4 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_after_fork)

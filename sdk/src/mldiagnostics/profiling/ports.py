@@ -1,4 +1,4 @@
-"""Whether a port is free, and who has it: profiler servers share a taken one silently (SO_REUSEPORT)."""
+"""Checks of a port: profiler servers share a taken one silently (SO_REUSEPORT)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _EVERYWHERE = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))
 
 
 def is_free(port: int) -> bool:
-    """Tell whether nobody listens on `port`, on any address of this network namespace."""
+    """Return whether no process listens on `port`, on any address."""
     return all(_can_listen(family, address, port) for family, address in _EVERYWHERE)
 
 
 def listener(port: int, *, proc: Path = Path("/proc")) -> str:
-    """Say who listens on `port`, as far as this system lets us see."""
+    """Return a description of the process that listens on `port`, if it is visible."""
     inodes = {f"socket:[{inode}]" for inode in _listening_inodes(port, proc)}
     for process in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -33,23 +33,23 @@ def listener(port: int, *, proc: Path = Path("/proc")) -> str:
 def _can_listen(family: socket.AddressFamily, address: str, port: int) -> bool:
     try:
         with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that are over do not count
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignores closed connections
             probe.bind((address, port))
             probe.listen()
-    except OSError as error:  # any other, like a host without IPv6, says nothing about listeners
+    except OSError as error:  # other errors, as on a host without IPv6, do not mean a listener
         return error.errno != errno.EADDRINUSE
     return True
 
 
 def _listening_inodes(port: int, proc: Path) -> set[str]:
-    found = set()
+    inodes = set()
     for table in _TABLES:
         with contextlib.suppress(OSError):
             for line in (proc / "net" / table).read_text().splitlines()[1:]:
                 columns = line.split()
                 if columns[3] == _LISTENING and int(columns[1].rpartition(":")[2], 16) == port:
-                    found.add(columns[9])
-    return found
+                    inodes.add(columns[9])
+    return inodes
 
 
 def _link(descriptor: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a framework must be able to do to be profiled, and how it says that it cannot."""
+"""The interface of a framework's profiler, and its errors."""
 
 from __future__ import annotations
 
@@ -9,52 +9,55 @@ if TYPE_CHECKING:
 
 
 class CannotRecord(Exception):
-    """A recording cannot begin, or did not happen; the message says why and what to do."""
+    """A recording cannot start, or failed; the message has reason and cure."""
 
 
 class Busy(CannotRecord):
-    """Another profiling session has the process; that passes."""
+    """Another profiling session is active; a retry may succeed."""
 
 
 class TraceRecording(Protocol):
     """A recording under way."""
 
     def stop(self) -> bytes:
-        """End it and return the trace, a serialised XSpace; may take seconds, and be called from another thread.
+        """Stop and return the trace, a serialised XSpace.
 
-        Raises `CannotRecord` if nothing was recorded after all.
+        May take seconds, and be called from another thread. Raises `CannotRecord` if nothing was recorded.
         """
 
 
 class TraceRecorder(Protocol):
-    """The profiler of one framework, as it lies in this process."""
+    """The profiler of one framework in this process."""
 
     @property
     def framework(self) -> str:
-        """The framework's name, for people."""
+        """The framework's name, for messages."""
 
     @property
     def version(self) -> str:
         """The framework's version."""
 
     def start(self) -> TraceRecording:
-        """Begin to record. Raises `Busy` while another session does, and `CannotRecord`."""
+        """Start a recording. Raises `Busy` while another is active, or `CannotRecord`."""
 
     def serve(self, port: int) -> ProfilerServer:
-        """Answer on-demand captures at `port` on all interfaces. Raises `CannotRecord` or the framework's error."""
+        """Serve on-demand captures at `port` on all interfaces.
+
+        Raises `CannotRecord` or the framework's error.
+        """
 
 
 class ProfilerServer(Protocol):
-    """A running profiler server; whoever wants it to run keeps it."""
+    """A running profiler server, which may stop when it is garbage-collected."""
 
     @property
     def kind(self) -> str:
-        """Whose server it is, for those who capture: `jax`, `tensorflow` or `mldiagnostics`."""
+        """The server's make: `jax`, `tensorflow` or `mldiagnostics`."""
 
     @property
     def version(self) -> str:
-        """The version of the framework behind it; of jaxlib for JAX."""
+        """The version of its framework; of jaxlib for JAX."""
 
     @property
     def stop(self) -> Callable[[], None] | None:
-        """Ends it; None for a make that only ends with its process."""
+        """Stops it; None if it runs until its process ends."""

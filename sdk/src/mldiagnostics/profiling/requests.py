@@ -1,4 +1,4 @@
-"""The requests that a profiler server understands, read without generated code.
+"""The requests of a profiler server, decoded without generated code.
 
 Field numbers: `tsl/profiler/protobuf/profiler_service.proto` and `profiler_options.proto`.
 """
@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from mldiagnostics.capture.wire import WireError, fields, message
 
 MAX_DURATION_MS = 10 * 60 * 1000
-"""A recording lies in the memory of the job: nobody outside may fill that."""
+"""Limit of a recording, which is held in the job's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """What is asked of Profile: `start_ns` is Unix time, 0 for at once; `root` and `host` place a file, if wanted."""
+    """A request to record.
+
+    Attributes:
+        session: The name of the session.
+        duration_ms: Length of the recording.
+        start_ns: Start in Unix time; 0 means now.
+        wants_trace: Whether the trace is returned; if not, it is written to a file below `root`, named after `host`.
+    """
 
     session: str
     duration_ms: int
@@ -47,21 +54,21 @@ def read_terminate_request(data: bytes) -> str:
     return _text(dict(fields(memoryview(data))).get(1))
 
 
-def write_answer(trace: bytes) -> bytes:
-    """Encode a ProfileResponse that holds the trace; one without a trace, which lies in a file, is empty."""
+def encode_response(trace: bytes) -> bytes:
+    """Encode a ProfileResponse with the trace; one without a trace is empty."""
     return message(8, trace)
 
 
 def _text(value: int | memoryview | None) -> str:
     if isinstance(value, int):
-        raise WireError("a text is an integer")
+        raise WireError("a string field holds an integer")
     try:
         return "" if value is None else bytes(value).decode()
     except UnicodeDecodeError as error:
-        raise WireError("a text is not UTF-8") from error
+        raise WireError("a string field is not UTF-8") from error
 
 
 def _integer(value: int | memoryview | None) -> int:
     if isinstance(value, memoryview):
-        raise WireError("an integer is a text")
+        raise WireError("an integer field holds a string")
     return value or 0

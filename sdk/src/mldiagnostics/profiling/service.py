@@ -1,7 +1,7 @@
-"""The profiler service for frameworks that have none: what JAX's server answers, answered by any recorder.
+"""The profiler service for frameworks without a server of their own.
 
-Protocol: `tsl/profiler/protobuf/profiler_service.proto`. Like JAX's server it records one session at a time, ends one
-early on Terminate, remembers a Terminate that came before its session, and drops a session whose caller has left.
+Protocol: `tsl/profiler/protobuf/profiler_service.proto`. Like JAX's server it records one session at a time, stops it
+on Terminate, also on one that arrives before the session, and drops a session whose caller has disconnected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError
 from mldiagnostics.layout import PROFILE_DIR, trace_key
 from mldiagnostics.profiling.claim import claim
 from mldiagnostics.profiling.recorder import Busy, CannotRecord
-from mldiagnostics.profiling.requests import ProfileRequest, read_profile_request, read_terminate_request, write_answer
+from mldiagnostics.profiling.requests import (
+    ProfileRequest,
+    encode_response,
+    read_profile_request,
+    read_terminate_request,
+)
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
@@ -28,20 +33,20 @@ if TYPE_CHECKING:
 try:
     import grpc
 except ModuleNotFoundError as error:
-    raise MissingExtraError(extra="capture", needed_for="a profiler server of our own") from error
+    raise MissingExtraError(extra="capture", needed_for="the profiler server of mldiagnostics") from error
 
 _BUSY = "Another profiling session active."
-"""JAX's words, by which callers know that it passes."""
+"""JAX's message, by which callers know that a retry may succeed."""
 
 _NO_SNAPSHOT = "No continuous profiling session found."
 _WORKERS = 4
 _MAX_REQUEST_BYTES = 64 * 1024
-_REMEMBERED = 64
+_MAX_CANCELLED = 64
 _LONGEST_LEAD_S = 600.0
 
 
 class ProfilerService:
-    """A server on `port` of all interfaces that records with `recorder`; 0 lets the system choose the port."""
+    """A server on all interfaces that uses `recorder`; port 0 picks a free one."""
 
     kind = "mldiagnostics"
 
@@ -66,7 +71,7 @@ class ProfilerService:
         self._server.start()
 
     def stop(self) -> None:
-        """Hang up; a capture under way is dropped."""
+        """Close all connections; a running capture is dropped."""
         self._server.stop(None)
 
     def _profile(self, encoded: bytes, context: Any) -> bytes:
@@ -74,7 +79,7 @@ class ProfilerService:
             request = read_profile_request(encoded)
             held = claim("an on-demand capture")
         except WireError as error:
-            _abort(context, "INVALID_ARGUMENT", f"no ProfileRequest: {error}")
+            _abort(context, "INVALID_ARGUMENT", f"not a ProfileRequest: {error}")
         except Busy:
             _abort(context, "INTERNAL", _BUSY)
         try:
@@ -88,30 +93,33 @@ class ProfilerService:
         return self._deliver(request, trace, context)
 
     def _record(self, request: ProfileRequest, held: ProfilerClaim, context: Any) -> bytes:
-        """Record from the wished start until the duration is over, somebody ends the session, or the caller leaves."""
-        ended = self._sessions.begin(request.session)
+        """Record from the requested start for the duration, or until Terminate.
+
+        Also stops when the caller disconnects.
+        """
+        stop = self._sessions.start(request.session)
         try:
-            if not context.add_callback(ended.set):
-                raise CannotRecord("the caller has left")
-            ended.wait(min(max(request.start_ns - time.time_ns(), 0) / 1e9, _LONGEST_LEAD_S))
+            if not context.add_callback(stop.set):
+                raise CannotRecord("the caller has disconnected")
+            stop.wait(min(max(request.start_ns - time.time_ns(), 0) / 1e9, _LONGEST_LEAD_S))
             recording = self._recorder.start()
-            ended.wait(request.duration_ms / 1000)
+            stop.wait(request.duration_ms / 1000)
         finally:
-            self._sessions.over()
+            self._sessions.clear()
         held.collect()
         return recording.stop()
 
     def _deliver(self, request: ProfileRequest, trace: bytes, context: Any) -> bytes:
-        """Answer with the trace, or write it where the caller wants it; never over another file."""
+        """Return the trace, or write it to the requested file, never over another."""
         if request.wants_trace:
-            return write_answer(trace)
-        log_directory, found, rest = request.root.rpartition(PROFILE_DIR)
-        if not found or rest or not log_directory:
-            _abort(context, "INTERNAL", f"no trace can be written: {request.root!r} does not end in {PROFILE_DIR}")
+            return encode_response(trace)
+        log_directory, separator, rest = request.root.rpartition(PROFILE_DIR)
+        if not separator or rest or not log_directory:
+            _abort(context, "INTERNAL", f"repository_root {request.root!r}: does not end in {PROFILE_DIR}")
         try:
             open_store(log_directory.rstrip("/")).put(trace_key(request.session, _file_stem(request.host)), trace)
         except MLDiagnosticsError as error:
-            _abort(context, "INTERNAL", f"the trace could not be written: {error}")
+            _abort(context, "INTERNAL", f"cannot write the trace: {error}")
         return b""
 
     def _get_snapshot(self, _: bytes, context: Any) -> NoReturn:
@@ -119,46 +127,46 @@ class ProfilerService:
 
     def _terminate(self, encoded: bytes, context: Any) -> bytes:
         try:
-            self._sessions.end(read_terminate_request(encoded))
+            self._sessions.stop(read_terminate_request(encoded))
         except WireError as error:
-            _abort(context, "INVALID_ARGUMENT", f"no TerminateRequest: {error}")
+            _abort(context, "INVALID_ARGUMENT", f"not a TerminateRequest: {error}")
         return b""
 
 
 class _SessionTable:
-    """The session that runs, and those that were asked to end before they began; the latest of these are remembered."""
+    """The running session, and the latest sessions stopped before their start."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: tuple[str, threading.Event] | None = None
-        self._called_off: deque[str] = deque(maxlen=_REMEMBERED)
+        self._cancelled: deque[str] = deque(maxlen=_MAX_CANCELLED)
 
-    def begin(self, session: str) -> threading.Event:
-        """Return what is set once the session is to end."""
-        ended = threading.Event()
+    def start(self, session: str) -> threading.Event:
+        """Return the event that is set to stop the session."""
+        stop = threading.Event()
         with self._lock:
-            self._running = session, ended
-            if session in self._called_off:
-                self._called_off.remove(session)
-                ended.set()
-        return ended
+            self._running = session, stop
+            if session in self._cancelled:
+                self._cancelled.remove(session)
+                stop.set()
+        return stop
 
-    def end(self, session: str) -> None:
-        """End the session, now or as soon as it begins."""
+    def stop(self, session: str) -> None:
+        """Stop the session, now or as soon as it starts."""
         with self._lock:
             if self._running is not None and self._running[0] == session:
                 self._running[1].set()
             else:
-                self._called_off.append(session)
+                self._cancelled.append(session)
 
-    def over(self) -> None:
-        """Forget the session that ran."""
+    def clear(self) -> None:
+        """Remove the running session."""
         with self._lock:
             self._running = None
 
 
 def _file_stem(host: str) -> str:
-    """Return the name of a host's file as JAX's server makes it: an address `10.0.0.7:9999` becomes `10.0.0.7_9999`."""
+    """Return the name of a host's file as JAX's server does: `10.0.0.7_9999`."""
     return host.replace(":", "_")
 
 

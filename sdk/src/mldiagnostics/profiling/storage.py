@@ -1,4 +1,4 @@
-"""A trace into its run's storage, under the session's first name at which this process has no file yet."""
+"""Storage of traces under the first name of their session that is free."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mldiagnostics.store import Store
 
 
-def keep_trace(run: MLRun, session: str, trace: bytes) -> StoredFile:
-    """Store a trace of this process in the run's storage, or in the spool while that takes nothing; return where.
+def store_run_trace(run: MLRun, session: str, trace: bytes) -> StoredFile:
+    """Store a trace of this process in the run's storage, or in the spool.
 
     Raises:
-        StoreError: Neither of the two has room for it.
-        SpoolFull: Too much waits in the spool already.
+        StoreError: Both failed.
+        SpoolFull: The spool is full.
     """
     stem, folder = host_stem(run.origin), run.origin.run_id
     return run.files.store(
@@ -29,31 +29,31 @@ def keep_trace(run: MLRun, session: str, trace: bytes) -> StoredFile:
 
 
 def spool_trace(run: MLRun, session: str, trace: bytes, problem: str) -> StoredFile:
-    """Keep a trace in the spool, since the storage has not taken it. Raises as `keep_trace` does."""
+    """Write a trace to the spool because of `problem`. Raises as `store_run_trace`."""
     return run.files.spool(spooled_key(run, session), trace, problem)
 
 
 def spooled_key(run: MLRun, session: str) -> str:
-    """Return the key below the storage at which this process's trace of a session waits in the spool."""
+    """Return the key of this process's trace of a session in the spool."""
     return f"{run.origin.run_id}/{trace_key(session, host_stem(run.origin))}"
 
 
 def store_trace(store: Store, folder: str, session: str, stem: str, trace: bytes) -> str:
-    """Store `trace` below `folder` of a store, and return its path or URL.
+    """Store `trace` below `folder` of a store and return its path or URL.
 
-    A file that is there is never touched: it is that of an earlier incarnation of this process, and so are its
-    neighbours', so all hosts that were restarted together choose the same next name.
+    An existing file is never overwritten: it is of an earlier incarnation. Its hosts have one too, so all hosts that
+    were restarted together choose the same next name.
 
     Raises `StoreError`.
     """
-    inside = f"{folder}/" if folder else ""
+    prefix = f"{folder}/" if folder else ""
     for attempt in count(1):
         name = retry_session(session, attempt)
-        key = f"{inside}{trace_key(name, stem)}"
-        if any(entry.key == key for entry in store.list(f"{inside}{session_prefix(name)}")):  # cheaper than a put
+        key = f"{prefix}{trace_key(name, stem)}"
+        if any(entry.key == key for entry in store.list(f"{prefix}{session_prefix(name)}")):  # cheaper than a put
             continue
         try:
             return store.put(key, trace).url
         except AlreadyStored:
             continue
-    raise AssertionError("unreachable: the numbers do not end")
+    raise AssertionError("unreachable: the loop does not end")

@@ -1,4 +1,4 @@
-"""A block around every call of a function, be it plain, a generator, a coroutine or both."""
+"""A context manager around every call of a function, generator or coroutine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 def wrap(function: Function, block: Block) -> Function:
-    """Return `function` under its own name, kind and signature, with `block()` around each call.
+    """Return `function` with `block()` around each call, same name and signature.
 
-    For generators the block begins with the first item and ends with the last one, or when they are closed.
+    For generators the block starts with the first item and ends with the last one, or when they are closed.
     """
     if inspect.iscoroutinefunction(function):
         wrapper: Callable[..., Any] = _coroutine(function, block)
@@ -65,9 +65,9 @@ def _async_generator(function: Callable[..., Any], block: Block) -> Callable[...
                     while True:
                         try:
                             sent = yield item
-                        except GeneratorExit:  # noqa: PERF203 - each item may be answered by an exception
+                        except GeneratorExit:  # noqa: PERF203 - the caller may throw at each item
                             raise
-                        except BaseException as thrown:  # noqa: BLE001 - what is thrown in belongs to the function
+                        except BaseException as thrown:  # noqa: BLE001 - the function handles thrown exceptions
                             item = await items.athrow(thrown)
                         else:
                             item = await items.asend(sent)

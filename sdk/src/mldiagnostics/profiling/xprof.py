@@ -1,4 +1,4 @@
-"""`xprof`: profiles that the program itself asks for, as an object, a decorator, a context manager or by step."""
+"""`xprof`: profiles by an object, a decorator, a context manager or by step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.lifecycle.current_run import current
 from mldiagnostics.pipeline.drops import shown
-from mldiagnostics.profiling.naming import called_session, named_session, stepped_session, window
-from mldiagnostics.profiling.session import begin
+from mldiagnostics.profiling.naming import named_session, numbered_session, step_session, window
+from mldiagnostics.profiling.session import start
 from mldiagnostics.profiling.wrapping import Function, wrap
 from mldiagnostics.text.suggest import parameters, unknown_parameters
 
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from mldiagnostics.run import MLRun
 
 _counter = itertools.count(1)
-"""Numbers the profiles without a name; every process counts, also those that do not record, so that all agree."""
+"""Numbers the unnamed profiles; ranks that do not record count too, so that all agree."""
 
 
 class Xprof:
-    """Profiles of this process, stored with the run as `plugins/profile/<session>/<host>.xplane.pb`.
+    """Profiles of this process, stored with the run.
+
+    The file of a profile is `plugins/profile/<session>/<host>.xplane.pb`, where XProf reads it.
 
         with xprof():                 # or @xprof(), or x = xprof(); x.start(); …; x.stop()
             step()
@@ -39,16 +41,20 @@ class Xprof:
 
     `xprof` is another name of this class. As a decorator it also works without parentheses.
 
-    Nothing here raises or waits: a problem is one warning in the log, and training goes on. A process records one
-    profile at a time: one that starts while another records is not taken.
+    No method raises or waits: a problem is one warning in the log, and training goes on. A process records one
+    profile at a time: one that starts while another records is not taken. Traces are collected and stored in the
+    background; the end of the run waits up to 20 s for them, then they are left in the spool.
 
     Args:
-        run: the run to profile; by default the current one, looked up when it is needed.
-        process_index_list: the ranks that record, like `[0]`; None: all.
-        session_id: the name of the session. Without it a session is named after the attempt and the step, or the
-            number of the call, which all hosts agree on.
-        steps: the first step to record and the one to stop at.
-        every_n_steps: the steps between the beginnings of two profiles.
+        run: The run to profile. Default: the current run at the time of the profile. As `@xprof` without parentheses it
+            is the decorated function.
+        process_index_list: The ranks that record, such as `[0]`. Default: all ranks.
+        *extra: Ignored, with one warning.
+        session_id: The name of the session. Default: `a<attempt>-s<step>` for profiles by step, else
+            `a<attempt>-n<number of the profile>`, so that all hosts write to the same session.
+        steps: The first step to record and the step to stop at, counted by `run.step`. Default: not by step.
+        every_n_steps: Record once every so many steps: `steps` if given, else a single step. Default: once.
+        **unknown: Ignored, with one warning.
     """
 
     def __new__(  # the parameters are those of `__init__`: for a class, `inspect` and editors show these
@@ -62,7 +68,7 @@ class Xprof:
         **unknown: object,  # noqa: ARG004
     ) -> Any:
         """Return an object, or the decorated function for `@xprof` without parentheses."""
-        if callable(run) and cls.__init__ is Xprof.__init__:  # also what jax.jit and functools.partial return
+        if callable(run) and cls.__init__ is Xprof.__init__:  # includes results of jax.jit and functools.partial
             return cls()(run)
         return super().__new__(cls)
 
@@ -81,44 +87,55 @@ class Xprof:
         self._ranks = None if process_index_list is None else _ranks(process_index_list)
         self._session_id = session_id
         self._active: ProfileSession | None = None
-        self._skips = False
+        self._is_skipping = False
         """Whether a profile was started that this rank does not record."""
-        self._refused = False
-        """Whether the last start was refused, which the log has said."""
-        self._lock = threading.RLock()  # a signal's handler may end what its thread is about to start
-        self._inside = False
-        self._follow(steps, every_n_steps)
+        self._has_failed = False
+        """Whether the last start failed, with a warning in the log."""
+        self._lock = threading.RLock()  # a signal handler may stop a profile that its thread is starting
+        self._in_window = False
+        self._record_steps(steps, every_n_steps)
 
     def start(self, session_id: str | None = None, *extra: object, **unknown: object) -> None:
-        """Begin a profile; all hosts that give the same `session_id`, or none, end in one session."""
+        """Start a profile.
+
+        Args:
+            session_id: The name of the session, the same on all hosts. Default: as of the object.
+            *extra: Ignored, with one warning.
+            **unknown: Ignored, with one warning.
+        """
         _ignore("xprof.start", Xprof.start, extra, unknown)
         if self._active is not None:
-            warn_once("profile-started-twice", "xprof.start: this object records already; call stop() before")
+            warn_once("profile-started-twice", "xprof.start: this object is recording already; call stop() first")
             return
         self._start(session_id)
 
     def stop(self, *extra: object, **unknown: object) -> None:
-        """End the profile; its trace is stored in the background, and by the end of the run at the latest."""
+        """Stop the profile; its trace is stored in the background.
+
+        Args:
+            *extra: Ignored, with one warning.
+            **unknown: Ignored, with one warning.
+        """
         _ignore("xprof.stop", Xprof.stop, extra, unknown)
         if not self._stop():
-            warn_once("profile-not-running", "xprof.stop: nothing was recording; call start() before")
+            warn_once("profile-not-running", "xprof.stop: no profile was started; call start() first")
 
     def __enter__(self) -> Self:
-        """Begin a profile."""
+        """Start a profile."""
         self.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End the profile, if it began."""
+        """Stop the profile if it started."""
         self._stop()
 
     def __call__(self, function: Function) -> Function:
-        """Profile each call of `function`; a call inside another one belongs to the outer one's profile."""
+        """Profile each call of `function`; nested calls are in the outer one's profile."""
         return wrap(function, self._outermost)
 
     @contextlib.contextmanager
     def _outermost(self) -> Iterator[None]:
-        """Profile the block, unless it runs inside another one of this object."""
+        """Profile the block, unless it is nested in another one of this object."""
         started = self._start(None)
         try:
             yield
@@ -127,38 +144,38 @@ class Xprof:
                 self._stop()
 
     def _start(self, session_id: str | None, *, step: int | None = None) -> bool:
-        """Start a profile, on every rank alike; false inside one of this object, where nothing is to be stopped."""
+        """Start a profile; false if this object has started one already."""
         with self._lock:
-            if self._active is not None or self._skips:
+            if self._active is not None or self._is_skipping:
                 return False
             run = self._run()
             if run is None:
-                warn_once("profile-without-run", "xprof: there is no run to keep a profile; call machinelearning_run")
+                warn_once("profile-without-run", "xprof: no current run; call machinelearning_run before")
             else:
                 name = self._name(run, session_id, step)
-                self._skips = not self._records(run)
-                self._active = None if self._skips else begin(run, name, step=step)
-            self._refused = self._active is None and not self._skips
-            return not self._refused
+                self._is_skipping = not self._records(run)
+                self._active = None if self._is_skipping else start(run, name, step=step)
+            self._has_failed = self._active is None and not self._is_skipping
+            return not self._has_failed
 
     def _stop(self) -> bool:
-        """Stop what was started; false if nothing was and the log does not say why."""
+        """Stop the profile; false if none was started and no warning was logged."""
         with self._lock:
             active, self._active = self._active, None
-            started = active is not None or self._skips or self._refused
-            self._skips = self._refused = False
+            started = active is not None or self._is_skipping or self._has_failed
+            self._is_skipping = self._has_failed = False
         if active is not None:
-            active.end()
+            active.stop()
         return started
 
     def _name(self, run: MLRun, session_id: str | None, step: int | None) -> str:
-        """Name a session; the calls are counted in any case, for hosts that skip this one."""
+        """Return the session's name; counts all calls, so that hosts agree."""
         number = next(_counter)
-        wanted = session_id or self._session_id
-        if wanted:
-            return named_session(str(wanted))
+        given = session_id or self._session_id
+        if given:
+            return named_session(str(given))
         attempt = run.origin.attempt
-        return called_session(attempt, number) if step is None else stepped_session(attempt, step)
+        return numbered_session(attempt, number) if step is None else step_session(attempt, step)
 
     def _run(self) -> MLRun | None:
         return self._given_run if self._given_run is not None else current()
@@ -166,35 +183,38 @@ class Xprof:
     def _records(self, run: MLRun) -> bool:
         return not run.metric_only_run and (self._ranks is None or run.origin.rank in self._ranks)
 
-    def _follow(self, steps: tuple[int, int] | None, every_n_steps: int | None) -> None:
-        """Let the run's steps start and stop this object, if that was asked for."""
+    def _record_steps(self, steps: tuple[int, int] | None, every_n_steps: int | None) -> None:
+        """Start and stop at steps of the run, if `steps` or `every_n_steps` is given."""
         try:
             self._window = window(steps, every_n_steps)
         except ConfigurationError as error:
             self._window = None
-            warn_once("profile-steps", f"xprof records no steps: {error}")
+            warn_once("profile-steps", f"xprof: records no steps: {error}")
         if self._window is None:
             return
         run = self._run()
         if run is None:
-            warn_once("profile-without-run", "xprof records no steps: call machinelearning_run before xprof(steps=…)")
+            warn_once(
+                "profile-without-run",
+                "xprof: records no steps without a run; call machinelearning_run before xprof(steps=…)",
+            )
         else:
             run.on_step(self._at_step)
 
     def _at_step(self, step: int) -> None:
-        inside = self._window is not None and step in self._window
-        if inside and not self._inside:
+        in_window = self._window is not None and step in self._window
+        if in_window and not self._in_window:
             self._start(None, step=step)
-        elif self._inside and not inside:
+        elif self._in_window and not in_window:
             self._stop()
-        self._inside = inside
+        self._in_window = in_window
 
 
 xprof = Xprof
 
 
 def _run(run: object) -> Any:
-    """Return `run` if it is one, else None: the current run is profiled."""
+    """Return `run` if it is a run, else None."""
     if run is None or hasattr(run, "origin"):
         return run
     warn_once("profile-run", f"xprof: run={shown(run)} is not a run; the current run is profiled instead")
@@ -202,10 +222,13 @@ def _run(run: object) -> Any:
 
 
 def _ranks(listed: Iterable[int]) -> frozenset[int]:
-    """Return the ranks that record; none of them if `listed` cannot be read: a profile of all hosts is expensive."""
+    """Return the ranks that record.
+
+    If `listed` is invalid no rank records, since profiles of all hosts are expensive.
+    """
     try:
         return frozenset(map(operator.index, listed))
-    except Exception as error:  # noqa: BLE001 - of whatever was passed
+    except Exception as error:  # noqa: BLE001 - the argument may raise anything
         warn_once(
             "profile-ranks",
             f"xprof: process_index_list={shown(listed)} is not a list of ranks ({error}); no profile is taken, pass a "
@@ -215,7 +238,7 @@ def _ranks(listed: Iterable[int]) -> frozenset[int]:
 
 
 def _ignore(function: str, source: Callable[..., Any], extra: tuple[object, ...], unknown: dict[str, object]) -> None:
-    """Say which arguments of a call are ignored."""
+    """Warn about the ignored arguments of a call."""
     if unknown:
         warn_once(f"{function}-parameters", unknown_parameters(function, unknown, parameters(source)))
     if extra:

@@ -1,4 +1,4 @@
-"""Events as a serialised XSpace, the format that XProf opens, for frameworks that do not speak it.
+"""Events as a serialised XSpace, XProf's format, for frameworks that lack it.
 
 Field numbers: `tsl/profiler/protobuf/xplane.proto`. XProf shows a plane named `/host:CPU` as the host and
 `/device:GPU:<n>` as a device; a line is a row in its trace viewer.
@@ -21,20 +21,27 @@ _PS_PER_NS = 1000
 
 
 def gpu_plane(index: int) -> str:
-    """Return the name under which XProf knows a GPU."""
+    """Return XProf's name of a GPU."""
     return f"/device:GPU:{index}"
 
 
 @dataclass(slots=True)
 class XSpaceLine:
-    """A row of events: each a name, a start in Unix nanoseconds and a duration in nanoseconds."""
+    """A row of events: name, start in Unix nanoseconds, duration in nanoseconds."""
 
     name: str
     events: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 def encode(planes: Mapping[str, Mapping[int, XSpaceLine]], *, host: str, start_ns: int, stop_ns: int) -> bytes:
-    """Return the XSpace of a recording from `start_ns` to `stop_ns` (Unix): planes by name, their lines by number."""
+    """Return the XSpace of a recording.
+
+    Args:
+        planes: Name of a plane -> number of a line -> line.
+        host: The host's name.
+        start_ns: Start of the recording in Unix nanoseconds.
+        stop_ns: End of the recording in Unix nanoseconds.
+    """
     encoded = [
         _plane(number, name, lines.items(), start_ns=start_ns) for number, (name, lines) in enumerate(planes.items(), 1)
     ]
@@ -56,16 +63,16 @@ def _line(number: int, line: XSpaceLine, names: dict[str, int], *, start_ns: int
 
 
 def _events(line: XSpaceLine, names: dict[str, int], *, start_ns: int) -> Iterator[bytes]:
-    """Encode events in the order of their starts, outer ones first; what began before the recording is cut to it."""
-    for name, begin_ns, duration_ns in sorted(line.events, key=lambda event: (event[1], -event[2])):
-        offset_ns = max(begin_ns - start_ns, 0)
-        length_ns = max(begin_ns + duration_ns - start_ns - offset_ns, 0)
+    """Encode events by start, outer ones first, cut to the start of the recording."""
+    for name, event_ns, duration_ns in sorted(line.events, key=lambda event: (event[1], -event[2])):
+        offset_ns = max(event_ns - start_ns, 0)
+        length_ns = max(event_ns + duration_ns - start_ns - offset_ns, 0)
         key = names.setdefault(name, len(names) + 1)
         yield message(4, integer(1, key) + integer(2, offset_ns * _PS_PER_NS) + integer(3, length_ns * _PS_PER_NS))
 
 
 def _environment(number: int, *, start_ns: int, stop_ns: int) -> bytes:
-    """Encode the plane that says when the host recorded."""
+    """Encode the plane with the start and end of the recording."""
     times = {"profile_start_time": start_ns, "profile_stop_time": stop_ns}
     parts = [integer(1, number), text(2, _ENVIRONMENT)]
     for key, (name, value) in enumerate(times.items(), 1):

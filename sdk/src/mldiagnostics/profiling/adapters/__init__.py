@@ -1,1 +1,1 @@
-"""One module per framework that can be profiled, imported when it is needed."""
+"""Adapters of frameworks, one module each, imported when needed."""

@@ -1,7 +1,7 @@
-"""JAX: the profiler that lies in jaxlib.
+"""JAX: the profiler in jaxlib.
 
-Recorded with jaxlib's own session and not with `jax.profiler.start_trace`: that one notices another session only when
-it stops, and then never starts again in the process; its traces go to a file and are converted on the caller's thread.
+It records with jaxlib's own session, not with `jax.profiler.start_trace`: that notices another session only when it
+stops, and then never starts again in the process; it writes traces to files and converts them on the caller's thread.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import ProfilerServer
 
 _FIRST_SAFE_JAXLIB = (0, 9)
-"""Before, the first capture from outside freezes the process unless TensorFlow can be imported."""
+"""Older versions freeze the process at the first capture if TensorFlow is missing."""
 
 _HOST_LEVEL = 2
 
 
 class JaxRecorder:
-    """Records whatever JAX does in this process."""
+    """Records JAX in this process."""
 
     framework = "JAX"
     version = jaxlib_version
 
     @cached_property
     def _native(self) -> Any:
-        """The module of jaxlib with the profiler; where it lies has changed once."""
+        """The module of jaxlib with the profiler; its location has changed once."""
         internal = sys.modules["jax._src.profiler"]
         try:
-            found = getattr(internal, "_profiler", None) or internal.xla_client.profiler
-            _ = found.ProfilerSession, found.ProfileOptions, found.start_server
+            module = getattr(internal, "_profiler", None) or internal.xla_client.profiler
+            _ = module.ProfilerSession, module.ProfileOptions, module.start_server
         except AttributeError:
-            raise CannotRecord(f"the profiler of JAX {jax.__version__} is not where it was: report this") from None
-        return found
+            raise CannotRecord(f"JAX {jax.__version__}: its profiler has moved; please report this") from None
+        return module
 
     def start(self) -> JaxRecording:
-        """See `Recorder.start`; never initialises JAX's backends."""
-        self._make_sure_that_it_is_free()
+        """See `TraceRecorder.start`; never initialises JAX's backends."""
+        self._require_idle()
         return JaxRecording(self._session(_HOST_LEVEL))
 
     def serve(self, port: int) -> ProfilerServer:
-        """See `Recorder.serve`; JAX's own server, but ours where a capture by that one would freeze the process."""
-        if _numbers(jaxlib_version) < _FIRST_SAFE_JAXLIB and importlib.util.find_spec("tensorflow") is None:
+        """See `TraceRecorder.serve`; starts JAX's own server, or ours where that freezes."""
+        if _major_minor(jaxlib_version) < _FIRST_SAFE_JAXLIB and importlib.util.find_spec("tensorflow") is None:
             return self._safe_server(port)
         if "requires_backend" in inspect.signature(jax.profiler.start_server).parameters:
             jax.profiler.start_server(port, requires_backend=False)
@@ -67,17 +67,20 @@ class JaxRecorder:
             from mldiagnostics.profiling.service import ProfilerService  # noqa: PLC0415 - needs the extra `capture`
         except MissingExtraError as error:
             raise CannotRecord(
-                f"the server of jaxlib {jaxlib_version} would freeze this process for good in its first capture: "
-                f"upgrade jaxlib to 0.9, install TensorFlow, or let us serve: {error}"
+                f"the server of jaxlib {jaxlib_version} would freeze this process for good at the first capture; "
+                f"upgrade jaxlib to 0.9, install TensorFlow, or install the extra: {error}"
             ) from error
         return ProfilerService(self, port)
 
-    def _make_sure_that_it_is_free(self) -> None:
-        """Ask with a session that is over at once (0.1 ms): one that has no room says so only when it is stopped."""
+    def _require_idle(self) -> None:
+        """Raise `Busy` if another session is active.
+
+        A session reports that only when it is stopped, so one is started and stopped at once (0.1 ms).
+        """
         try:
             self._session(0).stop()
         except Exception as error:
-            raise _refusal(error) from error
+            raise _error_of(error) from error
 
     def _session(self, host_level: int) -> Any:
         options = self._native.ProfileOptions()
@@ -92,11 +95,11 @@ class JaxRecording:
         self._session = session
 
     def stop(self) -> bytes:
-        """See `Recording.stop`; jaxlib lets other threads run meanwhile."""
+        """See `TraceRecording.stop`; jaxlib releases the GIL meanwhile."""
         try:
             return bytes(self._session.stop())
         except Exception as error:
-            raise _refusal(error) from error
+            raise _error_of(error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,11 @@ class JaxServer:
     version: str = jaxlib_version
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _major_minor(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
-def _refusal(error: Exception) -> CannotRecord:
+def _error_of(error: Exception) -> CannotRecord:
     if "profiling session active" in str(error):
-        return Busy("another profiling session (an on-demand capture, jax.profiler.start_trace) has the process")
+        return Busy("another profiling session is active (an on-demand capture or jax.profiler.start_trace)")
     return CannotRecord(f"JAX's profiler failed: {error}")

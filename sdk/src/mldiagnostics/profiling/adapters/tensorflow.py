@@ -1,6 +1,6 @@
-"""TensorFlow: the session on which `tf.profiler.experimental` stands.
+"""TensorFlow: the session below `tf.profiler.experimental`.
 
-That one keeps a session which could not begin as if it ran, and no other begins in the process after it.
+`tf.profiler.experimental` keeps a session that failed to start, and then starts no other in the process.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from mldiagnostics.profiling.recorder import Busy, CannotRecord
 
 
 class TensorFlowRecorder:
-    """Records whatever TensorFlow does in this process."""
+    """Records TensorFlow in this process."""
 
     framework = "TensorFlow"
     version = tf.__version__
 
     def start(self) -> TensorFlowRecording:
-        """See `Recorder.start`."""
+        """See `TraceRecorder.start`."""
         session, folder = _pywrap_profiler.ProfilerSession(), tempfile.TemporaryDirectory(prefix="mldiagnostics-")
         try:
             session.start(folder.name, {})
         except tf.errors.AlreadyExistsError as error:
             folder.cleanup()
-            raise Busy("another profiling session (an on-demand capture, tf.profiler) has the process") from error
+            raise Busy("another profiling session is active (an on-demand capture or tf.profiler)") from error
         return TensorFlowRecording(session, folder)
 
     def serve(self, port: int) -> TensorFlowServer:
-        """See `Recorder.serve`."""
+        """See `TraceRecorder.serve`."""
         tf.profiler.experimental.server.start(port)
         return TensorFlowServer()
 
 
 class TensorFlowRecording:
-    """A session of TensorFlow's profiler, which returns XSpaces only as files, in `folder`."""
+    """A session of TensorFlow's profiler, which writes XSpaces to `folder`."""
 
     def __init__(self, session: Any, folder: tempfile.TemporaryDirectory[str]) -> None:
         self._session, self._folder = session, folder
 
     def stop(self) -> bytes:
-        """See `Recording.stop`."""
+        """See `TraceRecording.stop`."""
         with self._folder as folder:
             try:
                 self._session.export_to_tb()
@@ -60,7 +60,7 @@ class TensorFlowRecording:
 
 @dataclass(frozen=True, slots=True)
 class TensorFlowServer:
-    """TensorFlow's profiler server, which ends with its process."""
+    """TensorFlow's profiler server, which runs until its process ends."""
 
     stop: None = None
     kind: str = "tensorflow"

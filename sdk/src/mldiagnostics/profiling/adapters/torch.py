@@ -1,7 +1,7 @@
 """PyTorch on CPU and CUDA: Kineto's events, as an XSpace that XProf opens.
 
-Uses `torch.autograd.profiler.profile`, on which `torch.profiler` stands: the latter imports the compiler on its first
-start, which takes seconds of the training thread. Kineto's events are not public API; torch 2.15 was tried.
+Uses `torch.autograd.profiler.profile`, which is below `torch.profiler`: the latter imports the compiler on its first
+start, which takes seconds of the training thread. Kineto's events are not public API; tested up to torch 2.15.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 
 class TorchRecorder:
-    """Records what PyTorch does on all threads of this process and on its CUDA devices."""
+    """Records PyTorch on all threads of this process and on its CUDA devices."""
 
     framework = "PyTorch"
     version = torch.__version__
 
     def start(self) -> TorchRecording:
-        """See `Recorder.start`; never initialises CUDA."""
+        """See `TraceRecorder.start`; never initialises CUDA."""
         if getattr(torch.autograd.profiler, "_is_profiler_enabled", False):
-            raise Busy("another torch.profiler session is recording this process")  # a second start would cancel it
+            raise Busy("another torch.profiler session is active")  # a second start would cancel it
         return TorchRecording(_device())
 
     def serve(self, port: int) -> ProfilerService:
-        """See `Recorder.serve`: PyTorch has no server of its own."""
+        """See `TraceRecorder.serve`; PyTorch has no server of its own."""
         from mldiagnostics.profiling.service import ProfilerService  # noqa: PLC0415 - needs the extra `capture`
 
         return ProfilerService(self, port)
 
 
 class TorchRecording:
-    """A recording by Kineto; `device` is the index of the GPU that this process uses, None for CPU only."""
+    """A recording by Kineto; `device` is the index of the process's GPU or None."""
 
     def __init__(self, device: int | None) -> None:
         self._device = device
@@ -55,20 +55,20 @@ class TorchRecording:
         self._profile.__enter__()
 
     def stop(self) -> bytes:
-        """See `Recording.stop`."""
-        # A new thread stands on device 0, where waiting for the device would occupy memory that is another rank's.
+        """See `TraceRecording.stop`."""
+        # A new thread uses device 0, where synchronizing would allocate memory on another rank's GPU.
         with contextlib.nullcontext() if self._device is None else torch.cuda.device(self._device):
             self._profile.__exit__(None, None, None)
         stop_ns = time.time_ns()
         results: Any = self._profile.kineto_results
         if results is None:
-            raise CannotRecord("PyTorch's profiler returned nothing: was another torch.profiler session started?")
+            raise CannotRecord("PyTorch's profiler returned no trace; start no other torch.profiler session meanwhile")
         planes = _planes(results.events(), _thread_names())
         return encode(planes, host=socket.gethostname(), start_ns=self._start_ns, stop_ns=stop_ns)
 
 
 def _device() -> int | None:
-    """Find the GPU that this process has begun to use."""
+    """Return the index of the GPU that this process uses."""
     if not torch.cuda.is_initialized():
         return None
     devices = range(torch.cuda.device_count())
@@ -76,17 +76,17 @@ def _device() -> int | None:
 
 
 def _all_threads() -> Any:
-    """Ask for all threads: by default only the one that starts a recording is recorded."""
-    from torch._C._profiler import _ExperimentalConfig  # noqa: PLC0415 - the one place that offers it
+    """Return the option to record all threads, not only the one that starts."""
+    from torch._C._profiler import _ExperimentalConfig  # noqa: PLC0415 - not in all versions
 
     try:
         return _ExperimentalConfig(profile_all_threads=True)
     except TypeError:
-        raise CannotRecord(f"PyTorch {torch.__version__} records single threads only: upgrade it") from None
+        raise CannotRecord(f"PyTorch {torch.__version__} records single threads only; upgrade it") from None
 
 
 def _planes(events: list[Any], threads: Mapping[int, str]) -> dict[str, dict[int, XSpaceLine]]:
-    """Sort Kineto's events: by thread on the host, by stream on each device."""
+    """Group Kineto's events by thread on the host and by stream on each device."""
     planes: dict[str, dict[int, XSpaceLine]] = defaultdict(dict)
     for event in events:
         row = event.device_resource_id()
