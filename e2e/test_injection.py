@@ -98,7 +98,7 @@ def test_a_label_on_a_namespace_tells_the_pods_of_its_batch_workloads(
 def test_what_serves_needs_a_label_of_its_own_and_its_pods_say_so(kubectl: Kubectl, name: str) -> None:
     (pod,) = pods_of(kubectl, BY_NAMESPACE, name, count=1)
     assert told(pod) is None
-    assert f"{OF_WORKLOADS[name]['kind']} needs it itself" in explanation(pod)
+    assert f"{OF_WORKLOADS[name]['kind']} needs its own label" in explanation(pod)
 
 
 @pytest.mark.parametrize(("name", "pods"), [("opted-out", 2), ("annotated", 2), ("pod", 1)])

@@ -58,7 +58,7 @@ def test_only_the_profiler_has_a_default() -> None:
     assert [path for path, field in fields(SCHEMA) if "default" in field] == [".spec.triggerCapture.profiler"]
 
 
-def test_columns_and_selectable_fields_point_at_fields() -> None:
+def test_columns_and_selectable_fields_refer_to_fields() -> None:
     known = dict(fields(SCHEMA))
     paths = [column["jsonPath"] for column in VERSION["additionalPrinterColumns"]]
     paths += [field["jsonPath"] for field in VERSION["selectableFields"]]
@@ -113,7 +113,7 @@ def generated(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def check_round_trip(model: type[BaseModel], schema: dict[str, Any], value: Any) -> None:
-    """What the schema allows, the model reads; what it writes, the schema allows, and nothing is lost on the way."""
+    """Check that the model parses a value that the schema allows, and writes it back without a loss."""
     jsonschema.validate(value, schema)
     written = model.model_validate(value).model_dump(mode="json", by_alias=True, exclude_none=True)
     jsonschema.validate(written, schema)
@@ -136,7 +136,7 @@ def test_schema_and_model_of_the_status_agree(value: dict[str, Any]) -> None:
     st.sampled_from(["capturePort", "durationSeconds", "startLeadMilliseconds", "deadlineSeconds", "minimumCaptured"]),
     st.integers(-10, 10**6),
 )
-def test_schema_and_model_refuse_the_same_numbers(field: str, number: int) -> None:
+def test_schema_and_model_reject_the_same_numbers(field: str, number: int) -> None:
     body = a.connection(podName="a", **{field: number})
     try:
         jsonschema.validate(body["spec"], SCHEMA["properties"]["spec"])
@@ -153,7 +153,7 @@ def test_schema_and_model_refuse_the_same_numbers(field: str, number: int) -> No
 @pytest.mark.parametrize(
     "model", [ConnectionStatus, TargetResult, StatusCondition, TargetCounts, CaptureResult], ids=lambda m: m.__name__
 )
-def test_nothing_that_the_operator_writes_is_pruned(model: type[BaseModel]) -> None:
+def test_no_field_of_the_status_is_pruned(model: type[BaseModel]) -> None:
     status = SCHEMA["properties"]["status"]
     known = {path.rpartition(".")[2] for path, _ in fields(status)}
     assert {field.alias for field in model.model_fields.values()} <= known

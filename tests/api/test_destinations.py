@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import jsonpatch
 import pytest
-from mldiagnostics_api.destinations import common_directory, homes
+from mldiagnostics_api.destinations import common_directory, destinations
 from mldiagnostics_api.injection import InjectionSettings, decide, patch
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.owners import WorkloadRun, owner_chain, run_of
@@ -21,7 +21,7 @@ def with_runs(*worlds: a.World) -> list[tuple[PodView, WorkloadRun | None]]:
 
 
 def directories(pods: list[tuple[PodView, WorkloadRun | None]], *, explicit: bool = False, **labels: str) -> list[str]:
-    found = homes(pods, root=ROOT, explicit=explicit, cluster="p/train-cluster", namespace_labels=labels)
+    found = destinations(pods, root=ROOT, explicit=explicit, cluster="p/train-cluster", namespace_labels=labels)
     return [str(found[pod.uid].directory) for pod, _ in pods]
 
 
@@ -31,11 +31,11 @@ def test_a_run_has_the_directory_of_its_id() -> None:
 
 def test_a_namespace_label_makes_a_run_too() -> None:
     pods = with_runs(a.jobset())
-    found = homes(pods, root=ROOT, explicit=False, cluster="train-cluster", namespace_labels=ON)
+    found = destinations(pods, root=ROOT, explicit=False, cluster="train-cluster", namespace_labels=ON)
     assert {home.run_id for home in found.values()} == {CHECK_ID}
 
 
-def test_a_workload_that_is_no_run_has_the_directory_of_its_name() -> None:
+def test_a_workload_that_is_not_a_run_has_the_directory_of_its_name() -> None:
     assert set(directories(with_runs(a.jobset(), a.deployment()))) == {
         "gs://profiles/root/ml/trainer",
         "gs://profiles/root/ml/web",
@@ -47,7 +47,7 @@ def test_loose_pods_share_the_directory_of_the_first() -> None:
     assert directories(pods) == ["gs://profiles/root/ml/b"] * 2
 
 
-def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of_even_if_it_loses_its_annotations() -> None:
+def test_a_lone_pod_has_the_directory_of_its_injected_run_even_without_annotations() -> None:
     pod = a.pod("notebook", labels=ON)
     decision = decide(
         pod,
@@ -59,16 +59,16 @@ def test_a_lone_pod_has_the_directory_of_the_run_that_it_was_told_of_even_if_it_
         now=datetime.fromisoformat(a.CREATED) - timedelta(seconds=3),
     )
     injected = jsonpatch.apply_patch(pod, patch(pod, decision))
-    told = PodView.of(injected)
+    view = PodView.of(injected)
     run_id = decision.annotations["diagon.gke.io/run-id"]
-    assert directories([(told, told.lone_run)]) == [f"gs://profiles/root/{run_id}"]
-    told = PodView.of({**injected, "metadata": {**injected["metadata"], "annotations": {}}})
-    assert directories([(told, told.lone_run)]) == [f"gs://profiles/root/{run_id}"]
-    untold = PodView.of(pod)
-    assert directories([(untold, untold.lone_run)]) != [f"gs://profiles/root/{run_id}"]
+    assert directories([(view, view.lone_run)]) == [f"gs://profiles/root/{run_id}"]
+    view = PodView.of({**injected, "metadata": {**injected["metadata"], "annotations": {}}})
+    assert directories([(view, view.lone_run)]) == [f"gs://profiles/root/{run_id}"]
+    not_injected = PodView.of(pod)
+    assert directories([(not_injected, not_injected.lone_run)]) != [f"gs://profiles/root/{run_id}"]
 
 
-def test_a_pod_without_the_label_or_with_a_controller_is_no_run_by_itself() -> None:
+def test_a_pod_without_the_label_or_with_a_controller_is_not_a_run() -> None:
     assert PodView.of(a.pod("notebook")).lone_run is None
     assert [pod.lone_run for pod in a.job(labels=ON).views()] == [None, None]
     assert PodView.of(a.pod(labels=ON, owner=a.thing("j", kind="Job", api_version="batch/v1"))).lone_run is None
@@ -77,7 +77,7 @@ def test_a_pod_without_the_label_or_with_a_controller_is_no_run_by_itself() -> N
 def test_an_explicit_location_is_the_directory_itself() -> None:
     pods = with_runs(a.jobset(labels=ON), a.deployment())
     assert set(directories(pods, explicit=True)) == {str(ROOT)}
-    found = homes(pods, root=ROOT, explicit=True, cluster="train-cluster", namespace_labels={})
+    found = destinations(pods, root=ROOT, explicit=True, cluster="train-cluster", namespace_labels={})
     assert {home.run_id for home in found.values()} == {CHECK_ID, None}
 
 
@@ -90,5 +90,5 @@ def test_an_explicit_location_is_the_directory_itself() -> None:
         (["gs://profiles/root/ml/a", "gs://profiles/root/ml/b"], "gs://profiles/root/ml"),
     ],
 )
-def test_what_directories_have_in_common(paths: list[str], common: str) -> None:
+def test_the_common_parent_of_directories(paths: list[str], common: str) -> None:
     assert str(common_directory(map(Location.parse, paths), root=ROOT)) == common

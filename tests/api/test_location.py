@@ -48,7 +48,7 @@ def test_within_compares_whole_segments(scheme: str, one: str, other: str) -> No
 
 
 @given(schemes, paths)
-def test_nothing_but_plain_segments_gets_through(scheme: str, path: str) -> None:
+def test_only_plain_segments_are_accepted(scheme: str, path: str) -> None:
     location = parse(scheme + path)
     if location is not None:
         assert not {"", ".", ".."}.intersection(location.segments)
@@ -56,7 +56,7 @@ def test_nothing_but_plain_segments_gets_through(scheme: str, path: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "medium", "shown"),
+    ("text", "medium", "formatted"),
     [
         ("gs://b-1/a//b/", Medium.BUCKET, "gs://b-1/a/b"),
         ("gs://b-1", Medium.BUCKET, "gs://b-1"),
@@ -66,34 +66,34 @@ def test_nothing_but_plain_segments_gets_through(scheme: str, path: str) -> None
         ("/tmp/x/", Medium.POD, "/tmp/x"),
     ],
 )
-def test_locations_are_shown_as_people_use_them(text: str, medium: Medium, shown: str) -> None:
+def test_locations_are_formatted_for_people(text: str, medium: Medium, formatted: str) -> None:
     assert Location.parse(text).medium is medium
-    assert str(Location.parse(text)) == shown
+    assert str(Location.parse(text)) == formatted
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
-        ("tmp/x", "no absolute path"),
-        ("", "no absolute path"),
-        ("volume://host/x", "no absolute path"),
-        ("gs://", "names no bucket"),
-        ("gs:///x", "no valid bucket"),
-        ("gs://Bucket/x", "no valid bucket"),
+        ("tmp/x", "not an absolute path"),
+        ("", "not an absolute path"),
+        ("volume://host/x", "not an absolute path"),
+        ("gs://", "has no bucket"),
+        ("gs:///x", "invalid bucket name"),
+        ("gs://Bucket/x", "invalid bucket name"),
         ("s3://b/x", "unknown scheme 's3'"),
         ("file:///etc", "unknown scheme 'file'"),
         ("gs://bucket/a/../b", "contains '..'"),
-        ("/tmp/a b", "other than letters"),
+        ("/tmp/a b", "invalid characters in 'a b'"),
         ("/" + "a" * 1024, "1025 characters"),
         ("volume:///" + "a" * 256, "at most 255"),
     ],
 )
-def test_what_is_wrong_is_said(text: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_the_error_names_the_problem(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
         Location.parse(text)
 
 
-def test_a_prefix_may_stand_for_every_bucket_but_for_no_other_medium() -> None:
+def test_a_prefix_may_stand_for_every_bucket_only() -> None:
     every = Location.prefix("gs://")
     assert Location.parse("gs://any/where").within(every)
     assert not Location.parse("/any/where").within(every)

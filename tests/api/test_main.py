@@ -16,10 +16,10 @@ def manifests(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_check_tells_missing_current_and_changed_files_apart(tmp_path: Path) -> None:
+def test_check_finds_missing_and_changed_files(tmp_path: Path) -> None:
     missing = manifests(tmp_path, "--check")
     assert missing.returncode == 1
-    assert f"{CRD} is not up to date: run `make manifests`" in missing.stderr
+    assert f"{CRD}: not up to date; run `make manifests`" in missing.stderr
 
     assert manifests(tmp_path).returncode == 0
     assert manifests(tmp_path, "--check").returncode == 0
@@ -29,6 +29,6 @@ def test_check_tells_missing_current_and_changed_files_apart(tmp_path: Path) -> 
     assert manifests(tmp_path, "--check").returncode == 1
 
 
-def test_what_is_written_is_the_definition(tmp_path: Path) -> None:
+def test_the_written_file_is_the_definition(tmp_path: Path) -> None:
     manifests(tmp_path)
     assert yaml.safe_load((tmp_path / CRD).read_text()) == definition_of(CONNECTIONS)

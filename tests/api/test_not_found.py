@@ -15,14 +15,14 @@ def test_absent_are_exactly_the_names_without_a_pod(named: list[str], present: s
 
 
 @given(names, st.sets(names, min_size=1))
-def test_what_is_suggested_exists(name: str, nearby: set[str]) -> None:
+def test_suggested_names_exist(name: str, nearby: set[str]) -> None:
     hint = similar(name, nearby)
-    suggested = hint.removeprefix("; did you mean ").removeprefix("; there are ").rstrip("?").split(", ")
+    suggested = hint.removeprefix("; did you mean ").removeprefix("; the namespace has ").rstrip("?").split(", ")
     assert 1 <= len(suggested) <= 3
     assert nearby.issuperset(suggested)
 
 
 def test_the_closest_name_comes_first() -> None:
     assert similar("trainr-1", ["web-1", "trainer-0", "trainer-1"]).startswith("; did you mean trainer-1, trainer-0")
-    assert similar("x", ["zeta", "eta"]) == "; there are eta, zeta"
-    assert similar("x", []) == "; none exist there"
+    assert similar("x", ["zeta", "eta"]) == "; the namespace has eta, zeta"
+    assert similar("x", []) == "; the namespace has none"

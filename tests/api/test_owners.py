@@ -51,7 +51,7 @@ def test_a_chain_ends_and_every_owner_in_it_is_the_one_referred_to(
 
 
 @given(graphs())
-def test_fetching_what_is_missing_comes_to_an_end_and_gives_the_whole_chain(
+def test_property_fetching_missing_owners_ends_with_the_whole_chain(
     graph: tuple[ObjectReference, dict[ObjectReference, Any]],
 ) -> None:
     first, objects = graph
@@ -85,7 +85,7 @@ def test_the_topmost_known_owner_is_the_run(world: a.World, kind: str) -> None:
         assert run.group is None
 
 
-def test_a_cronjob_groups_its_jobs_and_is_never_asked_for() -> None:
+def test_a_cronjob_groups_its_jobs_and_is_never_read() -> None:
     world = a.job("nightly-123").owned_by("CronJob", "nightly", "batch/v1")
     view = PodView.of(world.pods[0])
     job = next(part for part in world.parts if part["kind"] == "Job")
@@ -106,7 +106,7 @@ def test_a_raycronjob_groups_its_rayjobs() -> None:
     assert (run.kind, run.name, run.group) == ("RayJob", "nightly-x7k2p", "nightly")
 
 
-def test_metadata_alone_is_enough_to_know_the_run() -> None:
+def test_metadata_is_enough_to_find_the_run() -> None:
     world = a.deployment()
     bare = {
         reference: {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": owner["metadata"]}
@@ -118,7 +118,7 @@ def test_metadata_alone_is_enough_to_know_the_run() -> None:
     assert (run.kind, run.workload["apiVersion"]) == ("Deployment", "apps/v1")
 
 
-def test_a_pod_without_controller_belongs_to_nothing() -> None:
+def test_a_pod_without_controller_has_no_owners() -> None:
     loose = a.pod()
     loose["metadata"]["ownerReferences"] = [a.owned("trainer", "Job", "batch/v1", controller=False)]
     assert PodView.of(loose).controller is None
@@ -154,7 +154,7 @@ def test_a_leader_worker_set_that_is_younger_than_its_part_is_another_one() -> N
     assert walked(world, world.pods[1]) == [("StatefulSet", "serve-0")]
 
 
-def test_without_the_label_nothing_is_asked_for_past_a_pod() -> None:
+def test_without_the_label_no_owner_of_a_pod_is_read() -> None:
     world = a.leader_worker_set()
     for part in world.parts:
         part["metadata"]["labels"] = {}
@@ -164,7 +164,7 @@ def test_without_the_label_nothing_is_asked_for_past_a_pod() -> None:
 
 
 @given(graphs())
-def test_no_pod_is_ever_missing_for_who_may_not_read_pods(
+def test_property_pods_are_never_missing_without_permission_to_read_them(
     graph: tuple[ObjectReference, dict[ObjectReference, Any]],
 ) -> None:
     first, objects = graph
@@ -179,7 +179,7 @@ def test_no_pod_is_ever_missing_for_who_may_not_read_pods(
         known |= {reference: objects.get(reference) for reference in missing}
 
 
-def test_an_empty_uid_names_nothing() -> None:
+def test_an_empty_uid_does_not_match() -> None:
     world = a.job()
     forged = ObjectReference("batch/v1", "Job", "ml", "trainer", "")
     assert owner_chain(forged, lambda _: world.workload) == ()

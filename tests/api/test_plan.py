@@ -18,31 +18,31 @@ NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
 TRAINER = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
 
 
-def found_in(world: a.World, **changes: Any) -> PodInventory:
+def inventory_of(world: a.World, **changes: Any) -> PodInventory:
     return replace(PodInventory(pods=world.views(), workload=world.workload, owners=world.owners()), **changes)
 
 
-def decide(found: PodInventory, *, attempt: int = 1, **trigger: Any) -> CapturePlan | CaptureRefusal:
+def decide(inventory: PodInventory, *, attempt: int = 1, **trigger: Any) -> CapturePlan | CaptureRefusal:
     return make_plan(
-        a.parsed(a.connection(**trigger)), found, policy=Policy(), cluster="train-cluster", now=NOW, attempt=attempt
+        a.parsed(a.connection(**trigger)), inventory, policy=Policy(), cluster="train-cluster", now=NOW, attempt=attempt
     )
 
 
-def planned(found: PodInventory, **trigger: Any) -> CapturePlan:
-    plan = decide(found, **trigger)
+def planned(inventory: PodInventory, **trigger: Any) -> CapturePlan:
+    plan = decide(inventory, **trigger)
     assert isinstance(plan, CapturePlan), plan
     return plan
 
 
-def refused(found: PodInventory, **trigger: Any) -> CaptureRefusal:
-    answer = decide(found, **trigger)
-    assert isinstance(answer, CaptureRefusal), answer
-    return answer
+def refused(inventory: PodInventory, **trigger: Any) -> CaptureRefusal:
+    refusal = decide(inventory, **trigger)
+    assert isinstance(refusal, CaptureRefusal), refusal
+    return refusal
 
 
 def test_a_whole_jobset() -> None:
     world = a.jobset(jobs={"driver": (1, 1), "workers": (2, 2)}, labels={"managed-mldiagnostics-gke": "true"})
-    plan = planned(found_in(world), target=TRAINER)
+    plan = planned(inventory_of(world), target=TRAINER)
     names = [pod["metadata"]["name"] for pod in world.pods]
     assert [target.pod for target in plan.targets] == names
     assert [target.rank for target in plan.targets] == [0, 1, 2, 3, 4]
@@ -60,18 +60,18 @@ def test_a_whole_jobset() -> None:
 
 
 def test_times_follow_from_lead_and_duration() -> None:
-    plan = planned(found_in(a.jobset()), target=TRAINER, durationSeconds=3)
+    plan = planned(inventory_of(a.jobset()), target=TRAINER, durationSeconds=3)
     assert plan.lead_ms == 2000
     assert plan.planned_start == NOW + timedelta(seconds=2)
     assert plan.deadline == NOW + timedelta(seconds=2 + 2 * 3 + 60)
     assert plan.start_ns == 1795230247678901000
-    single = planned(found_in(a.job(pods=1)), target={"workloadRef": {"kind": "Job", "name": "trainer"}})
+    single = planned(inventory_of(a.job(pods=1)), target={"workloadRef": {"kind": "Job", "name": "trainer"}})
     assert (single.lead_ms, single.start_ns, single.planned_start) == (0, None, NOW)
 
 
-def test_what_is_asked_for_replaces_the_defaults() -> None:
+def test_values_of_the_spec_replace_the_defaults() -> None:
     plan = planned(
-        found_in(a.jobset()),
+        inventory_of(a.jobset()),
         target=TRAINER,
         startLeadMilliseconds=500,
         deadlineSeconds=9,
@@ -91,34 +91,36 @@ def test_what_is_asked_for_replaces_the_defaults() -> None:
 
 
 def test_a_later_attempt_has_a_session_of_its_own() -> None:
-    found = found_in(a.jobset())
-    first, second = decide(found, target=TRAINER), decide(found, target=TRAINER, attempt=2)
+    inventory = inventory_of(a.jobset())
+    first, second = decide(inventory, target=TRAINER), decide(inventory, target=TRAINER, attempt=2)
     assert isinstance(first, CapturePlan)
     assert isinstance(second, CapturePlan)
     assert second.session == f"{first.session}-2"
     assert second.attempt == 2
 
 
-def test_pods_that_only_have_the_labels_are_not_the_workloads() -> None:
+def test_pods_with_only_the_labels_do_not_belong_to_the_workload() -> None:
     world = a.deployment()
     impostor = a.pod("impostor", labels={"app": "web"})
     other = a.deployment("web2").pods[0]
     other["metadata"]["labels"] = {"app": "web"}
     world.pods += [impostor, other]
-    plan = planned(found_in(world), target={"workloadRef": {"kind": "Deployment", "name": "web"}})
+    plan = planned(inventory_of(world), target={"workloadRef": {"kind": "Deployment", "name": "web"}})
     assert {target.pod for target in plan.targets} == {pod["metadata"]["name"] for pod in world.pods[:2]}
 
 
 def test_a_recreated_workload_of_the_same_name_has_none_of_the_old_pods() -> None:
     world = a.job()
     recreated = a.thing("trainer", kind="Job", api_version="batch/v1", uid="another")
-    answer = refused(found_in(world, workload=recreated), target={"workloadRef": {"kind": "Job", "name": "trainer"}})
-    assert (answer.reason, answer.transient) == (RefusalReason.NO_POD_MATCHES, True)
+    refusal = refused(
+        inventory_of(world, workload=recreated), target={"workloadRef": {"kind": "Job", "name": "trainer"}}
+    )
+    assert (refusal.reason, refusal.transient) == (RefusalReason.NO_POD_MATCHES, True)
 
 
-def test_pod_names_that_do_not_exist_are_skipped_with_what_was_meant() -> None:
-    found = PodInventory(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0", "trainer-1", "web-7"])
-    plan = planned(found, podName="trainer-0,trainr-1", minimumCaptured=1)
+def test_pod_names_that_do_not_exist_are_skipped_with_a_suggestion() -> None:
+    inventory = PodInventory(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0", "trainer-1", "web-7"])
+    plan = planned(inventory, podName="trainer-0,trainr-1", minimumCaptured=1)
     assert [target.pod for target in plan.targets] == ["trainer-0"]
     [skipped] = plan.skipped
     assert (skipped.pod, skipped.reason) == ("trainr-1", SkipReason.NOT_FOUND)
@@ -128,15 +130,15 @@ def test_pod_names_that_do_not_exist_are_skipped_with_what_was_meant() -> None:
     assert plan.may_grow
 
 
-def test_of_many_absent_names_only_the_first_are_compared_with_what_exists() -> None:
-    found = PodInventory(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0"])
-    plan = planned(found, podName=",".join(f"trainer-{rank}" for rank in range(50)), minimumCaptured=1)
+def test_only_the_first_absent_names_get_a_suggestion() -> None:
+    inventory = PodInventory(pods=[a.PodView.of(a.pod("trainer-0"))], nearby=["trainer-0"])
+    plan = planned(inventory, podName=",".join(f"trainer-{rank}" for rank in range(50)), minimumCaptured=1)
     hinted = ["did you mean trainer-0?" in skipped.message for skipped in plan.skipped]
     assert hinted == [True] * 10 + [False] * 39
 
 
 @pytest.mark.parametrize(
-    ("found", "trigger", "reason", "says"),
+    ("inventory", "trigger", "reason", "expected"),
     [
         (
             PodInventory(nearby=["trainer-0", "x"]),
@@ -148,9 +150,9 @@ def test_of_many_absent_names_only_the_first_are_compared_with_what_exists() -> 
             PodInventory(),
             {"podName": "a,b"},
             RefusalReason.PODS_NOT_FOUND,
-            "pods a, b in namespace ml; none exist there",
+            "pods a, b in namespace ml: not found; the namespace has none",
         ),
-        (PodInventory(nearby=["zeta"]), {"podName": "a"}, RefusalReason.PODS_NOT_FOUND, "there are zeta"),
+        (PodInventory(nearby=["zeta"]), {"podName": "a"}, RefusalReason.PODS_NOT_FOUND, "the namespace has zeta"),
         (
             PodInventory(nearby=["trainer2"]),
             {"target": TRAINER},
@@ -162,45 +164,45 @@ def test_of_many_absent_names_only_the_first_are_compared_with_what_exists() -> 
             PodInventory(nearby=["a", "b"]),
             {"target": {"selector": {"matchLabels": {"app": "x"}}}},
             RefusalReason.NO_POD_MATCHES,
-            "app=x in namespace ml; 2 other pods exist there",
+            "app=x in namespace ml: not found; the namespace has 2 other pods",
         ),
         (
-            found_in(a.jobset()),
+            inventory_of(a.jobset()),
             {"target": TRAINER | {"ranks": "7"}},
             RefusalReason.NO_POD_MATCHES,
-            "2 pods exist, none in the chosen ranks",
+            "none of 2 pods matches ranks",
         ),
     ],
 )
-def test_what_is_not_found_says_what_was_sought_and_what_is_there(
-    found: PodInventory, trigger: dict[str, Any], reason: RefusalReason, says: str
+def test_a_refusal_names_the_request_and_existing_objects(
+    inventory: PodInventory, trigger: dict[str, Any], reason: RefusalReason, expected: str
 ) -> None:
-    answer = refused(found, **trigger)
-    assert answer.reason is reason
-    assert answer.transient
-    assert says in answer.message
+    refusal = refused(inventory, **trigger)
+    assert refusal.reason is reason
+    assert refusal.transient
+    assert expected in refusal.message
 
 
-def test_an_ended_pod_that_was_named_is_reported_though_another_took_its_place() -> None:
+def test_a_finished_pod_that_was_named_is_reported_even_if_replaced() -> None:
     world = a.job(pods=2)
     old = a.pod("trainer-0-old", labels=world.pods[0]["metadata"]["labels"], owner=world.workload, phase="Failed")
     world.pods.append(old)
-    named = planned(found_in(world), podName=",".join(pod["metadata"]["name"] for pod in world.pods))
+    named = planned(inventory_of(world), podName=",".join(pod["metadata"]["name"] for pod in world.pods))
     assert [(skipped.pod, skipped.reason) for skipped in named.skipped] == [("trainer-0-old", SkipReason.FINISHED)]
-    assert planned(found_in(world), target={"workloadRef": {"kind": "Job", "name": "trainer"}}).skipped == ()
+    assert planned(inventory_of(world), target={"workloadRef": {"kind": "Job", "name": "trainer"}}).skipped == ()
 
 
 def test_several_runs_have_one_session_and_a_directory_each() -> None:
     one, other = a.jobset("one"), a.jobset("other")
-    found = PodInventory(pods=[*one.views(), *other.views()], owners={**one.owners(), **other.owners()})
-    plan = planned(found, podName=",".join(pod.name for pod in found.pods))
+    inventory = PodInventory(pods=[*one.views(), *other.views()], owners={**one.owners(), **other.owners()})
+    plan = planned(inventory, podName=",".join(pod.name for pod in inventory.pods))
     assert [str(directory) for directory in plan.directories] == ["volume:///ml/one", "volume:///ml/other"]
     assert str(plan.output) == "volume:///ml"
     assert [target.rank for target in plan.targets] == [0, 1, 0, 1]
 
 
-def test_a_capture_of_no_ready_pod_is_still_a_plan_that_reports_each() -> None:
-    plan = planned(found_in(a.jobset(phase="Pending", ip="")), target=TRAINER)
+def test_a_plan_without_ready_pods_reports_each_pod() -> None:
+    plan = planned(inventory_of(a.jobset(phase="Pending", ip="")), target=TRAINER)
     assert plan.targets == ()
     assert {skipped.reason for skipped in plan.skipped} == {SkipReason.NOT_READY}
     assert plan.may_grow
@@ -211,7 +213,7 @@ def test_a_capture_of_no_ready_pod_is_still_a_plan_that_reports_each() -> None:
 def test_a_pod_that_runs_but_is_not_ready_is_a_target_worth_waiting_for(status: str, *, may_grow: bool) -> None:
     world = a.jobset()
     world.pods[0]["status"]["conditions"] = [{"type": "Ready", "status": status}]
-    plan = planned(found_in(world), target=TRAINER)
+    plan = planned(inventory_of(world), target=TRAINER)
     assert (len(plan.targets), plan.skipped, plan.may_grow) == (2, (), may_grow)
 
 
@@ -219,7 +221,7 @@ def test_a_pod_that_runs_but_is_not_ready_is_a_target_worth_waiting_for(status: 
     ("minimum", "total", "needed"),
     [(None, 4, 4), ("100%", 3, 3), ("50%", 3, 2), ("1%", 3, 1), ("34%", 3, 2), (2, 3, 2), (9, 3, 9), (None, 0, 1)],
 )
-def test_how_many_are_needed(minimum: int | str | None, total: int, needed: int) -> None:
+def test_the_number_of_needed_targets(minimum: int | str | None, total: int, needed: int) -> None:
     trigger = {"podName": "a"} | ({"minimumCaptured": minimum} if minimum else {})
     assert needed_of(a.parsed(a.connection(**trigger)).spec.trigger_capture, total) == needed
 
@@ -251,8 +253,9 @@ def test_every_pod_is_a_target_or_skipped_and_the_order_does_not_matter(
     plan = planned(PodInventory(pods=views, owners=OWNERS), podName=names)
     assert plan == planned(PodInventory(pods=[views[index] for index in permutation], owners=OWNERS), podName=names)
 
-    dialled, skipped = {target.uid for target in plan.targets}, {target.uid for target in plan.skipped if target.uid}
-    assert dialled | skipped == {view.uid for view in views}
+    planned_uids = {target.uid for target in plan.targets}
+    skipped = {target.uid for target in plan.skipped if target.uid}
+    assert planned_uids | skipped == {view.uid for view in views}
     assert [target.pod for target in plan.skipped if not target.uid] == ["ghost"]
     files = [(target.directory, target.stem) for target in plan.targets]
     assert len(set(files)) == len(files)

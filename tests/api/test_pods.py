@@ -7,7 +7,7 @@ from mldiagnostics_api.pods import Container, PodView
 from support import builders as a
 
 
-def test_a_pod_is_read_once() -> None:
+def test_a_pod_is_parsed() -> None:
     raw = a.jobset().pods[1]
     view = PodView.of(raw)
     assert (view.name, view.namespace, view.uid) == (
@@ -29,7 +29,7 @@ def test_a_pod_that_has_just_been_created_has_almost_nothing() -> None:
     assert view.live
 
 
-def test_only_ports_named_for_it_are_profiler_ports_and_sidecars_count() -> None:
+def test_profiler_ports_are_found_by_name_also_in_sidecars() -> None:
     raw = a.pod(ports={"http": 80, "mldiag-prof": 9999, "mldiag-prof-1": 10000})
     raw["spec"]["initContainers"] = [
         {"name": "setup", "ports": [{"name": "mldiag-prof", "containerPort": 1}]},
@@ -60,7 +60,7 @@ def test_an_older_cluster_keeps_the_completion_index_in_an_annotation() -> None:
     ],
     ids=["elsewhere", "no JSON", "deep", "no object", "no text", "no time", "another time"],
 )
-def test_a_pod_that_tells_no_moment_of_its_own_is_a_run_since_its_creation(entry: dict[str, Any]) -> None:
+def test_a_pod_without_an_injected_time_is_a_run_since_its_creation(entry: dict[str, Any]) -> None:
     raw = a.pod("notebook", labels={"managed-mldiagnostics-gke": "true"})
     raw["spec"]["containers"][0]["env"] = [{"name": "GKE_DIAGON_METADATA", **entry}]
     run = PodView.of(raw).lone_run

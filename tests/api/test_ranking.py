@@ -34,14 +34,14 @@ LABELS = [
     ],
     ids=lambda world: world.workload["kind"],
 )
-def test_pods_come_in_the_order_of_their_indices(world: a.World) -> None:
+def test_pods_are_in_the_order_of_their_indices(world: a.World) -> None:
     expected = [pod["metadata"]["name"] for pod in world.pods]
     shuffled = world.views()
     random.shuffle(shuffled)
     assert [pod.name for pod in sorted(shuffled, key=order)] == expected
 
 
-def test_without_labels_names_decide_by_their_numbers() -> None:
+def test_without_labels_pods_are_in_natural_order_of_names() -> None:
     pods = [PodView.of(a.pod(name)) for name in ("w-10", "w-9", "v-11")]
     assert [pod.name for pod in sorted(pods, key=order)] == ["v-11", "w-9", "w-10"]
 
@@ -82,14 +82,14 @@ def test_slices_and_parts() -> None:
     assert slice_of(a.job().views()[0]) is None
 
 
-def test_an_ended_pod_makes_room_for_the_one_that_took_its_place() -> None:
+def test_a_finished_pod_is_replaced_by_the_live_one_of_its_position() -> None:
     world = a.job(pods=2)
     failed = a.pod("trainer-0-old", labels=world.pods[0]["metadata"]["labels"], owner=world.workload, phase="Failed")
     kept = without_superseded([PodView.of(failed), *world.views()])
     assert [pod.name for pod in kept] == [pod["metadata"]["name"] for pod in world.pods]
 
 
-def test_an_ended_pod_whose_place_is_empty_stays() -> None:
+def test_a_finished_pod_without_replacement_stays() -> None:
     world = a.job(pods=2)
     world.pods[0]["status"]["phase"] = "Succeeded"
     assert len(without_superseded(world.views())) == 2

@@ -10,7 +10,7 @@ def test_every_field_has_a_row_and_every_rule_a_line() -> None:
     assert "| `spec.triggerCapture.target.selector.matchExpressions[].key` | string |" in page
     assert "| `spec.triggerCapture.capturePort` | integer ≥ 1, ≤ 65535 |" in page
     assert "| `status.results[].startTime` | date-time |" in page
-    assert "Rule: exactly one of podName and target is needed." in page
+    assert "Rule: set exactly one of podName and target." in page
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert all(row.count(" | ") == 2 for row in rows)
     assert len(rows) == len(set(rows))

@@ -34,7 +34,7 @@ def selects(selector: dict[str, Any], labels: Labels) -> bool:
     st.sampled_from([None, "true", "false", "yes"]),
     st.sampled_from([None, "true", "false"]),
 )
-def test_a_namespace_goes_to_one_entry_unless_it_is_kept_out(name: str, label: str | None, exempt: str | None) -> None:
+def test_a_namespace_matches_one_entry_unless_it_is_excluded(name: str, label: str | None, exempt: str | None) -> None:
     labels = {NAME: name, OPT_IN: label, "diagon-webhook-exempt": exempt}
     present = {key: value for key, value in labels.items() if value is not None}
     selected = [entry["name"] for entry in webhooks() if selects(entry["namespaceSelector"], present)]
@@ -43,14 +43,14 @@ def test_a_namespace_goes_to_one_entry_unless_it_is_kept_out(name: str, label: s
     assert selected == ([] if kept_out else [f"{entry}.injection.diagon.gke.io"])
 
 
-def test_a_failing_webhook_never_keeps_a_pod_from_starting() -> None:
+def test_a_failing_webhook_never_blocks_a_pod() -> None:
     for entry in webhooks():
         assert entry["failurePolicy"] == "Ignore"
         assert entry["sideEffects"] == "None"
         assert entry["timeoutSeconds"] == 3
 
 
-def test_it_reads_owners_and_namespaces_and_nothing_else() -> None:
+def test_it_may_read_only_owners_and_namespaces() -> None:
     assert {verb for rule in rules() for verb in rule["verbs"]} == {"get", "list", "watch"}
     granted = {(group, kind) for rule in rules() for group in rule["apiGroups"] for kind in rule["resources"]}
     assert granted == {(workload.group, workload.plural) for workload in OWNERS} | {("", "namespaces")}

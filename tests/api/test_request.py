@@ -30,12 +30,12 @@ POLICY = Policy.parse(
 )
 
 
-def ask(policy: Policy = POLICY, **trigger: Any) -> CaptureRequest | CaptureRefusal:
+def check_with(policy: Policy = POLICY, **trigger: Any) -> CaptureRequest | CaptureRefusal:
     return check(a.parsed(a.connection(**trigger)), policy)
 
 
 def accepted(policy: Policy = POLICY, **trigger: Any) -> CaptureRequest:
-    request = ask(policy, **trigger)
+    request = check_with(policy, **trigger)
     assert isinstance(request, CaptureRequest), request
     return request
 
@@ -56,16 +56,16 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
         ({"target": {}}, RefusalReason.INVALID, "runRef, workloadRef and selector"),
         ({"target": WORKLOAD | {"selector": {"matchLabels": {"a": "b"}}}}, RefusalReason.INVALID, "exactly one"),
         ({"target": {"selector": {}}}, RefusalReason.INVALID, "empty"),
-        ({"target": {"selector": {"matchLabels": {"a,!b": "c"}}}}, RefusalReason.INVALID, "no key of a label"),
+        ({"target": {"selector": {"matchLabels": {"a,!b": "c"}}}}, RefusalReason.INVALID, "not a valid label key"),
         (
             {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
             RefusalReason.INVALID,
-            "a In: In and NotIn need values",
+            "'a' with In: In and NotIn need values",
         ),
         (
             {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}},
             RefusalReason.INVALID,
-            "DoesNotExist have none",
+            "DoesNotExist must not have values",
         ),
         ({"target": WORKLOAD | {"ranks": "7-4"}}, RefusalReason.INVALID, "target.ranks '7-4'"),
         ({"target": {"runRef": {"name": "r"}}}, RefusalReason.RUNS_NOT_AVAILABLE, "workloadRef"),
@@ -100,10 +100,8 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
         ),
     ],
 )
-def test_what_may_not_be_is_refused_with_its_own_reason(
-    trigger: dict[str, Any], reason: RefusalReason, named: str
-) -> None:
-    refused = ask(**trigger)
+def test_each_fault_is_refused_with_its_own_reason(trigger: dict[str, Any], reason: RefusalReason, named: str) -> None:
+    refused = check_with(**trigger)
     assert isinstance(refused, CaptureRefusal)
     assert refused.reason is reason
     assert not refused.transient
@@ -111,9 +109,9 @@ def test_what_may_not_be_is_refused_with_its_own_reason(
         raise AssertionError(refused.message)
 
 
-def test_without_default_storage_a_location_is_needed() -> None:
+def test_without_default_storage_a_location_is_required() -> None:
     policy = Policy(default_storage=None)
-    refused = ask(policy, podName="a")
+    refused = check_with(policy, podName="a")
     assert isinstance(refused, CaptureRefusal)
     assert refused.reason is RefusalReason.STORAGE_MISSING
     assert accepted(policy, podName="a", storageLocation="volume:///x").explicit
@@ -130,8 +128,8 @@ def test_without_default_storage_a_location_is_needed() -> None:
     ],
     ids=str,
 )
-def test_a_refusal_names_the_value_of_the_chart_that_decides(trigger: dict[str, Any], value: str) -> None:
-    refused = ask(podName="a", **trigger)
+def test_a_refusal_names_the_chart_value_to_change(trigger: dict[str, Any], value: str) -> None:
+    refused = check_with(podName="a", **trigger)
     assert isinstance(refused, CaptureRefusal)
     assert f"ask the administrator to {value}" in refused.message
 
@@ -173,7 +171,7 @@ def test_durations(trigger: dict[str, Any], duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "asked", "delivery"),
+    ("location", "requested", "delivery"),
     [
         (None, None, Delivery.AUTO),
         ("gs://profiles/ml", None, Delivery.AUTO),
@@ -185,9 +183,9 @@ def test_durations(trigger: dict[str, Any], duration_ms: int) -> None:
         ("pod:///tmp/profiles/x", "Workload", Delivery.WORKLOAD),
     ],
 )
-def test_who_stores_follows_from_the_place(location: str | None, asked: str | None, delivery: Delivery) -> None:
+def test_delivery_follows_from_the_location(location: str | None, requested: str | None, delivery: Delivery) -> None:
     trigger = {"storageLocation": location} if location else {}
-    trigger |= {"delivery": asked} if asked else {}
+    trigger |= {"delivery": requested} if requested else {}
     assert accepted(podName="a", **trigger).delivery is delivery
 
 
@@ -199,16 +197,16 @@ def test_who_stores_follows_from_the_place(location: str | None, asked: str | No
         ({"storageLocation": "/tmp/profiles"}, True),
     ],
 )
-def test_what_pods_of_another_namespace_write_must_be_allowed_there_too(
+def test_a_location_that_pods_write_to_must_be_allowed_in_their_namespace(
     trigger: dict[str, Any], *, refused: bool
 ) -> None:
-    answer = ask(podName="a", podNamespace="shared", **trigger)
-    assert isinstance(answer, CaptureRefusal) is refused
-    if isinstance(answer, CaptureRequest):
-        assert answer.delivery is Delivery.OPERATOR
+    result = check_with(podName="a", podNamespace="shared", **trigger)
+    assert isinstance(result, CaptureRefusal) is refused
+    if isinstance(result, CaptureRequest):
+        assert result.delivery is Delivery.OPERATOR
 
 
-def test_where_to_look() -> None:
+def test_the_targets_become_a_workload_or_a_selector() -> None:
     workload = accepted(target=WORKLOAD)
     assert workload.workload is not None
     assert (workload.workload.kind, workload.workload_name, workload.pods, workload.selector) == (
@@ -219,5 +217,5 @@ def test_where_to_look() -> None:
     )
     selector = accepted(target={"selector": {"matchLabels": {"app": "x"}, "matchExpressions": None}})
     assert (selector.selector, selector.pods, selector.workload) == ("app=x", (), None)
-    assert "app=x" in selector.sought
-    assert workload.sought == "JobSet ml/trainer"
+    assert "app=x" in selector.description
+    assert workload.description == "JobSet ml/trainer"

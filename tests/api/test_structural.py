@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 
 class Inner(BaseModel):
-    """What is inside."""
+    """The inner part."""
 
     name: str
 
@@ -21,7 +21,7 @@ def test_references_are_inlined_and_null_disappears() -> None:
         labels: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
     inner = {
-        "description": "What is inside.",
+        "description": "The inner part.",
         "type": "object",
         "required": ["name"],
         "properties": {"name": {"type": "string"}},
@@ -78,6 +78,6 @@ def model_with(annotation: Any) -> type[BaseModel]:
         Annotated[float | str, Field(json_schema_extra={"x-kubernetes-int-or-string": True})],
     ],
 )
-def test_what_kubernetes_cannot_say_is_refused_with_its_path(annotation: Any) -> None:
+def test_unsupported_keywords_are_rejected_with_their_path(annotation: Any) -> None:
     with pytest.raises(ValueError, match=r"^Model\.value"):
         structural_schema(model_with(annotation))

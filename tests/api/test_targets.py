@@ -16,20 +16,20 @@ from support import builders as a
 PORTS = "diagon.gke.io/profiler-ports"
 
 
-def look(
-    pods: list[a.Object], *, policy: Policy | None = None, port: int | None = None, **narrowing: Any
+def candidates_of(
+    pods: list[a.Object], *, policy: Policy | None = None, port: int | None = None, **target_filter: Any
 ) -> tuple[TargetCandidate, ...]:
-    return look_at([PodView.of(pod) for pod in pods], policy=policy, port=port, **narrowing)
+    return candidates_in([PodView.of(pod) for pod in pods], policy=policy, port=port, **target_filter)
 
 
-def look_at(
-    pods: list[PodView], *, policy: Policy | None = None, port: int | None = None, **narrowing: Any
+def candidates_in(
+    pods: list[PodView], *, policy: Policy | None = None, port: int | None = None, **target_filter: Any
 ) -> tuple[TargetCandidate, ...]:
     return candidates(
         pods,
         workload=lambda _: "",
         policy=policy or Policy(),
-        narrowing=TargetFilter(**narrowing),
+        target_filter=TargetFilter(**target_filter),
         port=port,
     )
 
@@ -61,8 +61,8 @@ def look_at(
         (a.pod(ports={"mldiag-prof": 9999}, running=False), SkipReason.NOT_READY),
     ],
 )
-def test_each_reason_not_to_dial_is_its_own(pod: a.Object, reason: SkipReason) -> None:
-    [candidate] = look([pod])
+def test_each_fault_has_its_own_skip_reason(pod: a.Object, reason: SkipReason) -> None:
+    [candidate] = candidates_of([pod])
     assert candidate.skip is reason
     assert candidate.message
 
@@ -72,16 +72,16 @@ def test_each_reason_not_to_dial_is_its_own(pod: a.Object, reason: SkipReason) -
     [
         a.pod(),
         a.pod(ip="fd00::7"),
-        a.pod(running=False),  # some other container runs, and nothing says which one holds the profiler
+        a.pod(running=False),  # another container runs, and no port names the container of the profiler
         a.pod(annotations={PORTS: " 9999 , 10000 "}),
     ],
 )
-def test_running_pods_are_dialled(pod: a.Object) -> None:
-    assert all(candidate.skip is None for candidate in look([pod]))
+def test_running_pods_are_targets(pod: a.Object) -> None:
+    assert all(candidate.skip is None for candidate in candidates_of([pod]))
 
 
-def test_hostnetwork_is_dialled_where_it_is_allowed() -> None:
-    [candidate] = look([a.pod(host_network=True)], policy=Policy(host_network=True))
+def test_host_network_pods_are_targets_if_the_policy_allows_it() -> None:
+    [candidate] = candidates_of([a.pod(host_network=True)], policy=Policy(host_network=True))
     assert candidate.skip is None
 
 
@@ -95,45 +95,43 @@ def test_hostnetwork_is_dialled_where_it_is_allowed() -> None:
         (a.pod(annotations={PORTS: "10000,9999"}, ports={"mldiag-prof": 9012}), 10001, [10000, 9999]),
     ],
 )
-def test_ports_are_those_that_the_pod_publishes_else_the_specs(
-    pod: a.Object, port: int | None, found: list[int]
-) -> None:
-    assert [candidate.port for candidate in look([pod], port=port)] == found
+def test_published_ports_win_over_the_port_of_the_spec(pod: a.Object, port: int | None, found: list[int]) -> None:
+    assert [candidate.port for candidate in candidates_of([pod], port=port)] == found
 
 
-def test_ranks_count_through_the_ranks_of_every_pod_also_of_those_not_ready() -> None:
+def test_ranks_count_over_all_pods_also_those_not_ready() -> None:
     pods = a.job(pods=3, annotations={PORTS: "9999,10000"}).pods
     pods[1]["status"]["phase"] = "Pending"
-    seen = look(pods)
+    seen = candidates_of(pods)
     assert [(c.rank, c.local_rank) for c in seen] == [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1)]
     assert [c.skip for c in seen[2:4]] == [SkipReason.NOT_READY, SkipReason.NOT_READY]
 
 
-def test_a_container_narrows_ports_and_readiness() -> None:
+def test_a_container_filters_ports_and_readiness() -> None:
     pod = a.pod(ports={"mldiag-prof": 9999})
     pod["spec"]["containers"].append({"name": "side", "ports": [{"name": "mldiag-prof", "containerPort": 10000}]})
     pod["status"]["containerStatuses"].append({"name": "side", "state": {"waiting": {}}})
-    assert [(c.port, c.skip) for c in look([pod])] == [(9999, None), (10000, SkipReason.NOT_READY)]
-    assert [(c.port, c.skip) for c in look([pod], container="train")] == [(9999, None)]
-    assert [(c.port, c.skip) for c in look([pod], container="side")] == [(10000, SkipReason.NOT_READY)]
-    assert [c.skip for c in look([pod], container="nobody")] == [SkipReason.CONTAINER_NOT_FOUND]
+    assert [(c.port, c.skip) for c in candidates_of([pod])] == [(9999, None), (10000, SkipReason.NOT_READY)]
+    assert [(c.port, c.skip) for c in candidates_of([pod], container="train")] == [(9999, None)]
+    assert [(c.port, c.skip) for c in candidates_of([pod], container="side")] == [(10000, SkipReason.NOT_READY)]
+    assert [c.skip for c in candidates_of([pod], container="nobody")] == [SkipReason.CONTAINER_NOT_FOUND]
 
 
 def test_limit_takes_ready_targets_first_and_then_the_lowest_ranks() -> None:
     pods = a.job(pods=4).pods
     pods[0]["status"]["phase"] = "Pending"
-    assert [c.rank for c in look(pods, limit=2)] == [1, 2]
-    assert [c.rank for c in look(pods, limit=4)] == [0, 1, 2, 3]
+    assert [c.rank for c in candidates_of(pods, limit=2)] == [1, 2]
+    assert [c.rank for c in candidates_of(pods, limit=4)] == [0, 1, 2, 3]
 
 
-def test_the_replicated_job_narrows() -> None:
+def test_the_replicated_job_filters() -> None:
     pods = a.jobset(jobs={"driver": (1, 1), "workers": (2, 2)}).pods
-    assert [c.rank for c in look(pods, replicated_job="workers")] == [1, 2, 3, 4]
-    assert [c.rank for c in look(pods, replicated_job="workers", slices=Ranges.parse("1"))] == [3, 4]
+    assert [c.rank for c in candidates_of(pods, replicated_job="workers")] == [1, 2, 3, 4]
+    assert [c.rank for c in candidates_of(pods, replicated_job="workers", slices=Ranges.parse("1"))] == [3, 4]
 
 
 WORLD = a.jobset(jobs={"driver": (1, 1), "workers": (3, 4)}).views()
-narrowings = st.fixed_dictionaries(
+target_filters = st.fixed_dictionaries(
     {},
     optional={
         "ranks": st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)).map(sorted), min_size=1).map(
@@ -151,35 +149,35 @@ def world_with(states: list[str]) -> list[PodView]:
     return [replace(pod, phase=state) for pod, state in zip(WORLD, states, strict=True)]
 
 
-@given(st.permutations(range(13)), phases, narrowings)
+@given(st.permutations(range(13)), phases, target_filters)
 def test_the_order_of_the_input_does_not_matter(
-    permutation: list[int], states: list[str], narrowing: dict[str, Any]
+    permutation: list[int], states: list[str], target_filter: dict[str, Any]
 ) -> None:
     pods = world_with(states)
-    assert look_at([pods[index] for index in permutation], **narrowing) == look_at(pods, **narrowing)
+    assert candidates_in([pods[index] for index in permutation], **target_filter) == candidates_in(
+        pods, **target_filter
+    )
 
 
-@given(phases, narrowings, narrowings)
-def test_narrowing_twice_is_the_intersection(states: list[str], one: dict[str, Any], other: dict[str, Any]) -> None:
+@given(phases, target_filters, target_filters)
+def test_property_two_filters_intersect(states: list[str], one: dict[str, Any], other: dict[str, Any]) -> None:
     pods = world_with(states)
-    both = {c.rank for c in look_at(pods, **one)} & {c.rank for c in look_at(pods, **other)}
-    combined = [c for c in look_at(pods) if TargetFilter(**one).means(c) and TargetFilter(**other).means(c)]
+    both = {c.rank for c in candidates_in(pods, **one)} & {c.rank for c in candidates_in(pods, **other)}
+    combined = [c for c in candidates_in(pods) if TargetFilter(**one).matches(c) and TargetFilter(**other).matches(c)]
     assert {c.rank for c in combined} == both
 
 
-@given(phases, narrowings, st.integers(1, 15))
-def test_narrowing_only_leaves_out_and_never_renumbers(
-    states: list[str], narrowing: dict[str, Any], limit: int
-) -> None:
+@given(phases, target_filters, st.integers(1, 15))
+def test_property_a_filter_never_changes_ranks(states: list[str], target_filter: dict[str, Any], limit: int) -> None:
     pods = world_with(states)
-    everything = look_at(pods)
+    everything = candidates_in(pods)
     assert [c.rank for c in everything] == list(range(13))
-    narrowed = look_at(pods, **narrowing)
-    assert all(candidate in everything for candidate in narrowed)
-    limited = look_at(pods, limit=limit, **narrowing)
-    assert all(candidate in narrowed for candidate in limited)
-    assert len(limited) == min(limit, len(narrowed))
-    ready = sum(c.skip is None for c in narrowed)
+    filtered = candidates_in(pods, **target_filter)
+    assert all(candidate in everything for candidate in filtered)
+    limited = candidates_in(pods, limit=limit, **target_filter)
+    assert all(candidate in filtered for candidate in limited)
+    assert len(limited) == min(limit, len(filtered))
+    ready = sum(c.skip is None for c in filtered)
     assert sum(c.skip is None for c in limited) == min(limit, ready)
 
 
@@ -191,7 +189,7 @@ def test_ranks_count_within_each_workload(states: list[str]) -> None:
         twice,
         workload=lambda pod: pod.uid[36:],
         policy=Policy(),
-        narrowing=TargetFilter(),
+        target_filter=TargetFilter(),
         port=None,
     )
     assert [c.rank for c in seen] == [*range(13), *range(13)]

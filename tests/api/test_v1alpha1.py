@@ -64,7 +64,7 @@ def test_what_is_out_of_bounds_is_refused(trigger: dict[str, Any]) -> None:
         read_connection(a.connection(**{"podName": "a"} | trigger))
 
 
-def test_times_are_written_as_kubernetes_does() -> None:
+def test_times_are_formatted_as_in_kubernetes() -> None:
     result = TargetResult(
         pod="a", state="Captured", reason="Captured", start_time=datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
     )
@@ -73,7 +73,7 @@ def test_times_are_written_as_kubernetes_does() -> None:
     )
 
 
-def test_a_time_without_zone_is_refused() -> None:
+def test_a_time_without_zone_is_rejected() -> None:
     with pytest.raises(ValueError, match="timezone"):
         ConnectionStatus(start_time=datetime(2026, 11, 21))  # noqa: DTZ001  # the point of the test
 

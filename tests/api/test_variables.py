@@ -16,10 +16,10 @@ from mldiagnostics_api.variables import (
     InjectedIdentity,
     InjectionSettings,
     control_plane_variables,
-    moment,
-    told,
+    format_time,
+    parse_time,
+    variable_names,
     variables,
-    written,
 )
 from mldiagnostics_api.workloads import WORKLOADS, workload_of
 from support import builders as a
@@ -43,7 +43,7 @@ def identities(draw: st.DrawFn) -> InjectedIdentity:
     metadata = {
         "name": draw(dns_subdomains()),
         "uid": "" if workload.kind == "Pod" else draw(uids()),
-        "creationTimestamp": written(draw(instants())),
+        "creationTimestamp": format_time(draw(instants())),
         "labels": draw(label_sets),
     }
     body = {"apiVersion": workload.api_version, "kind": workload.kind, "metadata": metadata}
@@ -53,14 +53,14 @@ def identities(draw: st.DrawFn) -> InjectedIdentity:
 
 def values(identity: InjectedIdentity, settings: InjectionSettings = SETTINGS, **changes: Any) -> dict[str, str]:
     """Variables by name, as the kubelet resolves those that have a value."""
-    found = variables(identity, settings, **{"pod_labels": {}} | changes)
-    return {v["name"]: expanded(v["value"], {"MLDIAG_POD_UID": "pod-uid"}) for v in found if "value" in v}
+    environment = variables(identity, settings, **{"pod_labels": {}} | changes)
+    return {v["name"]: expanded(v["value"], {"MLDIAG_POD_UID": "pod-uid"}) for v in environment if "value" in v}
 
 
 def fields(identity: InjectedIdentity, pod_labels: Mapping[str, str]) -> dict[str, str]:
     """Variables by name, as the kubelet resolves those that point to a label that the pod has, or lacks."""
-    found = variables(identity, SETTINGS, pod_labels=pod_labels)
-    paths = {v["name"]: v["valueFrom"]["fieldRef"]["fieldPath"] for v in found if "valueFrom" in v}
+    environment = variables(identity, SETTINGS, pod_labels=pod_labels)
+    paths = {v["name"]: v["valueFrom"]["fieldRef"]["fieldPath"] for v in environment if "valueFrom" in v}
     labels = {name: re.fullmatch(r"metadata\.labels\['(.+)'\]", path) for name, path in paths.items()}
     return {name: pod_labels.get(label[1], "") for name, label in labels.items() if label}
 
@@ -76,11 +76,11 @@ def read_as_peer(metadata: str) -> tuple[dt.datetime, dict[str, str]]:
 
 @given(identities())
 def test_the_peer_reads_the_same_run(identity: InjectedIdentity) -> None:
-    found = values(identity)
-    identifier = json.loads(found["GKE_DIAGON_IDENTIFIER"])
-    created, labels = read_as_peer(found["GKE_DIAGON_METADATA"])
+    environment = values(identity)
+    identifier = json.loads(environment["GKE_DIAGON_IDENTIFIER"])
+    created, labels = read_as_peer(environment["GKE_DIAGON_METADATA"])
     assert labels == identity.labels
-    assert json.loads(found["GKE_DIAGON_METADATA"]).get("parent-workload") == identity.group
+    assert json.loads(environment["GKE_DIAGON_METADATA"]).get("parent-workload") == identity.group
     assert identifier.keys() == {"metadata.name", "metadata.kind", "clustername", "namespace"}
     run = sdk_identity.run_id(
         cluster=identifier["clustername"],
@@ -89,18 +89,18 @@ def test_the_peer_reads_the_same_run(identity: InjectedIdentity) -> None:
         name=identifier["metadata.name"],
         created=created,
     )
-    assert run == found["MLDIAG_RUN_ID"] == identity.run_id
+    assert run == environment["MLDIAG_RUN_ID"] == identity.run_id
 
 
 @given(identities())
-def test_the_workload_is_told_whole(identity: InjectedIdentity) -> None:
+def test_the_workload_is_complete(identity: InjectedIdentity) -> None:
     assert json.loads(values(identity)["MLDIAG_WORKLOAD"]) == {
         "apiVersion": identity.api_version,
         "kind": identity.workload.kind,
         "name": identity.name,
         "namespace": "ml",
         "uid": identity.uid or "pod-uid",
-        "creationTimestamp": written(identity.created),
+        "creationTimestamp": format_time(identity.created),
         "labels": identity.labels,
     }
 
@@ -109,17 +109,17 @@ texts = st.text("$()A") | st.text()
 
 
 @given(identities(), texts, texts, texts)
-def test_nothing_in_a_value_is_expanded(identity: InjectedIdentity, storage: str, view: str, url: str) -> None:
+def test_no_value_is_expanded(identity: InjectedIdentity, storage: str, view: str, url: str) -> None:
     settings = InjectionSettings(cluster="c1", storage=storage, view_url=view, control_plane_url=url)
-    found = values(identity, settings)
-    assert found.get("MLDIAG_STORAGE", "") == storage
-    assert found.get("MLDIAG_VIEW_URL", "") == view
-    (told_url,) = control_plane_variables(settings)
-    assert expanded(told_url["value"], {}) == url
+    environment = values(identity, settings)
+    assert environment.get("MLDIAG_STORAGE", "") == storage
+    assert environment.get("MLDIAG_VIEW_URL", "") == view
+    (variable,) = control_plane_variables(settings)
+    assert expanded(variable["value"], {}) == url
 
 
 @given(st.dictionaries(st.text(), st.text() | st.none() | st.integers()))
-def test_only_what_can_be_a_label_is_told(labels: dict[str, Any]) -> None:
+def test_only_valid_labels_are_included(labels: dict[str, Any]) -> None:
     run = WorkloadRun(
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": a.thing("j", kind="Job", api_version="")["metadata"]}
     )
@@ -146,12 +146,12 @@ def test_only_what_can_be_a_label_is_told(labels: dict[str, Any]) -> None:
         (a.training_job(kind="JAXJob"), {"MLDIAG_RANK": "1"}),
     ],
 )
-def test_the_place_comes_from_the_controllers_labels(world: a.World, expected: dict[str, str]) -> None:
+def test_the_position_comes_from_the_controllers_labels(world: a.World, expected: dict[str, str]) -> None:
     pod = PodView.of(world.pods[-1])
-    found = fields(identity_of(world), pod.labels)
-    assert found == expected
-    if found.get("MLDIAG_SLICE"):
-        assert int(found["MLDIAG_SLICE"]) == slice_of(pod)
+    environment = fields(identity_of(world), pod.labels)
+    assert environment == expected
+    if environment.get("MLDIAG_SLICE"):
+        assert int(environment["MLDIAG_SLICE"]) == slice_of(pod)
 
 
 def test_the_index_in_the_only_job_of_a_jobset_is_the_rank() -> None:
@@ -163,25 +163,25 @@ def test_the_index_in_the_only_job_of_a_jobset_is_the_rank() -> None:
     assert "MLDIAG_RANK" not in fields(identity_of(world), two)
 
 
-def test_where_no_label_counts_attempts_there_is_one() -> None:
+def test_without_a_label_the_attempt_is_0() -> None:
     assert values(identity_of(a.job()))["MLDIAG_ATTEMPT"] == "0"
 
 
-def test_the_peers_self_hosted_mode_is_told_of_the_run_and_only_where_asked_for() -> None:
+def test_the_peers_self_hosted_mode_is_set_only_on_request() -> None:
     identity = identity_of(a.jobset())
-    found = values(identity, peer_url="http://control:8080")
-    assert found["DIAGON_BASE_URL"] == "http://control:8080"
-    assert found["DIAGON_CLUSTER_ID"] == "c1"
-    assert found["DIAGON_WORKLOAD_ID"] == identity.run_id
+    environment = values(identity, peer_url="http://control:8080")
+    assert environment["DIAGON_BASE_URL"] == "http://control:8080"
+    assert environment["DIAGON_CLUSTER_ID"] == "c1"
+    assert environment["DIAGON_WORKLOAD_ID"] == identity.run_id
     assert not [name for name in values(identity) if name.startswith("DIAGON_") or name == "POD_NAMESPACE"]
 
 
-def test_settings_are_told_where_there_are_some() -> None:
+def test_settings_become_variables_only_if_set() -> None:
     settings = InjectionSettings(
         cluster="c1", storage="gs://b/runs", sinks=("jsonl:", "otlp://c:4317"), view_url="https://view"
     )
-    found = values(identity_of(a.job()), settings)
-    assert (found["MLDIAG_STORAGE"], found["MLDIAG_SINKS"], found["MLDIAG_VIEW_URL"]) == (
+    environment = values(identity_of(a.job()), settings)
+    assert (environment["MLDIAG_STORAGE"], environment["MLDIAG_SINKS"], environment["MLDIAG_VIEW_URL"]) == (
         "gs://b/runs",
         "jsonl:,otlp://c:4317",
         "https://view",
@@ -190,12 +190,12 @@ def test_settings_are_told_where_there_are_some() -> None:
     assert not {"MLDIAG_STORAGE", "MLDIAG_SINKS", "MLDIAG_VIEW_URL"} & values(identity_of(a.job())).keys()
 
 
-def test_all_names_are_told_beforehand() -> None:
+def test_the_names_of_all_variables_are_known() -> None:
     settings = InjectionSettings(cluster="c1", control_plane_url="https://control", control_plane_ca="PEM")
-    names = told(identity_of(a.job()), settings, pod_labels={})
+    names = variable_names(identity_of(a.job()), settings, pod_labels={})
     assert names[-3:] == ("MLDIAG_PROFILER_PORT", "MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA")
     assert len(set(names)) == len(names)
-    assert "MLDIAG_CONTROL_PLANE_URL" not in told(identity_of(a.job()), SETTINGS, pod_labels={})
+    assert "MLDIAG_CONTROL_PLANE_URL" not in variable_names(identity_of(a.job()), SETTINGS, pod_labels={})
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,13 @@ def test_all_names_are_told_beforehand() -> None:
         ({"creationTimestamp": "2026-04-24T03:04:05+00:00"}, "c1", "creation time"),
         ({"creationTimestamp": None}, "c1", "creation time"),
         ({"creationTimestamp": "yesterdayZ"}, "c1", "yesterday"),
-        ({"name": "Ünï"}, "c1", r"name of the Job, '\xdcn\xef'"),
-        ({"name": None}, "c1", "name of the Job"),
+        ({"name": "Ünï"}, "c1", r"Job: '\xdcn\xef' is not a valid object name"),
+        ({"name": None}, "c1", "Job: None is not a valid object name"),
         ({}, "", r"cluster\.name"),
         ({}, "projects/p/clusters/", r"cluster\.name"),
     ],
 )
-def test_what_cannot_be_identified_says_why(metadata: dict[str, Any], cluster: str, fault: str) -> None:
+def test_an_incomplete_identity_is_rejected_with_the_reason(metadata: dict[str, Any], cluster: str, fault: str) -> None:
     body = a.thing("j", kind="Job", api_version="batch/v1")
     body["metadata"] |= metadata
     workload = workload_of("Job", "batch/v1")
@@ -220,23 +220,23 @@ def test_what_cannot_be_identified_says_why(metadata: dict[str, Any], cluster: s
 
 
 @given(instants())
-def test_a_written_time_is_read_back_and_ends_in_z(instant: dt.datetime) -> None:
-    text = written(instant)
+def test_a_formatted_time_is_parsed_back_and_ends_in_z(instant: dt.datetime) -> None:
+    text = format_time(instant)
     assert text.endswith("Z")
-    assert moment(text) == instant.replace(microsecond=0)
+    assert parse_time(text) == instant.replace(microsecond=0)
 
 
 @given(instants(), st.integers(-200, 200))
-def test_a_lone_pods_moment_counts_if_it_is_near(around: dt.datetime, seconds: int) -> None:
+def test_a_lone_pods_annotated_time_counts_if_it_is_near(around: dt.datetime, seconds: int) -> None:
     around = around.replace(microsecond=0)
-    stated = written(around + dt.timedelta(seconds=seconds))
+    stated = format_time(around + dt.timedelta(seconds=seconds))
     run = lone_run("p", {}, {"diagon.gke.io/run-created": stated}, around)
-    expected = stated if abs(seconds) <= 60 else written(around)
+    expected = stated if abs(seconds) <= 60 else format_time(around)
     assert run.workload["metadata"]["creationTimestamp"] == expected
 
 
 @pytest.mark.parametrize("stated", ["", "soonZ", "2026-04-24T03:04:05", "9" * 400 + "Z"])
-def test_a_moment_that_is_none_does_not_count(stated: str) -> None:
+def test_an_invalid_annotated_time_does_not_count(stated: str) -> None:
     around = dt.datetime(2026, 4, 24, 3, 4, 5, tzinfo=dt.UTC)
     run = lone_run("p", {}, {"diagon.gke.io/run-created": stated}, around)
     assert run.workload["metadata"]["creationTimestamp"] == "2026-04-24T03:04:05Z"

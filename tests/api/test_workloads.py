@@ -9,7 +9,7 @@ from support import builders as a
 
 
 def matches(selector: str, labels: dict[str, str]) -> bool:
-    """What the API server does with a selector, for the forms used here."""
+    """Match labels as the API server does, for the forms of selectors used here."""
     for term in re.split(r",(?![^(]*\))", selector):
         if found := re.fullmatch(r"(\S+) (in|notin) \((.*)\)", term):
             inside = labels.get(found[1]) in found[3].split(",")
@@ -52,7 +52,7 @@ def test_the_selector_of_a_workload_finds_exactly_its_pods(world: a.World) -> No
     assert not matches(selector, stranger["metadata"]["labels"])
 
 
-def test_a_trainjob_leaves_its_initializers_out() -> None:
+def test_a_trainjob_excludes_its_initializers() -> None:
     world = a.jobset(jobs={"dataset-initializer": (1, 1), "node": (1, 2)})
     trainjob = world.owned_by("TrainJob", "trainer", "trainer.kubeflow.org/v1alpha1").workload
     entry = workload_of("TrainJob")
@@ -77,7 +77,7 @@ def test_ray_pods_are_found_by_the_cluster_in_the_status(kind: str, status: dict
     assert entry.pods(a.thing("ray", kind=kind, api_version="ray.io/v1")) is None
 
 
-def test_an_entry_is_found_by_group_and_kind_whatever_the_version() -> None:
+def test_an_entry_is_found_by_group_and_kind_for_any_version() -> None:
     for entry in WORKLOADS:
         assert workload_of(entry.kind, entry.api_version) is entry
         assert workload_of(entry.kind) is entry
@@ -99,7 +99,7 @@ def test_parts_and_plurals_are_consistent() -> None:
         assert entry.plural == entry.kind.lower() + "s"
 
 
-def test_a_selector_is_written_for_the_api() -> None:
+def test_a_selector_is_formatted_for_the_api() -> None:
     selector = {
         "matchLabels": {"app": "x"},
         "matchExpressions": [
@@ -128,7 +128,7 @@ def test_a_selector_is_written_for_the_api() -> None:
         ("Deployment", {}, None),
     ],
 )
-def test_workloads_say_how_they_ended(kind: str, status: dict[str, Any], outcome: WorkloadOutcome | None) -> None:
+def test_the_outcome_of_a_workload(kind: str, status: dict[str, Any], outcome: WorkloadOutcome | None) -> None:
     entry = workload_of(kind)
     assert entry is not None
     assert entry.outcome({"metadata": {"name": "x"}, "status": status}) is outcome

@@ -128,11 +128,11 @@ class TestOnARealApiServer:
     @pytest.mark.parametrize(
         ("trigger", "field", "rule"),
         [
-            ({}, "spec.triggerCapture", "exactly one of podName and target is needed"),
+            ({}, "spec.triggerCapture", "set exactly one of podName and target"),
             (
                 {"podName": "a", "target": {"workloadRef": {"kind": "Job", "name": "b"}}},
                 "spec.triggerCapture",
-                "exactly one of podName and target is needed",
+                "set exactly one of podName and target",
             ),
             (
                 {"podName": "a", "durationSeconds": 0},
@@ -150,7 +150,7 @@ class TestOnARealApiServer:
             (
                 {"podName": "a", "storageLocation": "gs://b/x/../y"},
                 "spec.triggerCapture.storageLocation",
-                "may not contain '..'",
+                "must not contain '..'",
             ),
             ({"target": {}}, "spec.triggerCapture.target", "exactly one of runRef, workloadRef and selector"),
             (
@@ -207,7 +207,7 @@ class TestOnARealApiServer:
         for undo in (False, None):
             undone = api.merge_patch(path, {"spec": {"cancel": undo}})
             assert undone.status == 422
-            assert "cancel cannot be taken back" in undone.message
+            assert "cancel cannot be unset" in undone.message
 
     def test_no_field_of_the_status_is_pruned(self, api: Requests, captures: str) -> None:
         api("POST", captures, _bare(peer_connection("a")))

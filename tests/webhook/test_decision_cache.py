@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mldiagnostics_api.injection import DecisionKey, likeness_of
+from mldiagnostics_api.injection import DecisionKey, decision_key
 from mldiagnostics_webhook.cache import OwnerContext
 from mldiagnostics_webhook.decision_cache import CachedReview, DecisionCache
 from support.reviews import job, jobset, pod_of
@@ -10,7 +10,7 @@ CONTEXT = OwnerContext({"metadata": {"name": "ml"}}, (), ())
 
 
 def key(settings: int = 1) -> DecisionKey:
-    key = likeness_of(pod_of(job(jobset()), settings=settings), "ml")
+    key = decision_key(pod_of(job(jobset()), settings=settings), "ml")
     assert key
     return key
 

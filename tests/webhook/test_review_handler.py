@@ -151,7 +151,7 @@ async def test_an_api_server_that_fails_leaves_the_pod_without_a_run(collection:
         review = review_of(pod, namespace="unknown" if collection == NAMESPACES else "ml")
         (operation,) = await it.operations(review, LabelSource.NAMESPACE)
         assert (operation["op"], operation["path"]) == ("add", "/metadata/annotations/diagon.gke.io~1injection")
-        assert operation["value"].startswith("OwnersUnknown: the owners of the pod are not known: ")
+        assert operation["value"].startswith("OwnersUnknown: the owners of the pod could not be read: ")
     assert it.counted() == {("failed", "OwnersUnknown"): 1}
 
 

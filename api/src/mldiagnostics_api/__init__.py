@@ -1,1 +1,1 @@
-"""What the cluster sees of mldiagnostics: kinds, names and the pure decisions shared by its programs."""
+"""Kinds and names that the cluster sees, and pure decisions of all programs."""

@@ -1,4 +1,4 @@
-"""`python -m mldiagnostics_api manifests [--check]`: write the generated files of this repository, or compare them."""
+"""`python -m mldiagnostics_api manifests [--check]`: write generated files."""
 
 import argparse
 import sys
@@ -36,7 +36,7 @@ def _yaml(content: Any, module: str) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes what occurs twice twice: others read these files, and anchors read badly."""
+    """A dumper without YAML anchors, which are hard to read."""
 
     @override
     def ignore_aliases(self, data: Any) -> bool:
@@ -44,7 +44,7 @@ class _Plain(yaml.SafeDumper):
 
 
 def main() -> int:
-    """Write or compare; returns the exit status."""
+    """Write or check the files; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m mldiagnostics_api", description=__doc__)
     parser.add_argument("command", choices=["manifests"])
     parser.add_argument("--check", action="store_true", help="change nothing, fail if a file is not up to date")
@@ -57,7 +57,7 @@ def main() -> int:
     ]
     if arguments.check:
         for path in stale:
-            sys.stderr.write(f"{path} is not up to date: run `make manifests`\n")
+            sys.stderr.write(f"{path}: not up to date; run `make manifests`\n")
         return 1 if stale else 0
     for path in stale:
         target = arguments.root / path

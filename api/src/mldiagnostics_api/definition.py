@@ -16,7 +16,7 @@ Column = tuple[str, str, str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A custom resource, the model of its objects, and what `kubectl get` shows."""
+    """A custom resource, the model of its objects, and the columns of `kubectl get`."""
 
     resource: Resource
     model: type[BaseModel]
@@ -26,7 +26,7 @@ class Definition:
     """JSON paths that field selectors may use."""
 
     def manifest(self) -> dict[str, Any]:
-        """Write the CustomResourceDefinition."""
+        """Return the CustomResourceDefinition."""
         resource = self.resource
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -58,7 +58,7 @@ class Definition:
         }
 
     def _schema(self) -> Schema:
-        """Write the schema of the whole object; the API server itself knows its metadata."""
+        """Return the schema of the object; the API server adds that of the metadata."""
         fields, resource = self.model.model_fields, self.resource
         return {
             "type": "object",
@@ -85,13 +85,13 @@ def _column(name: str, type_: str, path: str, description: str, priority: int) -
 
 _CONNECTION_COLUMNS: Final = (
     ("Status", "string", ".status.phase", "Pending, Running, Succeeded or Failed", 0),
-    ("Progress", "string", ".status.progress", "Captured and all targets", 0),
+    ("Progress", "string", ".status.progress", "Captured targets of all targets", 0),
     ("Session", "string", ".status.sessionId", "XProf session", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since creation", 0),
-    ("Failed", "integer", ".status.targets.failed", "Targets that were dialled in vain", 1),
-    ("Skipped", "integer", ".status.targets.skipped", "Targets that were not dialled", 1),
+    ("Failed", "integer", ".status.targets.failed", "Targets that were contacted but not captured", 1),
+    ("Skipped", "integer", ".status.targets.skipped", "Targets that were not contacted", 1),
     ("Output", "string", ".status.captureResult.outputLocation", "Log directory that holds the session", 1),
-    ("Message", "string", ".status.message", "What happens now, or how it ended", 1),
+    ("Message", "string", ".status.message", "Current step, or the result", 1),
 )
 
 DEFINITIONS: Final = (
@@ -105,6 +105,6 @@ DEFINITIONS: Final = (
 
 
 def definition_of(resource: Resource) -> dict[str, Any]:
-    """Write the CustomResourceDefinition of a resource of ours."""
+    """Return the CustomResourceDefinition of a resource."""
     (definition,) = (each for each in DEFINITIONS if each.resource == resource)
     return definition.manifest()

@@ -1,4 +1,4 @@
-"""Where the traces of each pod go: the directory that was asked for, or one for each run below the default root."""
+"""The log directory of each pod: the requested one, or one per run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ class Destination:
 
 
 def workload_key(run: WorkloadRun | None) -> str:
-    """Name what a pod belongs to; pods without a workload belong together."""
+    """Return the key of a pod's workload; pods without a workload share the empty key."""
     return f"{run.name}/{run.uid}" if run else ""
 
 
-def homes(
+def destinations(
     pods: Iterable[tuple[PodView, WorkloadRun | None]],
     *,
     root: Location,
@@ -35,10 +35,15 @@ def homes(
     cluster: str,
     namespace_labels: Mapping[str, str],
 ) -> dict[str, Destination]:
-    """Tell for each pod, by uid, where its traces go.
+    """Return the destination of each pod, by uid.
 
-    An `explicit` root is the log directory itself. Below any other root a run has `<run id>`, a workload that is none
-    has `<namespace>/<workload>`, and pods without a workload share `<namespace>/<first pod>`.
+    Args:
+        pods: Pods, each with its workload.
+        root: Root of the directories. A run has `<run id>` below it, another workload `<namespace>/<workload>`; pods
+            without a workload share `<namespace>/<first pod>`.
+        explicit: The root is the log directory itself.
+        cluster: Name of the cluster.
+        namespace_labels: Labels of the pods' namespace.
     """
     by_pod: dict[str, Destination] = {}
     by_workload: dict[str, Destination] = {}
@@ -54,7 +59,7 @@ def homes(
 
 
 def run_id_of(run: WorkloadRun, pod: PodView, *, cluster: str, namespace_labels: Mapping[str, str]) -> str | None:
-    """Identify the run; None if the workload is not opted in."""
+    """Return the id of the workload's run; None if the workload is not opted in."""
     workload = workload_of(run.kind, run.workload["apiVersion"])
     metadata = run.workload["metadata"]
     if workload is None or not metadata.get("creationTimestamp"):
@@ -73,7 +78,7 @@ def run_id_of(run: WorkloadRun, pod: PodView, *, cluster: str, namespace_labels:
 
 
 def common_directory(directories: Iterable[Location], *, root: Location) -> Location:
-    """Tell what the directories have in common: the one if there is one, the root if there is none."""
+    """Return the common parent of the directories; the root if there are none."""
     paths = {directory.segments for directory in directories}
     if not paths:
         return root

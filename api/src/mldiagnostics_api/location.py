@@ -1,4 +1,4 @@
-"""Storage locations in one canonical form, so that comparing with an allow-list cannot be tricked."""
+"""Storage locations in canonical form, so that an allow-list cannot be bypassed."""
 
 import re
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ _MAX_LENGTH: Final = 1024
 
 
 class Medium(StrEnum):
-    """Where files lie: in a bucket, on the operator's volume, or in the pod that is profiled."""
+    """A place for files: a bucket, the operator's volume, or the profiled pod."""
 
     BUCKET = "gs"
     VOLUME = "volume"
@@ -23,50 +23,58 @@ class Medium(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A directory in canonical form: no empty, `.` or `..` segments, a small alphabet, nothing percent-encoded."""
+    """A directory in canonical form.
+
+    Segments are never empty, `.` or `..`, use a small alphabet and are not percent-encoded.
+    """
 
     medium: Medium
     bucket: str
-    """Empty unless the medium is a bucket; empty there too in a prefix that stands for every bucket."""
+    """Empty unless the medium is a bucket, and in a prefix that stands for every bucket."""
     segments: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `gs://bucket/a`, `volume:///a`, `pod:///a` or a bare absolute path (in the pod).
+        """Parse `gs://bucket/a`, `volume:///a`, `pod:///a` or an absolute path in the pod.
 
-        Raises ValueError that says what is wrong with which part.
+        Raises:
+            ValueError: The text is not such a location; the message quotes the wrong part.
         """
         location = cls.prefix(text)
         if location.medium is Medium.BUCKET and not location.bucket:
-            raise ValueError(f"'{text}' names no bucket; write gs://<bucket>/<path>")
+            raise ValueError(f"'{text}' has no bucket; use gs://<bucket>/<path>")
         return location
 
     @classmethod
     def prefix(cls, text: str) -> Self:
-        """Read an entry of an allow-list: a location, or `gs://` for every bucket. Raises ValueError as `parse`."""
+        """Parse an entry of an allow-list: a location, or `gs://` for every bucket.
+
+        Raises:
+            ValueError: As `parse`.
+        """
         if len(text) > _MAX_LENGTH:
-            raise ValueError(f"the location is {len(text)} characters long, more than {_MAX_LENGTH}")
+            raise ValueError(f"the location has {len(text)} characters; use at most {_MAX_LENGTH}")
         scheme, separator, rest = text.partition("://")
         if not separator:
             scheme, rest = Medium.POD, text
         if scheme not in tuple(Medium):
-            raise ValueError(f"'{text}' has the unknown scheme '{scheme}'; gs, volume and pod are known")
+            raise ValueError(f"'{text}' has the unknown scheme '{scheme}'; use gs, volume or pod")
         authority, slash, path = rest.partition("/")
         medium = Medium(scheme)
         if medium is Medium.BUCKET:
             if (authority and not _BUCKET.fullmatch(authority)) or (slash and not authority):
-                raise ValueError(f"'{text}' names no valid bucket")
+                raise ValueError(f"'{text}' has an invalid bucket name; use gs://<bucket>/<path>")
         elif authority or not slash:
             example = "volume:///profiles" if medium is Medium.VOLUME else "/tmp/profiles"  # noqa: S108  # an example
-            raise ValueError(f"'{text}' is no absolute path; write it like {example}")
+            raise ValueError(f"'{text}' is not an absolute path; use a path such as {example}")
         return cls(medium, authority, _segments(text, path))
 
     def child(self, *segments: str) -> Self:
-        """Descend; every segment obeys the alphabet of `parse`, ValueError otherwise."""
+        """Return a directory below this one; raise ValueError for a segment as `parse`."""
         return replace(self, segments=(*self.segments, *_segments(str(self), "/".join(segments))))
 
     def within(self, prefix: "Location") -> bool:
-        """Tell whether this is `prefix` or below it, segment by segment."""
+        """Return whether this is `prefix` or below it, compared by segments."""
         return (
             self.medium is prefix.medium
             and prefix.bucket in ("", self.bucket)
@@ -80,7 +88,7 @@ class Location:
 
     @override
     def __str__(self) -> str:
-        """Write it as people and tools use it; a path in the pod is a bare path."""
+        """Format the location for people and tools; a path in the pod has no scheme."""
         match self.medium:
             case Medium.BUCKET:
                 return "/".join((f"gs://{self.bucket}", *self.segments))
@@ -94,11 +102,11 @@ def _segments(text: str, path: str) -> tuple[str, ...]:
     segments = tuple(segment for segment in path.split("/") if segment not in ("", "."))
     for segment in segments:
         if segment == "..":
-            raise ValueError(f"'{text}' contains '..', which is refused; write the path without it")
+            raise ValueError(f"'{text}' contains '..'; use the path without it")
         if not _SEGMENT.fullmatch(segment):
-            raise ValueError(f"'{segment}' in '{text}' has characters other than letters, digits and ._~=+@:,-")
+            raise ValueError(f"'{text}' has invalid characters in '{segment}'; use letters, digits and ._~=+@:,-")
         if len(segment) > MAX_SEGMENT_BYTES:
             raise ValueError(
-                f"'{segment}' has {len(segment)} characters; file systems take at most {MAX_SEGMENT_BYTES}"
+                f"'{segment}' has {len(segment)} characters; file systems allow at most {MAX_SEGMENT_BYTES}"
             )
     return segments

@@ -1,4 +1,4 @@
-"""Opted in or not, by which label, and why: one answer for webhook, operator and command line."""
+"""The opt-in decision, shared by webhook, operator and command line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, INJECT_ANNOTATION, OPT_IN_LABEL
 from mldiagnostics_api.owners import WorkloadRun
-from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, told
+from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, variable_names
 from mldiagnostics_api.workloads import WORKLOADS, OptIn, WorkloadKind, workload_of
 
 Labels = Mapping[str, str]
@@ -18,7 +18,7 @@ EXCLUDED_PREFIX: Final = "gke-managed-"
 
 
 class MatchReason(StrEnum):
-    """What decided; the order is the precedence."""
+    """The rule that decided; rules apply in this order."""
 
     NAMESPACE_EXCLUDED = "NamespaceExcluded"
     NAMESPACE_EXEMPT = "NamespaceExempt"
@@ -35,15 +35,15 @@ _OPTS_IN: Final = frozenset({MatchReason.WORKLOAD_LABEL, MatchReason.POD_LABEL, 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Whether a workload is a run, and why."""
+    """Whether a workload is a run, with the reason."""
 
-    why: MatchReason
+    reason: MatchReason
     message: str
 
     @property
     def opted_in(self) -> bool:
         """Whether the workload is a run."""
-        return self.why in _OPTS_IN
+        return self.reason in _OPTS_IN
 
 
 def match(
@@ -51,13 +51,19 @@ def match(
 ) -> Match:
     """Decide whether a workload is opted in.
 
-    `labels` are those of the topmost owner, `pod_labels` those of the pod in question. What is nearer wins, except
-    that a namespace that is kept out stays out.
+    The label nearest to the pod wins; an excluded or exempt namespace overrides all labels.
+
+    Args:
+        workload: Kind of the topmost owner.
+        labels: Labels of the topmost owner.
+        pod_labels: Labels of the pod.
+        namespace: Name of the namespace.
+        namespace_labels: Labels of the namespace.
     """
     label = f"{OPT_IN_LABEL}=true"
     if namespace in EXCLUDED_NAMESPACES or namespace.startswith(EXCLUDED_PREFIX):
         return Match(
-            MatchReason.NAMESPACE_EXCLUDED, f"namespace {namespace} belongs to the system and is never looked at"
+            MatchReason.NAMESPACE_EXCLUDED, f"namespace {namespace} is a system namespace, which is always excluded"
         )
     if namespace_labels.get(EXEMPT_NAMESPACE_LABEL) == "true":
         return Match(MatchReason.NAMESPACE_EXEMPT, f"namespace {namespace} has the label {EXEMPT_NAMESPACE_LABEL}=true")
@@ -76,27 +82,27 @@ def match(
     if workload.opt_in is OptIn.OWN:
         return Match(
             MatchReason.KIND_NEEDS_OWN_LABEL,
-            f"namespace {namespace} has the label {label}, but a {workload.kind} needs it itself",
+            f"namespace {namespace} has the label {label}, but a {workload.kind} needs its own label",
         )
     return Match(MatchReason.NAMESPACE_LABEL, f"namespace {namespace} has the label {label}")
 
 
-def kept_from_pods(*, pod: Annotations, workload: Annotations, namespace: Annotations) -> str:
-    """Say what has the annotation that leaves the pods of a run as they are; empty if nothing has it."""
-    everything = {"pod": pod, "workload": workload, "namespace": namespace}
-    keepers = (who for who, annotations in everything.items() if annotations.get(INJECT_ANNOTATION) == "false")
-    return next((f"the {who} has the annotation {INJECT_ANNOTATION}=false" for who in keepers), "")
+def injection_opt_out(*, pod: Annotations, workload: Annotations, namespace: Annotations) -> str:
+    """Return the message if an annotation disables injection; empty if none does."""
+    annotated = {"pod": pod, "workload": workload, "namespace": namespace}
+    owners = (owner for owner, annotations in annotated.items() if annotations.get(INJECT_ANNOTATION) == "false")
+    return next((f"the {owner} has the annotation {INJECT_ANNOTATION}=false" for owner in owners), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What the webhook makes of a namespace, a workload or a pod, for people."""
+    """The webhook's decision about a namespace, a workload or a pod, for people."""
 
     match: Match
     message: str
     run_id: str | None = None
     variables: tuple[str, ...] = ()
-    """Names of what every container would be told; what a container sets itself stays as it is."""
+    """Names of the variables that containers would get; a container's own values stay."""
 
 
 def explain(
@@ -109,17 +115,26 @@ def explain(
     pod_annotations: Annotations | None = None,
     namespace_annotations: Annotations | None = None,
 ) -> Explanation:
-    """Explain whether something is matched, by which label, and what would be injected.
+    """Explain whether a workload is a run, by which label, and the injected variables.
 
-    `run` is the topmost owner of a pod (`owners.run_of`), or a pod that nothing controls (`owners.lone_run`); without
-    it, the namespace is explained. `pod_labels` and `pod_annotations` are those of the pod in question, if it is about
-    one.
+    Args:
+        run: Topmost owner of a pod (`owners.run_of`) or a pod without a controller (`owners.lone_run`); None explains
+            the namespace.
+        namespace: Name of the namespace.
+        namespace_labels: Labels of the namespace.
+        settings: Settings of the webhook.
+        pod_labels: Labels of the pod, if the question is about a pod.
+        pod_annotations: Annotations of the pod, if the question is about a pod.
+        namespace_annotations: Annotations of the namespace.
+
+    Raises:
+        ValueError: The kind of `run` is not supported.
     """
     if run is None:
         return _explain_namespace(namespace, namespace_labels)
     workload = workload_of(run.kind, run.workload["apiVersion"])
     if workload is None:
-        raise ValueError(f"{run.kind} of {run.workload['apiVersion']} is no kind of workload that can be a run")
+        raise ValueError(f"{run.kind} ({run.workload['apiVersion']}): not a supported kind of workload")
     pod_labels = pod_labels or {}
     matched = match(
         workload,
@@ -129,9 +144,9 @@ def explain(
         namespace_labels=namespace_labels,
     )
     if not matched.opted_in:
-        return Explanation(match=matched, message=f"{run.kind} {namespace}/{run.name} is no run: {matched.message}")
+        return Explanation(match=matched, message=f"{run.kind} {namespace}/{run.name} is not a run: {matched.message}")
     identity = InjectedIdentity.of(run, workload, cluster=settings.cluster, namespace=namespace)
-    kept = kept_from_pods(
+    opt_out = injection_opt_out(
         pod=pod_annotations or {},
         workload=run.workload["metadata"].get("annotations") or {},
         namespace=namespace_annotations or {},
@@ -139,23 +154,23 @@ def explain(
     message = f"{run.kind} {namespace}/{run.name} is run {identity.run_id}: {matched.message}"
     return Explanation(
         match=matched,
-        message=f"{message}; pods are not told of it: {kept}" if kept else message,
+        message=f"{message}; its pods are not injected: {opt_out}" if opt_out else message,
         run_id=identity.run_id,
-        variables=() if kept else told(identity, settings, pod_labels=pod_labels),
+        variables=() if opt_out else variable_names(identity, settings, pod_labels=pod_labels),
     )
 
 
 def _explain_namespace(namespace: str, labels: Labels) -> Explanation:
-    by_itself = [workload for workload in WORKLOADS if workload.opt_in is OptIn.NAMESPACE and not workload.groups]
-    matched = match(by_itself[0], labels={}, pod_labels={}, namespace=namespace, namespace_labels=labels)
+    by_namespace = [workload for workload in WORKLOADS if workload.opt_in is OptIn.NAMESPACE and not workload.groups]
+    matched = match(by_namespace[0], labels={}, pod_labels={}, namespace=namespace, namespace_labels=labels)
     own = ", ".join(workload.kind for workload in WORKLOADS if workload.opt_in is OptIn.OWN)
-    match matched.why:
+    match matched.reason:
         case MatchReason.NAMESPACE_LABEL:
-            every = ", ".join(workload.kind for workload in by_itself)
-            message = f"{matched.message}: every {every} in it is a run; {own} need the label themselves"
+            kinds = ", ".join(workload.kind for workload in by_namespace)
+            message = f"{matched.message}: every {kinds} in it is a run; {own} need their own label"
         case MatchReason.NO_LABEL:
             lacks = f"namespace {namespace} does not have the label {OPT_IN_LABEL}=true"
-            message = f"{lacks}: only what has it itself is a run"
+            message = f"{lacks}: only workloads with their own label are runs"
         case _:
-            message = f"{matched.message}: nothing in it is a run"
+            message = f"{matched.message}: no workload in it is a run"
     return Explanation(match=matched, message=message)

@@ -1,4 +1,4 @@
-"""Every name that the cluster sees, spelled once: kinds, labels, annotations, conditions and reasons."""
+"""Names that the cluster sees: labels, annotations, conditions and reasons."""
 
 from enum import StrEnum
 from typing import Final
@@ -11,28 +11,28 @@ FIELD_MANAGER: Final = "mldiagnostics-connection-operator"
 OPT_IN_LABEL: Final = "managed-mldiagnostics-gke"
 """On a workload or its namespace: `true` opts in, `false` on a workload opts out."""
 EXEMPT_NAMESPACE_LABEL: Final = "diagon-webhook-exempt"
-"""On a namespace: `true` keeps all of it out, as with the peer."""
+"""On a namespace: `true` excludes all of it, as with the peer."""
 RUN_LABEL: Final = f"{GROUP}/run"
 """On pods and runs: the first 32 digits of the run id (64 do not fit into a label value)."""
 RUN_ANNOTATION: Final = f"{GROUP}/run-id"
 RUN_CREATED_ANNOTATION: Final = f"{GROUP}/run-created"
-"""On a pod that is its own run: the moment that stands for its creation time in the run id, RFC 3339 in UTC."""
+"""On a pod that is its own run: the time that its run id uses as creation time, RFC 3339 in UTC."""
 INJECT_ANNOTATION: Final = f"{GROUP}/inject"
-"""On a pod, its workload or its namespace: `false` leaves the pods as they are."""
+"""On a pod, its workload or its namespace: `false` disables injection."""
 INJECT_CONTAINERS_ANNOTATION: Final = f"{GROUP}/inject-containers"
-"""On a pod or its workload: comma-separated containers that are told of the run; `*` stands for the usual ones."""
+"""On a pod or its workload: comma-separated containers to inject; `*` stands for the default ones."""
 SINKS_ANNOTATION: Final = f"{GROUP}/sinks"
 """On a pod, its workload or its namespace: a comma list of sink URLs, in place of the webhook's setting."""
 PEER_URL_ANNOTATION: Final = f"{GROUP}/peer-control-plane"
 """On a pod or its workload: URL of the control plane for the peer SDK, which then runs in its self-hosted mode."""
 INJECTION_ANNOTATION: Final = f"{GROUP}/injection"
-"""On pods: what was injected and for which run, or why nothing was."""
+"""On pods: the injected run, or the reason why nothing was injected."""
 CONTROL_PLANE_CA_ANNOTATION: Final = f"{GROUP}/control-plane-ca"
-"""On pods: the certificates in PEM that the control plane is trusted by; a volume shows them as a file."""
+"""On pods: the certificates of the control plane in PEM; a volume mounts them as a file."""
 PROFILER_PORTS_ANNOTATION: Final = f"{GROUP}/profiler-ports"
 """On pods: comma-separated profiler ports, one for each rank in the pod, by local rank."""
 PROFILER_PORT_PREFIX: Final = "mldiag-prof"
-"""Container ports whose name starts so are profiler ports, one for each rank in the pod."""
+"""Prefix of the names of container ports that are profiler ports, one for each rank in the pod."""
 
 DEFAULT_PORT: Final = 9999
 DEFAULT_ALLOWED_PORTS: Final = "9012,9999-10014"
@@ -41,7 +41,7 @@ PROFILE_SUBRESOURCE: Final = "profile"
 
 
 class Phase(StrEnum):
-    """The peer's four phases of a capture."""
+    """Phase of a capture, as in the peer."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -53,7 +53,7 @@ FINISHED_PHASES: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED})
 
 
 class ConditionType(StrEnum):
-    """Condition types of a capture; `Complete` becomes True with every verdict, its reason is the verdict."""
+    """Condition types of a capture; the reason of `Complete` is the result."""
 
     ACCEPTED = "Accepted"
     CAPTURED = "Captured"
@@ -62,7 +62,7 @@ class ConditionType(StrEnum):
 
 
 class RefusalReason(StrEnum):
-    """Why a capture is refused before anything is dialled."""
+    """Why a capture is refused before any target is contacted."""
 
     INVALID = "InvalidSpec"
     KIND_NOT_SUPPORTED = "KindNotSupported"
@@ -82,7 +82,7 @@ class RefusalReason(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why a chosen pod is not dialled."""
+    """Why a chosen pod is not contacted."""
 
     NOT_FOUND = "NotFound"
     NOT_READY = "NotReady"
@@ -97,7 +97,7 @@ class SkipReason(StrEnum):
 
 
 class CompleteReason(StrEnum):
-    """How a capture that was not refused ended: the reason of `Complete`."""
+    """Result of a capture that was not refused: the reason of `Complete`."""
 
     SUCCEEDED = "Succeeded"
     PARTLY_SUCCEEDED = "PartlySucceeded"
@@ -110,7 +110,7 @@ class CompleteReason(StrEnum):
 
 
 class ProgressReason(StrEnum):
-    """Reasons of conditions while a capture is under way or when one of its parts is over."""
+    """Reasons of conditions while a capture runs or after one of its steps."""
 
     ACCEPTED = "Accepted"
     WAITING_FOR_PODS = "WaitingForPods"

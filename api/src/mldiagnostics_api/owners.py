@@ -1,4 +1,4 @@
-"""The walk from a pod to what it belongs to; an owner counts only if its uid is the one that the reference names."""
+"""The walk from a pod up its owners; an owner counts only with the referenced uid."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from mldiagnostics_api.names import RUN_CREATED_ANNOTATION
 from mldiagnostics_api.workloads import LWS, Object, workload_of
 
 MAX_SKEW: Final = timedelta(seconds=60)
-"""How far apart the clocks of webhook and API server may be."""
+"""Largest difference between the clocks of webhook and API server."""
 
 _MAX_DEPTH: Final = 10
 _POD: Final = "Pod"
@@ -18,18 +18,18 @@ _LWS_API_VERSION: Final = "leaderworkerset.x-k8s.io/v1"
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectReference:
-    """Names one object, and which incarnation of it."""
+    """A reference to one object by name and uid."""
 
     api_version: str
     kind: str
     namespace: str
     name: str
     uid: str
-    """Empty where only a label names the object."""
+    """Empty if only a label names the object."""
 
     @classmethod
     def to_controller(cls, metadata: Object, namespace: str) -> Self | None:
-        """Read the controlling owner out of an object's metadata; None without one."""
+        """Return the controlling owner in an object's metadata, or None."""
         for owner in metadata.get("ownerReferences") or ():
             if owner.get("controller"):
                 return cls(owner["apiVersion"], owner["kind"], namespace, owner["name"], owner["uid"])
@@ -37,7 +37,7 @@ class ObjectReference:
 
     @property
     def counts(self) -> bool:
-        """Whether an owner of this kind can belong to a run; others are neither read nor counted."""
+        """Whether an owner of this kind can belong to a run; other kinds are not read."""
         workload = workload_of(self.kind, self.api_version)
         return workload is not None and not workload.groups
 
@@ -49,22 +49,27 @@ class ObjectReference:
 
 
 Lookup = Callable[[ObjectReference], Object | None]
-"""From a reference to the object of that kind and name, whatever its uid; None if there is none."""
+"""Returns the object of that kind and name with any uid; None if there is no such object."""
 
 
 def owner_chain(first: ObjectReference | None, lookup: Lookup, *, pods: bool = True) -> tuple[Object, ...]:
     """Walk up from a pod's controller and return the owners, nearest first.
 
-    Ends at an owner of a kind that does not count, one that does not exist, one whose uid differs, and at a cycle.
-    With `pods=False` no pod is asked for. Between the workers of a LeaderWorkerSet and itself there is one, their
-    leader; the label on the leader's StatefulSet then names the set, which counts only if it is the older one.
+    The walk ends at an owner of an unsupported kind, one that does not exist or has another uid, and at a cycle.
+
+    Args:
+        first: Controller of the pod.
+        lookup: Finds an object.
+        pods: Whether pods may be looked up. The workers of a LeaderWorkerSet are owned by their leader, which is a
+            pod; without pods, the label on their StatefulSet names the LeaderWorkerSet. It counts only if it is
+            older than the StatefulSet.
     """
     chain: list[Object] = []
     seen: set[str] = set()
     reference = first if pods or first is None or first.kind != _POD else None
     while reference and reference.counts and reference.uid not in seen and len(chain) < _MAX_DEPTH:
         owner = lookup(reference)
-        if owner is None or not _is_meant(owner, reference, chain):
+        if owner is None or not _is_referenced(owner, reference, chain):
             break
         seen.add(owner["metadata"]["uid"])
         chain.append(_typed(owner, reference))
@@ -75,10 +80,14 @@ def owner_chain(first: ObjectReference | None, lookup: Lookup, *, pods: bool = T
 def missing_owners(
     first: Iterable[ObjectReference | None], known: Mapping[ObjectReference, Object | None], *, pods: bool = True
 ) -> frozenset[ObjectReference]:
-    """List the owners that have to be fetched before every chain can be walked to its end.
+    """Return the owners to fetch before every chain can be walked to its end.
 
-    Fetch them, add them to `known` (None for what does not exist), and ask again until nothing is missing. Metadata
-    alone is enough. `pods` as in `owner_chain`.
+    Fetch them, add them to `known`, and call again until the result is empty.
+
+    Args:
+        first: Controllers of the pods.
+        known: Objects by reference, metadata is enough; None for one that does not exist.
+        pods: As in `owner_chain`.
     """
     missing: set[ObjectReference] = set()
 
@@ -94,10 +103,11 @@ def missing_owners(
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRun:
-    """What a pod belongs to: the topmost machine-learning owner; `group` is the CronJob or RayCronJob above it."""
+    """The topmost owner of a pod that can be a run."""
 
     workload: Object
     group: str | None = None
+    """Name of the CronJob or RayCronJob above it."""
 
     @property
     def kind(self) -> str:
@@ -116,7 +126,10 @@ class WorkloadRun:
 
 
 def run_of(chain: tuple[Object, ...]) -> WorkloadRun | None:
-    """Pick the run out of a chain of owners: the topmost that can be one. A CronJob never is, it groups its Jobs."""
+    """Return the run in a chain of owners: the topmost one that is not a pod.
+
+    A CronJob is never a run; it groups the runs of its Jobs.
+    """
     for owner in reversed(chain):
         if owner["kind"] != "Pod":
             above = ObjectReference.to_controller(owner["metadata"], "")
@@ -127,20 +140,27 @@ def run_of(chain: tuple[Object, ...]) -> WorkloadRun | None:
 def lone_run(
     name: str, labels: Mapping[str, str], annotations: Mapping[str, str], around: datetime, *, uid: str = ""
 ) -> WorkloadRun:
-    """Take a pod that nothing controls for a run of its own.
+    """Return the run of a pod without a controller: the pod itself.
 
-    Its creation time is not known while it is admitted, so the webhook writes the moment of admission onto it, and that
-    counts from then on. `around` is the present or, later, the creation time: a moment further from it than `MAX_SKEW`
-    was not written by the webhook for this pod and does not count.
+    The creation time is not known during admission, so the webhook writes the time of admission as an annotation, and
+    the run id uses that from then on.
+
+    Args:
+        name: Name of the pod.
+        labels: Labels of the pod.
+        annotations: Annotations of the pod.
+        around: Current time during admission, creation time later. An annotation that differs from it by more than
+            `MAX_SKEW` was not written for this pod and is ignored.
+        uid: Uid of the pod; empty during admission.
     """
-    stated = _moment(annotations.get(RUN_CREATED_ANNOTATION, ""))
-    near = stated is not None and abs(stated - around) <= MAX_SKEW
-    created = (stated if stated and near else around).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stated = _parse_time(annotations.get(RUN_CREATED_ANNOTATION, ""))
+    is_valid = stated is not None and abs(stated - around) <= MAX_SKEW
+    created = (stated if stated and is_valid else around).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"name": name, "uid": uid, "labels": labels, "creationTimestamp": created}
     return WorkloadRun({"apiVersion": "v1", "kind": _POD, "metadata": metadata})
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text) if text.endswith("Z") else None
     except ValueError:
@@ -155,14 +175,14 @@ def _above(metadata: Object, namespace: str, *, pods: bool) -> ObjectReference |
     return ObjectReference(_LWS_API_VERSION, "LeaderWorkerSet", namespace, name, uid="") if name else None
 
 
-def _is_meant(owner: Object, reference: ObjectReference, below: list[Object]) -> bool:
+def _is_referenced(owner: Object, reference: ObjectReference, below: list[Object]) -> bool:
     metadata = owner["metadata"]
     if reference.uid:
         return bool(metadata.get("uid") == reference.uid)
-    # Only a label names it: made after its part, it is another one of the same name.
+    # Only a label names it: an owner younger than its part is another object of the same name.
     return bool(below and metadata["creationTimestamp"] <= below[-1]["metadata"]["creationTimestamp"])
 
 
 def _typed(owner: Object, reference: ObjectReference) -> Object:
-    """Say what the object is: items of a list come without kind, mere metadata comes as PartialObjectMetadata."""
+    """Set the kind: items of a list have none, metadata has PartialObjectMetadata."""
     return {**owner, "apiVersion": reference.api_version, "kind": reference.kind}

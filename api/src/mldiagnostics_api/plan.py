@@ -1,4 +1,4 @@
-"""From a request and the pods that were found to a plan of the capture, or to the reason why there is none."""
+"""The plan of a capture, made from a request and the pods in the cluster."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final
 from mldiagnostics import layout
 from mldiagnostics.capture.model import Delivery, Tracers
 
-from mldiagnostics_api.destinations import Destination, common_directory, homes, workload_key
+from mldiagnostics_api.destinations import Destination, common_directory, destinations, workload_key
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.names import RefusalReason, SkipReason
 from mldiagnostics_api.not_found import absent_pods, nothing_found, similar
@@ -23,27 +23,27 @@ from mldiagnostics_api.workloads import Object
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_HINTS: Final = 10
-"""Comparing a name with a thousand others takes 20 ms: a thousand absent names must not cost a plan 20 s."""
+"""Suggestions per plan: each takes 20 ms among a thousand names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodInventory:
-    """What the cluster holds of what a request looks for."""
+    """The objects in the cluster that a request refers to."""
 
     pods: Collection[PodView] = ()
     workload: Object | None = None
-    """The object that the request's workload names."""
+    """The object that the request's workload refers to."""
     owners: Mapping[ObjectReference, Object | None] = field(default_factory=dict)
-    """Every owner on the way up from the pods (`owners.missing_owners` says which)."""
+    """All owners of the pods, see `owners.missing_owners`."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods' namespace."""
     nearby: Collection[str] = ()
-    """Names of objects of the sought kind that exist in the namespace; for messages when something is not found."""
+    """Names of the objects of the requested kind in the namespace, for suggestions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTarget:
-    """One profiler to dial. `host` is the pod's IP when the plan was made."""
+    """One profiler to contact; `host` is the pod's IP at the time of the plan."""
 
     pod: str
     namespace: str
@@ -60,12 +60,12 @@ class PlannedTarget:
     """Log directory: the trace goes to `plugins/profile/<session>/` below it."""
     run_id: str | None
     ready: bool = True
-    """Whether the pod says it is. One that does not is dialled all the same, but not before waiting is over."""
+    """Whether the pod is ready. One that is not is contacted only after the waiting time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedTarget:
-    """A chosen pod that is not dialled, and why; a pod that does not exist has a name only."""
+    """A chosen pod that is not contacted; one that does not exist has only a name."""
 
     pod: str
     uid: str = ""
@@ -82,7 +82,7 @@ class SkippedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturePlan:
-    """Everything that is decided before the first packet."""
+    """All decisions that are made before the first request to a profiler."""
 
     session: str
     attempt: int
@@ -100,7 +100,7 @@ class CapturePlan:
     dry_run: bool
     max_trace_bytes: int
     output: Location
-    """The log directory, or with several runs what their directories have in common."""
+    """The log directory; with several runs, the common parent of their directories."""
 
     @property
     def total(self) -> int:
@@ -109,7 +109,7 @@ class CapturePlan:
 
     @property
     def start_ns(self) -> int | None:
-        """The common start in Unix nanoseconds; None: at once."""
+        """The common start in Unix nanoseconds; None to start at once."""
         return (self.planned_start - _EPOCH) // timedelta(microseconds=1) * 1000 if self.lead_ms else None
 
     @property
@@ -119,60 +119,70 @@ class CapturePlan:
 
     @property
     def may_grow(self) -> bool:
-        """Whether waiting may turn a skipped target into one that can be dialled, or make one ready."""
+        """Whether waiting may make more targets available or ready."""
         return any(target.reason in TRANSIENT for target in self.skipped) or not all(t.ready for t in self.targets)
 
 
 def make_plan(
     connection: MLDiagnosticsConnection,
-    found: PodInventory,
+    inventory: PodInventory,
     *,
     policy: Policy,
     cluster: str,
     now: datetime,
     attempt: int = 1,
 ) -> CapturePlan | CaptureRefusal:
-    """Decide what is captured, when, and where it goes.
+    """Plan a capture: its targets, times and destinations.
 
-    `cluster` is the cluster's name, part of run ids; `now` is aware. The same input gives the same plan, in whatever
-    order the pods come. Every pod found is a target, skipped, left out by the narrowing, or,
-    unless it was named, superseded by another in its place.
+    The same input gives the same plan, in any order of the pods. Every pod in the inventory is a target, skipped,
+    excluded by the filter, or replaced by a newer pod of the same position (unless the request names it).
+
+    Args:
+        connection: The object.
+        inventory: The objects that it refers to.
+        policy: Limits of the administrator.
+        cluster: Name of the cluster, part of run ids.
+        now: Current time with time zone.
+        attempt: 1, or higher after a restart.
+
+    Returns:
+        The plan, or the refusal.
     """
     request = check(connection, policy)
     if isinstance(request, CaptureRefusal):
         return request
-    pods = {pod.uid: pod for pod in _belonging(request, found)}
+    pods = {pod.uid: pod for pod in _pods_of(request, inventory)}
     if not pods:
-        return nothing_found(request, workload=found.workload, nearby=found.nearby)
+        return nothing_found(request, workload=inventory.workload, nearby=inventory.nearby)
     absent = absent_pods(request.pods, (pod.name for pod in pods.values()))
-    hints = {name: similar(name, found.nearby) for name in absent[:_MOST_HINTS]}
+    hints = {name: similar(name, inventory.nearby) for name in absent[:_MOST_HINTS]}
     missing = tuple(_absent(name, request, hints.get(name, "")) for name in absent)
 
-    runs = {uid: pod.lone_run or run_of(owner_chain(pod.controller, found.owners.get)) for uid, pod in pods.items()}
+    runs = {uid: pod.lone_run or run_of(owner_chain(pod.controller, inventory.owners.get)) for uid, pod in pods.items()}
     trigger = connection.spec.trigger_capture
     chosen = candidates(
         pods.values(),
         workload=lambda pod: workload_key(runs[pod.uid]),
         policy=policy,
-        narrowing=request.narrowing,
+        target_filter=request.target_filter,
         port=trigger.capture_port,
         superseded=bool(request.pods),
     )
     if not chosen and not missing:
         return CaptureRefusal(
             RefusalReason.NO_POD_MATCHES,
-            f"{request.sought}: {len(pods)} pods exist, none in the chosen ranks, slices, nodes or replicatedJob",
+            f"{request.description}: none of {len(pods)} pods matches ranks, slices, nodes and replicatedJob",
             transient=True,
         )
-    home = homes(
+    by_pod = destinations(
         ((candidate.pod, runs[candidate.pod.uid]) for candidate in chosen),
         root=request.root,
         explicit=request.explicit,
         cluster=cluster,
-        namespace_labels=found.namespace_labels,
+        namespace_labels=inventory.namespace_labels,
     )
-    targets = tuple(_planned(c, home[c.pod.uid]) for c in chosen if c.skip is None)
-    skipped = (*missing, *(_skipped(c, c.skip, home[c.pod.uid]) for c in chosen if c.skip is not None))
+    targets = tuple(_planned(c, by_pod[c.pod.uid]) for c in chosen if c.skip is None)
+    skipped = (*missing, *(_skipped(c, c.skip, by_pod[c.pod.uid]) for c in chosen if c.skip is not None))
     return _plan(connection, request, policy, targets, skipped, now=now, attempt=attempt)
 
 
@@ -188,7 +198,7 @@ def _plan(
 ) -> CapturePlan | CaptureRefusal:
     trigger = connection.spec.trigger_capture
     metadata = connection.metadata
-    times = schedule(trigger, request.duration_ms, dialled=len(targets), now=now)
+    times = schedule(trigger, request.duration_ms, targets=len(targets), now=now)
     if isinstance(times, CaptureRefusal):
         return times
     tracers = trigger.tracers
@@ -216,7 +226,7 @@ def _plan(
 
 
 def needed_of(trigger: TriggerCapture, total: int) -> int:
-    """Tell how many of `total` targets must be captured for success: `minimumCaptured`, all of them if absent."""
+    """Return how many of `total` targets success needs: `minimumCaptured`, or all."""
     minimum = trigger.minimum_captured
     if isinstance(minimum, int):
         return minimum
@@ -224,29 +234,29 @@ def needed_of(trigger: TriggerCapture, total: int) -> int:
     return max(1, -(-total * percent // 100))
 
 
-def _belonging(request: CaptureRequest, found: PodInventory) -> Iterable[PodView]:
-    """Keep the pods that are meant; labels can be put on any pod, owners cannot."""
+def _pods_of(request: CaptureRequest, inventory: PodInventory) -> Iterable[PodView]:
+    """Return the pods of the workload by owner, because any pod can have its labels."""
     if request.workload is None:
-        return found.pods
-    if found.workload is None:
+        return inventory.pods
+    if inventory.workload is None:
         return ()
-    uid = found.workload["metadata"]["uid"]
+    uid = inventory.workload["metadata"]["uid"]
     return [
         pod
-        for pod in found.pods
-        if any(owner["metadata"]["uid"] == uid for owner in owner_chain(pod.controller, found.owners.get))
+        for pod in inventory.pods
+        if any(owner["metadata"]["uid"] == uid for owner in owner_chain(pod.controller, inventory.owners.get))
     ]
 
 
 def _absent(name: str, request: CaptureRequest, hint: str) -> SkippedTarget:
-    message = f"namespace {request.namespace} has no pod {name}{hint}"
+    message = f"pod {name}: not found in namespace {request.namespace}{hint}"
     return SkippedTarget(pod=name, reason=SkipReason.NOT_FOUND, message=message)
 
 
-def _planned(candidate: TargetCandidate, home: Destination) -> PlannedTarget:
+def _planned(candidate: TargetCandidate, destination: Destination) -> PlannedTarget:
     pod = candidate.pod
     if candidate.port is None:
-        raise ValueError(f"pod {pod.name} has no port to dial")
+        raise ValueError(f"pod {pod.name}: no profiler port")
     return PlannedTarget(
         pod=pod.name,
         namespace=pod.namespace,
@@ -258,13 +268,13 @@ def _planned(candidate: TargetCandidate, home: Destination) -> PlannedTarget:
         host=pod.ip,
         port=candidate.port,
         stem=layout.file_stem(pod.name, candidate.local_rank),
-        directory=home.directory,
-        run_id=home.run_id,
+        directory=destination.directory,
+        run_id=destination.run_id,
         ready=pod.ready,
     )
 
 
-def _skipped(candidate: TargetCandidate, reason: SkipReason, home: Destination) -> SkippedTarget:
+def _skipped(candidate: TargetCandidate, reason: SkipReason, destination: Destination) -> SkippedTarget:
     return SkippedTarget(
         pod=candidate.pod.name,
         uid=candidate.pod.uid,
@@ -275,6 +285,6 @@ def _skipped(candidate: TargetCandidate, reason: SkipReason, home: Destination) 
         port=candidate.port,
         reason=reason,
         message=candidate.message,
-        directory=home.directory,
-        run_id=home.run_id,
+        directory=destination.directory,
+        run_id=destination.run_id,
     )

@@ -1,4 +1,4 @@
-"""The few facts about a pod that decide about a capture, read out of the API's object."""
+"""The fields of a pod that captures need, parsed from the API object."""
 
 import json
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ class Container:
 
     name: str
     profiler_ports: tuple[int, ...]
-    """Those whose name says so, in the order of the template."""
+    """Ports whose name has the prefix, in the order of the template."""
     running: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """A pod, reduced: 10 000 of them are cheap to keep."""
+    """A pod, reduced to a few fields so that 10 000 of them need little memory."""
 
     name: str
     namespace: str
@@ -41,21 +41,21 @@ class PodView:
     phase: str = "Pending"
     terminating: bool = False
     ready: bool = True
-    """Whether the pod's readiness probes pass; a pod that says nothing of it counts as ready."""
+    """Whether the pod is ready; one without the condition counts as ready."""
     host_network: bool = False
     controller: ObjectReference | None = None
     labels: Mapping[str, str]
     completion_index: str = ""
-    """Index in its Job, which older clusters keep in an annotation only."""
+    """Index in its Job; older clusters have it only as annotation."""
     published_ports: str | None = None
-    """The annotation with the profiler ports, as it stands there."""
+    """The annotation with the profiler ports, not parsed."""
     containers: tuple[Container, ...] = ()
     lone_run: WorkloadRun | None = None
-    """The run that the pod is by itself: nothing controls it and it has the label."""
+    """The run of a pod that has the label and no controller."""
 
     @classmethod
     def of(cls, pod: Object) -> Self:
-        """Read a pod as the API returns it."""
+        """Parse a pod as the API returns it."""
         metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
         labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
         return cls(
@@ -97,20 +97,20 @@ def _lone_run(
         or ObjectReference.to_controller(metadata, metadata["namespace"])
     ):
         return None
-    told = {**_moment_told(spec), **annotations}
-    return lone_run(metadata["name"], labels, told, datetime.fromisoformat(created), uid=metadata["uid"])
+    known = {**_injected_creation_time(spec), **annotations}
+    return lone_run(metadata["name"], labels, known, datetime.fromisoformat(created), uid=metadata["uid"])
 
 
-def _moment_told(spec: Object) -> dict[str, str]:
-    """Find the moment that a container was told: a pod that is applied by its owner again may lose its annotation."""
+def _injected_creation_time(spec: Object) -> dict[str, str]:
+    """Read the creation time from a variable, in case the annotation was removed."""
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    told = (entry.get("value") for c in containers for entry in c.get("env") or () if entry["name"] == PEER_METADATA)
+    values = (entry.get("value") for c in containers for entry in c.get("env") or () if entry["name"] == PEER_METADATA)
     try:
-        metadata = json.loads(next(filter(None, told), "{}"))
+        metadata = json.loads(next(filter(None, values), "{}"))
     except (ValueError, RecursionError):
         return {}
-    moment = metadata.get("creation-timestamp") if isinstance(metadata, dict) else None
-    return {RUN_CREATED_ANNOTATION: moment} if isinstance(moment, str) else {}
+    created = metadata.get("creation-timestamp") if isinstance(metadata, dict) else None
+    return {RUN_CREATED_ANNOTATION: created} if isinstance(created, str) else {}
 
 
 def _containers(spec: Object, status: Object) -> tuple[Container, ...]:

@@ -1,4 +1,4 @@
-"""What the administrator allows: limits, ports, namespaces and storage, read from one JSON document."""
+"""The administrator's limits on captures, parsed from one JSON document."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,51 +15,52 @@ EVERY_BUCKET: Final = Location(Medium.BUCKET, "")
 MAX_DURATION_MS: Final = 3_600_000
 
 Prefixes = Mapping[str, tuple[Location, ...]]
-"""Allowed prefixes by namespace; those of `*` hold for every namespace."""
+"""Allowed prefixes by namespace; the prefixes of `*` apply to every namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The administrator's limits; the defaults are those of an installation without values.
+    """The administrator's limits; the defaults are the chart's.
 
-    The same numbers stand in the admission policy; the operator checks again, because that can be absent.
+    The admission policy checks the same limits; the operator checks again because the policy may not be installed.
     """
 
     default_storage: Location | None = OPERATOR_VOLUME
-    """Root for captures that name no location; None: they are refused."""
+    """Root for captures without a location; None refuses them."""
     allowed_storage: Prefixes = field(default_factory=lambda: {ANY_NAMESPACE: (OPERATOR_VOLUME,)})
-    """Prefixes that a capture may name: buckets, the operator's volume, and paths in the pod."""
+    """Prefixes that captures may use: buckets, the operator's volume, and paths in the pod."""
     strict_tenancy: bool = False
     """Whether a bucket must be listed in `allowed_storage`; otherwise every bucket is allowed."""
     allowed_ports: Ranges = field(default_factory=lambda: Ranges.parse(DEFAULT_ALLOWED_PORTS))
     cross_namespaces: frozenset[str] = frozenset()
     """Namespaces whose pods may be captured by objects of another namespace; `*` allows all."""
     host_network: bool = False
-    """Whether pods on the host's network may be dialled."""
+    """Whether pods with host network may be captured."""
     max_duration_ms: int = MAX_DURATION_MS
     captures_per_namespace: int = 4
     captures_total: int = 16
     max_trace_bytes: int = 256 * 2**20
     ttl_s: int | None = None
-    """Seconds after which finished captures are deleted when the object does not say; None: never."""
+    """Seconds after which finished captures are deleted by default; None keeps them."""
 
     @classmethod
     def parse(cls, document: str) -> Self:
-        """Read the JSON document of the chart's ConfigMap; what is absent keeps its default.
+        """Parse the JSON document of the chart; absent keys keep their default.
 
-        Raises ValueError that lists every fault: unknown keys, wrong types, unreadable locations.
+        Raises:
+            ValueError: A key is unknown or a value invalid; the message lists all of them.
         """
         try:
             raw = json.loads(document)
         except ValueError as error:
-            raise ValueError(f"the policy is no JSON: {error}") from error
+            raise ValueError(f"not JSON: {error}") from error
         if not isinstance(raw, dict):
-            raise ValueError("the policy is no JSON object")  # noqa: TRY004  # one error type for a bad document
+            raise ValueError("not a JSON object")  # noqa: TRY004  # one error type for a bad document
         values: dict[str, Any] = {}
         faults: list[str] = []
         for key, value in raw.items():
             if key not in _READERS:
-                faults.append(f"{key} is unknown; known are {', '.join(sorted(_READERS))}")
+                faults.append(f"{key}: unknown; use one of {', '.join(sorted(_READERS))}")
                 continue
             name, reader = _READERS[key]
             try:
@@ -67,20 +68,20 @@ class Policy:
             except (ValueError, TypeError) as error:
                 faults.append(f"{key}: {error}")
         if faults:
-            raise ValueError("the policy is wrong: " + "; ".join(faults))
+            raise ValueError("; ".join(faults))
         return cls(**values)
 
     def may_store(self, location: Location, namespace: str) -> bool:
-        """Tell whether captures of the namespace may use the location."""
+        """Return whether captures of the namespace may use the location."""
         return any(location.within(prefix) for prefix in self.prefixes(namespace))
 
     def prefixes(self, namespace: str) -> tuple[Location, ...]:
-        """List what the namespace may use, for checks and messages."""
+        """Return the prefixes that the namespace may use."""
         listed = (*self.allowed_storage.get(ANY_NAMESPACE, ()), *self.allowed_storage.get(namespace, ()))
         return tuple(dict.fromkeys(listed if self.strict_tenancy else (*listed, EVERY_BUCKET)))
 
     def may_capture(self, *, object_namespace: str, pod_namespace: str) -> bool:
-        """Tell whether an object may capture pods of that namespace; its own always."""
+        """Return whether an object may capture pods of a namespace; its own is allowed."""
         return object_namespace == pod_namespace or bool({ANY_NAMESPACE, pod_namespace} & self.cross_namespaces)
 
 
@@ -90,38 +91,38 @@ def _root(value: Any) -> Location | None:
 
 def _prefixes(value: Any) -> Prefixes:
     if not isinstance(value, dict):
-        raise TypeError("is no object of namespace: [prefix, …]")
+        raise TypeError('not an object such as {"namespace": ["prefix"]}')
     return {_text(namespace): tuple(Location.prefix(text) for text in _texts(value[namespace])) for namespace in value}
 
 
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list):
-        raise TypeError("is no list of strings")
+        raise TypeError("not a list of strings")
     return [_text(item) for item in value]
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no string")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 
 def _switch(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true nor false")
+        raise TypeError(f"{value!r} is not true or false")
     return value
 
 
 def _positive(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
-        raise ValueError(f"{value!r} is no whole number of at least 1")
+        raise ValueError(f"{value!r} is not a whole number of at least 1")
     return int(value)
 
 
 def _ports(value: Any) -> Ranges:
     ports = Ranges.parse(",".join(str(item) for item in value) if isinstance(value, list) else str(value))
     if any(low < 1 or high > 65535 for low, high in ports.spans):
-        raise ValueError(f"{ports} reaches outside 1-65535")
+        raise ValueError(f"'{ports}' has ports outside 1-65535")
     return ports
 
 

@@ -1,4 +1,4 @@
-"""Sets of numbers as people write them: `0,4-7`."""
+"""Sets of numbers in a short notation: `0,4-7`."""
 
 import re
 from collections.abc import Iterable
@@ -8,18 +8,22 @@ from typing import Self
 from typing_extensions import override
 
 RANGES_PATTERN = r"^[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*$"
-"""What `Ranges.parse` accepts, for schemas; it also wants the lower number first."""
+"""Pattern of `Ranges.parse` for schemas; `parse` also requires the lower number first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """A set of non-negative integers; `spans` are inclusive, ascending, and neither touch nor overlap."""
+    """A set of non-negative integers as inclusive, ascending, disjoint spans."""
 
     spans: tuple[tuple[int, int], ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `0,4-7`. Raises ValueError that names the part that cannot be read."""
+        """Parse `0,4-7`.
+
+        Raises:
+            ValueError: The message quotes the invalid part.
+        """
         return cls.of(_span(part) for part in text.replace(" ", "").split(","))
 
     @classmethod
@@ -44,9 +48,9 @@ class Ranges:
 def _span(part: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
     if not match:
-        raise ValueError(f"'{part}' is neither a number nor a range such as 4-7")
+        raise ValueError(f"'{part}' is not a number or a range such as 4-7")
     low = int(match[1])
     high = int(match[2] or low)
     if high < low:
-        raise ValueError(f"the range '{part}' runs backwards")
+        raise ValueError(f"the range '{part}' is reversed; write the lower number first")
     return low, high

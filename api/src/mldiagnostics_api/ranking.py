@@ -1,4 +1,4 @@
-"""The order of a workload's pods: what its controller's labels say about rank and slice."""
+"""The order of a workload's pods by rank and slice, from their labels."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -8,13 +8,13 @@ from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.workloads import JOBSET, LWS, TRAINING
 
 Position = tuple[int | str, ...]
-"""Sorts pods of one workload; equal positions are one place that pods take after each other."""
+"""Sort key of pods of one workload; pods with the same position replace each other over time."""
 
 _LEADING_ROLES: Final = ("master", "chief", "launcher")
 
 
 def position(pod: PodView) -> Position | None:
-    """Tell the pod's place in its workload; None if no label does (then names decide).
+    """Return the pod's position in its workload; None if no label gives one.
 
     JobSet: global job index, completion index. LeaderWorkerSet: group, worker. Ray: head first, then group, replica,
     host. Kubeflow: master first, then replica. Job: completion index. StatefulSet: ordinal. The first part is the
@@ -27,38 +27,38 @@ def position(pod: PodView) -> Position | None:
 
 
 def order(pod: PodView) -> tuple[Position, Position, str]:
-    """Sort key of pods of one workload: by position, then by name with its numbers as numbers."""
+    """Return the sort key of pods of one workload: position, then name."""
     return (position(pod) or (len(_FAMILIES),), natural(pod.name), pod.uid)
 
 
 def without_superseded(pods: Iterable[PodView]) -> list[PodView]:
-    """Leave out ended pods whose place another pod has taken: those of a restart, or of a Job's earlier tries.
+    """Drop finished pods that a live pod has replaced after a restart or a retry.
 
-    A place is the position; without one, the controller.
+    Pods replace each other if they have the same position; without a position, the same controller.
     """
     pods = list(pods)
-    taken = {_place(pod) for pod in pods if pod.live}
-    return [pod for pod in pods if pod.live or _place(pod) not in taken]
+    taken = {_position_key(pod) for pod in pods if pod.live}
+    return [pod for pod in pods if pod.live or _position_key(pod) not in taken]
 
 
-def _place(pod: PodView) -> object:
+def _position_key(pod: PodView) -> object:
     return position(pod) or (pod.controller.uid if pod.controller else pod.uid)
 
 
 def slice_of(pod: PodView) -> int | None:
-    """Tell the slice: job index of a JobSet, group of a LeaderWorkerSet, replica of a Ray worker group."""
+    """Return the slice: job index of a JobSet, LeaderWorkerSet group or Ray replica."""
     labels = (f"{JOBSET}/job-index", f"{LWS}/group-index", "ray.io/worker-group-replica-index")
     return next((int(pod.labels[label]) for label in labels if pod.labels.get(label, "").isdecimal()), None)
 
 
 def part_of(pod: PodView) -> str:
-    """Tell the replicated job of a JobSet, or the worker group of a Ray cluster; empty without."""
+    """Return the replicated job of a JobSet or the Ray worker group, or empty."""
     return pod.labels.get(f"{JOBSET}/replicatedjob-name") or pod.labels.get("ray.io/group") or ""
 
 
 def natural(name: str) -> Position:
-    """Sort key of a name, with the numbers in it as numbers: `a-2` before `a-10`."""
-    # Every second part is a number, so that keys compare part by part.
+    """Return the natural sort key of a name: `a-2` before `a-10`."""
+    # Every second part is a number, so that keys can be compared part by part.
     return tuple(int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name))
 
 

@@ -1,11 +1,11 @@
-"""The reference page of a CustomResourceDefinition, written from its schema."""
+"""The reference page of a CustomResourceDefinition, made from its schema."""
 
 from collections.abc import Iterator
 from typing import Any
 
 
 def reference_page(definition: dict[str, Any]) -> str:
-    """Write a Markdown page with every field below spec and status."""
+    """Return a Markdown page with every field of spec and status."""
     version = definition["spec"]["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]
     lines = [

@@ -1,4 +1,4 @@
-"""What the webhook is registered for and may read, written from the table of kinds: for the chart."""
+"""The webhook's registration and RBAC rules, made from the table of kinds."""
 
 from typing import Any, Final
 
@@ -7,9 +7,9 @@ from mldiagnostics_api.names import EXEMPT_NAMESPACE_LABEL, GROUP, OPT_IN_LABEL
 from mldiagnostics_api.workloads import LONE_POD, WORKLOADS, WorkloadKind
 
 NAMESPACE_PATH: Final = "/mutate/namespace"
-"""Where pods of labelled namespaces are sent."""
+"""Receives the pods of labelled namespaces."""
 WORKLOAD_PATH: Final = "/mutate/workload"
-"""Where the pods of all other namespaces are sent: the label of a workload is not on its pods."""
+"""Receives the pods of all other namespaces, because pods do not have their workload's label."""
 
 TIMEOUT_S: Final = 3
 
@@ -17,10 +17,10 @@ _OWNERS: Final = tuple(workload for workload in WORKLOADS if workload is not LON
 
 
 def webhooks() -> list[dict[str, Any]]:
-    """List the entries of the MutatingWebhookConfiguration, without the Service and its certificate.
+    """Return the entries of the configuration, without Service and certificate.
 
-    An entry ands its selectors, so that each of the two labels has its own. The chart adds its own namespace to those
-    that are left out.
+    All selectors of an entry must match, so each of the two labels needs its own entry. The chart adds its own
+    namespace to the excluded ones.
     """
     return [
         _entry("namespace", NAMESPACE_PATH, {"key": OPT_IN_LABEL, "operator": "In", "values": ["true"]}),
@@ -29,7 +29,7 @@ def webhooks() -> list[dict[str, Any]]:
 
 
 def rules() -> list[dict[str, Any]]:
-    """List what the webhook reads in the whole cluster: metadata of namespaces and of what can own a pod."""
+    """Return the cluster-wide RBAC rules: namespaces and all kinds that can own a pod."""
     by_group: dict[str, list[str]] = {"": ["namespaces"]}
     for workload in _OWNERS:
         by_group.setdefault(workload.group, []).append(workload.plural)
@@ -37,8 +37,8 @@ def rules() -> list[dict[str, Any]]:
     return [{"apiGroups": [group], "resources": kinds, "verbs": verbs} for group, kinds in by_group.items()]
 
 
-def _entry(label_of: str, path: str, selects: dict[str, Any]) -> dict[str, Any]:
-    left_out = {
+def _entry(label_of: str, path: str, selector: dict[str, Any]) -> dict[str, Any]:
+    excluded = {
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",
         "values": sorted(EXCLUDED_NAMESPACES),
@@ -63,7 +63,7 @@ def _entry(label_of: str, path: str, selects: dict[str, Any]) -> dict[str, Any]:
                 "scope": "Namespaced",
             }
         ],
-        "namespaceSelector": {"matchExpressions": [selects, exempt, left_out]},
+        "namespaceSelector": {"matchExpressions": [selector, exempt, excluded]},
         "objectSelector": {"matchExpressions": [opted_out]},
         "matchConditions": [
             {"name": "not-of-the-platform", "expression": f"!request.namespace.startsWith('{EXCLUDED_PREFIX}')"},
@@ -73,7 +73,7 @@ def _entry(label_of: str, path: str, selects: dict[str, Any]) -> dict[str, Any]:
 
 
 def _owned() -> str:
-    """Write in CEL that a kind of the table controls the pod."""
+    """Return the CEL expression: a kind of the table controls the pod."""
     kinds = ", ".join(f"'{_group_kind(workload)}'" for workload in _OWNERS)
     of_table = f"(o.apiVersion.split('/')[0] + '/' + o.kind) in [{kinds}]"
     controls = f"has(o.controller) && o.controller && {of_table}"
@@ -81,7 +81,7 @@ def _owned() -> str:
 
 
 def _labelled() -> str:
-    """Write in CEL that the pod itself has the label."""
+    """Return the CEL expression: the pod itself has the label."""
     value = f"object.metadata.labels['{OPT_IN_LABEL}']"
     return f"(has(object.metadata.labels) && '{OPT_IN_LABEL}' in object.metadata.labels && {value} == 'true')"
 

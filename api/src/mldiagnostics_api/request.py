@@ -1,4 +1,4 @@
-"""What a capture asks for, checked against the policy before anything in the cluster is looked at."""
+"""The request of a capture, checked against the policy before the cluster is read."""
 
 import re
 from dataclasses import dataclass
@@ -11,41 +11,42 @@ from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.targets import TargetFilter
 from mldiagnostics_api.v1alpha1 import LABEL_KEY, LabelSelector, MLDiagnosticsConnection, TriggerCapture
-from mldiagnostics_api.workloads import WorkloadKind, selector_text, workload_of
+from mldiagnostics_api.workloads import SELECTABLE_KINDS, WorkloadKind, selector_text, workload_of
 
 DEFAULT_DURATION_MS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureRefusal:
-    """Why there is no plan. `transient`: it may pass when one waits."""
+    """A capture that cannot be planned, with the reason."""
 
     reason: RefusalReason
     message: str
     transient: bool = False
+    """Whether waiting may help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """A checked capture. Exactly one of `pods`, `selector` and `workload` says where to look for pods."""
+    """A checked capture; exactly one of `pods`, `selector` and `workload` is set."""
 
     namespace: str
     pods: tuple[str, ...] = ()
     selector: str | None = None
-    """As the API's `labelSelector` parameter."""
+    """Value of the API's `labelSelector` parameter."""
     workload: WorkloadKind | None = None
-    """Kind of the workload to get; its `pods` turns the object into a label selector."""
+    """Kind of the workload to get; its `pods` makes a label selector from the object."""
     workload_name: str = ""
-    narrowing: TargetFilter
+    target_filter: TargetFilter
     duration_ms: int
     root: Location
-    """The log directory itself if `explicit`, else the root below which every run has one."""
+    """The log directory itself if `explicit`, else the root of the runs' log directories."""
     explicit: bool
     delivery: Delivery
 
     @property
-    def sought(self) -> str:
-        """Say what is looked for, for messages."""
+    def description(self) -> str:
+        """The requested pods or workload, for messages."""
         if self.workload:
             return f"{self.workload.kind} {self.namespace}/{self.workload_name}"
         if self.selector is not None:
@@ -53,16 +54,19 @@ class CaptureRequest:
         return f"{'pod' if len(self.pods) == 1 else 'pods'} {', '.join(self.pods)} in namespace {self.namespace}"
 
 
-class _RefusalError(Exception):  # it carries a value, it is no error
+class _RefusalError(Exception):
     def __init__(self, reason: RefusalReason, message: str) -> None:
         super().__init__(message)
-        self.refused = CaptureRefusal(reason, message)
+        self.refusal = CaptureRefusal(reason, message)
 
 
 def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest | CaptureRefusal:
-    """Check what is asked for.
+    """Check a capture against its schema and the policy.
 
-    Schema and admission policy check the same where they are installed; here it holds in any case.
+    The API server checks the same where schema and admission policy are installed.
+
+    Returns:
+        The request, or the refusal.
     """
     trigger = connection.spec.trigger_capture
     namespace = trigger.pod_namespace or connection.metadata.namespace
@@ -79,32 +83,32 @@ def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest
             selector=_selector(trigger),
             workload=workload,
             workload_name=target.workload_ref.name if target and target.workload_ref else "",
-            narrowing=_narrowing(trigger),
+            target_filter=_target_filter(trigger),
             duration_ms=_duration_ms(trigger, policy),
             root=root,
             explicit=trigger.storage_location is not None,
             delivery=_delivery(trigger, root, policy, namespace),
         )
-    except _RefusalError as refusal:
-        return refusal.refused
+    except _RefusalError as error:
+        return error.refusal
 
 
 def _check_shape(trigger: TriggerCapture) -> None:
     if (trigger.pod_name is None) == (trigger.target is None):
-        raise _RefusalError(RefusalReason.INVALID, "exactly one of podName and target is needed")
+        raise _RefusalError(RefusalReason.INVALID, "triggerCapture: set exactly one of podName and target")
     if trigger.duration_seconds is not None and trigger.duration_milliseconds is not None:
         raise _RefusalError(
-            RefusalReason.INVALID, "at most one of durationSeconds and durationMilliseconds may be given"
+            RefusalReason.INVALID, "triggerCapture: set at most one of durationSeconds and durationMilliseconds"
         )
     if trigger.target is None:
         return
     kinds = (trigger.target.run_ref, trigger.target.workload_ref, trigger.target.selector)
     if sum(kind is not None for kind in kinds) != 1:
-        raise _RefusalError(RefusalReason.INVALID, "target needs exactly one of runRef, workloadRef and selector")
+        raise _RefusalError(RefusalReason.INVALID, "target: set exactly one of runRef, workloadRef and selector")
     if trigger.target.run_ref is not None:
         raise _RefusalError(
             RefusalReason.RUNS_NOT_AVAILABLE,
-            "target.runRef: this version has no runs (MLRun); use target.workloadRef",
+            "target.runRef: MLRun is not available in this version; use target.workloadRef",
         )
 
 
@@ -121,7 +125,7 @@ def _check_port(policy: Policy, port: int | None) -> None:
     if port is not None and port not in policy.allowed_ports:
         raise _RefusalError(
             RefusalReason.PORT_NOT_ALLOWED,
-            f"capturePort {port}: not among the allowed ports {policy.allowed_ports}; use one of them, or ask the "
+            f"capturePort {port}: not one of the allowed ports {policy.allowed_ports}; use one of them, or ask the "
             "administrator to add it to policy.allowedPorts",
         )
 
@@ -134,8 +138,8 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
     if duration_ms > policy.max_duration_ms:
         raise _RefusalError(
             RefusalReason.DURATION_TOO_LONG,
-            f"duration of {duration_ms / 1000:g} s: longer than the allowed {policy.max_duration_ms / 1000:g} s; "
-            "shorten it, or ask the administrator to raise policy.maxDurationSeconds",
+            f"duration {duration_ms / 1000:g} s: longer than the limit of {policy.max_duration_ms / 1000:g} s; "
+            "use a shorter one, or ask the administrator to raise policy.maxDurationSeconds",
         )
     return duration_ms
 
@@ -145,14 +149,14 @@ def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_na
         if policy.default_storage is None:
             raise _RefusalError(
                 RefusalReason.STORAGE_MISSING,
-                "storageLocation is absent, and the operator has no default storage: give one",
+                "storageLocation: not set, and the operator has no default storage; set storageLocation",
             )
         return policy.default_storage
     try:
         location = Location.parse(trigger.storage_location)
     except ValueError as error:
-        raise _RefusalError(RefusalReason.STORAGE_INVALID, f"storageLocation {error}") from error
-    # What the pod writes, it writes with its own permissions: its namespace has to allow that too.
+        raise _RefusalError(RefusalReason.STORAGE_INVALID, f"storageLocation: {error}") from error
+    # The pod writes with its own permissions, so its namespace must be allowed too.
     by_pod = location.medium is Medium.POD or trigger.delivery is Delivery.WORKLOAD
     for namespace in {object_namespace, pod_namespace} if by_pod else {object_namespace}:
         if not policy.may_store(location, namespace):
@@ -162,33 +166,35 @@ def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_na
 
 def _not_allowed(location: Location, policy: Policy, namespace: str) -> str:
     allowed = ", ".join(map(str, policy.prefixes(namespace))) or "nothing"
-    opened = ", or to set policy.strictTenancy=false, which allows every bucket"
+    every_bucket = ", or to set policy.strictTenancy=false, which allows every bucket"
     return (
-        f"storageLocation '{location}': not below a location that is allowed for namespace '{namespace}' ({allowed}); "
+        f"storageLocation '{location}': not allowed for namespace '{namespace}', which may use {allowed}; "
         "use one of these, or ask the administrator to add it to policy.allowedStorage"
-        f"{opened if location.medium is Medium.BUCKET else ''}"
+        f"{every_bucket if location.medium is Medium.BUCKET else ''}"
     )
 
 
 def _delivery(trigger: TriggerCapture, location: Location, policy: Policy, pod_namespace: str) -> Delivery:
-    asked = trigger.delivery or Delivery.AUTO
+    requested = trigger.delivery or Delivery.AUTO
     if location.medium is Medium.POD:
-        if asked is Delivery.OPERATOR:
+        if requested is Delivery.OPERATOR:
             raise _RefusalError(
-                RefusalReason.DELIVERY_IMPOSSIBLE, f"delivery Operator cannot write to {location}, which is in the pod"
+                RefusalReason.DELIVERY_IMPOSSIBLE,
+                f"delivery Operator: cannot write to '{location}' in the pod; use delivery Workload or Auto",
             )
         return Delivery.WORKLOAD
     if location.medium is Medium.VOLUME:
-        if asked is Delivery.WORKLOAD:
+        if requested is Delivery.WORKLOAD:
             raise _RefusalError(
                 RefusalReason.DELIVERY_IMPOSSIBLE,
-                f"delivery Workload cannot write to {location}, the operator's volume; use gs:// or a path in the pod",
+                f"delivery Workload: cannot write to '{location}' on the operator's volume; "
+                "use gs:// or a path in the pod",
             )
         return Delivery.OPERATOR
-    # Auto lets an old server write into the bucket itself, with the pod's permissions.
-    if asked is Delivery.AUTO and trigger.storage_location and not policy.may_store(location, pod_namespace):
+    # Auto lets an old server write to the bucket with the pod's permissions.
+    if requested is Delivery.AUTO and trigger.storage_location and not policy.may_store(location, pod_namespace):
         return Delivery.OPERATOR
-    return asked
+    return requested
 
 
 def _workload(trigger: TriggerCapture) -> WorkloadKind | None:
@@ -197,9 +203,10 @@ def _workload(trigger: TriggerCapture) -> WorkloadKind | None:
     reference = trigger.target.workload_ref
     workload = workload_of(reference.kind, reference.api_version)
     if workload is None or workload.groups or workload.kind == "Pod":
-        shown = f"{reference.api_version} {reference.kind}" if reference.api_version else reference.kind
+        kind = f"{reference.api_version} {reference.kind}" if reference.api_version else reference.kind
         raise _RefusalError(
-            RefusalReason.KIND_NOT_SUPPORTED, f"target.workloadRef: {shown} is no supported kind of workload"
+            RefusalReason.KIND_NOT_SUPPORTED,
+            f"target.workloadRef: {kind} is not a supported kind; use one of {', '.join(SELECTABLE_KINDS)}",
         )
     return workload
 
@@ -215,7 +222,8 @@ def _selector(trigger: TriggerCapture) -> str | None:
     text = selector_text(trigger.target.selector.model_dump(by_alias=True, exclude_none=True))
     if not text:
         raise _RefusalError(
-            RefusalReason.INVALID, "target.selector is empty and would match every pod of the namespace"
+            RefusalReason.INVALID,
+            "target.selector: empty, it would match every pod of the namespace; name at least one label",
         )
     return text
 
@@ -223,17 +231,17 @@ def _selector(trigger: TriggerCapture) -> str | None:
 def _check_selector(selector: LabelSelector) -> None:
     for key in selector.match_labels or {}:
         if not re.fullmatch(LABEL_KEY, key):
-            raise _RefusalError(RefusalReason.INVALID, f"target.selector.matchLabels: {key!r} is no key of a label")
+            raise _RefusalError(RefusalReason.INVALID, f"target.selector.matchLabels: {key!r} is not a valid label key")
     for condition in selector.match_expressions or ():
         if (condition.operator in {"In", "NotIn"}) != bool(condition.values):
             raise _RefusalError(
                 RefusalReason.INVALID,
-                f"target.selector.matchExpressions: {condition.key} {condition.operator}: In and NotIn need values, "
-                "Exists and DoesNotExist have none",
+                f"target.selector.matchExpressions: '{condition.key}' with {condition.operator}: "
+                "In and NotIn need values, Exists and DoesNotExist must not have values",
             )
 
 
-def _narrowing(trigger: TriggerCapture) -> TargetFilter:
+def _target_filter(trigger: TriggerCapture) -> TargetFilter:
     try:
         return TargetFilter.of(trigger.target)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Custom resources by their names in the API: one value each, which paths, objects and definitions are written from."""
+"""The custom resources by their names in the API, one value each."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +8,7 @@ from mldiagnostics_api.names import GROUP, VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A kind that the API server stores, in the version that is read and written."""
+    """A custom resource in the version that is read and written."""
 
     kind: str
     plural: str
@@ -19,12 +19,12 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """Group and version as objects have them."""
+        """Group and version, as in objects."""
         return f"{self.group}/{self.version}"
 
     @property
     def gvr(self) -> tuple[str, str, str]:
-        """Group, version and plural, as paths are written from."""
+        """Group, version and plural, as URL paths need them."""
         return self.group, self.version, self.plural
 
     @property

@@ -1,4 +1,4 @@
-"""When a capture starts and when it is given up."""
+"""Start time and deadline of a capture."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,28 +14,35 @@ DEADLINE_MARGIN_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class CaptureSchedule:
-    """The moments of a capture."""
+    """Times of a capture."""
 
     lead_ms: int
-    """How far ahead the common start lies; 0: every target starts at once."""
+    """Time until the common start; 0 starts every target at once."""
     start: datetime
     deadline: datetime
 
 
 def schedule(
-    trigger: TriggerCapture, duration_ms: int, *, dialled: int, now: datetime
+    trigger: TriggerCapture, duration_ms: int, *, targets: int, now: datetime
 ) -> CaptureSchedule | CaptureRefusal:
-    """Decide the moments for so many targets; the deadline covers recording, serialisation and storing."""
+    """Return the times of a capture; the deadline covers recording and storing.
+
+    Args:
+        trigger: The request.
+        duration_ms: Duration of the recording in milliseconds.
+        targets: Number of targets.
+        now: Current time.
+    """
     lead_ms = trigger.start_lead_milliseconds
     if lead_ms is None:
-        lead_ms = DEFAULT_LEAD_MS if dialled > 1 else 0
+        lead_ms = DEFAULT_LEAD_MS if targets > 1 else 0
     deadline_ms = lead_ms + 2 * duration_ms + DEADLINE_MARGIN_MS
     if trigger.deadline_seconds is not None:
         deadline_ms = 1000 * trigger.deadline_seconds
     if deadline_ms <= lead_ms + duration_ms:
         return CaptureRefusal(
             RefusalReason.DEADLINE_TOO_SHORT,
-            f"deadlineSeconds {deadline_ms / 1000:g} leaves no time after a lead of {lead_ms / 1000:g} s and a "
-            f"duration of {duration_ms / 1000:g} s; ask for more",
+            f"deadlineSeconds {deadline_ms / 1000:g}: not longer than the lead of {lead_ms / 1000:g} s and the "
+            f"duration of {duration_ms / 1000:g} s together; use a larger value",
         )
     return CaptureSchedule(lead_ms, now + timedelta(milliseconds=lead_ms), now + timedelta(milliseconds=deadline_ms))

@@ -1,4 +1,4 @@
-"""From pydantic's JSON Schema to the structural schema that a CustomResourceDefinition needs."""
+"""Conversion of pydantic's JSON Schema to a structural schema of Kubernetes."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -29,9 +29,12 @@ _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
-    """Write the model's schema: references inlined, no unions but int-or-string, nullability gone.
+    """Return the model's structural schema.
 
-    Raises ValueError for what a structural schema cannot say or this transform does not know.
+    References are inlined, nullability is removed, and int-or-string is the only union.
+
+    Raises:
+        ValueError: The model has a keyword that is not supported.
     """
     schema = model.model_json_schema(by_alias=True)
     return _transform(schema, schema.get("$defs", {}), model.__name__)
@@ -54,20 +57,20 @@ def _transform(schema: Mapping[str, Any], definitions: Mapping[str, Any], path: 
         elif (key in _KEPT or key.startswith("x-kubernetes-")) and value is not None:
             structural[key] = value
         elif key not in _DROPPED and value is not None:
-            raise ValueError(f"{path}: a structural schema cannot have {key}: {value!r}")
+            raise ValueError(f"{path}: a structural schema does not support {key}: {value!r}")
     if "type" not in structural and _INT_OR_STRING not in structural:
         raise ValueError(f"{path}: no type")
     if "description" in structural:
         structural["description"] = " ".join(structural["description"].split())
-    return {key: structural[key] for key in sorted(structural, key=_place)}
+    return {key: structural[key] for key in sorted(structural, key=_rank)}
 
 
-def _place(key: str) -> int:
+def _rank(key: str) -> int:
     return _FIRST.index(key) if key in _FIRST else len(_FIRST)
 
 
 def _inlined(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Replace a reference, and a union with null, by what it stands for; what stands beside it wins."""
+    """Resolve a reference or a union with null; keys beside it win."""
     if "$ref" in schema:
         target = definitions[schema["$ref"].removeprefix("#/$defs/")]
         return _inlined({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
@@ -78,7 +81,7 @@ def _inlined(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schem
 
 
 def _int_or_string(choices: list[Schema], path: str) -> Schema:
-    """Keep the bounds of both, which Kubernetes applies to the type that is there."""
+    """Keep the bounds of both types; Kubernetes applies those of the actual type."""
     if [choice["type"] for choice in choices] != ["integer", "string"]:
         raise ValueError(f"{path}: {_INT_OR_STRING} needs exactly integer and string")
     bounds = {key: value for choice in choices for key, value in choice.items() if key in _KEPT and key != "type"}

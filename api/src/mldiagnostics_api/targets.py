@@ -1,4 +1,4 @@
-"""From pods to ranked targets: which of them are meant, by which port they are dialled, and why some are not."""
+"""The targets of a capture: pods with rank, port and the reason if skipped."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from mldiagnostics_api.ranking import natural, order, part_of, slice_of, without
 from mldiagnostics_api.v1alpha1 import TargetSelection
 
 TRANSIENT: Final = frozenset({SkipReason.NOT_FOUND, SkipReason.NOT_READY, SkipReason.NO_IP, SkipReason.TERMINATING})
-"""Reasons that may pass when one waits."""
+"""Reasons that waiting may resolve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFilter:
-    """Which of the pods found are meant; absent means all."""
+    """A filter of targets; None selects all."""
 
     ranks: Ranges | None = None
     slices: Ranges | None = None
@@ -30,7 +30,11 @@ class TargetFilter:
 
     @classmethod
     def of(cls, target: TargetSelection | None) -> Self:
-        """Read it from the spec. Raises ValueError that names the field."""
+        """Parse the filter of a spec.
+
+        Raises:
+            ValueError: A field is invalid; the message names it.
+        """
         if target is None:
             return cls()
         return cls(
@@ -42,8 +46,8 @@ class TargetFilter:
             limit=target.limit,
         )
 
-    def means(self, candidate: "TargetCandidate") -> bool:
-        """Tell whether a candidate is meant; `limit` is not looked at."""
+    def matches(self, candidate: "TargetCandidate") -> bool:
+        """Return whether a candidate is selected, not considering `limit`."""
         return (
             (self.ranks is None or candidate.rank in self.ranks)
             and (self.slices is None or (candidate.slice is not None and candidate.slice in self.slices))
@@ -54,14 +58,14 @@ class TargetFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCandidate:
-    """One rank of one pod. Without `skip` it can be dialled, at `pod.ip` and `port`."""
+    """One rank of one pod; without `skip` it can be contacted at `pod.ip` and `port`."""
 
     pod: PodView
     rank: int
-    """Position in its workload among the pods that were looked at, counted in ranks."""
+    """Position in its workload, counted in ranks."""
     slice: int | None
     local_rank: int | None
-    """Position in the pod; None if that has a single rank."""
+    """Position in the pod; None if the pod has a single rank."""
     port: int | None
     skip: SkipReason | None = None
     message: str = ""
@@ -72,32 +76,38 @@ def candidates(
     *,
     workload: Callable[[PodView], str],
     policy: Policy,
-    narrowing: TargetFilter,
+    target_filter: TargetFilter,
     port: int | None,
     superseded: bool = False,
 ) -> tuple[TargetCandidate, ...]:
-    """Rank the pods, narrow them down and look at each, in the order of workload and rank.
+    """Rank and filter the pods; return them in the order of workload and rank.
 
-    `workload` names what a pod belongs to: ranks count within it. `port` is the spec's `capturePort`. Ended pods whose
-    place another has taken are left out, unless `superseded` keeps them because they were asked for by name. Pods that
-    run but are not ready are dialled: a host that is stuck is the one that somebody wants to see.
+    Pods that run but are not ready are candidates too, because a host that hangs is worth a profile.
+
+    Args:
+        pods: The pods.
+        workload: Returns the key of a pod's workload; ranks count within a workload.
+        policy: Limits of the administrator.
+        target_filter: Filter of the spec.
+        port: `capturePort` of the spec.
+        superseded: Keep finished pods that were replaced, because they were requested by name.
     """
-    found: list[TargetCandidate] = []
+    ranked: list[TargetCandidate] = []
     ordered = sorted(pods, key=lambda pod: (natural(workload(pod)), workload(pod), pod.uid))
     for _, group in groupby(ordered, key=workload):
         rank = 0
         for pod in sorted(group if superseded else without_superseded(group), key=order):
-            ranks = _examine(pod, rank, policy=policy, container=narrowing.container, port=port)
-            found += ranks
+            ranks = _examine(pod, rank, policy=policy, container=target_filter.container, port=port)
+            ranked += ranks
             rank += len(ranks)
-    return _limited([candidate for candidate in found if narrowing.means(candidate)], narrowing.limit)
+    return _limited([candidate for candidate in ranked if target_filter.matches(candidate)], target_filter.limit)
 
 
-def _limited(found: list[TargetCandidate], limit: int | None) -> tuple[TargetCandidate, ...]:
+def _limited(ranked: list[TargetCandidate], limit: int | None) -> tuple[TargetCandidate, ...]:
     if limit is None:
-        return tuple(found)
-    ready_first = sorted(range(len(found)), key=lambda index: (found[index].skip is not None, index))
-    return tuple(found[index] for index in sorted(ready_first[:limit]))
+        return tuple(ranked)
+    ready_first = sorted(range(len(ranked)), key=lambda index: (ranked[index].skip is not None, index))
+    return tuple(ranked[index] for index in sorted(ready_first[:limit]))
 
 
 def _examine(
@@ -130,9 +140,9 @@ _NONE: Final[_Fault] = (None, "")
 
 
 def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | None:
-    """Tell what no waiting will change."""
+    """Return a reason that waiting does not resolve."""
     if pod.finished:
-        return SkipReason.FINISHED, f"the pod has ended ({pod.phase})"
+        return SkipReason.FINISHED, f"the pod has finished ({pod.phase})"
     if pod.terminating:
         return SkipReason.TERMINATING, "the pod is being deleted"
     if container and container not in (names := [c.name for c in pod.containers]):
@@ -140,14 +150,14 @@ def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | 
     if pod.host_network and not policy.host_network:
         return (
             SkipReason.HOST_NETWORK_NOT_ALLOWED,
-            "the pod is on its host's network, which the administrator does not allow",
+            "the pod uses the host network; ask the administrator to set policy.hostNetwork",
         )
     return None
 
 
 def _port_fault(port: int | None, policy: Policy) -> _Fault | None:
     if port is not None and port not in policy.allowed_ports:
-        return SkipReason.PORT_NOT_ALLOWED, f"port {port} is not among the allowed ones, {policy.allowed_ports}"
+        return SkipReason.PORT_NOT_ALLOWED, f"port {port} is not one of the allowed ports {policy.allowed_ports}"
     return None
 
 
@@ -166,21 +176,22 @@ def _address_fault(text: str) -> _Fault | None:
     try:
         address = ip_address(text)
     except ValueError:
-        return SkipReason.ADDRESS_NOT_ALLOWED, f"{text!r} is no IP address"
+        return SkipReason.ADDRESS_NOT_ALLOWED, f"{text!r} is not an IP address"
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
         return (
             SkipReason.ADDRESS_NOT_ALLOWED,
-            f"{text} is a loopback, link-local or multicast address, which no pod has",
+            f"{text} is a loopback, link-local or multicast address, which is not allowed for a pod",
         )
     return None
 
 
 def _ports(pod: PodView, container: str | None, port: int | None) -> tuple[int, ...]:
-    """Find the pod's profiler ports: annotation, then container ports, then the spec's. Never by probing.
+    """Return the profiler ports: from annotation, container ports or the spec.
 
-    Raises ValueError if the annotation cannot be read.
+    Raises:
+        ValueError: The annotation is invalid.
     """
     if pod.published_ports is not None:
         return _published(pod.published_ports)
@@ -193,7 +204,7 @@ def _published(text: str) -> tuple[int, ...]:
     ports = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 5]
     if len(set(ports)) < len(parts) or not all(1 <= port <= 65535 for port in ports):
         raise ValueError(
-            f"annotation {PROFILER_PORTS_ANNOTATION}={text!r} is no list of distinct ports such as '9999,10000'"
+            f"annotation {PROFILER_PORTS_ANNOTATION}: {text!r} is not a list of distinct ports such as '9999,10000'"
         )
     return tuple(ports)
 

@@ -1,4 +1,4 @@
-"""What a container of a run is told: every variable and its value, from the run's identity and the settings."""
+"""The environment variables of a run's containers."""
 
 import json
 import re
@@ -17,10 +17,10 @@ Variable = dict[str, Any]
 """An entry of a container's `env`."""
 
 CONTROL_PLANE_DIRECTORY: Final = "/var/run/secrets/mldiagnostics"
-"""Where the token for the control plane, `token`, and its certificates, `ca.crt`, are in a container."""
+"""Directory in a container with the control plane's `token` and certificates `ca.crt`."""
 
 PEER_METADATA: Final = "GKE_DIAGON_METADATA"
-"""The peer SDK's variable that tells when the workload was created."""
+"""The peer SDK's variable with the creation time of the workload."""
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -30,24 +30,24 @@ _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionSettings:
-    """What the administrator of an installation says; empty where he says nothing."""
+    """Settings of an installation; empty if not set."""
 
     cluster: str
     """Name of the cluster, short or as `projects/…/locations/…/clusters/…`."""
     storage: str = ""
     """Root of the runs' files: `gs://bucket/prefix` or a directory."""
     sinks: tuple[str, ...] = ()
-    """URLs as `mldiagnostics.sink_urls` reads them."""
+    """Sink URLs, see `mldiagnostics.sink_urls`."""
     view_url: str = ""
     control_plane_url: str = ""
     control_plane_ca: str = ""
-    """Certificates in PEM that the control plane is trusted by; empty: those that a container trusts anyway."""
+    """Certificates of the control plane in PEM; empty uses the container's own."""
     profiler_port: int = DEFAULT_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedIdentity:
-    """Which run, of which workload."""
+    """A run and its workload."""
 
     run_id: str
     cluster: str
@@ -56,23 +56,27 @@ class InjectedIdentity:
     api_version: str
     name: str
     uid: str
-    """Empty while the API server has not made one: a pod that is its own run."""
+    """Empty for a pod that is its own run, because it has no uid during admission."""
     created: datetime
     labels: Mapping[str, str]
-    """The workload's, without those of this product and those that are no labels."""
+    """Valid labels of the workload, without those of this product."""
     group: str | None = None
     """The CronJob above a Job, or the RayCronJob above a RayJob."""
 
     @classmethod
     def of(cls, run: WorkloadRun, workload: WorkloadKind, *, cluster: str, namespace: str) -> Self:
-        """Identify a run by its workload's metadata. Raises ValueError that says what of it cannot be used."""
+        """Return the identity of a run from its workload's metadata.
+
+        Raises:
+            ValueError: A part of the identity is missing or invalid.
+        """
         metadata = run.workload["metadata"]
-        for what, name in (("namespace", namespace), (workload.kind, metadata.get("name"))):
+        for kind, name in (("namespace", namespace), (workload.kind, metadata.get("name"))):
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise ValueError(f"the name of the {what}, {shown(name)}, is no name of an object")
+                raise ValueError(f"{kind}: {quote(name)} is not a valid object name")
         if not cluster_short_name(cluster):
-            raise ValueError("the cluster has no name: set cluster.name of the chart")
-        created = moment(metadata.get("creationTimestamp"))
+            raise ValueError("cluster name: not set; set cluster.name of the chart")
+        created = parse_time(metadata.get("creationTimestamp"))
         return cls(
             run_id=run_id(cluster=cluster, namespace=namespace, kind=workload.kind, name=run.name, created=created),
             cluster=cluster,
@@ -96,10 +100,15 @@ def variables(
     peer_url: str = "",
     labels: bool = True,
 ) -> tuple[Variable, ...]:
-    """List what every container of a pod is told, save the profiler port and the control plane.
+    """Return the common variables of a pod's containers.
 
-    `sinks` replace those of the settings; with `peer_url` the peer SDK reports there; `labels` tells whether the
-    workload's labels are told too.
+    Args:
+        identity: The run.
+        settings: Settings of the webhook.
+        pod_labels: Labels of the pod.
+        sinks: Sinks in place of those of the settings.
+        peer_url: Control plane of the peer SDK; empty omits the peer's variables.
+        labels: Whether the workload's labels are included.
     """
     return (
         _field("MLDIAG_POD_NAME", "metadata.name"),
@@ -109,58 +118,60 @@ def variables(
         _value("MLDIAG_RUN_ID", identity.run_id),
         {"name": "MLDIAG_WORKLOAD", "value": _workload(identity, labels=labels)},
         *_peer_identity(identity, labels=labels),
-        *_places(identity.workload, pod_labels),
+        *_position(identity.workload, pod_labels),
         *_settings(settings, sinks),
         *(_peer_self_hosted(identity, peer_url) if peer_url else ()),
     )
 
 
 def profiler_port(port: int) -> Variable:
-    """Say on which port the container's first rank is to serve its profiler."""
+    """Return the variable with the profiler port of the container's first rank."""
     return _value("MLDIAG_PROFILER_PORT", str(port))
 
 
 def control_plane_variables(settings: InjectionSettings) -> tuple[Variable, ...]:
-    """List what leads to the control plane; it takes the token in `CONTROL_PLANE_DIRECTORY` as well."""
+    """Return the variables of the control plane; its token is a file."""
     url = _value("MLDIAG_CONTROL_PLANE_URL", settings.control_plane_url)
     ca = _value("MLDIAG_CONTROL_PLANE_CA", f"{CONTROL_PLANE_DIRECTORY}/ca.crt")
     return (url, ca) if settings.control_plane_ca else (url,)
 
 
-def told(identity: InjectedIdentity, settings: InjectionSettings, *, pod_labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Name all that a container is told, as far as no annotation and nothing of its own changes it."""
+def variable_names(
+    identity: InjectedIdentity, settings: InjectionSettings, *, pod_labels: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the names of all variables of a container without own values."""
     common = variables(identity, settings, pod_labels=pod_labels)
-    ways = control_plane_variables(settings) if settings.control_plane_url else ()
-    return tuple(variable["name"] for variable in (*common, profiler_port(settings.profiler_port), *ways))
+    control_plane = control_plane_variables(settings) if settings.control_plane_url else ()
+    return tuple(variable["name"] for variable in (*common, profiler_port(settings.profiler_port), *control_plane))
 
 
-def moment(text: object) -> datetime:
-    """Read a time as the API server writes it, RFC 3339 in UTC. Raises ValueError."""
+def parse_time(text: object) -> datetime:
+    """Parse a time of the API server, RFC 3339 in UTC, or raise ValueError."""
     if not isinstance(text, str) or not text.endswith("Z"):
-        raise ValueError(f"the creation time {shown(text)} is no time like 2026-04-24T03:04:05Z")
+        raise ValueError(f"creation time: {quote(text)} is not a time such as 2026-04-24T03:04:05Z")
     return datetime.fromisoformat(text)
 
 
-def written(instant: datetime) -> str:
-    """Write a time as the API server does; the peer SDK insists on the Z."""
+def format_time(instant: datetime) -> str:
+    """Format a time as the API server does; the peer SDK requires the Z."""
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def shown(value: object, limit: int = 80) -> str:
-    """Quote a foreign value for a message, in ASCII and not too long."""
+def quote(value: object, limit: int = 80) -> str:
+    """Quote a user's value for a message, in ASCII and shortened."""
     text = ascii(value)
     return text if len(text) <= limit else f"{text[:limit]}…'"
 
 
 def _peer_identity(identity: InjectedIdentity, *, labels: bool) -> tuple[Variable, ...]:
-    """Write the two variables of the peer SDK, whose keys contain dots and whose labels are one string."""
+    """Return the two variables of the peer SDK, in its own JSON format."""
     identifier = {
         "metadata.name": identity.name,
         "metadata.kind": identity.workload.kind,
         "clustername": identity.cluster,
         "namespace": identity.namespace,
     }
-    metadata = {"creation-timestamp": written(identity.created)}
+    metadata = {"creation-timestamp": format_time(identity.created)}
     if labels and identity.labels:
         metadata["associated-labels"] = ",".join(f"{key}={value}" for key, value in identity.labels.items())
     if identity.group:
@@ -172,7 +183,7 @@ def _peer_identity(identity: InjectedIdentity, *, labels: bool) -> tuple[Variabl
 
 
 def _peer_self_hosted(identity: InjectedIdentity, url: str) -> tuple[Variable, ...]:
-    # The peer's own id has no time in it: with the run's id as its workload, a workload made anew is a new run.
+    # The peer's own id does not include the creation time; with the run id, a recreated workload is a new run.
     return (
         _value("DIAGON_BASE_URL", url),
         _value("DIAGON_CLUSTER_ID", cluster_short_name(identity.cluster)),
@@ -182,39 +193,39 @@ def _peer_self_hosted(identity: InjectedIdentity, url: str) -> tuple[Variable, .
 
 
 def _workload(identity: InjectedIdentity, *, labels: bool) -> str:
-    """Write the workload as JSON. The kubelet puts in the uid of a pod that is its own workload."""
-    told = {
+    """Return the workload as JSON; the kubelet expands the uid if it is the pod."""
+    workload = {
         "apiVersion": identity.api_version,
         "kind": identity.workload.kind,
         "name": identity.name,
         "namespace": identity.namespace,
         "uid": identity.uid,
-        "creationTimestamp": written(identity.created),
+        "creationTimestamp": format_time(identity.created),
     }
-    text = _literal(_json(told | ({"labels": dict(identity.labels)} if labels else {})))
+    text = _literal(_json(workload | ({"labels": dict(identity.labels)} if labels else {})))
     return text if identity.uid else text.replace('"uid":""', '"uid":"$(MLDIAG_POD_UID)"', 1)
 
 
-def _places(workload: WorkloadKind, pod_labels: Mapping[str, str]) -> tuple[Variable, ...]:
-    """Point to the labels that tell the pod's place; they may be set after us, and what is not set reads empty."""
-    places = workload.places
-    told = (
-        ("MLDIAG_RANK", places.rank_label(pod_labels)),
-        ("MLDIAG_SLICE", places.slice),
-        ("MLDIAG_HOST_INDEX", places.host),
-        ("MLDIAG_ATTEMPT", places.attempt),
+def _position(workload: WorkloadKind, pod_labels: Mapping[str, str]) -> tuple[Variable, ...]:
+    """Refer to the labels with the pod's position; absent labels read as empty."""
+    labels = workload.rank_labels
+    references = (
+        ("MLDIAG_RANK", labels.rank_label(pod_labels)),
+        ("MLDIAG_SLICE", labels.slice),
+        ("MLDIAG_HOST_INDEX", labels.host),
+        ("MLDIAG_ATTEMPT", labels.attempt),
     )
-    found = tuple(_field(name, f"metadata.labels['{label}']") for name, label in told if label)
-    return found if places.attempt else (*found, _value("MLDIAG_ATTEMPT", "0"))
+    position = tuple(_field(name, f"metadata.labels['{label}']") for name, label in references if label)
+    return position if labels.attempt else (*position, _value("MLDIAG_ATTEMPT", "0"))
 
 
 def _settings(settings: InjectionSettings, sinks: tuple[str, ...]) -> tuple[Variable, ...]:
-    told = (
+    values = (
         ("MLDIAG_STORAGE", settings.storage),
         ("MLDIAG_SINKS", ",".join(sinks or settings.sinks)),
         ("MLDIAG_VIEW_URL", settings.view_url),
     )
-    return tuple(_value(name, text) for name, text in told if text)
+    return tuple(_value(name, text) for name, text in values if text)
 
 
 def _field(name: str, path: str) -> Variable:
@@ -226,7 +237,7 @@ def _value(name: str, text: str) -> Variable:
 
 
 def _literal(text: str) -> str:
-    """Keep the kubelet from expanding `$(…)` in a value."""
+    """Escape `$`, so that the kubelet does not expand `$(…)` in a value."""
     return text.replace("$", "$$")
 
 
@@ -235,7 +246,7 @@ def _json(value: Mapping[str, object]) -> str:
 
 
 def _legal_labels(labels: object) -> dict[str, str]:
-    """Take over what can be a label: nothing else survives in the peer's `key=value,key=value`."""
+    """Return the valid labels: others would break the peer's `key=value,key=value`."""
     if not isinstance(labels, Mapping):
         return {}
     return {

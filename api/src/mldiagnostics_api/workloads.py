@@ -1,4 +1,4 @@
-"""The kinds of workloads, one table entry each: where their pods are, who owns whom, and what the labels mean."""
+"""The kinds of workloads, one table entry each: pods, owners and labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ COMPLETION_INDEX: Final = f"{JOB}/job-completion-index"
 
 
 class OptIn(Enum):
-    """Whose label opts a kind in."""
+    """The label that opts a kind in."""
 
     NAMESPACE = "a label on the namespace is enough"
     OWN = "needs a label of its own"
 
 
 class WorkloadOutcome(StrEnum):
-    """How a workload ended, by its own account."""
+    """Result of a workload, by its status."""
 
     COMPLETED = "Completed"
     FAILED = "Failed"
@@ -32,7 +32,7 @@ class WorkloadOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankLabels:
-    """Labels of a pod that tell its place in the workload; empty where no label does."""
+    """Labels of a pod with its position in the workload; empty if not available."""
 
     rank: str = ""
     slice: str = ""
@@ -40,16 +40,16 @@ class RankLabels:
     """Index of the host in its slice."""
     attempt: str = ""
     jobs: str = ""
-    """Number of Jobs side by side: with one, the host's index is the rank."""
+    """Number of parallel Jobs; with one Job, the host's index is the rank."""
 
     def rank_label(self, labels: Mapping[str, str]) -> str:
-        """Return the one label that gives the whole rank of a pod with these labels; empty if none does."""
+        """Return the label that holds the rank of a pod with these labels, or empty."""
         return self.rank or (self.host if self.jobs and labels.get(self.jobs) == "1" else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadKind:
-    """One kind of workload. `versions` has the preferred one first."""
+    """One kind of workload; the first of `versions` is preferred."""
 
     kind: str
     group: str
@@ -58,15 +58,15 @@ class WorkloadKind:
     templates: tuple[str, ...]
     """Paths of its pod templates; `[]` stands for every element or value."""
     pods: Callable[[Object], str | None]
-    """From the object to the label selector of its pods; None while it has none."""
+    """Returns the label selector of the object's pods; None while there is none."""
     parts: tuple[str, ...] = ()
     """Kinds between it and its pods, nearest to it first."""
     groups: bool = False
-    """Never a run itself: each of its parts is one, and it is their group."""
+    """Whether it only groups runs: each of its parts is a run."""
     opt_in: OptIn = OptIn.NAMESPACE
-    places: RankLabels = RankLabels()
+    rank_labels: RankLabels = RankLabels()
     succeeded: tuple[str, ...] = ()
-    """Condition types that mean that it completed."""
+    """Condition types of success."""
     failed: tuple[str, ...] = ()
 
     @property
@@ -75,7 +75,7 @@ class WorkloadKind:
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
     def outcome(self, workload: Object) -> WorkloadOutcome | None:
-        """Tell how the workload ended; None while it has not."""
+        """Return how the workload ended; None while it runs."""
         status = workload.get("status") or {}
         true = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
         if true.intersection(self.failed) or status.get("jobStatus") in ("FAILED", "STOPPED"):
@@ -112,13 +112,13 @@ def _by_ray_cluster(*path: str) -> Callable[[Object], str | None]:
 
 
 def _trainjob_pods(workload: Object) -> str | None:
-    # The JobSet has the TrainJob's name; its initializers end before training begins and have no profiler.
+    # The JobSet has the TrainJob's name; its initializers end before training starts and have no profiler.
     initializers = "dataset-initializer,model-initializer"
     return f"{JOBSET}/jobset-name={_name(workload)},{JOBSET}/replicatedjob-name notin ({initializers})"
 
 
 def selector_text(selector: Object) -> str:
-    """Write a LabelSelector (`matchLabels`, `matchExpressions`) as the API's `labelSelector` parameter."""
+    """Return a LabelSelector object as value of the API's `labelSelector` parameter."""
     terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
         key, values = expression["key"], ",".join(expression.get("values") or ())
@@ -153,7 +153,7 @@ LONE_POD: Final = WorkloadKind(
     pods=lambda _: None,
     opt_in=OptIn.OWN,
 )
-"""A pod that nothing controls."""
+"""A pod without a controller."""
 
 WORKLOADS: Final = (
     WorkloadKind(
@@ -163,7 +163,7 @@ WORKLOADS: Final = (
         plural="jobsets",
         templates=("spec.replicatedJobs[].template.spec.template",),
         pods=_by_uid(f"{JOBSET}/jobset-uid"),
-        places=_OF_JOBSET,
+        rank_labels=_OF_JOBSET,
         parts=("Job",),
         succeeded=("Completed",),
         failed=("Failed",),
@@ -175,7 +175,7 @@ WORKLOADS: Final = (
         plural="jobs",
         templates=("spec.template",),
         pods=_by_uid(f"{JOB}/controller-uid"),
-        places=RankLabels(rank=COMPLETION_INDEX),
+        rank_labels=RankLabels(rank=COMPLETION_INDEX),
         succeeded=("Complete",),
         failed=("Failed",),
     ),
@@ -196,7 +196,7 @@ WORKLOADS: Final = (
         plural="leaderworkersets",
         templates=("spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate"),
         pods=_by_name(f"{LWS}/name"),
-        places=RankLabels(slice=f"{LWS}/group-index", host=f"{LWS}/worker-index"),
+        rank_labels=RankLabels(slice=f"{LWS}/group-index", host=f"{LWS}/worker-index"),
         parts=("StatefulSet", "Pod"),
     ),
     WorkloadKind(
@@ -206,7 +206,7 @@ WORKLOADS: Final = (
         plural="rayjobs",
         templates=(*(f"spec.rayClusterSpec.{path}" for path in _RAY_TEMPLATES), "spec.submitterPodTemplate"),
         pods=_by_ray_cluster("status", "rayClusterName"),
-        places=_OF_RAY,
+        rank_labels=_OF_RAY,
         parts=("RayCluster",),
     ),
     WorkloadKind(
@@ -229,7 +229,7 @@ WORKLOADS: Final = (
         plural="rayclusters",
         templates=tuple(f"spec.{path}" for path in _RAY_TEMPLATES),
         pods=_by_ray_cluster("metadata", "name"),
-        places=_OF_RAY,
+        rank_labels=_OF_RAY,
     ),
     WorkloadKind(
         kind="RayService",
@@ -238,7 +238,7 @@ WORKLOADS: Final = (
         plural="rayservices",
         templates=tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_TEMPLATES),
         pods=_by_ray_cluster("status", "activeServiceStatus", "rayClusterName"),
-        places=_OF_RAY,
+        rank_labels=_OF_RAY,
         parts=("RayCluster",),
     ),
     WorkloadKind(
@@ -248,7 +248,7 @@ WORKLOADS: Final = (
         plural="statefulsets",
         templates=("spec.template",),
         pods=_by_selector,
-        places=RankLabels(rank="apps.kubernetes.io/pod-index"),
+        rank_labels=RankLabels(rank="apps.kubernetes.io/pod-index"),
         opt_in=OptIn.OWN,
     ),
     WorkloadKind(
@@ -277,7 +277,7 @@ WORKLOADS: Final = (
         plural="trainjobs",
         templates=(),
         pods=_trainjob_pods,
-        places=_OF_JOBSET,
+        rank_labels=_OF_JOBSET,
         parts=("JobSet", "Job"),
         succeeded=("Complete",),
         failed=("Failed",),
@@ -289,7 +289,7 @@ WORKLOADS: Final = (
         plural="pytorchjobs",
         templates=("spec.pytorchReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
-        places=_OF_TRAINING,
+        rank_labels=_OF_TRAINING,
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
@@ -300,7 +300,7 @@ WORKLOADS: Final = (
         plural="jaxjobs",
         templates=("spec.jaxReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
-        places=RankLabels(rank=f"{TRAINING}/replica-index"),
+        rank_labels=RankLabels(rank=f"{TRAINING}/replica-index"),
         succeeded=("Succeeded",),
         failed=("Failed",),
     ),
@@ -311,7 +311,7 @@ WORKLOADS: Final = (
         plural="mpijobs",
         templates=("spec.mpiReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
-        places=_OF_TRAINING,
+        rank_labels=_OF_TRAINING,
         parts=("Job",),
         succeeded=("Succeeded",),
         failed=("Failed",),
@@ -323,7 +323,7 @@ WORKLOADS: Final = (
         plural="pathwaysjobs",
         templates=("spec.controller.template",),
         pods=_by_name(f"{JOBSET}/jobset-name"),
-        places=_OF_JOBSET,
+        rank_labels=_OF_JOBSET,
         parts=("JobSet", "Job"),
         succeeded=("Succeeded",),
         failed=("Failed",),
@@ -338,7 +338,7 @@ SELECTABLE_KINDS: Final = tuple(w.kind for w in WORKLOADS if not w.groups and w.
 
 
 def workload_of(kind: str, api_version: str | None = None) -> WorkloadKind | None:
-    """Find the table entry of a kind; the version of `api_version` does not matter, its group does."""
+    """Return the table entry of a kind; only the group of `api_version` is compared."""
     if api_version is None:
         return next((workload for workload in WORKLOADS if workload.kind == kind), None)
     group, slash, _ = api_version.partition("/")

@@ -74,7 +74,7 @@ def test_the_token_is_for_the_control_plane_alone_and_short_lived() -> None:
     }
 
 
-def test_a_control_plane_that_everyone_trusts_needs_no_certificate() -> None:
+def test_a_control_plane_with_a_public_certificate_needs_no_ca() -> None:
     found = injection(lone(), InjectionSettings(cluster="c1", control_plane_url="https://control"))
     assert "MLDIAG_CONTROL_PLANE_URL" in names(found)
     assert "MLDIAG_CONTROL_PLANE_CA" not in names(found)
@@ -103,9 +103,7 @@ def test_a_control_plane_that_everyone_trusts_needs_no_certificate() -> None:
         ({"annotations": {"diagon.gke.io/control-plane-ca": "PEM"}}, True),
     ],
 )
-def test_where_the_way_to_the_control_plane_is_taken_none_of_it_is_given(
-    parts: dict[str, Any], *, reached: bool
-) -> None:
+def test_access_to_the_control_plane_is_complete_or_missing(parts: dict[str, Any], *, reached: bool) -> None:
     found = injection(lone(**parts))
     assert "MLDIAG_RUN_ID" in names(found)
     given = {"MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA"} & names(found)
@@ -123,11 +121,11 @@ def test_where_the_way_to_the_control_plane_is_taken_none_of_it_is_given(
         ({"annotations": {"diagon.gke.io/profiler-ports": "none"}}, "9012"),
     ],
 )
-def test_the_profiler_port_is_the_one_that_a_capture_dials(parts: dict[str, Any], expected: str) -> None:
+def test_the_profiler_port_is_the_one_that_a_capture_contacts(parts: dict[str, Any], expected: str) -> None:
     assert port(injection(lone(**parts))) == expected
 
 
-def test_the_bound_does_not_depend_on_what_is_there_already() -> None:
+def test_the_bound_does_not_depend_on_present_variables() -> None:
     pod = a.pod(labels=admission.LABELLED | {f"label-{n}": "x" * 63 for n in range(60)})
     dropped = injection(pod)
     assert dropped.labels_dropped

@@ -38,7 +38,7 @@ FULL = InjectionSettings(
     control_plane_url="https://control:8443",
     control_plane_ca="-----BEGIN CERTIFICATE-----\n" + "A" * 600,
 )
-EVERYWHERE = {
+ALWAYS = {
     "MLDIAG_POD_NAME",
     "MLDIAG_POD_UID",
     "MLDIAG_NODE_NAME",
@@ -86,7 +86,7 @@ def variables(container: Object) -> dict[str, Object]:
     return {variable["name"]: variable for variable in container.get("env") or ()}
 
 
-def everyone(pod: Object) -> list[Object]:
+def all_containers(pod: Object) -> list[Object]:
     return [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
 
 
@@ -107,7 +107,7 @@ Situation = tuple[a.World, Object, InjectionSettings]
 
 
 @given(situations)
-def test_a_pod_that_was_looked_at_lacks_nothing(situation: Situation) -> None:
+def test_property_an_injected_pod_lacks_nothing(situation: Situation) -> None:
     world, pod, settings = situation
     once = patched(pod, decided(pod, world, settings=settings))
     again = decided(once, world, settings=settings, now=NOW + dt.timedelta(seconds=9))
@@ -115,7 +115,7 @@ def test_a_pod_that_was_looked_at_lacks_nothing(situation: Situation) -> None:
 
 
 @given(situations)
-def test_the_patch_does_what_the_decision_says_and_leaves_the_pod_alone(situation: Situation) -> None:
+def test_property_the_patch_applies_the_decision_and_does_not_change_its_input(situation: Situation) -> None:
     world, pod, settings = situation
     before = copy.deepcopy(pod)
     decision = decided(pod, world, settings=settings)
@@ -126,7 +126,7 @@ def test_the_patch_does_what_the_decision_says_and_leaves_the_pod_alone(situatio
 
 
 def structurally(pod: Object, decision: Injection | NotInjected) -> Object:
-    """The pod with what the decision says, by copy and insertion."""
+    """Return a copy of the pod with the additions of the decision."""
     pod = copy.deepcopy(pod)
     metadata, spec = pod["metadata"], pod["spec"]
     wanted = [(metadata, "annotations", decision.annotations)]
@@ -148,11 +148,11 @@ def structurally(pod: Object, decision: Injection | NotInjected) -> Object:
 
 
 @given(situations)
-def test_nothing_is_removed_reordered_or_replaced(situation: Situation) -> None:
+def test_property_only_additions(situation: Situation) -> None:
     world, pod, settings = situation
     after = patched(pod, decided(pod, world, settings=settings))
     assert within(pod, after)
-    for container, old in zip(everyone(after), everyone(pod), strict=True):
+    for container, old in zip(all_containers(after), all_containers(pod), strict=True):
         names = [variable["name"] for variable in container.get("env") or ()]
         assert len(names) == len(set(names))
         assert names[: len(old.get("env") or ())] == [variable["name"] for variable in old.get("env") or ()]
@@ -161,7 +161,7 @@ def test_nothing_is_removed_reordered_or_replaced(situation: Situation) -> None:
 
 
 def within(before: Any, after: Any) -> bool:
-    """Whether all that was there is there still, nulls apart: members of objects, and the beginning of lists."""
+    """Return whether all members and elements are still there, except nulls; lists may grow at their end."""
     if before is None:
         return True
     if isinstance(before, dict):
@@ -172,7 +172,7 @@ def within(before: Any, after: Any) -> bool:
 
 
 @given(situations)
-def test_it_is_all_of_it_or_nothing_but_a_word_why_not(situation: Situation) -> None:
+def test_property_all_is_injected_or_only_an_explanation(situation: Situation) -> None:
     world, pod, settings = situation
     decision = decided(pod, world, settings=settings)
     after = patched(pod, decision)
@@ -181,7 +181,7 @@ def test_it_is_all_of_it_or_nothing_but_a_word_why_not(situation: Situation) -> 
         assert after == {**pod, "metadata": {k: v for k, v in pod["metadata"].items() if k != "annotations"}}
         return
     for container in running(after):
-        assert variables(container).keys() >= EVERYWHERE
+        assert variables(container).keys() >= ALWAYS
     starting = [c for c in after["spec"].get("initContainers") or () if "restartPolicy" not in c]
     assert all(c in pod["spec"]["initContainers"] for c in starting)
     metadata = after["metadata"]
@@ -189,11 +189,11 @@ def test_it_is_all_of_it_or_nothing_but_a_word_why_not(situation: Situation) -> 
 
 
 @given(situations)
-def test_the_way_to_the_control_plane_is_whole_or_missing(situation: Situation) -> None:
+def test_property_access_to_the_control_plane_is_complete_or_missing(situation: Situation) -> None:
     world, pod, settings = situation
     after = patched(pod, decided(pod, world, settings=settings))
     volumes = {volume["name"] for volume in after["spec"].get("volumes") or ()}
-    for container, old in zip(everyone(after), everyone(pod), strict=True):
+    for container, old in zip(all_containers(after), all_containers(pod), strict=True):
         names = variables(container).keys() - variables(old).keys()
         mounts = (container.get("volumeMounts") or [])[len(old.get("volumeMounts") or ()) :]
         given_whole = {"MLDIAG_CONTROL_PLANE_URL", "MLDIAG_CONTROL_PLANE_CA"} <= names
@@ -206,7 +206,7 @@ def test_the_way_to_the_control_plane_is_whole_or_missing(situation: Situation) 
 
 
 @given(situations)
-def test_it_adds_little_and_what_the_api_server_takes(situation: Situation) -> None:
+def test_property_additions_are_within_the_bounds(situation: Situation) -> None:
     world, pod, settings = situation
     after = patched(pod, decided(pod, world, settings=settings))
     assert size(after) - size(pod) <= 8 * 1024
@@ -217,7 +217,7 @@ def test_it_adds_little_and_what_the_api_server_takes(situation: Situation) -> N
 
 
 @given(situations, st.data())
-def test_any_json_is_answered_and_what_is_no_pod_stays_as_it_is(situation: Situation, data: st.DataObject) -> None:
+def test_property_any_json_is_decided_and_a_bad_pod_is_unchanged(situation: Situation, data: st.DataObject) -> None:
     world, pod, settings = situation
     damaged = data.draw(admission.broken(pod) | admission.any_json)
     decision = decided(damaged, world, settings=settings, namespace_labels=admission.LABELLED)
@@ -230,7 +230,7 @@ def test_any_json_is_answered_and_what_is_no_pod_stays_as_it_is(situation: Situa
 
 
 @given(st.text(), st.text())
-def test_any_name_gives_json_that_can_be_sent(name: str, owner: str) -> None:
+def test_property_any_name_gives_valid_json(name: str, owner: str) -> None:
     pod = a.pod("trainer-0", owner=a.thing(owner, kind="Job", api_version="batch/v1"))
     pod["spec"]["containers"][0]["name"] = name
     for owners in (OwnersUnknown("\ud800 is in the way"), ()):
@@ -244,12 +244,12 @@ def test_any_name_gives_json_that_can_be_sent(name: str, owner: str) -> None:
 
 
 @given(admission.worlds())
-def test_all_pods_of_a_workload_are_told_of_one_run_which_is_the_workloads(world: a.World) -> None:
+def test_property_all_pods_of_a_workload_get_its_run(world: a.World) -> None:
     assert world.workload is not None
-    told = {injected(pod, world)["metadata"]["annotations"]["diagon.gke.io/run-id"] for pod in world.pods}
+    environment = {injected(pod, world)["metadata"]["annotations"]["diagon.gke.io/run-id"] for pod in world.pods}
     # A CronJob is never a run: each of its Jobs is.
     run = world.parts[-1] if world.workload["kind"] in {"CronJob", "RayCronJob"} else world.workload
-    assert told == {
+    assert environment == {
         identity.run_id(
             cluster="train-cluster",
             namespace="ml",
@@ -262,24 +262,24 @@ def test_all_pods_of_a_workload_are_told_of_one_run_which_is_the_workloads(world
 
 def test_the_check_value_of_the_identity_holds() -> None:
     world = a.jobset(labels=admission.LABELLED)
-    told = variables(injected(world.pods[0], world)["spec"]["containers"][0])
-    assert told["MLDIAG_RUN_ID"]["value"] == "38ecfc8a2d254da9e690e33b81bac0358bdcbeddf2e1a373240c1650f1ba3b0c"
+    environment = variables(injected(world.pods[0], world)["spec"]["containers"][0])
+    assert environment["MLDIAG_RUN_ID"]["value"] == "38ecfc8a2d254da9e690e33b81bac0358bdcbeddf2e1a373240c1650f1ba3b0c"
 
 
-def test_a_lone_pod_has_the_same_run_in_its_variables_and_for_those_who_see_it_later() -> None:
+def test_a_lone_pod_has_the_same_run_in_its_variables_and_later() -> None:
     pod = injected(a.pod("notebook", labels=admission.LABELLED | {"team": "infra"}))
-    told = variables(pod["spec"]["containers"][0])
-    metadata = json.loads(told["GKE_DIAGON_METADATA"]["value"])
+    environment = variables(pod["spec"]["containers"][0])
+    metadata = json.loads(environment["GKE_DIAGON_METADATA"]["value"])
     assert metadata["creation-timestamp"] == "2026-11-21T07:00:00Z"
-    assert '"uid":"$(MLDIAG_POD_UID)"' in told["MLDIAG_WORKLOAD"]["value"]
+    assert '"uid":"$(MLDIAG_POD_UID)"' in environment["MLDIAG_WORKLOAD"]["value"]
     labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
     later = lone_run("notebook", labels, annotations, NOW + dt.timedelta(seconds=2))
     created = dt.datetime.fromisoformat(later.workload["metadata"]["creationTimestamp"])
     expected = identity.run_id(cluster="train-cluster", namespace="ml", kind="Pod", name="notebook", created=created)
-    assert told["MLDIAG_RUN_ID"]["value"] == expected == annotations["diagon.gke.io/run-id"]
+    assert environment["MLDIAG_RUN_ID"]["value"] == expected == annotations["diagon.gke.io/run-id"]
 
 
-def test_a_copy_of_a_told_pod_is_not_told_of_another_run_while_it_names_the_first() -> None:
+def test_a_copy_of_an_injected_pod_is_declined_while_it_names_the_first_run() -> None:
     copied = injected(a.pod("notebook", labels=admission.LABELLED))
     later = refused(copied, now=NOW + dt.timedelta(hours=1))
     assert later.reason is InjectionReason.OTHER_RUN
@@ -294,7 +294,7 @@ DAEMON = a.thing("agent", kind="DaemonSet", api_version="apps/v1")
 
 
 @pytest.mark.parametrize(
-    ("pod", "changes", "reason", "asked"),
+    ("pod", "changes", "reason", "requested"),
     [
         (a.pod(), {}, MatchReason.NO_LABEL, False),
         (a.pod(), {"namespace_labels": ON}, MatchReason.KIND_NEEDS_OWN_LABEL, True),
@@ -347,28 +347,28 @@ DAEMON = a.thing("agent", kind="DaemonSet", api_version="apps/v1")
         (a.pod(labels=ON) | {"spec": {"containers": "none"}}, {}, InjectionReason.MALFORMED, False),
     ],
 )
-def test_a_pod_that_is_left_alone_says_why_if_a_label_asked_for_more(
-    pod: Object, changes: dict[str, Any], reason: InjectionReason | MatchReason, *, asked: bool
+def test_a_declined_pod_gets_an_explanation_if_a_label_requested_injection(
+    pod: Object, changes: dict[str, Any], reason: InjectionReason | MatchReason, *, requested: bool
 ) -> None:
     decision = refused(pod, **changes)
-    assert (decision.reason, decision.asked) == (reason, asked)
+    assert (decision.reason, decision.requested) == (reason, requested)
     operations = patch(pod, decision)
-    if not asked:
+    if not requested:
         assert operations == []
         return
-    said = patched(pod, decision)["metadata"]["annotations"]["diagon.gke.io/injection"]
-    assert said == f"{reason}: {decision.message}"
-    assert said.isascii()
+    explanation = patched(pod, decision)["metadata"]["annotations"]["diagon.gke.io/injection"]
+    assert explanation == f"{reason}: {decision.message}"
+    assert explanation.isascii()
 
 
-def test_no_reason_is_given_where_the_annotations_have_no_room_even_for_that() -> None:
+def test_full_annotations_get_no_explanation() -> None:
     decision = refused(a.pod(labels=ON, annotations={"note": "x" * (256 * 1024 - 4)}))
     assert decision.reason is InjectionReason.ANNOTATIONS_FULL
     assert decision.annotations == {}
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_an_owner_that_is_gone_anywhere_on_the_way_leaves_the_pod_without_a_run(depth: int) -> None:
+def test_a_missing_owner_at_any_depth_leaves_the_pod_without_a_run(depth: int) -> None:
     world = a.jobset().owned_by("TrainJob", "tune", "trainer.kubeflow.org/v1alpha1")
     chain = owner_chain(controller_of(world.pods[0], "ml"), world.owners().get, pods=False)
     assert len(chain) == 3
@@ -385,15 +385,15 @@ def test_owners_of_another_pod_do_not_count() -> None:
 # Bounds ---------------------------------------------------------------------------------------------------------------
 
 
-def test_labels_go_first_when_it_is_too_much() -> None:
+def test_labels_are_dropped_first_beyond_the_bound() -> None:
     world = a.jobset(labels=ON | {f"label-{n}": "x" * 63 for n in range(60)})
     pod = world.pods[0]
     decision = decided(pod, world)
     assert isinstance(decision, Injection)
     assert decision.labels_dropped
-    told = variables(patched(pod, decision)["spec"]["containers"][0])
-    assert "associated-labels" not in json.loads(told["GKE_DIAGON_METADATA"]["value"])
-    assert "labels" not in json.loads(told["MLDIAG_WORKLOAD"]["value"])
+    environment = variables(patched(pod, decision)["spec"]["containers"][0])
+    assert "associated-labels" not in json.loads(environment["GKE_DIAGON_METADATA"]["value"])
+    assert "labels" not in json.loads(environment["MLDIAG_WORKLOAD"]["value"])
     few = a.jobset(labels=ON | {"team": "infra"})
-    told = variables(injected(few.pods[0], few)["spec"]["containers"][0])
-    assert json.loads(told["MLDIAG_WORKLOAD"]["value"])["labels"] == ON | {"team": "infra"}
+    environment = variables(injected(few.pods[0], few)["spec"]["containers"][0])
+    assert json.loads(environment["MLDIAG_WORKLOAD"]["value"])["labels"] == ON | {"team": "infra"}

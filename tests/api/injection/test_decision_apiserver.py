@@ -1,4 +1,4 @@
-"""A real API server takes every pod that is told of its run, and one that is not told stays as legal as it was."""
+"""A real API server accepts every injected pod, and every pod with an explanation that it accepted before."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def tried(api: Requests, namespace: str, pod: dict[str, Any]) -> Answer:
 
 @hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(admission.situations())
-def test_a_legal_pod_stays_legal(api: Requests, namespace: str, came: tuple[a.World, dict[str, Any]]) -> None:
-    world, pod = came
+def test_a_valid_pod_stays_valid(api: Requests, namespace: str, situation: tuple[a.World, dict[str, Any]]) -> None:
+    world, pod = situation
     pod["metadata"]["name"] = "trainer-0"
     owners = owner_chain(controller_of(pod, "ml"), admission.reader(world), pods=False)
     before = tried(api, namespace, pod)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.injection import InjectionSettings, controller_of, decide, likeness_of, patch
+from mldiagnostics_api.injection import InjectionSettings, controller_of, decide, decision_key, patch
 from mldiagnostics_api.owners import owner_chain
 from support import admission
 from support import builders as a
@@ -19,8 +19,8 @@ Situation = tuple[a.World, Object]
 SETTINGS = InjectionSettings(cluster="c", control_plane_url="https://control:8443", control_plane_ca="PEM")
 
 
-def told(pod: Any, world: a.World) -> list[Any]:
-    """The patch for a pod in a world."""
+def patch_of(pod: Any, world: a.World) -> list[Any]:
+    """Return the patch for a pod in a world."""
     decision = decide(
         pod,
         namespace="ml",
@@ -34,18 +34,18 @@ def told(pod: Any, world: a.World) -> list[Any]:
 
 
 @given(admission.situations(), st.data())
-def test_pods_of_one_likeness_are_told_the_same(situation: Situation, data: st.DataObject) -> None:
+def test_property_pods_of_one_key_get_the_same_patch(situation: Situation, data: st.DataObject) -> None:
     world, pod = situation
     other = data.draw(admission.broken(pod))
-    like, likewise = likeness_of(pod, "ml"), likeness_of(other, "ml")
-    assert like is None or like != likewise or told(pod, world) == told(other, world)
-    if likewise:
-        assert hash(likewise) == hash(likeness_of(copy.deepcopy(other), "ml"))
-        assert likewise.controller == controller_of(other, "ml")
+    key, other_key = decision_key(pod, "ml"), decision_key(other, "ml")
+    assert key is None or key != other_key or patch_of(pod, world) == patch_of(other, world)
+    if other_key:
+        assert hash(other_key) == hash(decision_key(copy.deepcopy(other), "ml"))
+        assert other_key.controller == controller_of(other, "ml")
 
 
 @given(admission.situations(), st.integers(0, 999), st.text())
-def test_what_tells_siblings_apart_is_not_of_their_likeness(situation: Situation, index: int, value: str) -> None:
+def test_property_siblings_have_the_same_key(situation: Situation, index: int, value: str) -> None:
     _, pod = situation
     other = copy.deepcopy(pod)
     other["metadata"]["generateName"] = f"trainer-{index}-"
@@ -54,19 +54,19 @@ def test_what_tells_siblings_apart_is_not_of_their_likeness(situation: Situation
     for container in other["spec"]["containers"]:
         for variable in container.get("env") or ():
             variable["value"] = value
-    assert likeness_of(other, "ml") == likeness_of(pod, "ml")
+    assert decision_key(other, "ml") == decision_key(pod, "ml")
 
 
-def test_pods_that_are_each_for_themselves_have_none() -> None:
+def test_pods_that_must_not_be_cached_have_no_key() -> None:
     pod = a.job().pods[0]
-    assert likeness_of(pod, "ml")
+    assert decision_key(pod, "ml")
     lone = a.pod(labels=LABELLED)
     mirror = copy.deepcopy(pod)
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     full = copy.deepcopy(pod)
     full["metadata"]["annotations"] = {"note": "x" * 70_000}
     others: tuple[Any, ...] = (lone, mirror, full, {}, None, [])
-    assert [likeness_of(other, "ml") for other in others] == [None] * 6
+    assert [decision_key(other, "ml") for other in others] == [None] * 6
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_pods_that_are_each_for_themselves_have_none() -> None:
     ],
     ids=["a long name", "many names", "a long path", "a large volume", "a long account"],
 )
-def test_pods_that_say_much_are_not_remembered(spec: Object) -> None:
+def test_pods_with_much_text_have_no_key(spec: Object) -> None:
     pod = a.job().pods[0]
-    assert likeness_of({**pod, "spec": {**pod["spec"], **spec}}, "ml") is None
+    assert decision_key({**pod, "spec": {**pod["spec"], **spec}}, "ml") is None
 
 
-def test_an_owner_with_an_endless_name_is_none() -> None:
+def test_an_owner_with_a_very_long_name_has_no_key() -> None:
     pod = a.job().pods[0]
     (owner,) = pod["metadata"]["ownerReferences"]
     owner["apiVersion"] = f"batch/{'v' * 600}"
     assert controller_of(pod, "ml") is None
-    assert likeness_of(pod, "ml") is None
+    assert decision_key(pod, "ml") is None

@@ -55,7 +55,7 @@ def variables(container: Object) -> dict[str, Object]:
 
 
 @pytest.mark.parametrize("title", sorted(WORKLOADS))
-def test_the_pod_is_told_of_the_run_of_its_topmost_owner(title: str) -> None:
+def test_the_pod_gets_the_run_of_its_topmost_owner(title: str) -> None:
     pod, owners = recorded(title)
     patched = injected(pod, owners)
     kind, _, name = WORKLOADS[title].partition(" ")
@@ -75,15 +75,15 @@ def test_the_pod_is_told_of_the_run_of_its_topmost_owner(title: str) -> None:
     assert annotations[RUN_ANNOTATION] == run
     assert patched["metadata"]["labels"][RUN_LABEL] == run[:32]
     for container in patched["spec"]["containers"]:
-        told = variables(container)
-        assert told["MLDIAG_RUN_ID"]["value"] == run
-        identifier = json.loads(told["GKE_DIAGON_IDENTIFIER"]["value"])
+        environment = variables(container)
+        assert environment["MLDIAG_RUN_ID"]["value"] == run
+        identifier = json.loads(environment["GKE_DIAGON_IDENTIFIER"]["value"])
         assert (identifier["metadata.kind"], identifier["metadata.name"]) == (kind, name)
-        assert json.loads(told["GKE_DIAGON_METADATA"]["value"])["creation-timestamp"] == created
+        assert json.loads(environment["GKE_DIAGON_METADATA"]["value"])["creation-timestamp"] == created
 
 
 @pytest.mark.parametrize("title", sorted(WORKLOADS))
-def test_nothing_is_removed_reordered_or_replaced_and_it_adds_little(title: str) -> None:
+def test_additions_only_and_within_the_bound(title: str) -> None:
     pod, owners = recorded(title)
     untouched = copy.deepcopy(pod)
     patched = injected(pod, owners)
@@ -93,7 +93,7 @@ def test_nothing_is_removed_reordered_or_replaced_and_it_adds_little(title: str)
 
 
 def within(before: Any, after: Any) -> bool:
-    """Whether all that was there is there still: members of objects, and elements at the beginning of lists."""
+    """Return whether all members of objects and all elements of lists are still there, in order."""
     if isinstance(before, dict):
         return before.keys() <= after.keys() and all(within(value, after[key]) for key, value in before.items())
     if isinstance(before, list):
@@ -102,7 +102,7 @@ def within(before: Any, after: Any) -> bool:
 
 
 @pytest.mark.parametrize("title", sorted(WORKLOADS))
-def test_a_pod_that_was_told_is_not_told_again(title: str) -> None:
+def test_an_injected_pod_is_not_injected_again(title: str) -> None:
     pod, owners = recorded(title)
     patched = injected(pod, owners)
     again = decided(patched, owners)
@@ -110,7 +110,7 @@ def test_a_pod_that_was_told_is_not_told_again(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", sorted(WORKLOADS))
-def test_what_the_user_set_wins(title: str) -> None:
+def test_values_of_the_user_win(title: str) -> None:
     pod, owners = recorded(title)
     mine = [{"name": "GKE_DIAGON_IDENTIFIER", "value": "mine"}, {"name": "MLDIAG_SINKS", "value": "mine"}]
     for container in pod["spec"]["containers"]:
@@ -131,13 +131,13 @@ def test_an_owner_with_another_uid_does_not_count(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", OWNED)
-def test_owners_that_cannot_be_found_out_leave_the_pod_as_it_is_and_say_so(title: str) -> None:
+def test_unknown_owners_add_only_an_explanation(title: str) -> None:
     pod, _ = recorded(title)
     decision = decided(pod, OwnersUnknown("the API server did not answer within 1 s"), {OPT_IN_LABEL: "true"})
     assert isinstance(decision, NotInjected)
     patched = jsonpatch.apply_patch(pod, patch(pod, decision))
-    said = patched["metadata"]["annotations"].pop(INJECTION_ANNOTATION)
-    assert "the API server did not answer within 1 s" in said
+    explanation = patched["metadata"]["annotations"].pop(INJECTION_ANNOTATION)
+    assert "the API server did not answer within 1 s" in explanation
     assert patched["spec"] == pod["spec"]
 
 

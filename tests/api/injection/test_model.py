@@ -7,7 +7,7 @@ from mldiagnostics_api import names
 from mldiagnostics_api.injection import InjectionReason, InjectionSettings
 from mldiagnostics_api.matching import MatchReason
 from mldiagnostics_api.owners import WorkloadRun
-from mldiagnostics_api.variables import InjectedIdentity, told, variables
+from mldiagnostics_api.variables import InjectedIdentity, variable_names, variables
 from mldiagnostics_api.workloads import WORKLOADS, WorkloadKind
 from support import builders as a
 
@@ -18,7 +18,7 @@ SETTINGS = InjectionSettings(
 )
 
 
-@pytest.mark.parametrize("reason", [*InjectionReason, *(why for why in MatchReason if why not in OPTS_IN)])
+@pytest.mark.parametrize("reason", [*InjectionReason, *(reason for reason in MatchReason if reason not in OPTS_IN)])
 def test_every_reason_is_explained(reason: str) -> None:
     assert f"`{reason}`" in PAGE
 
@@ -29,7 +29,7 @@ def test_every_kind_and_variable_is_documented(workload: WorkloadKind) -> None:
     body = a.thing("w", kind=workload.kind, api_version=workload.api_version)
     identity = InjectedIdentity.of(WorkloadRun(body), workload, cluster="c", namespace="ml")
     peer = variables(identity, SETTINGS, pod_labels={}, peer_url="http://u")
-    for name in {*told(identity, SETTINGS, pod_labels={}), *(variable["name"] for variable in peer)}:
+    for name in {*variable_names(identity, SETTINGS, pod_labels={}), *(variable["name"] for variable in peer)}:
         assert f"`{name}`" in PAGE
 
 

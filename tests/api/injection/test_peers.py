@@ -45,14 +45,16 @@ def peer_sdk() -> Path:
 @pytest.mark.parametrize("title", ["jobset", "rayjob-worker", "leaderworkerset-worker", "cronjob", "pod"])
 def test_the_sdk_computes_the_run_that_the_pod_is_annotated_with(peer_sdk: Path, title: str) -> None:
     pod = injected(*recorded(title))
-    told = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"] if "value" in each}
+    environment = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"] if "value" in each}
     with metadata_server() as port:
-        # The SDK asks metadata.google.internal; whoever is its proxy answers.
-        surroundings = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "http_proxy": f"http://127.0.0.1:{port}"}
+        # The SDK reads from metadata.google.internal, through this proxy.
+        network = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "http_proxy": f"http://127.0.0.1:{port}"}
         command = [str(peer_sdk), str(PEERS / "run_id.py")]
-        said = subprocess.run(command, env=told | surroundings, capture_output=True, text=True, check=False, timeout=90)
-    assert said.returncode == 0, said.stderr
-    found: dict[str, Any] = json.loads(said.stdout)
+        result = subprocess.run(
+            command, env=environment | network, capture_output=True, text=True, check=False, timeout=90
+        )
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
     assert found["run"] == pod["metadata"]["annotations"][RUN_ANNOTATION]
     assert found["workload"]["parent_workload"] == ("cronjob" if title == "cronjob" else None)
     assert found["workload"]["labels"] == {"managed-mldiagnostics-gke": "true", "team": "infra"}

@@ -37,10 +37,10 @@ class DecisionCache:
 
     def get(self, source: str, context: OwnerContext, key: DecisionKey) -> CachedReview | None:
         """Return the decision for an equal pod, or None if there is none for this context."""
-        return self._reviews.get((source, context, key.what))
+        return self._reviews.get((source, context, key.parts))
 
     def put(self, source: str, context: OwnerContext, key: DecisionKey, review: CachedReview) -> None:
         """Store a decision; the oldest one is dropped if there are too many."""
         if len(self._reviews) >= _MAX_DECISIONS:
             self._reviews.pop(next(iter(self._reviews)))
-        self._reviews[source, context, key.what] = review
+        self._reviews[source, context, key.parts] = review

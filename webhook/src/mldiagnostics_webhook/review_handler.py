@@ -14,7 +14,7 @@ from mldiagnostics_api.injection import (
     OwnersUnknown,
     controller_of,
     decide,
-    likeness_of,
+    decision_key,
     patch,
 )
 from mldiagnostics_api.matching import MatchReason
@@ -111,7 +111,7 @@ class ReviewHandler:
         return ReviewResponse(200, permission(review.uid)) if review.uid else ReviewResponse(400, review.why.encode())
 
     async def _answer_creation(self, source: LabelSource, review: Review, within_s: float, *, cacheable: bool) -> bytes:
-        key = likeness_of(review.pod, review.namespace) if cacheable else None
+        key = decision_key(review.pod, review.namespace) if cacheable else None
         controller = key.controller if key else controller_of(review.pod, review.namespace)
         context = await self._cache.owner_context(review.namespace, controller, within_s=within_s)
         cached = self._cached_or_new(source, review, key, context)
@@ -164,4 +164,4 @@ def _level(decision: NotInjected) -> int:
     """Return WARNING for a fault or a mistake of the user, else INFO or DEBUG."""
     if decision.reason is MatchReason.KIND_NEEDS_OWN_LABEL:
         return logging.INFO
-    return logging.WARNING if decision.asked or decision.reason is InjectionReason.OWNERS_UNKNOWN else logging.DEBUG
+    return logging.WARNING if decision.requested or decision.reason is InjectionReason.OWNERS_UNKNOWN else logging.DEBUG

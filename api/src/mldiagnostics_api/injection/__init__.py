@@ -1,7 +1,7 @@
-"""What the webhook does to a pod: decide whether it is told of its run, and write that as a patch. Pure."""
+"""The injection of a run's identity into a pod: a decision and its JSON patch."""
 
 from mldiagnostics_api.injection.decision import decide
-from mldiagnostics_api.injection.decision_key import DecisionKey, likeness_of
+from mldiagnostics_api.injection.decision_key import DecisionKey, decision_key
 from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInjected, OwnersUnknown
 from mldiagnostics_api.injection.patch import patch
 from mldiagnostics_api.injection.shape import controller_of
@@ -16,6 +16,6 @@ __all__ = [
     "OwnersUnknown",
     "controller_of",
     "decide",
-    "likeness_of",
+    "decision_key",
     "patch",
 ]

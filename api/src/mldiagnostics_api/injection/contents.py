@@ -1,4 +1,4 @@
-"""What is added to a pod, container by container, within the bound for all of it."""
+"""The additions to a pod's containers, within a bound on their total size."""
 
 import json
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ _KEYS_OF_POD: Final = len(',"labels":{},"annotations":{},"volumes":[]')
 
 
 class PatchTooLarge(Exception):
-    """The additions are over their bound even without labels."""
+    """The additions exceed their bound even without labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodContents:
-    """What the containers of a pod get, and what that takes besides."""
+    """The additions to a pod's containers, with their volume and annotations."""
 
     containers: tuple[ContainerAddition, ...]
     volume: Mapping[str, Any] | None
@@ -40,36 +40,48 @@ class PodContents:
     labels_dropped: bool
 
 
-def contents(
+def pod_contents(
     pod: PodShape,
     chosen: tuple[ContainerShape, ...],
     identity: InjectedIdentity,
     settings: InjectionSettings,
-    wishes: InjectionOptions,
+    options: InjectionOptions,
     *,
-    besides: object,
+    other: object,
 ) -> PodContents:
-    """Gather what the chosen containers lack; `besides` is what the pod gets anyway.
+    """Return the additions that the chosen containers lack.
 
-    Labels of the workload are left out when all of it is over the bound. Raises TooLarge.
+    Labels of the workload are dropped if the additions would exceed the bound.
+
+    Args:
+        pod: The pod.
+        chosen: Containers to inject.
+        identity: The run.
+        settings: Settings of the webhook.
+        options: Options of the annotations.
+        other: Other additions to the pod, which count towards the bound.
+
+    Raises:
+        PatchTooLarge: The additions exceed the bound even without labels.
     """
-    reachable = control_plane.reachable(pod, settings)
+    control_plane_access = control_plane.is_available(pod, settings)
     for labels in (True, False):
         common = variables(
             identity,
             settings,
             pod_labels=pod.labels or {},
-            sinks=wishes.sinks,
-            peer_url=wishes.peer_url,
+            sinks=options.sinks,
+            peer_url=options.peer_url,
             labels=labels,
         )
-        size = _size(common, settings, len(chosen), reachable=reachable, besides=besides)
+        size = _size(common, settings, len(chosen), control_plane_access=control_plane_access, other=other)
         if size <= MAX_BYTES:
             additions = tuple(
-                _addition(container, common, settings, wishes.port, reachable=reachable) for container in chosen
+                _addition(container, common, settings, options.port, control_plane_access=control_plane_access)
+                for container in chosen
             )
             return _contents(pod, additions, settings, labels_dropped=not labels)
-    raise PatchTooLarge(f"{len(chosen)} containers get more than {MAX_BYTES} bytes even without the workload's labels")
+    raise PatchTooLarge(f"{len(chosen)} containers need more than {MAX_BYTES} bytes even without the workload's labels")
 
 
 def _contents(
@@ -91,11 +103,11 @@ def _addition(
     settings: InjectionSettings,
     port: int | None,
     *,
-    reachable: bool,
+    control_plane_access: bool,
 ) -> ContainerAddition:
-    """Leave out what the container has: the user's value wins, wherever he takes it from."""
-    mount = reachable and control_plane.takes(container, settings)
-    told = (
+    """Return the variables that the container lacks: the user's own values win."""
+    mount = control_plane_access and control_plane.can_mount(container, settings)
+    candidates = (
         *common,
         profiler_port(port or container.profiler_port or settings.profiler_port),
         *(control_plane_variables(settings) if mount else ()),
@@ -103,7 +115,7 @@ def _addition(
     present = container.variables or ()
     return ContainerAddition(
         path=container.path,
-        variables=tuple(variable for variable in told if variable["name"] not in present),
+        variables=tuple(variable for variable in candidates if variable["name"] not in present),
         mount=control_plane.MOUNT if mount else None,
         has_env=container.variables is not None,
         has_mounts=container.mounts is not None,
@@ -111,12 +123,17 @@ def _addition(
 
 
 def _size(
-    common: tuple[Variable, ...], settings: InjectionSettings, containers: int, *, reachable: bool, besides: object
+    common: tuple[Variable, ...],
+    settings: InjectionSettings,
+    containers: int,
+    *,
+    control_plane_access: bool,
+    other: object,
 ) -> int:
-    """Count what `containers` get as if they had none of it, so that a second look at the pod finds the same."""
+    """Count the additions as if no container had any, as in a first review."""
     each: list[object] = [*common, profiler_port(65535)]
-    once: list[object] = [besides]
-    if reachable:
+    once: list[object] = [other]
+    if control_plane_access:
         each += [*control_plane_variables(settings), control_plane.MOUNT]
         once += [control_plane.volume(settings), CONTROL_PLANE_CA_ANNOTATION, settings.control_plane_ca]
     return containers * (_bytes(each) + _KEYS) + _bytes(once) + _KEYS_OF_POD

@@ -1,4 +1,4 @@
-"""The way to the control plane: a volume with a token of the pod's service account, and where it can be mounted."""
+"""Access to the control plane: a volume with a token of the pod's service account."""
 
 import posixpath
 from typing import Any, Final
@@ -9,7 +9,7 @@ from mldiagnostics_api.variables import CONTROL_PLANE_DIRECTORY, InjectionSettin
 
 VOLUME: Final = "mldiagnostics"
 AUDIENCE: Final = "mldiagnostics"
-"""Whom the token is for: it opens nothing else."""
+"""Audience of the token; it is not valid elsewhere."""
 
 MOUNT: Final[dict[str, Any]] = {"name": VOLUME, "mountPath": CONTROL_PLANE_DIRECTORY, "readOnly": True}
 
@@ -19,44 +19,44 @@ _CA: Final = {"downwardAPI": {"items": [{"path": "ca.crt", "fieldRef": _CA_FIELD
 
 
 def volume(settings: InjectionSettings) -> dict[str, Any]:
-    """Describe the volume; the certificates in it come from the pod's annotation."""
+    """Return the volume; its certificates come from the pod's annotation."""
     return {"name": VOLUME, "projected": {"sources": [_TOKEN, _CA] if settings.control_plane_ca else [_TOKEN]}}
 
 
-def reachable(pod: PodShape, settings: InjectionSettings) -> bool:
-    """Tell whether the pod can be given the way there.
+def is_available(pod: PodShape, settings: InjectionSettings) -> bool:
+    """Return whether the pod can get access to the control plane.
 
-    One is configured, the pod has a service account (the API server denies pods with a token of none), and the names of
-    volume and annotation are free, or ours already.
+    A control plane is configured, the pod has a service account (the API server denies a token without one), and the
+    names of volume and annotation are free or already ours.
     """
     if not settings.control_plane_url or not pod.service_account:
         return False
-    there = (pod.volumes or {}).get(VOLUME)
+    present = (pod.volumes or {}).get(VOLUME)
     certificates = (pod.annotations or {}).get(CONTROL_PLANE_CA_ANNOTATION, settings.control_plane_ca)
-    return (there is None or _is_ours(there)) and certificates == settings.control_plane_ca
+    return (present is None or _is_ours(present)) and certificates == settings.control_plane_ca
 
 
-def takes(container: ContainerShape, settings: InjectionSettings) -> bool:
-    """Tell whether a container gets the way there, which is all of it or nothing.
+def can_mount(container: ContainerShape, settings: InjectionSettings) -> bool:
+    """Return whether a container gets access to the control plane.
 
-    It does not if the user sets one of the variables, or has mounted something in the directory or around it: there,
-    the container would not start if what is mounted cannot be written to.
+    It does not if the user sets one of the variables, or mounts a volume at, in or around the directory: if that volume
+    is read-only, the container would not start.
     """
-    mounted = any(_is_in_the_way(path) for path in container.mounts or {})
+    mounted = any(_overlaps(path) for path in container.mounts or {})
     named = {variable["name"] for variable in control_plane_variables(settings)}
     return not mounted and named.isdisjoint(container.variables or ())
 
 
-def _is_in_the_way(path: str) -> bool:
-    """Tell whether a mount is in the directory, at it, or around it; `/var/run` is a link to `/run` as a rule."""
-    place = posixpath.normpath(f"/{path.lstrip('/')}") + "/"
-    place = f"/var{place}" if place.startswith("/run/") else place
+def _overlaps(path: str) -> bool:
+    """Return whether a mount is at, in or around the directory."""
+    mount = posixpath.normpath(f"/{path.lstrip('/')}") + "/"
+    mount = f"/var{mount}" if mount.startswith("/run/") else mount  # `/var/run` is usually a link to `/run`
     ours = f"{CONTROL_PLANE_DIRECTORY}/"
-    return place == "//" or place.startswith(ours) or ours.startswith(place)
+    return mount == "//" or mount.startswith(ours) or ours.startswith(mount)
 
 
-def _is_ours(there: Any) -> bool:
-    projected = there.get("projected")
+def _is_ours(present: Any) -> bool:
+    projected = present.get("projected")
     sources = projected.get("sources") if isinstance(projected, dict) else None
     tokens = [source.get("serviceAccountToken") for source in sources or () if isinstance(source, dict)]
     return any(isinstance(token, dict) and token.get("audience") == AUDIENCE for token in tokens)

@@ -1,4 +1,4 @@
-"""Whether a pod is told of its run: all of it, or nothing and the reason why not."""
+"""The decision whether a run's identity is injected into a pod."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,10 +6,10 @@ from typing import Final
 
 from mldiagnostics.identity import run_label_value
 
-from mldiagnostics_api.injection.contents import PatchTooLarge, contents
+from mldiagnostics_api.injection.contents import PatchTooLarge, pod_contents
 from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInjected, OwnersUnknown
 from mldiagnostics_api.injection.options import InjectionOptions
-from mldiagnostics_api.injection.owning_run import OwningRun, belonging
+from mldiagnostics_api.injection.owning_run import OwningRun, find_owning_run
 from mldiagnostics_api.injection.shape import ContainerShape, MalformedPod, PodShape
 from mldiagnostics_api.matching import Match, MatchReason, match
 from mldiagnostics_api.names import (
@@ -19,23 +19,23 @@ from mldiagnostics_api.names import (
     RUN_CREATED_ANNOTATION,
     RUN_LABEL,
 )
-from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, written
+from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, format_time
 from mldiagnostics_api.workloads import LONE_POD, Object
 
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
-"""Most that the API server takes for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
+"""Limit of the API server for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
 _MAX_MESSAGE: Final = 400
-_DROPPED: Final = "; its labels are too long to be told"
-_KEPT_OUT: Final = frozenset(
+_DROPPED: Final = "; without its labels, which are too long"
+_EXCLUDED: Final = frozenset(
     {MatchReason.NAMESPACE_EXCLUDED, MatchReason.NAMESPACE_EXEMPT, MatchReason.WORKLOAD_OPTED_OUT}
 )
 
 
 class _Declined(Exception):
-    def __init__(self, reason: InjectionReason | MatchReason, message: str, *, asked: bool = True) -> None:
+    def __init__(self, reason: InjectionReason | MatchReason, message: str, *, requested: bool = True) -> None:
         super().__init__(message)
-        self.reason, self.asked = reason, asked
-        # Foreign names are in it: it must be writable whatever they are.
+        self.reason, self.requested = reason, requested
+        # The message quotes user input, which may not be valid text.
         self.message = message.encode("ascii", "backslashreplace").decode("ascii")[:_MAX_MESSAGE]
 
 
@@ -49,21 +49,28 @@ def decide(
     settings: InjectionSettings,
     now: datetime,
 ) -> Injection | NotInjected:
-    """Decide about any JSON that is said to be a pod; never raises.
+    """Decide about the pod of an admission request, any JSON; never raises.
 
-    `owners` is what `owner_chain(…, pods=False)` returns for `controller_of(pod)`: metadata is enough. `now` has a time
-    zone. Where the API server itself has seen the label of the namespace, put it into `namespace_labels`.
+    Args:
+        pod: The pod of the request.
+        namespace: Its namespace.
+        namespace_labels: Labels of the namespace. If the API server selected the request by the label of the
+            namespace, the label must be in it.
+        namespace_annotations: Annotations of the namespace.
+        owners: Result of `owner_chain(…, pods=False)` for `controller_of(pod)`; metadata is enough.
+        settings: Settings of the webhook.
+        now: Current time with time zone.
     """
     try:
         shape = PodShape.of(pod, namespace)
     except MalformedPod as fault:
-        return NotInjected(reason=InjectionReason.MALFORMED, message=str(fault), asked=False, annotations={})
+        return NotInjected(reason=InjectionReason.MALFORMED, message=str(fault), requested=False, annotations={})
     try:
-        found, matched = _matched(shape, namespace, namespace_labels, owners, now)
-        wishes = _wishes(shape, found, namespace_annotations)
-        return _injection(shape, found, wishes, matched.message, namespace=namespace, settings=settings)
+        run, matched = _matched(shape, namespace, namespace_labels, owners, now)
+        options = _options(shape, run, namespace_annotations)
+        return _injection(shape, run, options, matched.message, namespace=namespace, settings=settings)
     except _Declined as refusal:
-        return _refused(shape, refusal)
+        return _not_injected(shape, refusal)
 
 
 def _matched(
@@ -73,9 +80,9 @@ def _matched(
     owners: tuple[Object, ...] | OwnersUnknown,
     now: datetime,
 ) -> tuple[OwningRun, Match]:
-    """Find the run and who opted it in. Raises _Refusal."""
-    found = belonging(pod, owners, now)
-    workload, labels = (found.workload, found.labels) if isinstance(found, OwningRun) else (LONE_POD, {})
+    """Return the run and its match; raise _Declined if it is not opted in."""
+    owning_run = find_owning_run(pod, owners, now)
+    workload, labels = (owning_run.workload, owning_run.labels) if isinstance(owning_run, OwningRun) else (LONE_POD, {})
     matched = match(
         workload,
         labels=labels,
@@ -83,95 +90,110 @@ def _matched(
         namespace=namespace,
         namespace_labels=namespace_labels,
     )
-    if isinstance(found, OwningRun):
+    if isinstance(owning_run, OwningRun):
         if not matched.opted_in:
-            raise _Declined(matched.why, matched.message, asked=matched.why is MatchReason.KIND_NEEDS_OWN_LABEL)
-        return found, matched
-    if matched.why in _KEPT_OUT:
-        raise _Declined(matched.why, matched.message, asked=False)
-    asked = matched.opted_in or matched.why is MatchReason.KIND_NEEDS_OWN_LABEL
-    raise _Declined(found.reason, found.message, asked=asked and found.reason is not InjectionReason.MIRROR_POD)
+            raise _Declined(
+                matched.reason, matched.message, requested=matched.reason is MatchReason.KIND_NEEDS_OWN_LABEL
+            )
+        return owning_run, matched
+    if matched.reason in _EXCLUDED:
+        raise _Declined(matched.reason, matched.message, requested=False)
+    requested = matched.opted_in or matched.reason is MatchReason.KIND_NEEDS_OWN_LABEL
+    raise _Declined(
+        owning_run.reason,
+        owning_run.message,
+        requested=requested and owning_run.reason is not InjectionReason.MIRROR_POD,
+    )
 
 
 def _injection(
-    pod: PodShape, found: OwningRun, wishes: InjectionOptions, why: str, *, namespace: str, settings: InjectionSettings
+    pod: PodShape,
+    owning_run: OwningRun,
+    options: InjectionOptions,
+    reason: str,
+    *,
+    namespace: str,
+    settings: InjectionSettings,
 ) -> Injection:
-    """Put together all that the pod lacks. Raises _Refusal."""
-    chosen = _chosen(pod, wishes)
-    identity = _identified(found, settings.cluster, namespace)
+    """Return all additions that the pod lacks; raise _Declined if impossible."""
+    chosen = _chosen(pod, options)
+    identity = _identified(owning_run, settings.cluster, namespace)
     labels = {RUN_LABEL: run_label_value(identity.run_id)}
     annotations = {RUN_ANNOTATION: identity.run_id}
     if not identity.uid:
-        annotations[RUN_CREATED_ANNOTATION] = written(identity.created)
-    _agree(pod, labels, annotations)
-    message = f"run {identity.run_id} of {identity.workload.kind} {identity.name}: {why}"
-    besides = [labels, annotations, INJECTION_ANNOTATION, message, _DROPPED]
+        annotations[RUN_CREATED_ANNOTATION] = format_time(identity.created)
+    _check_same_run(pod, labels, annotations)
+    message = f"run {identity.run_id} of {identity.workload.kind} {identity.name}: {reason}"
+    other = [labels, annotations, INJECTION_ANNOTATION, message, _DROPPED]
     try:
-        gathered = contents(pod, chosen, identity, settings, wishes, besides=besides)
+        additions = pod_contents(pod, chosen, identity, settings, options, other=other)
     except PatchTooLarge as large:
-        advice = f"choose fewer containers with {INJECT_CONTAINERS_ANNOTATION}"
-        raise _Declined(InjectionReason.TOO_LARGE, f"{large}: {advice}") from large
-    annotations[INJECTION_ANNOTATION] = f"Injected: {message}{_DROPPED if gathered.labels_dropped else ''}"
-    added = _lacking(pod.annotations, {**annotations, **gathered.annotations})
+        advice = f"choose fewer containers with annotation {INJECT_CONTAINERS_ANNOTATION}"
+        raise _Declined(InjectionReason.TOO_LARGE, f"{large}; {advice}") from large
+    annotations[INJECTION_ANNOTATION] = f"Injected: {message}{_DROPPED if additions.labels_dropped else ''}"
+    added = _lacking(pod.annotations, {**annotations, **additions.annotations})
     if not _fits(pod.annotations, added):
         raise _Declined(
-            InjectionReason.ANNOTATIONS_FULL, f"all annotations may have {MAX_ANNOTATION_BYTES} bytes, too few for ours"
+            InjectionReason.ANNOTATIONS_FULL,
+            f"annotations: no space for the run within the limit of {MAX_ANNOTATION_BYTES} bytes; shorten them",
         )
     return Injection(
         identity=identity,
         message=message,
         labels=_lacking(pod.labels, labels),
         annotations=added,
-        volume=gathered.volume,
-        containers=gathered.containers,
-        labels_dropped=gathered.labels_dropped,
+        volume=additions.volume,
+        containers=additions.containers,
+        labels_dropped=additions.labels_dropped,
     )
 
 
-def _chosen(pod: PodShape, wishes: InjectionOptions) -> tuple[ContainerShape, ...]:
-    chosen = tuple(container for container in pod.containers if wishes.chooses(container))
+def _chosen(pod: PodShape, options: InjectionOptions) -> tuple[ContainerShape, ...]:
+    chosen = tuple(container for container in pod.containers if options.chooses(container))
     if not chosen:
-        has = ", ".join(container.name for container in pod.containers) or "none"
+        names = ", ".join(container.name for container in pod.containers) or "none"
         raise _Declined(
             InjectionReason.NO_CONTAINER_CHOSEN,
-            f"{INJECT_CONTAINERS_ANNOTATION} chooses no container of the pod, it has {has}",
+            f"annotation {INJECT_CONTAINERS_ANNOTATION}: no such container in the pod; use one of {names}",
         )
     return chosen
 
 
-def _identified(found: OwningRun, cluster: str, namespace: str) -> InjectedIdentity:
+def _identified(owning_run: OwningRun, cluster: str, namespace: str) -> InjectedIdentity:
     try:
-        return InjectedIdentity.of(found.run, found.workload, cluster=cluster, namespace=namespace)
+        return InjectedIdentity.of(owning_run.run, owning_run.workload, cluster=cluster, namespace=namespace)
     except ValueError as fault:
         raise _Declined(InjectionReason.IDENTITY_UNUSABLE, str(fault)) from fault
 
 
-def _wishes(pod: PodShape, found: OwningRun, of_namespace: Mapping[str, str]) -> InjectionOptions:
+def _options(pod: PodShape, owning_run: OwningRun, of_namespace: Mapping[str, str]) -> InjectionOptions:
     try:
-        wishes = InjectionOptions.of(pod=pod.annotations or {}, workload=found.annotations, namespace=of_namespace)
+        options = InjectionOptions.of(
+            pod=pod.annotations or {}, workload=owning_run.annotations, namespace=of_namespace
+        )
     except ValueError as fault:
         raise _Declined(InjectionReason.ANNOTATION_INVALID, str(fault)) from fault
-    if wishes.opted_out:
-        raise _Declined(InjectionReason.OPTED_OUT, wishes.opted_out, asked=False)
-    return wishes
+    if options.opted_out:
+        raise _Declined(InjectionReason.OPTED_OUT, options.opted_out, requested=False)
+    return options
 
 
-def _agree(pod: PodShape, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
-    """Refuse a pod that says already, differently, which run it belongs to: it is a copy, and nothing is replaced."""
+def _check_same_run(pod: PodShape, labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+    """Decline a pod that names another run: it is a copy of another pod."""
     present = {**(pod.labels or {}), **(pod.annotations or {})}
     other = [key for key, value in {**labels, **annotations}.items() if present.get(key, value) != value]
     if other:
-        copied = f"the pod says of another run in {', '.join(other)}: leave that out of what it is made from"
+        copied = f"{', '.join(other)}: set for another run; remove it from the template of the pod"
         raise _Declined(InjectionReason.OTHER_RUN, copied)
 
 
-def _refused(pod: PodShape, refusal: _Declined) -> NotInjected:
-    explained = {INJECTION_ANNOTATION: f"{refusal.reason}: {refusal.message}"} if refusal.asked else {}
+def _not_injected(pod: PodShape, refusal: _Declined) -> NotInjected:
+    explained = {INJECTION_ANNOTATION: f"{refusal.reason}: {refusal.message}"} if refusal.requested else {}
     lacking = _lacking(pod.annotations, explained)
     return NotInjected(
         reason=refusal.reason,
         message=refusal.message,
-        asked=refusal.asked,
+        requested=refusal.requested,
         annotations=lacking if _fits(pod.annotations, lacking) else {},
     )
 
@@ -181,7 +203,7 @@ def _lacking(present: Mapping[str, str] | None, wanted: Mapping[str, str]) -> di
 
 
 def _fits(present: Mapping[str, str] | None, added: Mapping[str, str]) -> bool:
-    """Tell whether the API server takes all annotations; one over the bound would deny the pod."""
+    """Return whether all annotations are within the limit of the API server."""
     return _bytes(present or {}) + _bytes(added) <= MAX_ANNOTATION_BYTES
 
 

@@ -1,4 +1,4 @@
-"""Which pods are told the same: what of a pod decides, as a value to remember a decision by."""
+"""The cache key of a decision: the parts of a pod that the decision depends on."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,11 @@ from mldiagnostics_api.names import GROUP, OPT_IN_LABEL, RUN_LABEL
 from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_api.workloads import WORKLOADS
 
-_LABELS: Final = (OPT_IN_LABEL, RUN_LABEL, *sorted({kind.places.jobs for kind in WORKLOADS if kind.places.jobs}))
+_LABELS: Final = (
+    OPT_IN_LABEL,
+    RUN_LABEL,
+    *sorted({kind.rank_labels.jobs for kind in WORKLOADS if kind.rank_labels.jobs}),
+)
 _OURS: Final = f"{GROUP}/"
 _MANY_ANNOTATIONS: Final = 64 * 1024
 _MANY_NAMES: Final = 16 * 1024
@@ -18,18 +22,21 @@ _MANY_NAMES: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DecisionKey:
-    """Pods of one controller that are alike in `what` get one patch, as long as namespace and owners stay the same."""
+    """Key of a decision; pods with the same key get the same patch.
+
+    The key is valid as long as namespace and owners do not change.
+    """
 
     controller: ObjectReference
-    what: Hashable
+    parts: Hashable
 
 
-def likeness_of(pod: object, namespace: str) -> DecisionKey | None:
-    """Read the likeness of any JSON that is said to be a pod; never raises.
+def decision_key(pod: object, namespace: str) -> DecisionKey | None:
+    """Return the key for the pod of an admission request, any JSON; never raises.
 
-    None for those that are each for themselves: no pods at all, pods that nothing controls (their name and the moment
-    count), pods that stand for static ones, pods whose annotations leave little room, and pods that say too much to be
-    remembered.
+    Returns:
+        None if the decision must not be cached: the pod is malformed, has no controller (its name and the time count),
+        is a mirror pod, has nearly full annotations, or would make a very large key.
     """
     try:
         shape = PodShape.of(pod, namespace)
@@ -41,18 +48,18 @@ def likeness_of(pod: object, namespace: str) -> DecisionKey | None:
     ours = repr(volumes[VOLUME]) if volumes and VOLUME in volumes else ""
     if len(ours) + len(shape.service_account) + sum(map(_names, shape.containers)) > _MANY_NAMES:
         return None
-    what = (
-        _chosen(shape.labels, [key for key in _LABELS if key in (shape.labels or ())]),
-        _chosen(shape.annotations, [key for key in shape.annotations or () if key.startswith(_OURS)]),
+    parts = (
+        _selected(shape.labels, [key for key in _LABELS if key in (shape.labels or ())]),
+        _selected(shape.annotations, [key for key in shape.annotations or () if key.startswith(_OURS)]),
         shape.service_account,
         volumes is None or ours,
         tuple(_container(container) for container in shape.containers),
     )
-    return DecisionKey(shape.controller, what)
+    return DecisionKey(shape.controller, parts)
 
 
-def _chosen(texts: Mapping[str, str] | None, keys: list[str]) -> Hashable:
-    """Take the texts that are read; None where there is not even a mapping to add to."""
+def _selected(texts: Mapping[str, str] | None, keys: list[str]) -> Hashable:
+    """Return the texts of these keys; None if there is no mapping to add to."""
     return None if texts is None else tuple((key, texts[key]) for key in keys)
 
 
@@ -61,7 +68,7 @@ def _characters(texts: Mapping[str, str] | None) -> int:
 
 
 def _names(container: ContainerShape) -> int:
-    """Count the characters of what a container names."""
+    """Count the characters of a container's names."""
     mounts = container.mounts or {}
     texts = (container.name, *(container.variables or ()), *mounts, *mounts.values())
     return sum(map(len, texts))

@@ -1,4 +1,4 @@
-"""The two answers to whether a pod is told of its run, and the reasons against it."""
+"""The two results of an injection decision, and the reasons against an injection."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mldiagnostics_api.variables import InjectedIdentity, Variable
 
 
 class InjectionReason(StrEnum):
-    """Why a pod is not told of its run, apart from not being opted in (`matching.Why`)."""
+    """Why nothing is injected, besides the reasons in `matching.MatchReason`."""
 
     MALFORMED = "Malformed"
     MIRROR_POD = "MirrorPod"
@@ -29,15 +29,15 @@ class InjectionReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnersUnknown:
-    """The owners of a pod could not be found out."""
+    """The owners of a pod could not be read."""
 
     message: str
-    """What went wrong, as the end of a sentence."""
+    """The failure, as the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerAddition:
-    """What one container gets that it does not have."""
+    """Additions to one container."""
 
     path: str
     """JSON pointer to the container."""
@@ -49,7 +49,7 @@ class ContainerAddition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """A pod is told of its run: everything that it does not have yet."""
+    """All additions to a pod that it does not have yet."""
 
     identity: InjectedIdentity
     message: str
@@ -58,15 +58,16 @@ class Injection:
     volume: Mapping[str, Any] | None
     containers: tuple[ContainerAddition, ...]
     labels_dropped: bool
-    """Whether the workload's labels are not told, because they are too long."""
+    """Whether the workload's labels were dropped because they are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotInjected:
-    """A pod stays as it is, save that it says why where a label `asked` for more."""
+    """A pod without injection; if a label requested one, the pod gets an explanation."""
 
     reason: InjectionReason | MatchReason
     message: str
-    asked: bool
+    requested: bool
+    """Whether a label requested an injection."""
     annotations: Mapping[str, str]
-    """The explanation, where it has room."""
+    """The explanation, if it is within the limit of annotations."""

@@ -1,4 +1,4 @@
-"""What the annotations of a pod, its workload and its namespace ask for; the nearest one counts."""
+"""Injection options in annotations of pod, workload and namespace."""
 
 import re
 from dataclasses import dataclass
@@ -8,42 +8,46 @@ from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sink_urls import parse_sinks
 
 from mldiagnostics_api.injection.shape import ContainerShape
-from mldiagnostics_api.matching import Annotations, kept_from_pods
+from mldiagnostics_api.matching import Annotations, injection_opt_out
 from mldiagnostics_api.names import (
     INJECT_CONTAINERS_ANNOTATION,
     PEER_URL_ANNOTATION,
     PROFILER_PORTS_ANNOTATION,
     SINKS_ANNOTATION,
 )
-from mldiagnostics_api.variables import shown
+from mldiagnostics_api.variables import quote
 
-_USUAL: Final = "*"
+_DEFAULT: Final = "*"
 _LAST_PORT: Final = 65535
 _URL: Final = re.compile(r"https?://[\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionOptions:
-    """What is asked for, in words that decide."""
+    """Options of an injection."""
 
     opted_out: str = ""
-    """What wants the pod left as it is; empty if nothing does."""
+    """Why injection is disabled; empty if it is not."""
     containers: frozenset[str] | None = None
-    """None for the usual ones."""
+    """None for the default containers."""
     sinks: tuple[str, ...] = ()
     peer_url: str = ""
     port: int | None = None
 
     @classmethod
     def of(cls, *, pod: Annotations, workload: Annotations, namespace: Annotations) -> Self:
-        """Read them. Raises ValueError that names the annotation and its value."""
+        """Parse the options from annotations.
+
+        Raises:
+            ValueError: An annotation is invalid; the message names it and its value.
+        """
         chosen = pod.get(INJECT_CONTAINERS_ANNOTATION) or workload.get(INJECT_CONTAINERS_ANNOTATION) or ""
         sinks = next((text for a in (pod, workload, namespace) if (text := a.get(SINKS_ANNOTATION))), "")
         url = pod.get(PEER_URL_ANNOTATION) or workload.get(PEER_URL_ANNOTATION) or ""
         if url and not _URL.fullmatch(url):
-            raise ValueError(f"annotation {PEER_URL_ANNOTATION}={shown(url)} is no URL such as http://host:8080")
+            raise ValueError(f"annotation {PEER_URL_ANNOTATION}: {quote(url)} is not a URL such as http://host:8080")
         return cls(
-            opted_out=kept_from_pods(pod=pod, workload=workload, namespace=namespace),
+            opted_out=injection_opt_out(pod=pod, workload=workload, namespace=namespace),
             containers=frozenset(_listed(chosen)) or None,
             sinks=_sinks(sinks),
             peer_url=url,
@@ -51,10 +55,10 @@ class InjectionOptions:
         )
 
     def chooses(self, container: ContainerShape) -> bool:
-        """Tell whether a container is to be told of the run; one that only starts up must be asked for by name."""
+        """Return whether a container is chosen; init containers only by name."""
         if self.containers is None:
             return container.usual
-        return container.name in self.containers or (container.usual and _USUAL in self.containers)
+        return container.name in self.containers or (container.usual and _DEFAULT in self.containers)
 
 
 def _listed(text: str) -> list[str]:
@@ -69,7 +73,7 @@ def _sinks(text: str) -> tuple[str, ...]:
 
 
 def _port(ports: str) -> int | None:
-    """Read the first of the published ports; the operator reports those that are not ports."""
+    """Return the first published port; the operator reports invalid ones."""
     first = ports.partition(",")[0].strip()
     port = int(first) if first.isascii() and first.isdecimal() and len(first) <= 5 else 0
     return port if 1 <= port <= _LAST_PORT else None

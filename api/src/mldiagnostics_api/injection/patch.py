@@ -1,4 +1,4 @@
-"""A decision as JSON patch (RFC 6902): nothing but `add`, composed from what is lacking."""
+"""A decision as JSON patch (RFC 6902) with only `add` operations."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Operation = dict[str, Any]
 
 
 def patch(pod: Mapping[str, Any], decision: Injection | NotInjected) -> list[Operation]:
-    """Write the patch for the pod that the decision is about; empty if it lacks nothing."""
+    """Return the patch for the pod of the decision; empty if the pod lacks nothing."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     annotations = _members(metadata, "annotations", decision.annotations)
     if isinstance(decision, NotInjected):
@@ -48,5 +48,5 @@ def _elements(path: str, added: Any, *, exists: bool) -> Iterator[Operation]:
 
 
 def _escaped(name: str) -> str:
-    """Write a key as part of a JSON pointer (RFC 6901)."""
+    """Escape a key for a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")

@@ -1,4 +1,4 @@
-"""A pod as admission shows it, read out of any JSON: what is there already, and whether it is a pod at all."""
+"""The parts of an admitted pod that the decision needs, parsed from any JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -8,11 +8,11 @@ from typing import Any, Final, Self, TypeVar
 
 from mldiagnostics_api.names import PROFILER_PORT_PREFIX
 from mldiagnostics_api.owners import ObjectReference
-from mldiagnostics_api.variables import shown
+from mldiagnostics_api.variables import quote
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
-# Of names that are remembered; no legal one is as long.
+# Limit of the names in cache keys; valid names are shorter.
 _MAX_NAME: Final = 512
 
 _T = TypeVar("_T")
@@ -22,12 +22,12 @@ _KINDS: Final[Mapping[type, str]] = {dict: "an object", list: "a list", str: "a 
 
 
 class MalformedPod(ValueError):
-    """The JSON is no pod; the message says where."""
+    """The JSON is not a pod; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerShape:
-    """A container: where it stands, and what it has already."""
+    """A container: its path in the pod and its present variables and mounts."""
 
     path: str
     """JSON pointer to it in the pod."""
@@ -39,29 +39,29 @@ class ContainerShape:
     mounts: Mapping[str, str] | None
     """Name of the volume by mount path; None without a list."""
     profiler_port: int | None
-    """The first that is named as one."""
+    """The first port that is named as profiler port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodShape:
-    """A pod: what decides, and what it has already."""
+    """A pod: the fields that decide, and its present volumes and containers."""
 
     name: str
-    """Empty while the API server has not made one up."""
+    """Empty if the API server generates the name later."""
     labels: Mapping[str, str] | None
     annotations: Mapping[str, str] | None
     controller: ObjectReference | None
     service_account: str
-    """Empty where nobody has said which; the API server does so before it asks us."""
+    """Usually set by the API server before it calls the webhook."""
     mirror: bool
-    """Whether it stands for a static pod of a kubelet."""
+    """Whether it is the mirror of a static pod."""
     containers: tuple[ContainerShape, ...]
     """The app containers first, then the init containers."""
     volumes: Mapping[str, Mapping[str, Any]] | None
 
     @classmethod
     def of(cls, pod: object, namespace: str) -> Self:
-        """Read a pod. Raises Malformed for what no API server would take for one."""
+        """Parse a pod; raise MalformedPod for JSON that the API server would reject."""
         whole = _object(pod, "the pod")
         metadata, spec = _object(whole.get("metadata"), "metadata"), _object(whole.get("spec"), "spec")
         labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
@@ -82,7 +82,7 @@ class PodShape:
 
 
 def controller_of(pod: object, namespace: str) -> ObjectReference | None:
-    """Name the controlling owner of any JSON that is said to be a pod; None without one. Never raises."""
+    """Return the controlling owner of a pod, any JSON, or None; never raises."""
     try:
         return _controller(_object(_object(pod, "the pod").get("metadata"), "metadata"), namespace)
     except MalformedPod:
@@ -124,8 +124,10 @@ def _controller(metadata: Mapping[str, Any], namespace: str) -> ObjectReference 
         if owner.get("controller") is True:
             values = [_text(owner, key) for key in ("apiVersion", "kind", "name", "uid")]
             if not all(0 < len(value) <= _MAX_NAME for value in values):
-                what = f"apiVersion, kind, name or uid, or one has more than {_MAX_NAME} characters"
-                raise MalformedPod(f"the owner reference {shown(owner)} lacks {what}")
+                raise MalformedPod(
+                    f"owner reference {quote(owner)}: apiVersion, kind, name or uid is missing "
+                    f"or has more than {_MAX_NAME} characters"
+                )
             api_version, kind, name, uid = values
             return ObjectReference(api_version, kind, namespace, name, uid)
     return None
@@ -134,7 +136,7 @@ def _controller(metadata: Mapping[str, Any], namespace: str) -> ObjectReference 
 def _object(value: object, where: str) -> Mapping[str, Any]:
     mapping = _typed(value, dict, where)
     if mapping is None:
-        raise MalformedPod(f"{where} is missing or null")
+        raise MalformedPod(f"{where}: missing or null")
     return mapping
 
 
@@ -147,7 +149,7 @@ def _text(parent: Mapping[str, Any], key: str) -> str:
 
 
 def _texts(parent: Mapping[str, Any], key: str) -> Mapping[str, str] | None:
-    """Read a mapping from strings to strings; null values count as empty, as the API server takes them."""
+    """Return a mapping of strings; null values count as empty, as in the API server."""
     mapping = _typed(parent.get(key), dict, key)
     if mapping is None or all(isinstance(value, str) for value in mapping.values()):
         return mapping
@@ -155,15 +157,15 @@ def _texts(parent: Mapping[str, Any], key: str) -> Mapping[str, str] | None:
 
 
 def _named(parent: Mapping[str, Any], key: str) -> Mapping[str, Mapping[str, Any]] | None:
-    """Read a list of objects that have names."""
+    """Return the objects of a list by name."""
     items = _list(parent, key)
     objects = None if items is None else [_object(item, key) for item in items]
     return None if objects is None else {_text(item, "name"): item for item in objects}
 
 
 def _names(parent: Mapping[str, Any], key: str) -> frozenset[str] | None:
-    """Read the names in a list of objects; a long list of nothing else is usual, and is read without detours."""
-    with suppress(KeyError, TypeError):  # no list, or not all of it objects with names
+    """Return the names in a list of objects; the usual case has a fast path."""
+    with suppress(KeyError, TypeError):  # not a list, or not only objects with names
         names = frozenset(map(_NAME_OF, parent[key]))
         if {*map(type, names)} == {str}:
             return names
@@ -174,4 +176,4 @@ def _names(parent: Mapping[str, Any], key: str) -> frozenset[str] | None:
 def _typed(value: object, kind: type[_T], where: str) -> _T | None:
     if value is None or isinstance(value, kind):
         return value
-    raise MalformedPod(f"{where} is {shown(value)}, not {_KINDS[kind]}")
+    raise MalformedPod(f"{where}: {quote(value)} is not {_KINDS[kind]}")

@@ -1,4 +1,4 @@
-"""Version v1alpha1 of the custom resources, one module each, and the parts that they share."""
+"""Version v1alpha1 of the custom resources: a module per kind, and shared parts."""
 
 from mldiagnostics_api.v1alpha1.connection import (
     CaptureResult,

@@ -1,4 +1,4 @@
-"""Parts that several kinds have in common: metadata, references, conditions, and how models are read and written."""
+"""Parts of several kinds: metadata, references, conditions and the base model."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,17 +33,17 @@ Time = Annotated[
 
 
 def cel_rule(rule: str, message: str, *, field: str | None = None) -> dict[str, str]:
-    """Write one CEL rule; `field` is the path below the object that the message is about."""
+    """Return one CEL rule; `field` is the path that the message is about."""
     return {"rule": rule, "message": message} | ({"fieldPath": field} if field else {})
 
 
 def cel_rules(*rules: dict[str, str]) -> dict[str, Any]:
-    """Attach CEL rules to a schema."""
+    """Return the schema extension with these CEL rules."""
     return {"x-kubernetes-validations": list(rules)}
 
 
 class Model(BaseModel):
-    """Camel case outside, snake case inside; immutable; unknown fields are ignored."""
+    """A base model: camel case in JSON, immutable, unknown fields are ignored."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -80,9 +80,9 @@ class StatusCondition(Model):
     status: Literal["True", "False", "Unknown"]
     """Whether the condition holds."""
     reason: Annotated[str, Field(max_length=1024)]
-    """One word for programs."""
+    """Reason as one word for programs."""
     message: Annotated[str, Field(max_length=32_768)]
-    """A sentence for people."""
+    """Explanation for people."""
     last_transition_time: Time
     """When the status of the condition last changed."""
     observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
@@ -90,7 +90,7 @@ class StatusCondition(Model):
 
 
 class ObjectMeta(Model):
-    """The part of the metadata that is used."""
+    """The metadata fields that are used."""
 
     name: str
     namespace: str
@@ -103,7 +103,11 @@ class ObjectMeta(Model):
 
 
 def read_object(model: type[T], body: Mapping[str, Any]) -> T:
-    """Read an object as the API returns it. Raises ValueError that names every field that is wrong, and why."""
+    """Parse an object as the API returns it.
+
+    Raises:
+        ValueError: Fields are invalid; the message names all of them.
+    """
     try:
         return model.model_validate(body)
     except ValidationError as error:
