@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api import names
@@ -17,17 +19,22 @@ from mldiagnostics_kube.apiserver import (
     path_to,
 )
 from mldiagnostics_kube.retry import retry
+from pydantic import BaseModel
+
+from mldiagnostics_operator.coalescer import Coalescer
 
 if TYPE_CHECKING:
     from mldiagnostics_api.resources import Resource
     from mldiagnostics_api.v1alpha1 import ObjectMeta
     from mldiagnostics_kube.client import ApiClient
     from mldiagnostics_kube.clock import Clock
-    from pydantic import BaseModel
 
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
+
+UPDATE_INTERVAL_S: Final = 5.0
+_TIMEOUT_S: Final = 30.0
 
 # Right after its start the API server may not know all roles yet; and a role that was removed may be restored.
 _NOT_PERMITTED: Final = frozenset({401, 403})
@@ -42,6 +49,9 @@ class StatusWriter:
 
     One process at a time owns the status, so it is replaced whole. A write is accepted only if the object still has the
     same uid and the holder that this writer knows, which is none before the work starts.
+
+    `write` sends at once and is awaited. `put` hands a status to `send_updates`, which sends at most one per interval
+    in which the phase stays the same.
     """
 
     def __init__(
@@ -55,6 +65,7 @@ class StatusWriter:
         holder: str | None,
         clock: Clock,
         has_status: bool = False,
+        interval_s: float = UPDATE_INTERVAL_S,
     ) -> None:
         self._cluster = cluster
         self._telemetry = telemetry
@@ -64,13 +75,59 @@ class StatusWriter:
         self._me = me
         self._holder = holder
         self._has_status = has_status or holder is not None
+        self._phase: str | None = None
+        self._updates = Coalescer[Callable[[], BaseModel]](interval_s)
+        self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
         self._path = path_to(*resource.gvr, namespace=meta.namespace, name=meta.name)
 
     async def write(self, status: BaseModel, *, until: float | None = None) -> None:
         """Replace the status; retry while the API server is not available, until `until` on the loop's clock.
 
+        It supersedes the statuses that were put and not sent yet.
         Raises ObjectGone, RequestRejected, or Unavailable after `until`.
         """
+        self._updates.clear()
+        self._phase = getattr(status, "phase", None)
+        async with self._writing:
+            await self._write(status, until)
+
+    def put(self, build: Callable[[], BaseModel], *, phase: str) -> None:
+        """Send a status later, or at once if the phase has changed; returns immediately.
+
+        `build` is called when the status is sent, so that many changes cost one status. A later `put` replaces an
+        earlier one that was not sent yet.
+        """
+        self._updates.put(build, now=asyncio.get_running_loop().time(), urgent=phase != self._phase)
+        self._phase = phase
+        self._changed.set()
+
+    async def send_updates(self) -> None:
+        """Send the statuses that are put, until cancelled; one that cannot be sent now is sent later.
+
+        Raises ObjectGone.
+        """
+        while True:
+            self._changed.clear()
+            await self._send_due_update()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._updates.due_at):
+                    await self._changed.wait()
+
+    async def _send_due_update(self) -> None:
+        clock = asyncio.get_running_loop().time
+        async with self._writing:
+            build = self._updates.take(now=clock())
+            if build is None:
+                return
+            try:
+                await self._write(build(), until=clock())
+            except Unavailable:
+                self._updates.put_back(now=clock())
+            except ClusterError as error:
+                _log.warning("The API server rejected an update of the status: %s", error)
+
+    async def _write(self, status: BaseModel, until: float | None) -> None:
         body = status.model_dump(mode="json", by_alias=True, exclude_none=True)
         try:
             await retry(lambda: self._attempt(body), on=(Unavailable, Conflict), until=until)
@@ -122,7 +179,7 @@ class StatusWriter:
 
     async def is_deleted(self) -> bool:
         """Return whether the object does not exist any more; False if the API server is not available."""
-        until = asyncio.get_running_loop().time() + 30
+        until = asyncio.get_running_loop().time() + _TIMEOUT_S
         try:
             current = await retry(lambda: self._cluster.get(self._path), on=Unavailable, until=until)
         except NotFound:
@@ -154,7 +211,7 @@ class StatusWriter:
             "count": 1,
         }
         path = path_to("", "v1", "events", namespace=self._meta.namespace)
-        until = asyncio.get_running_loop().time() + 30
+        until = asyncio.get_running_loop().time() + _TIMEOUT_S
         try:
             await retry(lambda: self._cluster.create(path, event), on=Unavailable, until=until)
         except ClusterError as failure:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.captures.services import Services
     from mldiagnostics_operator.captures.stage import CaptureState
 
-PROGRESS_S: Final = 5.0
 _STORE_TIMEOUT_S: Final = 60.0
 _WAIT_MESSAGES: Final = {
     WaitReason.POD_BUSY: "queued: another capture is running on one of the pods",
@@ -157,7 +156,13 @@ class CaptureAttempt:
         self._state.stage = CaptureStage.RECORDING
         prepared = await self._announce_intent(prepared)
         plan = prepared.plan
-        engine_run = self._engine_run = EngineRun(plan, session, prepared.addresses, self._state.control)
+        engine_run = self._engine_run = EngineRun(
+            plan,
+            session,
+            prepared.addresses,
+            self._state.control,
+            on_outcome=lambda: self._reporter.report_progress(plan, engine_run.outcomes),
+        )
         await self._record(engine_run, plan)
         await self._closer.finish(plan, session, engine_run.outcomes, self._closer.judge(plan, engine_run.outcomes))
 
@@ -177,17 +182,16 @@ class CaptureAttempt:
         deadline_s = (plan.deadline - self._services.clock()).total_seconds()
         work = asyncio.create_task(engine_run.run(deadline_s=deadline_s, budget=self._services.budget))
         started = asyncio.create_task(self._reporter.report_start(plan))
-        reported = len(engine_run.outcomes)
+        updates = asyncio.create_task(self._reporter.send_updates())
         try:
-            while not (await asyncio.wait({work}, timeout=PROGRESS_S))[0]:
-                if len(engine_run.outcomes) > reported:
-                    reported = len(engine_run.outcomes)
-                    await self._reporter.report_progress(plan, engine_run.outcomes)
+            await asyncio.wait({work, updates}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                updates.result()  # raises ObjectGone: the capture ends
             work.result()
         finally:
-            work.cancel()
-            started.cancel()
-            await asyncio.wait({work, started})
+            for task in (work, started, updates):
+                task.cancel()
+            await asyncio.gather(work, started, updates, return_exceptions=True)
 
     def _open_session(self, plan: CapturePlan) -> Session:
         return Session(self._services.storage, self._connection, plan, self._services.versions)

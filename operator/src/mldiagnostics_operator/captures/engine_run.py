@@ -1,4 +1,4 @@
-"""One run of the engine for one capture: keeps what comes, and can drop it again."""
+"""One run of the capture engine for one attempt: collects the outcomes, and can delete the stored traces."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from mldiagnostics_api.location import Medium
 from mldiagnostics_operator.captures.outcomes import of_outcome, of_skip
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mldiagnostics.capture.budget import ByteBudget
     from mldiagnostics.capture.model import Control, StoredTrace
     from mldiagnostics.store import Stored
@@ -30,17 +32,26 @@ class EngineRun:
     `outcomes` grows as targets end; skipped targets are in it from the start.
     """
 
-    def __init__(self, plan: CapturePlan, session: Session, addresses: Addresses, control: Control) -> None:
+    def __init__(
+        self,
+        plan: CapturePlan,
+        session: Session,
+        addresses: Addresses,
+        control: Control,
+        *,
+        on_outcome: Callable[[], None],
+    ) -> None:
         self.outcomes = [of_skip(target) for target in plan.skipped]
         self._control = control
+        self._on_outcome = on_outcome
         self._plan = plan
         self._session = session
         self._addresses = addresses
-        self._dialled: set[str] = set()
+        self._contacted: set[str] = set()
         self._puts: dict[asyncio.Task[Stored], PlannedTarget] = {}
 
     async def run(self, *, deadline_s: float, budget: ByteBudget) -> None:
-        """Record all targets; each has its outcome at the latest after `deadline_s`."""
+        """Record all targets; each has its outcome after at most `deadline_s`."""
         plan = self._plan
         options = Options(
             session=plan.session,
@@ -59,9 +70,10 @@ class EngineRun:
         async with aclosing(results):
             async for result in results:
                 self.outcomes.append(of_outcome(self._planned(result.target), result))
+                self._on_outcome()
 
     async def drop(self) -> None:
-        """Delete what was stored, after what is being stored right now."""
+        """Delete the stored traces, after the writes in progress have ended."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DROP_TIMEOUT_S):
                 await asyncio.gather(*self._puts, return_exceptions=True)
@@ -87,13 +99,13 @@ class EngineRun:
         return await asyncio.shield(put)
 
     def _settle(self, put: asyncio.Task[Stored]) -> None:
-        """Forget a failure: its traceback holds the trace, and whoever was to hear of it may have given up."""
+        """Forget a failed write: its traceback holds the trace, and its caller may have been cancelled."""
         if put.cancelled() or put.exception() is not None:
             del self._puts[put]
 
     async def _verify(self, target: Target) -> str | None:
         number, uid = target.labels["number"], target.labels["uid"]
-        if number in self._dialled:
+        if number in self._contacted:
             return await self._addresses.after(uid, target.host)
-        self._dialled.add(number)
+        self._contacted.add(number)
         return await self._addresses.before(uid, target.host)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_api.names import Phase
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 
@@ -86,10 +88,13 @@ class CaptureReporter:
         _log.info(message)
         await self._writer.announce("CaptureStarted", message)
 
-    async def report_progress(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> None:
-        """Report how many targets have ended, in one try."""
-        with suppress(ClusterError):
-            await self._writer.write(self._builder.progressed(outcomes, plan), until=_loop_time())
+    def report_progress(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> None:
+        """Report how many targets have ended, by `send_updates`; returns at once."""
+        self._writer.put(partial(self._builder.progressed, outcomes, plan), phase=Phase.RUNNING)
+
+    async def send_updates(self) -> None:
+        """Send the reports of progress, at most one every 5 s, until cancelled."""
+        await self._writer.send_updates()
 
     async def report_retry(self, attempt: int) -> None:
         """Report that an attempt was lost with its process and another one follows."""
