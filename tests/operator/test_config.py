@@ -24,13 +24,13 @@ def test_empty_means_unset_as_a_property(empty: set[str]) -> None:
 
 
 @given(st.sampled_from(VARIABLES), st.text(max_size=20))
-def test_any_text_is_read_or_refused_by_name_as_a_property(variable: str, text: str) -> None:
-    told = ""
+def test_any_text_is_read_or_rejected_by_name_as_a_property(variable: str, text: str) -> None:
+    message = ""
     try:
         load({variable: text})
-    except ConfigurationError as fault:
-        told = str(fault)
-    assert not told or variable in told or "Lease" in told
+    except ConfigurationError as error:
+        message = str(error)
+    assert not message or variable in message or "Lease" in message
 
 
 def test_settings_are_read(tmp_path: Path) -> None:
@@ -57,10 +57,10 @@ def test_settings_are_read(tmp_path: Path) -> None:
     assert config.holder("7-x") == "operator-0/u-1/7-x"
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text('{"maxDuration": 5}')
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as raised:
         load(
             {
                 "POD_NAMESPACE": "Not A Name",
@@ -73,14 +73,14 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
                 "MLDIAG_IGNORE_MANAGED_ADDON": "yes",
             }
         )
-    message = str(told.value)
+    message = str(raised.value)
     for part in (
         "POD_NAMESPACE: 'Not A Name'",
         "maxDuration is unknown",
         "MLDIAG_VOLUME_ROOT: 'relative' is not an absolute path",
         "MLDIAG_HTTP_PORT: '70000' is not a port",
         "MLDIAG_LOG_LEVEL: 'LOUD' is not a log level; use one of DEBUG",
-        "duration > renew deadline > 2 x retry, they are 15, 10 and 6 s",
+        "duration > renew deadline > 2 x retry, but the values are 15, 10 and 6 s",
         "MLDIAG_SHUTDOWN_GRACE_SECONDS: 'nan'",
         "MLDIAG_IGNORE_MANAGED_ADDON: 'yes' is not a switch",
     ):
@@ -94,4 +94,4 @@ def test_a_missing_policy_file_is_named(tmp_path: Path) -> None:
 
 def test_the_reference_page_is_current() -> None:
     page = ROOT / "docs/reference/operator-env.md"
-    assert page.read_text() == reference(), "write it anew: python -m mldiagnostics_operator.config > that file"
+    assert page.read_text() == reference(), "write it again: python -m mldiagnostics_operator.config > that file"

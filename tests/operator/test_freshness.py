@@ -10,14 +10,14 @@ def body(uid: str, version: int) -> dict[str, object]:
 
 
 CHANGES = st.lists(st.tuples(UIDS, st.booleans()), max_size=6)
-"""What happens between two comparisons: objects are written, or deleted."""
+"""Writes and deletions of objects between two comparisons."""
 
 
 @given(st.lists(st.tuples(CHANGES, st.integers(0, 6)), max_size=8))
-def test_a_watch_that_brings_each_change_before_the_next_comparison_never_lags_as_a_property(
+def test_a_watch_that_delivers_before_the_next_comparison_never_lags_as_a_property(
     rounds: list[tuple[list[tuple[str, bool]], int]],
 ) -> None:
-    freshness, stands, version, late = Freshness(), dict[str, str](), 0, list[tuple[str, int, str]]()
+    freshness, listed, version, late = Freshness(), dict[str, str](), 0, list[tuple[str, int, str]]()
     gone = set[str]()  # a uid never comes back
     for number, (changes, arrive) in enumerate(rounds):
         events = []
@@ -25,19 +25,19 @@ def test_a_watch_that_brings_each_change_before_the_next_comparison_never_lags_a
             if uid in gone:
                 continue
             version += 1
-            stands[uid] = str(version)
+            listed[uid] = str(version)
             if deleted:
-                del stands[uid]
+                del listed[uid]
                 gone.add(uid)
             events.append((uid, version, "gone" if deleted else "seen"))
         for uid, seen, event in [*late, *events[:arrive]]:
             freshness.observe(body(uid, seen), event)
         late = events[arrive:]
-        assert freshness.compare(stands, 15.0 * number) == 0.0
+        assert freshness.compare(listed, 15.0 * number) == 0.0
 
 
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=10))
-def test_a_change_that_never_comes_lags_ever_longer_as_a_property(pauses: list[float]) -> None:
+def test_the_lag_of_a_missing_change_grows_as_a_property(pauses: list[float]) -> None:
     freshness = Freshness()
     freshness.observe(body("a", 1), "seen")
     assert freshness.compare({"a": "1"}, 0.0) == 0.0
@@ -48,14 +48,14 @@ def test_a_change_that_never_comes_lags_ever_longer_as_a_property(pauses: list[f
         assert freshness.compare({"a": "2", "b": "9"}, now) == now
 
 
-def test_a_list_that_is_older_than_the_watch_is_no_lag() -> None:
+def test_a_list_that_is_older_than_the_watch_shows_no_lag() -> None:
     freshness = Freshness()
     freshness.observe(body("a", 5), "seen")
     assert freshness.compare({"a": "4"}, 0.0) == 0.0
     assert freshness.compare({"a": "5"}, 15.0) == 0.0
 
 
-def test_progress_starts_the_count_anew() -> None:
+def test_a_delivered_change_restarts_the_count() -> None:
     freshness = Freshness()
     freshness.compare({"a": "1"}, 0.0)
     freshness.observe(body("a", 1), "seen")
@@ -63,7 +63,7 @@ def test_progress_starts_the_count_anew() -> None:
     assert freshness.compare({"a": "3"}, 90.0) == 30.0
 
 
-def test_an_outage_of_the_server_is_not_held_against_the_watch() -> None:
+def test_an_outage_of_the_server_does_not_count_as_lag() -> None:
     freshness = Freshness()
     freshness.compare({"a": "1"}, 0.0)
     freshness.reset()

@@ -37,7 +37,7 @@ def run(**environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(COMMAND, env=env, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
 
 
-def test_wrong_settings_end_it_with_all_faults() -> None:
+def test_invalid_settings_end_it_and_are_all_reported() -> None:
     ended = run(MLDIAG_HTTP_PORT="high", MLDIAG_LOG_LEVEL="loud")
     assert ended.returncode == 2
     assert "MLDIAG_HTTP_PORT: 'high'" in ended.stderr
@@ -45,7 +45,7 @@ def test_wrong_settings_end_it_with_all_faults() -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_no_way_to_a_cluster_ends_it() -> None:
+def test_without_a_cluster_it_ends() -> None:
     ended = run(MLDIAG_HTTP_PORT="0")
     assert ended.returncode == 2
     assert "cannot read the credentials of the API server" in ended.stderr
@@ -68,43 +68,43 @@ class Operator:
             self.lines.append(line)
             self.port = line.get("port", self.port)
 
-    async def ask(self, path: str) -> tuple[int, str]:
+    async def request(self, path: str) -> tuple[int, str]:
         url = f"http://127.0.0.1:{self.port}{path}"
         try:
-            async with aiohttp.ClientSession() as session, session.get(url) as answer:
-                return answer.status, (await answer.text()).strip()
+            async with aiohttp.ClientSession() as session, session.get(url) as response:
+                return response.status, (await response.text()).strip()
         except aiohttp.ClientError:
             return 0, ""
 
     async def reaches(self, stage: str) -> int:
-        """Wait for a stage; gives what readiness is there."""
+        """Wait for a stage; return the status of the readiness probe."""
         until = asyncio.get_running_loop().time() + DEADLINE_S
         while True:
-            status, said = await self.ask("/readyz")
-            if said == stage:
+            status, text = await self.request("/readyz")
+            if text == stage:
                 return status
             ended = self.process.returncode is not None or asyncio.get_running_loop().time() > until
-            assert not ended, f"{said} instead of {stage}: {self.said()}"
+            assert not ended, f"{text} instead of {stage}: {self.log()}"
             await asyncio.sleep(0.05)
 
     async def metric(self, name: str) -> float:
-        _, text = await self.ask("/metrics")
+        _, text = await self.request("/metrics")
         samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
         return next(sample.value for sample in samples if sample.name == name)
 
     async def ends(self) -> int:
-        """Wait for the end; gives the exit status."""
+        """Wait for the end; return the exit status."""
         status = await asyncio.wait_for(self.process.wait(), DEADLINE_S)
         await self.reading
         return status
 
-    def said(self) -> str:
+    def log(self) -> str:
         return "\n".join(line["message"] for line in self.lines)
 
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[ApiServer]:
-    """A server of our own: the definition comes and goes, and other tests need theirs."""
+    """A server for these tests only: they remove the definition that others need."""
     with apiserver() as server:
         yield server
 
@@ -162,45 +162,45 @@ async def remove_definition(cluster: ApiClient) -> None:
     with suppress(NotFound):
         await cluster.delete(DEFINITION, uid=(await cluster.get(DEFINITION))["metadata"]["uid"])
     async with asyncio.timeout(DEADLINE_S):
-        while await missing_resource(cluster, [CONNECTIONS]) is None:  # noqa: ASYNC110 - the API server is asked
+        while await missing_resource(cluster, [CONNECTIONS]) is None:  # noqa: ASYNC110 - the API server is polled
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_it_leads_and_resigns_when_told_to_stop(
+    async def test_it_leads_and_releases_the_lease_on_sigterm(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path) as one:
             assert await one.reaches("leading") == 200
             assert (await holder(installed, tmp_path)).startswith("one/uid-of-one/")
             assert await one.metric("mldiagnostics_operator_leader") == 1
-            assert await one.ask("/healthz") == (200, "leading; the watch is 0 s behind the API server")
-            _, metrics = await one.ask("/metrics")
+            assert await one.request("/healthz") == (200, "leading; the watch is 0 s behind the API server")
+            _, metrics = await one.request("/metrics")
             assert 'mldiagnostics_operator_info{cluster="k8s-' in metrics
             one.process.send_signal(signal.SIGTERM)
             assert await one.ends() == 0
         assert await holder(installed, tmp_path) == ""
-        assert "Leaving: SIGTERM" in one.said()
+        assert "Leaving: SIGTERM" in one.log()
 
-    async def test_without_the_resource_it_waits_and_says_so(
+    async def test_without_the_resource_it_waits_and_logs_it(
         self, own_server: ApiServer, own: ApiClient, tmp_path: Path
     ) -> None:
         await remove_definition(own)
         async with replica(own_server, tmp_path) as one:
             assert await one.reaches("waiting for the custom resource") == 200
-            assert "apply crds/" in one.said()
+            assert "apply crds/" in one.log()
             await install(own)
             await one.reaches("leading")
 
-    async def test_while_the_api_server_is_away_it_is_not_ready_but_alive(
+    async def test_without_the_api_server_it_is_not_ready_but_alive(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         assert installed
         await asyncio.to_thread(own_server.stop_apiserver)
         async with replica(own_server, tmp_path) as one:
             assert await one.reaches("starting") == 503
-            assert (await one.ask("/healthz"))[0] == 200
+            assert (await one.request("/healthz"))[0] == 200
             await asyncio.to_thread(own_server.start_apiserver)
             await one.reaches("leading")
 
@@ -217,7 +217,7 @@ class TestAgainstARealServer:
                 await two.reaches("leading")
                 assert (await holder(installed, tmp_path)).startswith("two/")
 
-    async def test_a_restarted_container_does_not_wait_for_itself(
+    async def test_a_restarted_container_does_not_wait_for_its_earlier_process(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         slow = {"MLDIAG_LEASE_DURATION_SECONDS": "3600"}
@@ -231,14 +231,14 @@ class TestAgainstARealServer:
             assert await again.ends() == 0
         assert await holder(installed, tmp_path) == ""
 
-    async def test_the_loser_of_the_lease_leaves_in_peace(
+    async def test_a_leader_that_loses_the_lease_ends_without_an_error(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
         async with replica(own_server, tmp_path) as one:
             await one.reaches("leading")
             await installed.patch(f"{LEASES}/{lease_of(tmp_path)}", {"spec": {"holderIdentity": "another"}})
             assert await one.ends() == 0
-        assert "Leaving: loss of the Lease" in one.said()
+        assert "Leaving: loss of the Lease" in one.log()
         assert await holder(installed, tmp_path) == "another"
 
     async def test_it_stands_down_for_a_managed_addon(
@@ -253,4 +253,4 @@ class TestAgainstARealServer:
             await installed.patch(DEFINITION, {"metadata": {"labels": {ADDON_LABEL: None}}})
             await one.reaches("leading")
             assert await one.metric("mldiagnostics_operator_standing_down") == 0
-        assert ADDON_LABEL in one.said()
+        assert ADDON_LABEL in one.log()

@@ -44,7 +44,7 @@ async def test_a_written_status_reads_back_whole(ml: Namespace) -> None:
     assert ConnectionStatus.model_validate(await ml.status()) == running(ME)
 
 
-async def test_a_deleted_object_and_one_made_anew_are_gone(ml: Namespace) -> None:
+async def test_a_deleted_and_a_recreated_object_are_gone(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     old = writer(ml, body)
     await ml.delete("capture")
@@ -58,7 +58,7 @@ async def test_a_deleted_object_and_one_made_anew_are_gone(ml: Namespace) -> Non
     assert await ml.status() == {}
 
 
-async def test_a_capture_that_another_process_took_over_is_not_touched(ml: Namespace) -> None:
+async def test_a_capture_that_another_process_took_over_is_not_written(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     first, second = writer(ml, body, me=OTHER), writer(ml, body, holder=OTHER)
     await first.write(running(OTHER))
@@ -69,18 +69,18 @@ async def test_a_capture_that_another_process_took_over_is_not_touched(ml: Names
     assert not await first.is_deleted()
 
 
-async def test_of_two_that_announce_the_same_capture_the_second_is_told_that_it_is_taken(ml: Namespace) -> None:
+async def test_the_second_of_two_processes_that_announce_a_capture_stops(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     late, waited = writer(ml, body), writer(ml, body)
     await waited.write(StatusBuilder(None, generation=1, me=ME).waiting("PodBusy", "queued", now=NOW))
     await writer(ml, body, me=OTHER).write(running(OTHER))
-    for unaware in (late, waited):
+    for outdated in (late, waited):
         with pytest.raises(ObjectGone, match=OTHER):
-            await unaware.write(running(ME))
+            await outdated.write(running(ME))
     assert (await ml.status())["holder"] == OTHER
 
 
-async def test_what_an_earlier_process_said_of_waiting_is_replaced(ml: Namespace) -> None:
+async def test_the_waiting_status_of_an_earlier_process_is_replaced(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     await writer(ml, body, me=OTHER).write(
         StatusBuilder(None, generation=1, me=OTHER).waiting("PodBusy", "queued", now=NOW)
@@ -89,16 +89,16 @@ async def test_what_an_earlier_process_said_of_waiting_is_replaced(ml: Namespace
     assert (await ml.status())["holder"] == ME
 
 
-async def test_a_write_whose_answer_was_lost_is_recognised(ml: Namespace) -> None:
+async def test_a_write_whose_response_was_lost_is_recognised(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     await writer(ml, body, me=OTHER).write(running(OTHER))
     await writer(ml, body, holder=OTHER).write(running(ME))
-    unaware = writer(ml, body, holder=OTHER)
-    await unaware.write(running(ME).model_copy(update={"message": "again"}))
+    outdated = writer(ml, body, holder=OTHER)
+    await outdated.write(running(ME).model_copy(update={"message": "again"}))
     assert (await ml.status())["message"] == "again"
 
 
-async def test_an_invalid_status_is_refused_and_not_repeated_for_ever(ml: Namespace) -> None:
+async def test_an_invalid_status_is_rejected_and_not_retried(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     wrong = running(ME).model_copy(update={"attempt": -1})
     with pytest.raises(RequestRejected, match="attempt"):
@@ -118,7 +118,7 @@ async def test_a_write_waits_for_the_api_server(ml: Namespace, api_server: ApiSe
     assert (await ml.status())["holder"] == ME
 
 
-async def test_an_event_says_whom_it_is_about(ml: Namespace) -> None:
+async def test_an_event_names_its_object(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     await writer(ml, body).announce("CaptureStarted", "x" * 5000)
     assert await ml.events(last="CaptureStarted") == ["CaptureStarted"]

@@ -1,4 +1,4 @@
-"""`helm test`, run as it is run in its pod: a process that says how it went."""
+"""The storage check of `helm test`, run as a process as in its pod."""
 
 import os
 import subprocess
@@ -14,13 +14,13 @@ def run(policy: str, folder: Path, volume: Path) -> subprocess.CompletedProcess[
         "PATH": os.environ["PATH"],
         "MLDIAG_POLICY_FILE": str(folder / "policy.json"),
         "MLDIAG_VOLUME_ROOT": str(volume),
-        # Buckets are asked for where nothing listens, without credentials.
+        # Requests for buckets go to a closed port, without credentials.
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:1",
     }
     return subprocess.run(COMMAND, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_it_writes_reads_and_deletes_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_check_writes_reads_and_deletes_an_object(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
     volume.mkdir()
     done = run('{"defaultStorage": "volume:///"}', tmp_path, volume)
@@ -44,13 +44,13 @@ def test_an_unreachable_bucket_is_named_in_time(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_no_default_storage_is_no_fault(tmp_path: Path) -> None:
+def test_without_a_default_storage_the_check_passes(tmp_path: Path) -> None:
     done = run('{"defaultStorage": ""}', tmp_path, tmp_path)
     assert done.returncode == 0
     assert "no default storage" in done.stdout
 
 
-def test_a_bad_policy_is_the_fault(tmp_path: Path) -> None:
+def test_an_invalid_policy_fails_the_check(tmp_path: Path) -> None:
     done = run('{"defaultStorage": "s3://bucket"}', tmp_path, tmp_path)
     assert done.returncode == 1
     assert "s3" in done.stderr

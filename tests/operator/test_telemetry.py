@@ -16,7 +16,7 @@ def samples(families: Iterable[Metric]) -> dict[tuple[str, tuple[str, ...]], flo
     return {(s.name, tuple(sorted(s.labels.values()))): s.value for family in families for s in family.samples}
 
 
-def test_what_happened_is_what_a_scraper_reads() -> None:
+def test_a_scraper_reads_the_recorded_events() -> None:
     telemetry = OperatorMetrics()
     telemetry.identify(version="1.2", cluster="projects/p/locations/l/clusters/c")
     telemetry.leading(leader=True)
@@ -76,4 +76,4 @@ def test_two_replicas_in_one_process_do_not_clash() -> None:
 
 def test_the_reference_page_is_current() -> None:
     page = ROOT / "docs/reference/metrics.md"
-    assert page.read_text() == reference(), "write it anew: python -m mldiagnostics_operator.telemetry > that file"
+    assert page.read_text() == reference(), "write it again: python -m mldiagnostics_operator.telemetry > that file"

@@ -1,4 +1,4 @@
-"""Plans and endings of captures, as values and as hypothesis strategies."""
+"""Plans and outcomes of captures, as values and as hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def target(rank: int, *, pod: str | None = None, directory: Location = OUT) -> P
 
 
 def skipped(rank: int, reason: SkipReason = SkipReason.NOT_READY) -> SkippedTarget:
-    """A pod that is not dialled."""
+    """A pod that is not contacted."""
     return SkippedTarget(pod=f"trainer-{rank}", uid=f"uid-{rank}", rank=rank, reason=reason, message="it starts")
 
 
@@ -77,13 +77,13 @@ def captured(rank: int, *, start_ns: int = 1_795_262_400_000_000_000, size: int 
 
 
 def failed(rank: int, reason: Reason = Reason.SLOW, message: str = "it took too long") -> TargetOutcome:
-    """A target that was dialled in vain."""
+    """A target that was contacted but not captured."""
     return TargetOutcome(target=target(rank), state=TargetState.FAILED, reason=str(reason), message=message)
 
 
 @st.composite
-def endings(draw: st.DrawFn, max_size: int = 8) -> list[TargetOutcome]:
-    """Endings of any kind, of distinct targets, in any order."""
+def target_outcomes(draw: st.DrawFn, max_size: int = 8) -> list[TargetOutcome]:
+    """Draw outcomes of any kind, of distinct targets, in any order."""
     made: list[TargetOutcome] = []
     for rank in range(draw(st.integers(1, max_size))):
         state = draw(
@@ -93,18 +93,18 @@ def endings(draw: st.DrawFn, max_size: int = 8) -> list[TargetOutcome]:
             start_ns = draw(st.none() | st.integers(0, 2**62))
             size = draw(st.integers(0, 2**40))
             reason = Reason.CAPTURED if state is TargetState.CAPTURED else Reason.CANCELLED
-            ending = TargetOutcome(
+            outcome = TargetOutcome(
                 target=target(rank), state=state, reason=str(reason), file="f", bytes=size, start_ns=start_ns
             )
         elif state is TargetState.SKIPPED:
             why = draw(st.sampled_from(SkipReason))
-            ending = TargetOutcome(
+            outcome = TargetOutcome(
                 target=skipped(rank, why), state=state, reason=str(why), message=draw(st.text(max_size=50))
             )
         else:
             cause = draw(st.sampled_from([reason for reason in Reason if reason is not Reason.CAPTURED]))
-            ending = TargetOutcome(
+            outcome = TargetOutcome(
                 target=target(rank), state=state, reason=str(cause), message=draw(st.text(max_size=400))
             )
-        made.append(ending)
+        made.append(outcome)
     return draw(st.permutations(made))

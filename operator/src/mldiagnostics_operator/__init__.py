@@ -1,1 +1,1 @@
-"""The operator: turns MLDiagnosticsConnection objects into stored profiles."""
+"""The operator: stores profiles on request of MLDiagnosticsConnection objects."""

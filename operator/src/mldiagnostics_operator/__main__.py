@@ -1,6 +1,6 @@
-"""Start of the operator: settings, logs, one replica; the exit status says how it ended.
+"""Entry point of the operator: read the settings, configure logs, run one replica.
 
-0: told to stop, or not the leader any more. 1: something broke, the log says what. 2: the settings are wrong.
+Exit status 0: stopped by a signal, or lost the Lease. 1: a failure, which the log names. 2: invalid settings.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from mldiagnostics_operator import config, replica
 
 
 def main() -> int:
-    """Run one replica with the settings of the environment; gives the exit status."""
+    """Run one replica with the settings of the environment; return the exit status."""
     try:
         settings = config.load(os.environ)
         logs.configure(settings.log_level)
         return asyncio.run(replica.run(settings))
-    except ConfigurationError as fault:
-        sys.stderr.write(f"{fault}\n")
+    except ConfigurationError as error:
+        sys.stderr.write(f"{error}\n")
         return 2
 
 

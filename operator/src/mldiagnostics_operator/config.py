@@ -1,4 +1,4 @@
-"""What the operator is told by its environment: parsed once, every fault reported at once."""
+"""Settings of the operator, read from its environment at start."""
 
 import sys
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from mldiagnostics_kube.settings import Setting
 def _policy(raw: str) -> Policy:
     try:
         document = settings.absolute_path(raw).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as unreadable:
-        raise ValueError(f"cannot be read: {unreadable}") from unreadable
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot be read: {error}") from error
     try:
         return Policy.parse(document)
-    except ValueError as fault:
-        raise ValueError(f"holds a bad policy: {fault}") from fault
+    except ValueError as error:
+        raise ValueError(f"is not a valid policy: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +29,14 @@ class OperatorConfig:
 
     pod_name: Annotated[str, Setting("POD_NAME", "Name of this pod (fieldRef).", settings.dns_name)] = "local"
     pod_namespace: Annotated[
-        str, Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef): the Lease lives here.", settings.dns_name)
+        str, Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef), and of the Lease.", settings.dns_name)
     ] = "default"
     pod_uid: Annotated[str, Setting("POD_UID", "Uid of this pod (fieldRef). Empty outside a cluster.")] = ""
     cluster_name: Annotated[
         str,
         Setting(
             "MLDIAG_CLUSTER_NAME",
-            "Name of the cluster, part of every run id. Empty: GKE's metadata server is asked, "
+            "Name of the cluster, part of every run id. Empty: the name from GKE's metadata server, "
             "else `k8s-` and the first 8 hex digits of the uid of namespace `kube-system`.",
         ),
     ] = ""
@@ -83,7 +83,7 @@ class OperatorConfig:
         float,
         Setting(
             "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS",
-            "How long a leader tries to renew before it stands back; less than the duration.",
+            "How long a leader tries to renew the Lease before it stops leading; less than the duration.",
             settings.seconds,
         ),
     ] = 10.0
@@ -91,7 +91,7 @@ class OperatorConfig:
         float,
         Setting(
             "MLDIAG_LEASE_RETRY_SECONDS",
-            "Pause between two looks at the Lease; less than half of the renew deadline.",
+            "Pause between two reads of the Lease; less than half of the renew deadline.",
             settings.seconds,
         ),
     ] = 2.0
@@ -99,7 +99,7 @@ class OperatorConfig:
         float,
         Setting(
             "MLDIAG_SHUTDOWN_GRACE_SECONDS",
-            "How long running captures may finish after SIGTERM; less than `terminationGracePeriodSeconds`.",
+            "How long running captures may go on after SIGTERM; less than `terminationGracePeriodSeconds`.",
             settings.seconds,
         ),
     ] = 200.0
@@ -107,34 +107,37 @@ class OperatorConfig:
         bool,
         Setting(
             "MLDIAG_IGNORE_MANAGED_ADDON",
-            "`true`: capture even where GKE's managed add-on owns the same resource.",
+            "`true`: capture even if GKE's managed add-on owns the same resource.",
             settings.switch,
         ),
     ] = False
 
     def holder(self, process: str) -> str:
-        """Name this process in Leases and in the status of captures: `<pod name>/<pod uid>/<process>`."""
+        """Return this process's name in the Lease and in the status of captures.
+
+        It is `<pod name>/<pod uid>/<process>`.
+        """
         return f"{self.pod_name}/{self.pod_uid}/{process}"
 
 
 def load(environ: Mapping[str, str]) -> OperatorConfig:
     """Read the settings; an unset or empty variable means its default.
 
-    Raises ConfigurationError that lists every fault, not only the first.
+    Raises ConfigurationError with all problems, not only the first.
     """
-    config, faults = settings.read(OperatorConfig, environ)
+    config, problems = settings.read(OperatorConfig, environ)
     if not config.lease_duration_s > config.lease_renew_deadline_s > 2 * config.lease_retry_s:
-        faults.append(
-            "the Lease's times must obey duration > renew deadline > 2 x retry, they are "
+        problems.append(
+            "the Lease needs duration > renew deadline > 2 x retry, but the values are "
             f"{config.lease_duration_s:g}, {config.lease_renew_deadline_s:g} and {config.lease_retry_s:g} s"
         )
-    if faults:
-        raise ConfigurationError("The operator's environment is wrong: " + "; ".join(faults))
+    if problems:
+        raise ConfigurationError("The settings of the operator are not valid: " + "; ".join(problems))
     return config
 
 
 def reference() -> str:
-    """Write the reference page of the variables (Markdown)."""
+    """Return the reference page of the variables as Markdown."""
     return settings.reference(
         OperatorConfig, title="Environment of the operator", module="mldiagnostics_operator.config"
     )

@@ -1,4 +1,4 @@
-"""The protocol between the replica and its controllers: the replica leads, a controller does the work of one resource.
+"""The protocol between the leader and its controllers, one for each kind of work.
 
 A new kind of work is a new controller and one more entry in `replica.CONTROLLERS`.
 """
@@ -59,12 +59,12 @@ class ControllerFactory(Protocol):
     def __call__(
         self, cluster: ApiClient, config: OperatorConfig, telemetry: OperatorMetrics, *, holder: str
     ) -> Controller:
-        """Make a controller; `holder` names this process in the status of the objects that it works on."""
+        """Return a controller; `holder` names this process in the status of objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedResource:
-    """A resource, the selector of the objects that are watched, and the function that gets their events."""
+    """A resource, the selector of its watched objects, and their observer."""
 
     resource: Resource
     observe: Observe

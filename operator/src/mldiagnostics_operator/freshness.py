@@ -1,4 +1,4 @@
-"""The lag of the watch: changes that the API server has and the watch has not delivered.
+"""The lag of the watch: changes that it has not delivered yet.
 
 An idle watch and a dead one look alike from inside, so the age of the last event says nothing. The objects in the API
 server are therefore listed now and then and compared with the delivered ones.

@@ -1,4 +1,4 @@
-"""The work of a leader: its controllers, the watch that feeds them, and the lag of that watch."""
+"""The work of a leader: its controllers, their watch, and the lag of that watch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class Leader:
         self._freshness = Freshness()
 
     def start(self, *, watch_started: Callable[[], None]) -> dict[str, asyncio.Future[Any]]:
-        """Start the work and return its tasks by name; none of them ends unless it fails or is cancelled."""
+        """Start the work and return its tasks by name.
+
+        A task ends only if it fails or is cancelled.
+        """
         return {
             **{controller.name: asyncio.ensure_future(controller.run()) for controller in self._controllers},
             "watch": asyncio.ensure_future(self._watch(watch_started)),

@@ -1,4 +1,4 @@
-"""Checks of the cluster before a replica leads: its resources are installed, and no managed add-on owns them."""
+"""Checks of the cluster before a replica leads: resources and managed add-ons."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""One replica: prepare, stand by, lead, and stop without losing the work in progress."""
+"""One replica: prepare, stand by, lead, and stop without losing work."""
 
 import asyncio
 import logging
@@ -53,7 +53,7 @@ async def run(config: OperatorConfig, environ: Mapping[str, str] = os.environ) -
 
 
 class Replica:
-    """One replica, made from its edges: settings, environment, API client, probes and metrics."""
+    """One replica, from its start to its exit status."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Replica:
             await _cancel([*stops.values(), *work.values()])
 
     async def _wait_for_addon(self) -> None:
-        """Return when a managed add-on was installed; the restarted container then stands down."""
+        """Return when a managed add-on appears; the restarted container stands down."""
         while True:
             await asyncio.sleep(_ADDON_CHECK_S)
             with suppress(ClusterError):
@@ -175,7 +175,7 @@ class Replica:
                     return
 
     async def _drain(self, leader: Leader, stops: Collection[asyncio.Future[Any]]) -> None:
-        """Let the next leader start, then finish the work in progress within the grace period."""
+        """Let the next leader start, then finish the work within the grace period."""
         self._health.stage = ReplicaStage.DRAINING
         self._telemetry.leading(leader=False)
         leader.stop_accepting()
@@ -198,7 +198,7 @@ class Replica:
 
 
 def _exit_status(tasks: Mapping[str, asyncio.Future[Any]], *, failures: Collection[str]) -> int:
-    """Log why the leadership ends; return 1 for an error or if one of `failures` ended, else 0."""
+    """Log why the leadership ends; return 1 after an error or if `failures` ended."""
     ended = [name for name, task in tasks.items() if task.done()]
     for name in ended:
         error = tasks[name].exception()

@@ -41,14 +41,16 @@ _NOT_PERMITTED: Final = frozenset({401, 403})
 
 
 class ObjectGone(Exception):
-    """The object was deleted, recreated or taken over by another process: the status must not be written."""
+    """The object was deleted, recreated or taken over: do not write its status."""
 
 
 class StatusWriter:
-    """Writes the status and the events of one object of any resource whose status has a `holder`.
+    """Writes the status and the events of one object.
+
+    The object is of any resource whose status names its `holder`.
 
     One process at a time owns the status, so it is replaced whole. A write is accepted only if the object still has the
-    same uid and the holder that this writer knows, which is none before the work starts.
+    same uid and the holder that this writer knows; before the work starts there is no holder.
 
     `write` sends at once and is awaited. `put` hands a status to `send_updates`, which sends at most one per interval
     in which the phase stays the same.
@@ -82,9 +84,11 @@ class StatusWriter:
         self._path = path_to(*resource.gvr, namespace=meta.namespace, name=meta.name)
 
     async def write(self, status: BaseModel, *, until: float | None = None) -> None:
-        """Replace the status; retry while the API server is not available, until `until` on the loop's clock.
+        """Replace the status; retry while the API server is not available.
 
-        It supersedes the statuses that were put and not sent yet.
+        The last try is at `until` on the loop's clock; None retries for ever. The write supersedes the statuses that
+        were put and not sent yet.
+
         Raises ObjectGone, RequestRejected, or Unavailable after `until`.
         """
         self._updates.clear()
@@ -103,9 +107,9 @@ class StatusWriter:
         self._changed.set()
 
     async def send_updates(self) -> None:
-        """Send the statuses that are put, until cancelled; one that cannot be sent now is sent later.
+        """Send the statuses that are put, until cancelled.
 
-        Raises ObjectGone.
+        A status that cannot be sent now is sent later. Raises ObjectGone.
         """
         while True:
             self._changed.clear()
@@ -178,7 +182,7 @@ class StatusWriter:
         raise Unavailable("the status was changed by this process or before the work started; writing it again")
 
     async def is_deleted(self) -> bool:
-        """Return whether the object does not exist any more; False if the API server is not available."""
+        """Return whether the object was deleted; False if the API server is not available."""
         until = asyncio.get_running_loop().time() + _TIMEOUT_S
         try:
             current = await retry(lambda: self._cluster.get(self._path), on=Unavailable, until=until)

@@ -1,4 +1,4 @@
-"""`helm test`: write, read and delete one object in the default storage, with the operator's own settings."""
+"""`helm test`: check the default storage with the operator's own settings."""
 
 import asyncio
 import os
@@ -15,22 +15,22 @@ DEADLINE_S: Final = 60.0
 
 
 async def check(directory: LogDirectory) -> str:
-    """Put, read and delete an object; return where it was.
+    """Write, read and delete an object; return its URL.
 
-    Raises what the store raises, and ValueError if it gives back something else than was put.
+    Raises the errors of the store, and ValueError if it returns other bytes than were written.
     """
     key = f"mldiagnostics-store-check-{uuid.uuid4().hex}"
-    where = (await directory.put(key, key.encode())).url
+    url = (await directory.put(key, key.encode())).url
     try:
         if await directory.read(key) != key.encode():
-            raise ValueError(f"{where} holds something else than was written: look at what serves this storage")
+            raise ValueError(f"{url}: the store returned other bytes than were written; check the volume or the bucket")
     finally:
         await directory.delete(key)
-    return where
+    return url
 
 
 def main() -> int:
-    """Check the default storage and say how it went; the exit status is 0 if it works."""
+    """Check the default storage, print the result and return the exit status."""
     try:
         settings = config.load(os.environ)
         location = settings.policy.default_storage
@@ -39,13 +39,14 @@ def main() -> int:
             return 0
         storage = Storage(settings.volume_root)
         try:
-            where = asyncio.run(asyncio.wait_for(check(storage.directory(location)), DEADLINE_S))
+            url = asyncio.run(asyncio.wait_for(check(storage.directory(location)), DEADLINE_S))
         finally:
             storage.close()
-    except (MLDiagnosticsError, ValueError, TimeoutError) as fault:
-        sys.stderr.write(f"The default storage does not work: {str(fault) or f'no end within {DEADLINE_S:g} s'}\n")
+    except (MLDiagnosticsError, ValueError, TimeoutError) as error:
+        problem = str(error) or f"no result within {DEADLINE_S:g} s"
+        sys.stderr.write(f"The default storage does not work: {problem}\n")
         return 1
-    sys.stdout.write(f"Wrote, read and deleted {where}: the default storage works.\n")
+    sys.stdout.write(f"Wrote, read and deleted {url}: the default storage works.\n")
     return 0
 
 

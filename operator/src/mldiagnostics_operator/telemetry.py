@@ -11,7 +11,6 @@ _CAPTURE_SECONDS: Final = (1, 2, 5, 10, 20, 40, 60, 90, 120, 180, 300, 600)
 _DELAY_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SKEW_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 
-
 _BUILD: Final = MetricSpec(Info, "mldiagnostics_operator", "Version of the operator and name of the cluster.")
 _LEADER: Final = MetricSpec(Gauge, "mldiagnostics_operator_leader", "1 while this replica holds the Lease.")
 _STANDING_DOWN: Final = MetricSpec(
@@ -113,7 +112,7 @@ class OperatorMetrics:
         self._start_delay.observe(max(delay_s, 0.0))
 
     def capture_ended(self, *, result: str, reason: str, duration_s: float | None = None) -> None:
-        """Count a finished capture; captures that never ran have no duration."""
+        """Count a finished capture; one that never ran has no duration."""
         self._captures.labels(result=result, reason=reason).inc()
         if duration_s is not None:
             self._duration.labels(result=result).observe(max(duration_s, 0.0))

@@ -1,4 +1,4 @@
-"""kopf, embedded: watch the controllers' resources for the leader, and nothing else."""
+"""kopf, embedded: watch the resources of the controllers, and nothing else."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence

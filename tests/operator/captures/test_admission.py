@@ -26,16 +26,16 @@ QUOTAS = st.builds(Quota, per_namespace=st.integers(1, 4), total=st.integers(1, 
 
 
 def finish_all(line: list[CaptureClaim], quota: Quota) -> list[list[CaptureClaim]]:
-    """Drive the queue as the operator does, ending the oldest running capture whenever nothing can start."""
+    """Drive the queue as the operator does; end the oldest capture if none can start."""
     waiting, running, turns, rounds = list(line), list[CaptureClaim](), dict[str, int](), []
     turn = count()
     while waiting or running:
-        verdict = decide(waiting, running, quota, turns)
-        if not verdict.start:
-            assert running, "nothing runs and nothing may start"
+        decision = decide(waiting, running, quota, turns)
+        if not decision.start:
+            assert running, "no capture runs and none may start"
             running.pop(0)
             continue
-        for claim in verdict.start:
+        for claim in decision.start:
             waiting.remove(claim)
             running.append(claim)
             turns[claim.namespace] = next(turn)
@@ -54,10 +54,10 @@ def test_every_claim_starts_and_the_bounds_hold_at_every_moment(line: list[Captu
 
 
 @given(claims(), QUOTAS)
-def test_a_claim_either_starts_or_is_told_why_it_waits(line: list[CaptureClaim], quota: Quota) -> None:
-    verdict = decide(line, (), quota, {})
-    assert {claim.uid for claim in verdict.start} | set(verdict.waits) == {claim.uid for claim in line}
-    assert len(verdict.start) + len(verdict.waits) == len(line)
+def test_a_claim_either_starts_or_has_a_reason_to_wait(line: list[CaptureClaim], quota: Quota) -> None:
+    decision = decide(line, (), quota, {})
+    assert {claim.uid for claim in decision.start} | set(decision.waits) == {claim.uid for claim in line}
+    assert len(decision.start) + len(decision.waits) == len(line)
 
 
 @given(claims(), QUOTAS, st.randoms())
@@ -70,7 +70,7 @@ def test_the_order_in_which_claims_are_listed_does_not_matter(
 
 
 @given(claims(), QUOTAS)
-def test_no_claim_overtakes_an_earlier_one_on_a_pod_that_both_want(line: list[CaptureClaim], quota: Quota) -> None:
+def test_no_claim_overtakes_an_earlier_claim_of_the_same_pod(line: list[CaptureClaim], quota: Quota) -> None:
     started = decide(line, (), quota, {}).start
     for claim in started:
         earlier = [other for other in line if other.arrival < claim.arrival and other.pods & claim.pods]
@@ -79,9 +79,9 @@ def test_no_claim_overtakes_an_earlier_one_on_a_pod_that_both_want(line: list[Ca
 
 @given(claims(least=1), QUOTAS)
 def test_a_free_place_is_never_left_empty(line: list[CaptureClaim], quota: Quota) -> None:
-    verdict = decide(line, (), quota, {})
-    if len(verdict.start) < quota.total:
-        assert WaitReason.CLUSTER_QUOTA not in verdict.waits.values()
+    decision = decide(line, (), quota, {})
+    if len(decision.start) < quota.total:
+        assert WaitReason.CLUSTER_QUOTA not in decision.waits.values()
 
 
 def line_of(namespace: str, count: int, first: int = 0) -> list[CaptureClaim]:
@@ -90,9 +90,9 @@ def line_of(namespace: str, count: int, first: int = 0) -> list[CaptureClaim]:
     ]
 
 
-def test_a_namespace_with_a_long_line_does_not_hold_up_another() -> None:
-    verdict = decide(line_of("busy", 50) + line_of("quiet", 1, first=50), (), Quota(per_namespace=9, total=2), {})
-    assert [claim.uid for claim in verdict.start] == ["busy0", "quiet0"]
+def test_a_namespace_with_a_long_queue_does_not_delay_another() -> None:
+    decision = decide(line_of("busy", 50) + line_of("quiet", 1, first=50), (), Quota(per_namespace=9, total=2), {})
+    assert [claim.uid for claim in decision.start] == ["busy0", "quiet0"]
 
 
 def test_the_place_goes_to_the_namespace_that_was_served_longest_ago() -> None:
@@ -106,7 +106,7 @@ def test_each_reason_to_wait_is_named() -> None:
     pod_busy, quota_full = CaptureClaim("a", "y", 1, frozenset({"p"})), CaptureClaim("b", "x", 2, frozenset({"q"}))
     last = CaptureClaim("c", "z", 4, frozenset({"t"}))
     first = CaptureClaim("d", "y", 3, frozenset({"s"}))
-    verdict = decide([pod_busy, quota_full, first, last], running, Quota(per_namespace=1, total=2), {})
-    assert verdict == AdmissionDecision(
+    decision = decide([pod_busy, quota_full, first, last], running, Quota(per_namespace=1, total=2), {})
+    assert decision == AdmissionDecision(
         (first,), {"a": WaitReason.POD_BUSY, "b": WaitReason.NAMESPACE_QUOTA, "c": WaitReason.CLUSTER_QUOTA}
     )

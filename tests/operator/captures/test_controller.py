@@ -71,7 +71,7 @@ async def test_hosts_start_together_at_the_announced_instant(ml: Namespace) -> N
     assert status["deadline"] > status["plannedStartTime"] > status["startTime"]
 
 
-async def test_a_life_costs_few_status_writes(ml: Namespace, operator: Operating) -> None:
+async def test_a_capture_costs_few_status_writes(ml: Namespace, operator: Operating) -> None:
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(FakeProfiler().serving(ml.ip)) for _ in range(20)]
         for number, server in enumerate(servers):
@@ -83,7 +83,7 @@ async def test_a_life_costs_few_status_writes(ml: Namespace, operator: Operating
     assert len(operator.versions["capture"]) <= 3, "created, intent, verdict"
 
 
-async def test_what_fails_is_told_apart_and_the_rest_is_captured(ml: Namespace) -> None:
+async def test_each_failure_has_its_reason_and_the_rest_is_captured(ml: Namespace) -> None:
     idle, slow_to_free = FakeProfiler(), FakeProfiler()
     idle.reply = replying(answer(trace(events=0), empty=True))
     slow_to_free.reply = busy(2)
@@ -131,7 +131,7 @@ async def test_too_few_captured_targets_fail_the_capture(ml: Namespace) -> None:
         ({"podName": "trainer-0", "storageLocation": "gs://elsewhere/x"}, "StorageNotAllowed", "policy.strictTenancy"),
     ],
 )
-async def test_what_cannot_be_is_refused_with_what_exists(
+async def test_a_refusal_names_the_objects_that_exist(
     ml: Namespace, trigger: dict[str, object], reason: str, words: str
 ) -> None:
     await ml.pod("trainer-0", 9999)
@@ -146,7 +146,7 @@ async def test_what_cannot_be_is_refused_with_what_exists(
     assert condition(status, "Accepted")["status"] == "False"
 
 
-async def test_a_pod_that_is_not_allowed_to_be_dialled_never_is(ml: Namespace) -> None:
+async def test_a_pod_that_is_not_allowed_is_never_contacted(ml: Namespace) -> None:
     async with FakeProfiler().serving("127.0.0.1") as local, FakeProfiler().serving(ml.ip) as host:
         await ml.pod("loopback", local.port, ip="127.0.0.1")
         await ml.pod("metadata", host.port, ip="169.254.169.254")
@@ -162,7 +162,7 @@ async def test_a_pod_that_is_not_allowed_to_be_dialled_never_is(ml: Namespace) -
     assert local.requests == host.requests == []
 
 
-async def test_a_dry_run_reports_the_targets_and_dials_nothing(ml: Namespace, tmp_path: Path) -> None:
+async def test_a_dry_run_reports_the_targets_and_contacts_none(ml: Namespace, tmp_path: Path) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         await ml.pod("b", server.port, phase="Pending")
@@ -174,7 +174,7 @@ async def test_a_dry_run_reports_the_targets_and_dials_nothing(ml: Namespace, tm
     assert files(tmp_path) == set()
 
 
-async def test_a_session_of_another_capture_is_left_alone(ml: Namespace, tmp_path: Path) -> None:
+async def test_a_session_of_another_capture_is_not_changed(ml: Namespace, tmp_path: Path) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         trigger = {"podName": "a", "durationMilliseconds": 10, "sessionId": "mine", "storageLocation": "volume:///x"}
@@ -201,7 +201,7 @@ async def test_an_unwritable_store_fails_the_capture_before_the_job_is_disturbed
 async def test_a_store_that_hangs_fails_the_capture_at_its_deadline(ml: Namespace, tmp_path: Path) -> None:
     session = tmp_path / "x" / "plugins" / "profile" / "mine"
     session.mkdir(parents=True)
-    os.mkfifo(session / "capture.json")  # to open it for reading takes as long as nobody writes
+    os.mkfifo(session / "capture.json")  # opening it for reading blocks until somebody writes
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         where = {"storageLocation": "volume:///x", "sessionId": "mine"}
@@ -228,7 +228,7 @@ async def test_captures_of_one_pod_follow_each_other(ml: Namespace) -> None:
     assert condition(second, "Accepted")["status"] == "True"
 
 
-async def test_cancelling_keeps_what_was_recorded(ml: Namespace, tmp_path: Path) -> None:
+async def test_cancelling_keeps_the_recorded_traces(ml: Namespace, tmp_path: Path) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         await ml.capture(podName="a", durationMilliseconds=LONG_MS)
@@ -248,7 +248,7 @@ async def test_a_capture_can_be_cancelled_while_it_waits(ml: Namespace) -> None:
     assert verdict(await ml.finished()) == ("Failed", "Cancelled")
 
 
-async def test_a_deleted_capture_ends_and_leaves_nothing(ml: Namespace, tmp_path: Path) -> None:
+async def test_a_deleted_capture_ends_and_leaves_no_files(ml: Namespace, tmp_path: Path) -> None:
     quick, slow = FakeProfiler(), FakeProfiler()
     quick.reply = replying(answer(trace()))
     async with quick.serving(ml.ip), slow.serving(ml.ip):
@@ -256,11 +256,11 @@ async def test_a_deleted_capture_ends_and_leaves_nothing(ml: Namespace, tmp_path
         await ml.pod("slow", slow.port)
         await ml.capture(podName="quick,slow", durationMilliseconds=LONG_MS, startLeadMilliseconds=0)
         async with asyncio.timeout(DEADLINE_S):
-            while "quick.xplane.pb" not in files(tmp_path) or not slow.requests:  # noqa: ASYNC110 - the disk is asked
+            while "quick.xplane.pb" not in files(tmp_path) or not slow.requests:  # noqa: ASYNC110 - the disk is polled
                 await asyncio.sleep(0.05)
         await ml.delete("capture")
         async with asyncio.timeout(DEADLINE_S):
-            while files(tmp_path):  # noqa: ASYNC110 - the disk is asked
+            while files(tmp_path):  # noqa: ASYNC110 - the disk is polled
                 await asyncio.sleep(0.05)
 
 
@@ -318,9 +318,7 @@ async def test_a_trace_into_the_pod_is_written_by_the_pod(ml: Namespace, tmp_pat
     assert files(tmp_path) == set()
 
 
-async def test_a_leader_that_stands_back_begins_nothing_and_finishes_what_runs(
-    ml: Namespace, operator: Operating
-) -> None:
+async def test_a_leader_that_stops_accepting_finishes_running_captures_only(ml: Namespace, operator: Operating) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         await ml.capture("running", podName="a", durationMilliseconds=1500)
@@ -336,7 +334,7 @@ async def test_a_leader_that_stands_back_begins_nothing_and_finishes_what_runs(
     assert len(server.requests) == 1
 
 
-async def test_an_object_that_cannot_be_read_is_answered(ml: Namespace, operator: Operating) -> None:
+async def test_an_object_that_cannot_be_read_gets_a_final_status(ml: Namespace, operator: Operating) -> None:
     await ml.capture(podName="nobody")
     await ml.finished()
     body = await ml.cluster.get(f"{connections(ml.name)}/capture")
@@ -350,7 +348,7 @@ async def test_an_object_that_cannot_be_read_is_answered(ml: Namespace, operator
     assert "podName" in status["message"]
 
 
-async def test_a_capture_that_is_gone_before_it_began_is_not_begun(ml: Namespace, operator: Operating) -> None:
+async def test_a_capture_that_is_gone_before_its_start_is_not_started(ml: Namespace, operator: Operating) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         body = builders.connection("ghost", namespace=ml.name, podName="a", durationMilliseconds=10)

@@ -37,16 +37,16 @@ class Site:
 
     def sessions(self) -> dict[str, set[str]]:
         """Files by session."""
-        found: dict[str, set[str]] = {}
+        sessions: dict[str, set[str]] = {}
         for path in self.volume.rglob("*"):
             if path.is_file():
-                found.setdefault(path.parent.name, set()).add(path.name)
-        return found
+                sessions.setdefault(path.parent.name, set()).add(path.name)
+        return sessions
 
     async def stored(self, name: str) -> None:
         """Wait for a file."""
         async with asyncio.timeout(DEADLINE_S):
-            while not any(name in files for files in self.sessions().values()):  # noqa: ASYNC110 - the disk is asked
+            while not any(name in files for files in self.sessions().values()):  # noqa: ASYNC110 - the disk is polled
                 await asyncio.sleep(0.05)
 
 
@@ -67,7 +67,7 @@ def running(status: dict[str, Any]) -> bool:
     return status.get("phase") == "Running"
 
 
-async def test_killed_before_the_start_it_ends_as_if_nothing_had_happened(site: Site) -> None:
+async def test_after_a_kill_before_the_start_the_capture_goes_on_as_planned(site: Site) -> None:
     async with two_pods(site.ml) as (first, _):
         await site.ml.capture(podName="a,b", durationMilliseconds=100, startLeadMilliseconds=20_000)
         async with site.operator() as operator:
@@ -85,7 +85,7 @@ async def test_killed_before_the_start_it_ends_as_if_nothing_had_happened(site: 
     assert len(first.requests) >= 1
 
 
-async def test_killed_while_recording_it_records_once_more(site: Site) -> None:
+async def test_after_a_kill_while_recording_the_capture_is_retried(site: Site) -> None:
     async with two_pods(site.ml) as (first, second):
         await site.ml.capture(podName="a,b", durationMilliseconds=3000, startLeadMilliseconds=0)
         async with site.operator() as operator:
@@ -101,7 +101,7 @@ async def test_killed_while_recording_it_records_once_more(site: Site) -> None:
     assert "CaptureRetried" in events
 
 
-async def test_killed_with_some_stored_the_missing_targets_are_interrupted(site: Site) -> None:
+async def test_after_a_kill_with_some_traces_stored_the_other_targets_are_interrupted(site: Site) -> None:
     async with two_pods(site.ml) as (first, second):
         first.reply = replying(answer(trace()))
         await site.ml.capture(
@@ -122,7 +122,7 @@ async def test_killed_with_some_stored_the_missing_targets_are_interrupted(site:
     assert {target["pod"]: target["state"] for target in record["targets"]} == {"a": "Captured", "b": "Failed"}
 
 
-async def test_killed_while_waiting_it_goes_on_waiting(site: Site) -> None:
+async def test_after_a_kill_while_waiting_the_capture_goes_on_waiting(site: Site) -> None:
     async with FakeProfiler().serving(site.ml.ip) as server:
         await site.ml.pod("a", server.port, phase="Pending")
         await site.ml.capture(podName="a", durationMilliseconds=10, waitForPodsSeconds=300)

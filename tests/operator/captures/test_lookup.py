@@ -47,14 +47,14 @@ async def test_a_jobs_pods_are_found_with_their_owners(ml: Namespace) -> None:
     for owner in (mine, other):
         for number in range(2):
             await ml.pod(f"{owner['metadata']['name']}-{number}", labels=of(owner), owner=owner)
-    found = await Lookup(ml.cluster).find(request(ml.name, target={"workloadRef": {"kind": "Job", "name": "mine"}}))
-    assert {pod.name for pod in found.pods} == {"mine-0", "mine-1"}
-    assert found.workload is not None
-    assert found.workload["metadata"]["uid"] == mine["metadata"]["uid"]
+    inventory = await Lookup(ml.cluster).find(request(ml.name, target={"workloadRef": {"kind": "Job", "name": "mine"}}))
+    assert {pod.name for pod in inventory.pods} == {"mine-0", "mine-1"}
+    assert inventory.workload is not None
+    assert inventory.workload["metadata"]["uid"] == mine["metadata"]["uid"]
     key = ObjectReference("batch/v1", "Job", ml.name, "mine", mine["metadata"]["uid"])
-    assert found.owners[key]["metadata"]["creationTimestamp"]  # type: ignore[index]
-    assert "spec" not in found.owners[key]  # type: ignore[operator]
-    assert found.namespace_labels["kubernetes.io/metadata.name"] == ml.name
+    assert inventory.owners[key]["metadata"]["creationTimestamp"]  # type: ignore[index]
+    assert "spec" not in inventory.owners[key]  # type: ignore[operator]
+    assert inventory.namespace_labels["kubernetes.io/metadata.name"] == ml.name
 
 
 @pytest.mark.parametrize("count", [3, FEW + 1])
@@ -64,32 +64,30 @@ async def test_named_pods_are_found_one_by_one_or_by_a_list(ml: Namespace, count
         await ml.pod(f"p-{number}", owner=owner)
     await ml.pod("unnamed")
     names = ",".join(f"p-{number}" for number in range(count))
-    found = await Lookup(ml.cluster).find(request(ml.name, podName=names))
-    assert {pod.name for pod in found.pods} == set(names.split(","))
-    assert {owner["metadata"]["name"] for owner in found.owners.values() if owner} == {
+    inventory = await Lookup(ml.cluster).find(request(ml.name, podName=names))
+    assert {pod.name for pod in inventory.pods} == set(names.split(","))
+    assert {owner["metadata"]["name"] for owner in inventory.owners.values() if owner} == {
         f"job-{number}" for number in range(count)
     }
-    assert found.nearby == ()
+    assert inventory.nearby == ()
 
 
-async def test_what_exists_is_named_where_something_is_missing(ml: Namespace) -> None:
+async def test_existing_objects_are_listed_if_one_is_missing(ml: Namespace) -> None:
     await ml.pod("trainer-0")
-    found = await Lookup(ml.cluster).find(request(ml.name, podName="trainer-1"))
-    assert (list(found.pods), list(found.nearby)) == ([], ["trainer-0"])
-    sought = request(ml.name, target={"workloadRef": {"kind": "JobSet", "name": "none"}})
-    found = await Lookup(ml.cluster).find(sought)  # the kind is not even installed
-    assert (found.workload, list(found.pods), list(found.nearby)) == (None, [], [])
+    inventory = await Lookup(ml.cluster).find(request(ml.name, podName="trainer-1"))
+    assert (list(inventory.pods), list(inventory.nearby)) == ([], ["trainer-0"])
+    job_set = request(ml.name, target={"workloadRef": {"kind": "JobSet", "name": "none"}})
+    inventory = await Lookup(ml.cluster).find(job_set)  # the kind is not even installed
+    assert (inventory.workload, list(inventory.pods), list(inventory.nearby)) == (None, [], [])
 
 
-async def test_an_owner_that_does_not_exist_is_known_not_to(ml: Namespace) -> None:
+async def test_an_owner_that_does_not_exist_is_none(ml: Namespace) -> None:
     await ml.pod("p", owner={"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "never", "uid": "u"}})
-    found = await Lookup(ml.cluster).find(request(ml.name, podName="p"))
-    assert list(found.owners.values()) == [None]
+    inventory = await Lookup(ml.cluster).find(request(ml.name, podName="p"))
+    assert list(inventory.owners.values()) == [None]
 
 
-async def test_traces_of_runs_lie_by_run_and_others_by_workload(
-    ml: Namespace, operator: Operating, tmp_path: Path
-) -> None:
+async def test_traces_are_stored_by_run_or_by_workload(ml: Namespace, operator: Operating, tmp_path: Path) -> None:
     assert operator.captures
     opted_in, plain = await job(ml, "run", **{"managed-mldiagnostics-gke": "true"}), await job(ml, "plain")
     async with FakeProfiler().serving(ml.ip) as server, FakeProfiler().serving(ml.ip) as other:

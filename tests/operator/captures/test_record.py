@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mldiagnostics_api.location import Location
 from mldiagnostics_operator.captures.record import claim, complete, owner
 from support.builders import connection, parsed
-from support.plans import OUT, captured, endings, failed, plan, target
+from support.plans import OUT, captured, failed, plan, target, target_outcomes
 
 if TYPE_CHECKING:
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
@@ -29,11 +29,11 @@ def test_a_claim_says_whose_session_it_is_and_promises_nothing() -> None:
     assert record["targets"][0]["file"] == "volume:///out/plugins/profile/capture-1/trainer-0.xplane.pb"
 
 
-@given(endings())
-def test_a_complete_record_has_every_target_with_its_whole_message(ended: list[TargetOutcome]) -> None:
-    record = json.loads(complete(OBJECT, plan(len(ended)), OUT, ended, VERSIONS))
+@given(target_outcomes())
+def test_a_complete_record_has_every_target_with_its_whole_message(outcomes: list[TargetOutcome]) -> None:
+    record = json.loads(complete(OBJECT, plan(len(outcomes)), OUT, outcomes, VERSIONS))
     written = {entry["pod"]: (entry["state"], entry["reason"], entry["message"] or "") for entry in record["targets"]}
-    assert written == {e.target.pod: (str(e.state), e.reason, e.message) for e in ended}
+    assert written == {e.target.pod: (str(e.state), e.reason, e.message) for e in outcomes}
 
 
 def test_each_runs_directory_records_its_own_targets() -> None:

@@ -31,7 +31,7 @@ def pod(uid: str = "uid-a", *, running: bool = True, container_age_s: int = 601)
 
 
 @pytest.mark.parametrize(
-    ("holder", "seen", "verdict"),
+    ("holder", "holder_pod", "expected"),
     [
         pytest.param(OTHER, pod(), Liveness.ALIVE, id="its pod runs"),
         pytest.param(OTHER, None, Liveness.DEAD, id="its pod is gone"),
@@ -39,22 +39,24 @@ def pod(uid: str = "uid-a", *, running: bool = True, container_age_s: int = 601)
         pytest.param(OTHER, pod(running=False), Liveness.DEAD, id="its pod has ended"),
         pytest.param(OTHER, pod(container_age_s=60), Liveness.DEAD, id="its container was restarted"),
         pytest.param(f"operator-b/uid-b/{STARTED - 9}-0", pod("uid-b"), Liveness.DEAD, id="an earlier process of ours"),
-        pytest.param(ME, pod("uid-b"), Liveness.DEAD, id="ourselves, who have given it up"),
+        pytest.param(ME, pod("uid-b"), Liveness.DEAD, id="this process, which stopped working on it"),
         pytest.param(f"laptop//{STARTED}-0", None, Liveness.UNKNOWN, id="not a pod"),
     ],
 )
-def test_a_holder_lives_as_long_as_its_container(holder: str, seen: HolderPod | None, verdict: Liveness) -> None:
-    assert liveness(holder, me=ME, pod=seen) is verdict
+def test_a_holder_is_alive_as_long_as_its_container_runs(
+    holder: str, holder_pod: HolderPod | None, expected: Liveness
+) -> None:
+    assert liveness(holder, me=ME, pod=holder_pod) is expected
 
 
 @given(st.text())
-def test_any_text_reads_as_a_holder(text: str) -> None:
+def test_any_text_parses_as_a_holder(text: str) -> None:
     Holder.parse(text)
     assert liveness(text, me=ME, pod=None) in Liveness
 
 
 @given(MOMENTS)
-def test_only_a_dead_holder_is_relieved_before_its_deadline(deadline: datetime) -> None:
+def test_only_a_dead_holder_loses_its_capture_before_the_deadline(deadline: datetime) -> None:
     for judged in (Liveness.ALIVE, Liveness.UNKNOWN):
         until = leave_until(judged, deadline=deadline, now=NOW)
         assert until is None if deadline + GRACE <= NOW else until == deadline + GRACE
@@ -79,6 +81,6 @@ def test_a_capture_that_was_to_start_later_starts_as_planned() -> None:
     assert decide(attempt=1, planned_start=NOW + timedelta(seconds=1), stored=0, now=NOW) == Resume()
 
 
-def test_a_lost_recording_is_made_once_more() -> None:
+def test_a_lost_recording_is_retried_once() -> None:
     assert decide(attempt=1, planned_start=NOW, stored=0, now=NOW) == StartAgain(2)
     assert decide(attempt=2, planned_start=NOW, stored=0, now=NOW) == FinishInterrupted()

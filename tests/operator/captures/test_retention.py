@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_operator.captures.retention import LOOK_AGAIN_AT_LEAST, LOOK_AGAIN_AT_MOST, Finished, sweep
+from mldiagnostics_operator.captures.retention import LONGEST_WAIT, SHORTEST_WAIT, Finished, sweep
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AGES = st.none() | st.timedeltas(min_value=timedelta(hours=-1), max_value=timedelta(hours=1)).map(lambda age: NOW - age)
@@ -37,10 +37,10 @@ def test_exactly_the_objects_whose_time_has_come_are_deleted(objects: list[Finis
 @given(OBJECTS)
 def test_the_next_look_comes_no_later_than_the_next_object_is_due(objects: list[Finished]) -> None:
     result = sweep(objects, now=NOW)
-    assert LOOK_AGAIN_AT_LEAST <= result.wait <= LOOK_AGAIN_AT_MOST
+    assert SHORTEST_WAIT <= result.wait <= LONGEST_WAIT
     moments = [moment for moment in map(due, objects) if moment is not None and moment > NOW]
     if moments:
-        assert result.wait <= max(min(moments) - NOW, LOOK_AGAIN_AT_LEAST)
+        assert result.wait <= max(min(moments) - NOW, SHORTEST_WAIT)
 
 
 def test_an_object_without_a_time_to_live_stays_for_ever() -> None:

@@ -22,7 +22,7 @@ def storage(tmp_path: Path) -> Iterator[Storage]:
     opened.close()
 
 
-async def test_a_directory_is_a_place_below_the_volume(storage: Storage, tmp_path: Path) -> None:
+async def test_a_directory_is_below_the_volume(storage: Storage, tmp_path: Path) -> None:
     directory = storage.directory(Location.parse("volume:///a/b"))
     stored = await directory.put("plugins/x", b"trace")
     assert (stored.key, stored.bytes, stored.url) == ("plugins/x", 5, "volume:///a/b/plugins/x")
@@ -36,16 +36,16 @@ async def test_a_directory_is_a_place_below_the_volume(storage: Storage, tmp_pat
     assert not await directory.delete("plugins/x")
 
 
-async def test_a_link_on_the_volume_does_not_lead_out_of_it(storage: Storage, tmp_path: Path) -> None:
+async def test_a_link_on_the_volume_cannot_point_out_of_it(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/etc")
     with pytest.raises(StoreError):
         await storage.directory(Location.parse("volume:///a")).put("x", b"")
 
 
-async def test_buckets_that_users_name_do_not_pile_up(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_last_used_buckets_stay_open(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     def opened() -> int:
         gc.collect()
-        return sum(type(thing) is GcsStore for thing in gc.get_objects())
+        return sum(type(item) is GcsStore for item in gc.get_objects())
 
     before = opened()
     with running_emulator() as emulator:
@@ -58,6 +58,6 @@ async def test_buckets_that_users_name_do_not_pile_up(storage: Storage, monkeypa
         assert opened() == before + OPEN_STORES
 
 
-def test_a_path_in_the_pod_is_not_the_operators_to_write(storage: Storage) -> None:
+def test_a_path_in_the_pod_is_rejected(storage: Storage) -> None:
     with pytest.raises(ValueError, match="in the pod"):
         storage.directory(Location.parse("/profiles"))

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_kube.clock import utc_now
 from support.definitions import connections
 from support.operating import complete, verdict
 from support.profiler_servers import FakeProfiler
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 
-async def left_behind(ml: Namespace, holder: str, **changes: object) -> None:
-    """Give the capture the status that a process of that name left."""
-    now = datetime.now(UTC)
+async def leave_status(ml: Namespace, holder: str, **changes: object) -> None:
+    """Set the status that a process with this name left."""
+    now = utc_now()
     status: Object = {
         "phase": "Running",
         "holder": holder,
@@ -35,13 +36,11 @@ async def prepared(ml: Namespace) -> Namespace:
     """A namespace in which the live pod `operator-a` holds a capture of the pod `a`."""
     pod = await ml.pod("operator-a")
     await ml.capture(podName="a", durationMilliseconds=10)
-    await left_behind(ml, f"operator-a/{pod['metadata']['uid']}/1795000000-x")
+    await leave_status(ml, f"operator-a/{pod['metadata']['uid']}/1795000000-x")
     return ml
 
 
-async def test_a_live_holders_capture_is_left_alone_until_its_pod_is_gone(
-    prepared: Namespace, operator: Operating
-) -> None:
+async def test_a_live_holder_keeps_its_capture_until_its_pod_is_gone(prepared: Namespace, operator: Operating) -> None:
     async with FakeProfiler().serving(prepared.ip) as server:
         await prepared.pod("a", server.port)
         with pytest.raises(TimeoutError):
@@ -54,16 +53,16 @@ async def test_a_live_holders_capture_is_left_alone_until_its_pod_is_gone(
     assert operator.versions["capture"]
 
 
-async def test_after_its_deadline_even_a_live_holder_is_relieved(prepared: Namespace, operator: Operating) -> None:
-    await left_behind(prepared, (await prepared.status())["holder"], attempt=2, deadline="2026-01-01T00:00:00Z")
+async def test_after_its_deadline_a_capture_is_taken_over_from_a_live_holder(
+    prepared: Namespace, operator: Operating
+) -> None:
+    await leave_status(prepared, (await prepared.status())["holder"], attempt=2, deadline="2026-01-01T00:00:00Z")
     await prepared.pod("a", 1)
     assert verdict(await prepared.finished()) == ("Failed", "Interrupted")
     assert operator.captures
 
 
-async def test_a_capture_that_was_cancelled_meanwhile_is_not_made_again(
-    prepared: Namespace, operator: Operating
-) -> None:
+async def test_a_capture_that_was_cancelled_meanwhile_is_not_retried(prepared: Namespace, operator: Operating) -> None:
     async with FakeProfiler().serving(prepared.ip) as server:
         await prepared.pod("a", server.port)
         await prepared.change("capture", cancel=True)

@@ -6,25 +6,27 @@ from mldiagnostics.capture.model import Reason, TargetState
 from mldiagnostics_api.names import CompleteReason as Words
 from mldiagnostics_operator.captures.outcomes import TargetOutcome, count
 from mldiagnostics_operator.captures.verdict import cancelled, judge
-from support.plans import captured, endings, failed
+from support.plans import captured, failed, target_outcomes
 
 
-@given(endings(), st.integers(1, 10))
-def test_a_capture_succeeds_exactly_when_enough_targets_were_captured(ended: list[TargetOutcome], needed: int) -> None:
-    verdict = judge(ended, needed=needed)
-    assert verdict.succeeded == (count(ended)[TargetState.CAPTURED] >= needed)
+@given(target_outcomes(), st.integers(1, 10))
+def test_a_capture_succeeds_exactly_when_enough_targets_were_captured(
+    outcomes: list[TargetOutcome], needed: int
+) -> None:
+    verdict = judge(outcomes, needed=needed)
+    assert verdict.succeeded == (count(outcomes)[TargetState.CAPTURED] >= needed)
     assert verdict.reason
 
 
-@given(endings(), st.integers(1, 10))
-def test_one_more_captured_target_never_makes_it_worse(ended: list[TargetOutcome], needed: int) -> None:
-    if judge(ended, needed=needed).succeeded:
-        assert judge([*ended, captured(99)], needed=needed).succeeded
+@given(target_outcomes(), st.integers(1, 10))
+def test_one_more_captured_target_never_makes_it_worse(outcomes: list[TargetOutcome], needed: int) -> None:
+    if judge(outcomes, needed=needed).succeeded:
+        assert judge([*outcomes, captured(99)], needed=needed).succeeded
 
 
-@given(endings())
-def test_a_cancelled_capture_never_succeeds(ended: list[TargetOutcome]) -> None:
-    verdict = cancelled(ended)
+@given(target_outcomes())
+def test_a_cancelled_capture_never_succeeds(outcomes: list[TargetOutcome]) -> None:
+    verdict = cancelled(outcomes)
     assert (verdict.succeeded, verdict.reason) == (False, Words.CANCELLED)
 
 

@@ -1,1 +1,1 @@
-"""Captures: from an observed `MLDiagnosticsConnection` to stored traces and a final status."""
+"""Captures: from an `MLDiagnosticsConnection` to stored traces and a final status."""

@@ -1,4 +1,4 @@
-"""Whether pods still have the addresses at which they are dialled: asked for many targets in few lists."""
+"""Check that pods still have the addresses that are contacted, with few requests."""
 
 from __future__ import annotations
 
@@ -14,45 +14,48 @@ if TYPE_CHECKING:
     from mldiagnostics_api.pods import PodView
 
 FRESH_S: Final = 1.0
-"""An address that was read so recently is dialled without asking again."""
+"""Age up to which an address is used without reading it again."""
 
 
 class Addresses:
-    """The pods of one capture by uid; `read` reads them anew."""
+    """The pods of one capture by uid; `read` reads them again."""
 
     def __init__(self, pods: Iterable[PodView], read: Callable[[], Awaitable[Iterable[PodView]]]) -> None:
         self._read = read
-        self._known = {pod.uid: pod for pod in pods}
-        self._asked_at = asyncio.get_running_loop().time()
+        self._pods = {pod.uid: pod for pod in pods}
+        self._read_at = asyncio.get_running_loop().time()
         self._lock = asyncio.Lock()
 
     async def before(self, uid: str, host: str) -> str | None:
-        """Say what is wrong with dialling the pod at this address, None if nothing is."""
+        """Return why this address must not be contacted for the pod, or None."""
         return await self._check(uid, host, since=asyncio.get_running_loop().time() - FRESH_S)
 
     async def after(self, uid: str, host: str) -> str | None:
-        """Say whether the answer may come from something else than the pod: it is looked at once more, from now on."""
+        """Return why an answer from this address may not be the pod's, or None.
+
+        The pod is read again, after this call.
+        """
         return await self._check(uid, host, since=asyncio.get_running_loop().time())
 
     async def _check(self, uid: str, host: str, *, since: float) -> str | None:
         try:
             await self._refresh(since)
         except ClusterError as failure:
-            return f"whether {host} is the pod's address could not be checked: {failure}"
-        pod = self._known.get(uid)
+            return f"could not check that {host} is the pod's address: {failure}"
+        pod = self._pods.get(uid)
         if pod is None:
             return f"the pod (uid {uid}) does not exist any more"
         if pod.finished:
-            return f"the pod has ended ({pod.phase}), {host} may belong to another one"
+            return f"the pod has ended ({pod.phase}); {host} may belong to another pod"
         if pod.ip != host:
-            return f"the pod's address is {pod.ip or 'gone'} now, not {host}"
+            return f"the pod's address is now {pod.ip or 'empty'}, not {host}"
         return None
 
     async def _refresh(self, since: float) -> None:
-        """Read the pods unless that was done since; those who ask meanwhile share the next reading."""
+        """Read the pods unless they were read since; concurrent callers share one read."""
         async with self._lock:
-            if self._asked_at >= since:
+            if self._read_at >= since:
                 return
-            asked_at = asyncio.get_running_loop().time()
-            self._known = {pod.uid: pod for pod in await retry(self._read, on=Unavailable)}
-            self._asked_at = asked_at
+            read_at = asyncio.get_running_loop().time()
+            self._pods = {pod.uid: pod for pod in await retry(self._read, on=Unavailable)}
+            self._read_at = read_at

@@ -1,4 +1,7 @@
-"""Decide which waiting captures may start now: one per pod, bounded per namespace and in all, fair to namespaces."""
+"""Decide which waiting captures start now.
+
+One capture per pod, bounded per namespace and in total, fair between namespaces.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class WaitReason(StrEnum):
-    """Why a capture has to wait; shown to its owner."""
+    """Why a capture waits; shown to its owner."""
 
     POD_BUSY = "PodBusy"
     NAMESPACE_QUOTA = "NamespaceQuota"
@@ -21,9 +24,9 @@ class WaitReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaptureClaim:
-    """What a capture asks for: its place in its namespace's line and the pods that it would profile.
+    """A capture's place in the queue and the uids of the pods that it would profile.
 
-    `arrival` orders the claims; two claims never share it. `pods` are pod uids.
+    `arrival` orders the claims and is unique.
     """
 
     uid: str
@@ -34,7 +37,7 @@ class CaptureClaim:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How many captures may be in flight at once; both at least 1."""
+    """How many captures may be in flight at once; both are at least 1."""
 
     per_namespace: int
     total: int
@@ -42,7 +45,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionDecision:
-    """Who starts now, in this order, and why each of the others waits (by uid)."""
+    """The claims that start now, in order, and why each other claim waits, by uid."""
 
     start: tuple[CaptureClaim, ...]
     waits: Mapping[str, WaitReason]
@@ -51,11 +54,12 @@ class AdmissionDecision:
 def decide(
     waiting: Iterable[CaptureClaim], running: Collection[CaptureClaim], quota: Quota, turns: Mapping[str, int]
 ) -> AdmissionDecision:
-    """Pick the claims that start now.
+    """Return which claims start now.
 
-    A pod serves its claims in order of arrival, so that a claim of many pods is not overtaken for ever by claims of
-    few. Free places go round the namespaces: to the one whose last turn (`turns`, a rising number for each start; a
-    namespace without one comes first) is longest ago, and within it to the earliest claim whose pods are free.
+    A pod serves its claims in order of arrival, so that claims of few pods cannot overtake a claim of many pods for
+    ever. Free places rotate between the namespaces: the next one is for the namespace whose last start is the longest
+    ago, and in it for the earliest claim whose pods are free. `turns` has the number of the last start of each
+    namespace; a namespace without a start comes first.
     """
     taken = set[str]().union(*(claim.pods for claim in running))
     ready: dict[str, list[CaptureClaim]] = {}

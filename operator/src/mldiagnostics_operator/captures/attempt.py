@@ -1,4 +1,4 @@
-"""One attempt of a capture: plan, wait for admission, claim the session, announce the intent, record, finish."""
+"""One attempt of a capture: plan, admission, session, intent, recording, end."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class CaptureAttempt:
                     return
 
     async def find_stored(self) -> tuple[CapturePlan, list[TargetOutcome]] | None:
-        """Return the plan of an attempt that another process started, and the traces that it stored.
+        """Return the plan and the stored traces of an attempt of another process.
 
         Returns None if the capture was refused instead.
         """
@@ -121,7 +121,7 @@ class CaptureAttempt:
             return None
 
     async def finish_interrupted(self, plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> None:
-        """Finish an attempt that another process started; targets without a trace are lost for the reason."""
+        """Finish an attempt of another process; targets without a trace are lost."""
         outcomes = interrupted(plan, stored, reason)
         await self._closer.finish(plan, self._session, outcomes, self._closer.judge(plan, outcomes))
 
@@ -167,7 +167,7 @@ class CaptureAttempt:
         await self._closer.finish(plan, session, engine_run.outcomes, self._closer.judge(plan, engine_run.outcomes))
 
     async def _announce_intent(self, prepared: Prepared) -> Prepared:
-        """Write the intent before the first request; the start moves on while that is not possible."""
+        """Write the intent before the first request; wait until it is written."""
         while True:
             now, announced = self._services.clock(), self._planned_times
             if announced is not None and announced[0] > now:

@@ -1,4 +1,4 @@
-"""One capture in this process: from its object to its final status, with stops from outside on the way."""
+"""One capture in this process: from its object to its final status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a capture: first the record in the store, then the final status of the object."""
+"""The end of a capture: the record in the store, then the final status."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CaptureCloser:
         self._state.stage = CaptureStage.FINISHED
 
     async def refuse(self, reason: str, message: str, *, timeout_s: float | None = None) -> None:
-        """Close a capture that recorded nothing; without a timeout the write is retried until it succeeds."""
+        """Close a capture that recorded nothing; without a timeout, retry until accepted."""
         self._state.stage = CaptureStage.CLOSING
         await self._reporter.refuse(reason, message, timeout_s=timeout_s)
         self._state.stage = CaptureStage.FINISHED

@@ -41,7 +41,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class CaptureController:
-    """Runs the captures that the watch delivers; `holder` names this process in their status."""
+    """Runs the captures that the watch delivers; `holder` names this process in them."""
 
     name: ClassVar[str] = "captures"
     resource: ClassVar[Resource] = CONNECTIONS
@@ -79,7 +79,7 @@ class CaptureController:
         self._accepted: set[str] = set()  # uids; not those that were handed over, nor those that left the watch
 
     def observe(self, body: Mapping[str, Any], event: Event) -> None:
-        """Start, cancel or stop the capture of an object, and return at once; repeated events change nothing."""
+        """Start, cancel or stop the capture of an object; repeated events are ignored."""
         uid = body["metadata"]["uid"]
         capture = self._captures.get(uid)
         if event == "gone":
@@ -92,7 +92,7 @@ class CaptureController:
             self._start(body)
 
     async def run(self) -> None:
-        """Delete expired captures until cancelled; then cancel the captures that still run."""
+        """Delete expired captures until cancelled; then cancel the running captures."""
         try:
             await self._expiry.run()
         finally:
@@ -103,7 +103,7 @@ class CaptureController:
             self._services.storage.close()
 
     def stop_accepting(self) -> None:
-        """Start nothing new: waiting captures are left to the next leader, running ones go on."""
+        """Leave waiting captures to the next leader; running captures go on."""
         self._accepting = False
         for capture in self._captures.values():
             capture.stop(StopReason.HANDED_OVER)
@@ -131,7 +131,7 @@ class CaptureController:
         return body["metadata"]["uid"] in self._accepted or (body.get("status") or {}).get("phase") in FINISHED_PHASES
 
     def _forget(self, body: Mapping[str, Any]) -> None:
-        """Forget a task that has ended; events from before its final status may still arrive."""
+        """Forget a task that has ended; earlier events of its object may still arrive."""
         uid = body["metadata"]["uid"]
         capture = self._captures.pop(uid, None)
         self._tasks.pop(uid, None)

@@ -1,4 +1,4 @@
-"""One run of the capture engine for one attempt: collects the outcomes, and can delete the stored traces."""
+"""One run of the capture engine: collects outcomes, and can delete the traces."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class EngineRun:
         return await asyncio.shield(put)
 
     def _settle(self, put: asyncio.Task[Stored]) -> None:
-        """Forget a failed write: its traceback holds the trace, and its caller may have been cancelled."""
+        """Forget a failed write: its traceback holds the trace, its caller may be gone."""
         if put.cancelled() or put.exception() is not None:
             del self._puts[put]
 

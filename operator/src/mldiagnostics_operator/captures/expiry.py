@@ -13,7 +13,7 @@ from mldiagnostics_api import names
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
 
-from mldiagnostics_operator.captures.retention import LOOK_AGAIN_AT_LEAST, Finished, sweep
+from mldiagnostics_operator.captures.retention import SHORTEST_WAIT, Finished, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 _PAGE: Final = 50
-"""Finished objects may have results of 224 KiB each."""
+"""A small page, because finished objects may have results of 224 KiB each."""
 
 
 class Expiry:
-    """Deletes the finished objects of the namespaces, of all namespaces if none is named."""
+    """Deletes finished objects; in all namespaces if none is named."""
 
     def __init__(
         self, cluster: ApiClient, namespaces: Collection[str], *, default_ttl_s: int | None, clock: Clock
@@ -56,7 +56,7 @@ class Expiry:
             for item in result.expired:
                 await self._delete(item)
             self._next_s = min(self._next_s, monotonic() + result.wait.total_seconds())
-            await asyncio.sleep(LOOK_AGAIN_AT_LEAST.total_seconds())
+            await asyncio.sleep(SHORTEST_WAIT.total_seconds())
             while (wait_s := self._next_s - monotonic()) > 0:
                 self._sooner.clear()
                 with suppress(TimeoutError):
@@ -97,6 +97,8 @@ class Expiry:
         except (NotFound, Conflict):
             return
         except ClusterError as error:
-            _log.warning("%s/%s could not be deleted after its time to live: %s", item.namespace, item.name, error)
+            _log.warning(
+                "%s/%s has expired and could not be deleted, retrying later: %s", item.namespace, item.name, error
+            )
         else:
             _log.info("Deleted %s/%s after its time to live of %s s", item.namespace, item.name, item.ttl_s)

@@ -1,4 +1,4 @@
-"""The gate that every capture passes before its first request: holds back those that admission lets wait."""
+"""The gate before the first request of a capture: applies the admission decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Claims that wait and claims that are inside; `changed` is told how many of each."""
+    """Claims that wait and claims that are inside; `changed` gets their numbers."""
 
     def __init__(self, quota: Quota, changed: Callable[[int, int], None]) -> None:
         self._quota = quota
@@ -24,23 +24,23 @@ class Gate:
         self._turns: dict[str, int] = {}
 
     def arrive(self) -> int:
-        """Hand out the next place in line; a capture keeps it when it claims again with other pods."""
+        """Return the next place in the queue; a capture keeps it for all its claims."""
         self._arrivals += 1
         return self._arrivals
 
     @asynccontextmanager
-    async def passed(self, claim: CaptureClaim, waits: Callable[[WaitReason], Awaitable[None]]) -> AsyncIterator[bool]:
-        """Be inside the gate for the duration of the block, which is told whether the claim had to wait.
+    async def passed(self, claim: CaptureClaim, report: Callable[[WaitReason], Awaitable[None]]) -> AsyncIterator[bool]:
+        """Wait for admission and be inside the gate during the block.
 
-        `waits` is called with each new reason to wait.
+        Yields whether the claim had to wait. `report` is called with each new reason to wait.
         """
         waiting = self._waiting[claim.uid] = _Waiting(claim)
         try:
             self._decide()
             waited = False
-            while (reason := await waiting.news.get()) is not None:
+            while (reason := await waiting.reasons.get()) is not None:
                 waited = True
-                await waits(reason)
+                await report(reason)
             yield waited
         finally:
             self._waiting.pop(claim.uid, None)
@@ -48,27 +48,27 @@ class Gate:
             self._decide()
 
     def _decide(self) -> None:
-        verdict = decide(
-            [line.claim for line in self._waiting.values()], self._inside.values(), self._quota, self._turns
+        decision = decide(
+            [waiting.claim for waiting in self._waiting.values()], self._inside.values(), self._quota, self._turns
         )
-        for claim in verdict.start:
-            self._waiting.pop(claim.uid).tell(None)
+        for claim in decision.start:
+            self._waiting.pop(claim.uid).put(None)
             self._inside[claim.uid] = claim
             self._turns[claim.namespace] = max(self._turns.values(), default=-1) + 1
-        for uid, reason in verdict.waits.items():
-            self._waiting[uid].tell(reason)
+        for uid, reason in decision.waits.items():
+            self._waiting[uid].put(reason)
         self._changed(len(self._waiting), len(self._inside))
 
 
 class _Waiting:
-    """A claim and what it has yet to hear: reasons to wait, then None."""
+    """A claim and its queue of new reasons to wait, then None."""
 
     def __init__(self, claim: CaptureClaim) -> None:
         self.claim = claim
-        self.news = asyncio.Queue[WaitReason | None]()
-        self._told: WaitReason | None = None
+        self.reasons = asyncio.Queue[WaitReason | None]()
+        self._last: WaitReason | None = None
 
-    def tell(self, reason: WaitReason | None) -> None:
-        if reason is None or reason is not self._told:
-            self._told = reason
-            self.news.put_nowait(reason)
+    def put(self, reason: WaitReason | None) -> None:
+        if reason is None or reason is not self._last:
+            self._last = reason
+            self.reasons.put_nowait(reason)

@@ -1,4 +1,4 @@
-"""Read from the cluster what a plan is made from: pods, their owners, the workload, and what else is near."""
+"""Read the inputs of a plan from the cluster: pods, their owners, the workload."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 FEW: Final = 20
-"""Up to so many objects are read one by one; more are listed."""
+"""Up to this number objects are read one by one; more are listed."""
 _PARALLEL: Final = 8
 
 
 class Lookup:
-    """Looks for what requests ask for, a few at a time. Every method raises Unavailable or Refused."""
+    """Reads the objects that requests name, a few requests at a time.
+
+    Every method raises Unavailable or RequestRejected.
+    """
 
     def __init__(self, cluster: ApiClient) -> None:
         self._cluster = cluster
-        self._turn = asyncio.Semaphore(_PARALLEL)
+        self._limit = asyncio.Semaphore(_PARALLEL)
 
     async def find(self, request: CaptureRequest) -> PodInventory:
-        """Read all that the plan needs to know; what does not exist is absent."""
-        async with self._turn:
+        """Read the inputs of a plan; objects that do not exist are absent."""
+        async with self._limit:
             workload = await self._workload(request)
             pods = await self._pods(request, workload)
             return PodInventory(
@@ -50,7 +53,7 @@ class Lookup:
 
     async def pods(self, request: CaptureRequest, workload: Object | None) -> list[PodView]:
         """Read the pods again, as they are now."""
-        async with self._turn:
+        async with self._limit:
             return await self._pods(request, workload)
 
     async def _workload(self, request: CaptureRequest) -> Object | None:
@@ -64,15 +67,15 @@ class Lookup:
                 namespace=request.namespace,
                 name=request.workload_name,
             )
-            if (found := await self._get(path)) is not None:
-                return found
+            if (workload := await self._get(path)) is not None:
+                return workload
         return None
 
     async def _pods(self, request: CaptureRequest, workload: Object | None) -> list[PodView]:
         pods = path_to("", "v1", "pods", namespace=request.namespace)
         if request.pods and len(request.pods) <= FEW:
-            found = await asyncio.gather(*(self._get(f"{pods}/{name}") for name in request.pods))
-            return [PodView.of(pod) for pod in found if pod is not None]
+            named = await asyncio.gather(*(self._get(f"{pods}/{name}") for name in request.pods))
+            return [PodView.of(pod) for pod in named if pod is not None]
         if request.pods:
             wanted = frozenset(request.pods)
             every = await self._cluster.items(pods, lambda pod: pod["metadata"]["name"] in wanted and PodView.of(pod))
@@ -94,31 +97,34 @@ class Lookup:
         return known
 
     async def _metadata(self, references: list[ObjectReference]) -> Mapping[ObjectReference, Object | None]:
-        """Read the metadata of objects of one kind and namespace; what we may not read counts as absent."""
+        """Read the metadata of objects of one kind and namespace.
+
+        Objects that the operator may not read count as absent.
+        """
         one = references[0]
         kind = workload_of(one.kind, one.api_version)
         group, _, version = one.api_version.rpartition("/")
         path = path_to(group, version, kind.plural if kind else "", namespace=one.namespace)
-        found: dict[str, Object | None] = {}
+        metadata: dict[str, Object | None] = {}
         wanted = {reference.name for reference in references}
         try:
             if len(wanted) <= FEW:
                 names = sorted(wanted)
                 read = await asyncio.gather(*(self._get(f"{path}/{name}", metadata_only=True) for name in names))
-                found = dict(zip(names, read, strict=True))
+                metadata = dict(zip(names, read, strict=True))
             else:
                 listed = await self._cluster.items(path, lambda item: _wanted(item, wanted), metadata_only=True)
-                found = {item["metadata"]["name"]: item for item in listed if item}
-        except (NotFound, RequestRejected) as unread:
-            _log.warning("Owners of the pods cannot be read: %s", unread)
-        return {reference: found.get(reference.name) for reference in references}
+                metadata = {item["metadata"]["name"]: item for item in listed if item}
+        except (NotFound, RequestRejected) as error:
+            _log.warning("The owners of the pods cannot be read: %s", error)
+        return {reference: metadata.get(reference.name) for reference in references}
 
     async def _namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        found = await self._get(path_to("", "v1", "namespaces", name=namespace), metadata_only=True)
-        return (found or {}).get("metadata", {}).get("labels") or {}
+        body = await self._get(path_to("", "v1", "namespaces", name=namespace), metadata_only=True)
+        return (body or {}).get("metadata", {}).get("labels") or {}
 
     async def _nearby(self, request: CaptureRequest, workload: Object | None, pods: list[PodView]) -> tuple[str, ...]:
-        """Name what exists in place of what was not found."""
+        """Return names of existing objects, for the message about one that does not exist."""
         kind = request.workload
         if kind is not None and workload is None:
             return await self._names(path_to(kind.group, kind.versions[0], kind.plural, namespace=request.namespace))
@@ -127,7 +133,7 @@ class Lookup:
         return ()
 
     async def _names(self, path: str) -> tuple[str, ...]:
-        """List what there is; nothing where the kind is not installed or not ours to read."""
+        """List the names; empty if the kind is not installed or may not be read."""
         try:
             return tuple(
                 await self._cluster.items(path, lambda item: str(item["metadata"]["name"]), metadata_only=True)
@@ -143,7 +149,7 @@ class Lookup:
 
 
 def _wanted(item: dict[str, Any], names: Collection[str]) -> dict[str, Any] | None:
-    """Keep the metadata of what is wanted, without the part that is only the API server's."""
+    """Return the metadata of an object with one of the names, without managedFields."""
     if item["metadata"]["name"] not in names:
         return None
     item["metadata"].pop("managedFields", None)

@@ -1,4 +1,4 @@
-"""What became of each target, whether it was dialled, skipped, found in the store or lost with another process."""
+"""The outcome of each target: captured, failed, skipped, stored or lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRY_RUN: Final = "DryRun"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOutcome:
-    """How one target ended; times are the host's own, in Unix nanoseconds."""
+    """How one target ended; times are those of its host, in Unix nanoseconds."""
 
     target: PlannedTarget | SkippedTarget
     state: TargetState
@@ -39,12 +39,12 @@ class TargetOutcome:
 
     @property
     def stored(self) -> bool:
-        """Whether a trace lies in the store; of a cancelled target it can be a shorter one."""
+        """Whether there is a trace in the store; that of a cancelled target is shorter."""
         return self.file is not None
 
 
 def of_outcome(target: PlannedTarget, outcome: Outcome) -> TargetOutcome:
-    """Take over what the engine says."""
+    """Return the outcome that the engine reports."""
     return TargetOutcome(
         target=target,
         state=outcome.state,
@@ -60,27 +60,27 @@ def of_outcome(target: PlannedTarget, outcome: Outcome) -> TargetOutcome:
 
 
 def of_skip(target: SkippedTarget) -> TargetOutcome:
-    """Say why a pod was not dialled."""
+    """Return the outcome of a pod that was not contacted."""
     return TargetOutcome(target=target, state=TargetState.SKIPPED, reason=str(target.reason), message=target.message)
 
 
 def of_file(target: PlannedTarget | SkippedTarget, *, file: str, size: int) -> TargetOutcome:
-    """Report a trace that an earlier process stored."""
+    """Return the outcome of a trace that an earlier process stored."""
     return TargetOutcome(target=target, state=TargetState.CAPTURED, reason=str(Reason.CAPTURED), file=file, bytes=size)
 
 
 def lost(target: PlannedTarget, reason: Reason) -> TargetOutcome:
-    """Report a target whose recording ended without a trace: `Interrupted` or `Cancelled`."""
+    """Return the outcome of a target that has no trace: `Interrupted` or `Cancelled`."""
     state = TargetState.CANCELLED if reason is Reason.CANCELLED else TargetState.FAILED
     message = {
-        Reason.INTERRUPTED: "the operator's process ended during the capture; what it had not stored is lost",
-        Reason.CANCELLED: "the capture was cancelled before anything was stored",
+        Reason.INTERRUPTED: "the operator's process ended during the capture; the trace was not stored and is lost",
+        Reason.CANCELLED: "the capture was cancelled before a trace was stored",
     }[reason]
     return TargetOutcome(target=target, state=state, reason=str(reason), message=message)
 
 
 def dry_run_outcome(target: PlannedTarget) -> TargetOutcome:
-    """Report a target of a dry run."""
+    """Return the outcome of a target of a dry run."""
     return TargetOutcome(
         target=target,
         state=TargetState.SKIPPED,
@@ -90,33 +90,42 @@ def dry_run_outcome(target: PlannedTarget) -> TargetOutcome:
 
 
 def not_captured(plan: CapturePlan) -> list[TargetOutcome]:
-    """Report all targets of a plan that is not carried out."""
+    """Return the outcomes of all targets of a plan that is not carried out."""
     return [*(dry_run_outcome(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
 
 
 def interrupted(plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> list[TargetOutcome]:
-    """Report a capture that another process began: what it stored, and the rest as lost for the reason."""
-    found = {outcome.target for outcome in stored}
+    """Return the outcomes of an attempt that another process started.
+
+    Targets without a stored trace are lost, for the reason.
+    """
+    has_trace = {outcome.target for outcome in stored}
     return [
         *stored,
-        *(lost(target, reason) for target in plan.targets if target not in found),
-        *(of_skip(target) for target in plan.skipped if target not in found),
+        *(lost(target, reason) for target in plan.targets if target not in has_trace),
+        *(of_skip(target) for target in plan.skipped if target not in has_trace),
     ]
 
 
 def skew(outcomes: Iterable[TargetOutcome]) -> timedelta | None:
-    """Time between the first and the last host's start; None with fewer than two known."""
+    """Return the time between the first and the last host's start, or None.
+
+    At least two starts must be known.
+    """
     starts = [outcome.start_ns for outcome in outcomes if outcome.start_ns is not None]
     return timedelta(microseconds=(max(starts) - min(starts)) / 1000) if len(starts) > 1 else None
 
 
 def count(outcomes: Iterable[TargetOutcome]) -> Counter[TargetState]:
-    """Count by state."""
+    """Count the outcomes by state."""
     return Counter(outcome.state for outcome in outcomes)
 
 
 def result(outcome: TargetOutcome) -> TargetResult:
-    """Write an outcome as the object's status shows it; long messages are cut, `capture.json` has them whole."""
+    """Return an outcome in the form of the object's status.
+
+    Long messages are cut; `capture.json` has them whole.
+    """
     target = outcome.target
     return TargetResult(
         pod=target.pod,
@@ -137,9 +146,9 @@ def result(outcome: TargetOutcome) -> TargetResult:
 
 
 def results(outcomes: Iterable[TargetOutcome], *, max_bytes: int) -> list[TargetResult]:
-    """Write as many as fit into `max_bytes` of JSON: failures first, then by rank."""
+    """Return results that fit into `max_bytes` of JSON: failures first, then by rank."""
     chosen: list[TargetResult] = []
-    for outcome in sorted(outcomes, key=lambda outcome: (_WORST_FIRST[outcome.state], *_place(outcome))):
+    for outcome in sorted(outcomes, key=lambda outcome: (_WORST_FIRST[outcome.state], *_rank_and_pod(outcome))):
         written = result(outcome)
         max_bytes -= len(written.model_dump_json(by_alias=True, exclude_none=True).encode()) + 1
         if max_bytes < 0:
@@ -149,11 +158,11 @@ def results(outcomes: Iterable[TargetOutcome], *, max_bytes: int) -> list[Target
 
 
 def summary(outcomes: Sequence[TargetOutcome]) -> str:
-    """Say in one sentence how many were captured and why others were not, with one example each."""
+    """Return how many targets were captured, and one example for each other reason."""
     captured = count(outcomes)[TargetState.CAPTURED]
     parts = [f"{captured} of {len(outcomes)} targets captured"]
     others: dict[str, list[TargetOutcome]] = {}
-    for outcome in sorted(outcomes, key=_place):
+    for outcome in sorted(outcomes, key=_rank_and_pod):
         if outcome.state is not TargetState.CAPTURED:
             others.setdefault(outcome.reason, []).append(outcome)
     for reason, ended in sorted(others.items(), key=lambda item: -len(item[1])):
@@ -163,11 +172,11 @@ def summary(outcomes: Sequence[TargetOutcome]) -> str:
 
 
 def moment(ns: int | None) -> datetime | None:
-    """Turn Unix nanoseconds into a time, to the microsecond."""
+    """Return Unix nanoseconds as a time, to the microsecond."""
     return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
 
 
-def _place(outcome: TargetOutcome) -> tuple[int, str]:
+def _rank_and_pod(outcome: TargetOutcome) -> tuple[int, str]:
     rank = outcome.target.rank
     return (-1 if rank is None else rank, outcome.target.pod)
 

@@ -1,4 +1,4 @@
-"""From an object to a plan, by the current state of the cluster; waits for pods that are still starting."""
+"""Make the plan of a capture from the current state of the cluster."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ class Planner:
     async def plan_when_ready(
         self, connection: MLDiagnosticsConnection, attempt: int, *, report: Report
     ) -> Prepared | CaptureRefusal:
-        """Plan until all pods are ready or `waitForPodsSeconds` have passed since the creation of the object.
+        """Plan until all pods are ready or `waitForPodsSeconds` have passed.
 
+        The seconds count from the creation of the object.
         `report` is called with a reason and a message while it waits.
         """
         wait_s = connection.spec.trigger_capture.wait_for_pods_seconds or 0

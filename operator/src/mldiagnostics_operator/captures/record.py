@@ -1,4 +1,4 @@
-"""The content of `capture.json`: whose session it is, what was asked for, and what became of every target."""
+"""The content of `capture.json`: owner of the session, request, and outcomes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLANNED: Final = "Planned"
 def claim(
     connection: MLDiagnosticsConnection, plan: CapturePlan, directory: Location, versions: Mapping[str, str]
 ) -> bytes:
-    """Write the record that claims a session before anything is recorded: its targets are only planned."""
+    """Return the record that claims a session; its targets are only planned."""
     targets = [
         {**_about(target), "file": _file(plan, target), "state": PLANNED}
         for target in plan.targets
@@ -43,7 +43,10 @@ def complete(
     outcomes: Iterable[TargetOutcome],
     versions: Mapping[str, str],
 ) -> bytes:
-    """Write the record of a capture that is over, for the targets of one log directory and those without any."""
+    """Return the record of a finished capture.
+
+    It has the targets of this log directory, and those without a directory.
+    """
     here = [outcome for outcome in outcomes if outcome.target.directory in (directory, None)]
     return _encode(
         {**_head(connection, plan, versions), "targets": [_entry(e) for e in here], "skewMilliseconds": _ms(skew(here))}
@@ -51,7 +54,7 @@ def complete(
 
 
 def owner(content: bytes) -> str | None:
-    """Read whose session a record claims, as a uid; None if it is no record of ours."""
+    """Return the uid of the record's object; None if the content is not a record."""
     try:
         uid = json.loads(content)["uid"]
     except (ValueError, KeyError, TypeError):

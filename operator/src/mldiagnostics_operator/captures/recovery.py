@@ -1,4 +1,4 @@
-"""Decide what becomes of a capture that another process began: leave it, take it up, begin again or close it."""
+"""Decide how a capture of another process goes on: leave, resume, retry or finish."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 
-# A live holder writes its verdict soon after the deadline; later it is taken for hung.
 GRACE = timedelta(seconds=30)
+"""A live holder writes the final status soon after the deadline; later it counts as hung."""
 ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that executes a capture, as `status.holder` names it: `<pod>/<pod uid>/<start, Unix s>-<token>`."""
+    """The process that runs a capture, as `status.holder` names it.
+
+    The format is `<pod>/<pod uid>/<start, Unix s>-<token>`.
+    """
 
     pod: str
     uid: str
@@ -21,7 +24,7 @@ class Holder:
 
     @classmethod
     def parse(cls, text: str) -> Holder:
-        """Read a holder; parts that do not parse are empty, so that it counts as unknown."""
+        """Parse a holder; invalid parts are empty, so that it counts as unknown."""
         pod, uid, process = (*text.split("/"), "", "")[:3]
         seconds = process.partition("-")[0]
         known = seconds.isascii() and seconds.isdigit() and len(seconds) <= 10
@@ -30,7 +33,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class HolderPod:
-    """What the API server says about the pod that a holder names; both clocks are that node's."""
+    """The pod that a holder names; its times are those of its node."""
 
     uid: str
     running: bool
@@ -38,7 +41,7 @@ class HolderPod:
 
 
 class Liveness(Enum):
-    """Whether the process behind a holder still works."""
+    """Whether the process of a holder still works."""
 
     ALIVE = auto()
     DEAD = auto()
@@ -46,14 +49,19 @@ class Liveness(Enum):
 
 
 def liveness(holder: str, *, me: str, pod: HolderPod | None) -> Liveness:
-    """Judge a holder by its pod; `pod` None means that no such pod exists, `me` is this process.
+    """Return whether the process of a holder works, by its pod.
 
-    A holder in our own pod, or in a pod whose container started after it, is an earlier process and dead.
-    One that names no pod (an operator on someone's laptop) cannot be judged.
+    A holder in our own pod, or in a pod whose container started after it, is an earlier process and dead. A holder
+    without a pod (an operator on a laptop) is unknown.
+
+    Args:
+        holder: The holder.
+        me: This process, as a holder.
+        pod: The pod that the holder names; None if it does not exist.
     """
     them, us = Holder.parse(holder), Holder.parse(me)
     if holder == me:
-        return Liveness.DEAD  # asked only when this process no longer works on it
+        return Liveness.DEAD  # this process does not work on it any more, or it would not take it over
     if not them.uid:
         return Liveness.UNKNOWN
     if them.uid == us.uid or pod is None or pod.uid != them.uid or not pod.running:
@@ -64,7 +72,7 @@ def liveness(holder: str, *, me: str, pod: HolderPod | None) -> Liveness:
 
 
 def leave_until(judged: Liveness, *, deadline: datetime | None, now: datetime) -> datetime | None:
-    """Say until when another holder's capture is left alone; None means that it may be taken over now."""
+    """Return until when the capture is left to its holder; None: take it over now."""
     if judged is Liveness.DEAD or deadline is None:
         return None
     until = deadline + GRACE
@@ -73,25 +81,28 @@ def leave_until(judged: Liveness, *, deadline: datetime | None, now: datetime) -
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Nothing has started yet: go on as if nothing had happened."""
+    """Go on with the same attempt: its planned start is still to come."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartAgain:
-    """The recording was lost: record anew, under the next session."""
+    """Start the next attempt: the recording was lost."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinishInterrupted:
-    """Some of it is stored, or it was lost twice: what is missing stays missing."""
+    """Finish the attempt: some traces are stored, or the second attempt was lost too."""
 
 
 def decide(
     *, attempt: int, planned_start: datetime | None, stored: int, now: datetime
 ) -> Resume | StartAgain | FinishInterrupted:
-    """Choose how a capture whose holder is gone goes on; `stored` counts the traces of this attempt in the store."""
+    """Return how a capture goes on whose holder is dead.
+
+    `stored` is the number of traces of this attempt in the store.
+    """
     if stored:
         return FinishInterrupted()
     if planned_start is not None and now < planned_start:

@@ -37,7 +37,7 @@ _INTENT_TIMEOUT_S: Final = 2.0
 
 
 class CaptureReporter:
-    """Reports one capture; every method that writes raises ObjectGone if the object is not ours any more."""
+    """Reports one capture; methods that write raise ObjectGone."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class CaptureReporter:
             await self._writer.write(self._builder.waiting(reason, message, now=self._clock()), until=_loop_time())
 
     async def announce_intent(self, plan: CapturePlan) -> bool:
-        """Write the planned times and the holder; return False if the API server is not available."""
+        """Write planned times and holder; return False if the API server is not available."""
         status = self._builder.running(plan, now=self._clock())
         try:
             await self._writer.write(status, until=_loop_time() + _INTENT_TIMEOUT_S)
@@ -103,7 +103,7 @@ class CaptureReporter:
         await self._writer.announce("CaptureRetried", message, warning=True)
 
     async def finish(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome], verdict: Verdict) -> None:
-        """Write the final status of a capture that had targets; retried until the API server accepts it."""
+        """Write the final status of a capture that had targets, retried until accepted."""
         await self._writer.write(self._builder.finished(plan, outcomes, verdict, now=self._clock()))
         for outcome in outcomes:
             size = outcome.bytes or 0 if outcome.stored else 0
@@ -113,7 +113,10 @@ class CaptureReporter:
         await self._report_verdict(verdict)
 
     async def refuse(self, reason: str, message: str, *, timeout_s: float | None = None) -> None:
-        """Write the final status of a capture that recorded nothing; retried for `timeout_s`, None: until accepted."""
+        """Write the final status of a capture that recorded nothing.
+
+        It is retried for `timeout_s`, or until accepted.
+        """
         verdict = Verdict(succeeded=False, reason=str(reason), message=message)
         until = None if timeout_s is None else _loop_time() + timeout_s
         await self._writer.write(self._builder.refused(verdict.reason, message, now=self._clock()), until=until)

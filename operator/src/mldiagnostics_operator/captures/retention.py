@@ -1,4 +1,4 @@
-"""Decide which finished captures have outlived their time to live, and when to look again."""
+"""Decide which finished captures have expired, and when to check again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-LOOK_AGAIN_AT_MOST = timedelta(minutes=5)
-LOOK_AGAIN_AT_LEAST = timedelta(seconds=1)
+LONGEST_WAIT = timedelta(minutes=5)
+SHORTEST_WAIT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A finished object, reduced to what its removal depends on; `ttl_s` None means that it stays for ever."""
+    """A finished object; without `ttl_s` it stays for ever."""
 
     namespace: str
     name: str
@@ -27,20 +27,20 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The objects to delete now, and how long to wait before the next look."""
+    """The objects to delete now, and the wait before the next sweep."""
 
     expired: tuple[Finished, ...]
     wait: timedelta
 
 
 def sweep(objects: Iterable[Finished], *, now: datetime) -> Sweep:
-    """Part the objects into those whose time is over and those that wait.
+    """Return the expired objects and the wait before the next sweep.
 
-    The next look is due when the first of the waiting ones expires, within fixed bounds: objects that finish
+    The next sweep is due when the first of the other objects expires, within fixed bounds: objects that finish
     meanwhile are not in this list.
     """
     expired: list[Finished] = []
-    wait = LOOK_AGAIN_AT_MOST
+    wait = LONGEST_WAIT
     for item in objects:
         if item.finished is None or item.ttl_s is None:
             continue
@@ -49,4 +49,4 @@ def sweep(objects: Iterable[Finished], *, now: datetime) -> Sweep:
             expired.append(item)
         else:
             wait = min(wait, left)
-    return Sweep(tuple(expired), max(wait, LOOK_AGAIN_AT_LEAST))
+    return Sweep(tuple(expired), max(wait, SHORTEST_WAIT))

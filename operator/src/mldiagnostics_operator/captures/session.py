@@ -1,4 +1,4 @@
-"""The files of one attempt of a capture: its record, which claims the session, and its traces."""
+"""The files of one attempt: the record that claims the session, and the traces."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class SessionTaken(Exception):
-    """Another capture has the session; the message says which."""
+    """Another capture has the session; the message names it."""
 
 
 class Session:
-    """The files of one attempt of one capture, in every log directory that the operator can write to."""
+    """The files of one attempt, in every log directory that the operator writes to."""
 
     def __init__(
         self, storage: Storage, connection: MLDiagnosticsConnection, plan: CapturePlan, versions: Mapping[str, str]
@@ -47,9 +47,12 @@ class Session:
         }
 
     async def claim(self) -> None:
-        """Put a record into every directory, so that nobody else takes the session. Raises SessionTaken, StoreError."""
+        """Write a record into every directory, so that no other capture gets the session.
+
+        Raises SessionTaken, StoreError.
+        """
         for location, directory in self._directories.items():
-            with self._where_pods_write(location):
+            with self._tolerated(location):
                 await self._claim(directory, record.claim(self._connection, self._plan, location, self._versions))
 
     async def _claim(self, directory: LogDirectory, content: bytes) -> None:
@@ -59,7 +62,7 @@ class Session:
             with suppress(NotStored):
                 owner = record.owner(await directory.read(self._key))
                 if owner != self._connection.metadata.uid:
-                    whose = f"the object with uid {owner}" if owner else "something else"
+                    whose = f"the object with uid {owner}" if owner else "another writer"
                     raise SessionTaken(
                         f"session {self._plan.session} in {directory.location} belongs to {whose}; "
                         "give another sessionId or storageLocation"
@@ -71,10 +74,13 @@ class Session:
         return await self._directories[target.directory].put(layout.trace_key(self._plan.session, target.stem), trace)
 
     async def stored(self) -> list[TargetOutcome]:
-        """List the traces that the store has already, also those of pods that have ended since. Raises StoreError."""
+        """List the traces in the store, also those of pods that have ended since.
+
+        Raises StoreError.
+        """
         files: dict[str, int] = {}
         for location, directory in self._directories.items():
-            with self._where_pods_write(location), suppress(StoreNotFound):
+            with self._tolerated(location), suppress(StoreNotFound):
                 entries = await directory.list(layout.session_prefix(self._plan.session))
                 files |= {f"{location}/{entry.key}": entry.bytes for entry in entries}
         chosen: list[PlannedTarget | SkippedTarget] = [*self._plan.targets, *self._plan.skipped]
@@ -82,32 +88,35 @@ class Session:
         return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]
 
     async def conclude(self, outcomes: Sequence[TargetOutcome]) -> None:
-        """Rewrite the records with what became of every target. Raises StoreError."""
+        """Rewrite the records with the outcome of every target. Raises StoreError."""
         for location, directory in self._directories.items():
             content = record.complete(self._connection, self._plan, location, outcomes, self._versions)
-            with self._where_pods_write(location):
+            with self._tolerated(location):
                 await directory.put(self._key, content, replaces=True)
 
-    async def drop(self, kept: Sequence[PlannedTarget]) -> None:
-        """Delete the traces of these targets and the records: a deleted capture leaves nothing that claims success."""
-        keys = [(target.directory, layout.trace_key(self._plan.session, target.stem)) for target in kept]
+    async def drop(self, stored: Sequence[PlannedTarget]) -> None:
+        """Delete the traces of these targets and the records.
+
+        So a deleted capture leaves no file that claims success.
+        """
+        keys = [(target.directory, layout.trace_key(self._plan.session, target.stem)) for target in stored]
         keys += [(location, self._key) for location in self._directories]
         for location, key in keys:
             try:
                 await self._directories[location].delete(key)
             except StoreError as error:
-                _log.warning("%s/%s of the deleted capture stays: %s", location, key, error)
+                _log.warning("%s/%s of a deleted capture could not be deleted: %s", location, key, error)
 
     def _file(self, target: PlannedTarget | SkippedTarget) -> str:
         stem = layout.file_stem(target.pod, target.local_rank)
         return f"{target.directory}/{layout.trace_key(self._plan.session, stem)}"
 
     @contextmanager
-    def _where_pods_write(self, location: Location) -> Iterator[None]:
-        """Let errors pass in a directory that the pods write to: it need not be open to the operator."""
+    def _tolerated(self, location: Location) -> Iterator[None]:
+        """Suppress errors in a directory that only the pods need to write to."""
         try:
             yield
         except StoreError as error:
             if self._plan.delivery is not Delivery.WORKLOAD:
                 raise
-            _log.info("%s is for the pods alone: %s", location, error)
+            _log.info("The operator cannot write to %s, only the pods do: %s", location, error)

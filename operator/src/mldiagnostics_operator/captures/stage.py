@@ -1,4 +1,4 @@
-"""How far a capture has come, and the effect of a stop that is requested from outside."""
+"""The stage of a capture, and the effect of a stop from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of a capture as its owner sees it, one function for each stage of its life."""
+"""The status of a capture, one method for each stage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.captures.verdict import Verdict
 
 RESULTS_BYTES: Final = 224 * 1024
-"""Room for `results`: with the longest spec, and its copy in kubectl's annotation, the object stays below 512 KiB."""
+"""Bound of `results`: with the longest spec and its copy in kubectl's annotation, the object is below 512 KiB."""
 _MESSAGE_LENGTH: Final = 4096
 _NOT_STORED: Final = frozenset(
     str(reason) for reason in Reason if reason.startswith("Store") or reason is Reason.FILE_EXISTS
@@ -32,7 +32,7 @@ Fact = tuple[ConditionType, str, str, str]
 
 
 class StatusBuilder:
-    """Writes the statuses of one object; each is whole and takes over what the one before said and still holds."""
+    """Builds the statuses of one object; each is whole and starts from the one before."""
 
     def __init__(self, previous: ConnectionStatus | None, *, generation: int, me: str) -> None:
         self._last = previous or ConnectionStatus()
@@ -40,7 +40,7 @@ class StatusBuilder:
         self._me = me
 
     def waiting(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
-        """Say why the capture has not begun."""
+        """Return the status of a capture that waits."""
         return self._write(
             {"phase": Phase.PENDING, "message": message, "start_time": self._last.start_time or now},
             [(ConditionType.ACCEPTED, "False", reason, message)],
@@ -48,7 +48,7 @@ class StatusBuilder:
         )
 
     def running(self, plan: CapturePlan, *, now: datetime) -> ConnectionStatus:
-        """Announce what is about to be dialled: written before the first request."""
+        """Return the status that announces the intent, written before the first request."""
         targets = f"{len(plan.targets)} targets" if len(plan.targets) > 1 else plan.targets[0].pod
         message = f"capturing {targets} for {plan.duration_ms / 1000:g} s"
         ready = f"{len(plan.targets)} of {plan.total} targets are ready"
@@ -73,11 +73,11 @@ class StatusBuilder:
         )
 
     def progressed(self, outcomes: Iterable[TargetOutcome], plan: CapturePlan) -> ConnectionStatus:
-        """Count the targets that have ended so far, skipped ones included."""
+        """Return the status with the targets that have ended, skipped ones included."""
         return self._write(_numbers(list(outcomes), plan.total), [], None)
 
     def refused(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
-        """Close a capture that never began."""
+        """Return the final status of a capture that recorded nothing."""
         return self._close(
             {"message": message},
             CaptureResult(status="Failed", error_message=message),
@@ -164,7 +164,7 @@ def _numbers(outcomes: Sequence[TargetOutcome], total: int) -> dict[str, object]
 
 
 def _skew_ms(outcomes: Sequence[TargetOutcome]) -> int | None:
-    """Whole milliseconds; a host whose clock is off by weeks does not break the status."""
+    """Return whole milliseconds, bounded for a host whose clock is weeks off."""
     apart = skew(outcomes)
     return None if apart is None else min(round(apart / timedelta(milliseconds=1)), 2**31 - 1)
 

@@ -1,4 +1,4 @@
-"""Log directories for the event loop: blocking stores behind a bounded pool of threads."""
+"""Log directories for the event loop: blocking stores in bounded thread pools."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ T = TypeVar("T")
 
 PARALLEL: Final = 16
 REQUEST_TIMEOUT_S: Final = 30.0
-# Users choose buckets, and each store keeps connections: only the last used ones stay open.
 OPEN_STORES: Final = 32
+"""Users choose buckets, and each store keeps connections: only the last used ones stay open."""
 
 
 async def retry_until(call: Callable[[], Awaitable[T]], *, on: type[StoreError], until: float) -> T:
-    """Repeat a call on the errors `on`, and give up one that hangs, as on a network volume whose server is away.
+    """Return the result of a call, repeated on the errors `on` until a time.
 
-    `until` is a moment on the event loop's clock. Raises StoreError; StoreUnreachable for a call that gave no answer.
+    A call that hangs is abandoned, as on a network volume whose server is down. `until` is a time of the event loop's
+    clock. Raises StoreError; StoreUnreachable for a call that did not return.
     """
     try:
         async with asyncio.timeout_at(until):
             return await retry(call, on=on, until=until)
     except TimeoutError:
-        raise StoreUnreachable("the store gave no answer in time; check the volume or the network") from None
+        raise StoreUnreachable("the store did not answer in time; check the volume or the network") from None
 
 
 class LogDirectory:
     """One log directory that the operator can write to.
 
-    Every method raises what the store raises (StoreError and its kinds). Keys and URLs are below the directory; the
+    Every method raises the store's errors (StoreError and its subclasses). Keys and URLs are below the directory; the
     store itself is rooted at the volume or bucket, so that links on a shared volume do not lead out of it.
     """
 
@@ -53,12 +54,15 @@ class LogDirectory:
         self._pool = pool
 
     async def put(self, key: str, data: Data, *, replaces: bool = False) -> Stored:
-        """Store whole, never over another content unless `replaces`; `url` of the receipt is as users write it."""
+        """Store a file atomically; other content is replaced only with `replaces`.
+
+        The returned `url` is in the form that users write.
+        """
         stored = await self._call(lambda: self._store().put(self._inner(key), data, replace=replaces))
         return replace(stored, key=key, url=str(self.location.child(key)))
 
     async def read(self, key: str) -> bytes:
-        """Read a small file whole."""
+        """Read a small file."""
 
         def read() -> bytes:
             with self._store().open(self._inner(key)) as file:
@@ -69,11 +73,11 @@ class LogDirectory:
     async def list(self, prefix: str) -> tuple[Entry, ...]:
         """List the files below a directory."""
         top = len(self._inner(prefix)) - len(prefix)
-        found = await self._call(lambda: tuple(self._store().list(self._inner(prefix))))
-        return tuple(replace(entry, key=entry.key[top:]) for entry in found)
+        entries = await self._call(lambda: tuple(self._store().list(self._inner(prefix))))
+        return tuple(replace(entry, key=entry.key[top:]) for entry in entries)
 
     async def delete(self, key: str) -> bool:
-        """Delete a file; false if there was none."""
+        """Delete a file; return False if it did not exist."""
         return await self._call(lambda: self._store().delete(self._inner(key)))
 
     def _inner(self, key: str) -> str:
@@ -88,7 +92,7 @@ class Storage:
 
     def __init__(self, volume_root: Path) -> None:
         self._volume_root = volume_root
-        # What hangs on the volume must not keep traces from the buckets.
+        # One pool per medium: calls that hang on the volume do not block writes to buckets.
         self._pools = {
             medium: ThreadPoolExecutor(PARALLEL, thread_name_prefix=f"store-{medium}")
             for medium in Medium
@@ -98,14 +102,14 @@ class Storage:
         self._stores: dict[str, Store] = {}
 
     def directory(self, location: Location) -> LogDirectory:
-        """Open a log directory; nothing is touched yet. Paths in a pod are not the operator's: ValueError."""
+        """Return a log directory, without I/O. Raises ValueError for a path in a pod."""
         if location.medium is Medium.POD:
-            raise ValueError(f"{location} is a path in the pod, which only the pod can write")
+            raise ValueError(f"{location} is a path in the pod; only the pod can write to it")
         root = str(self._volume_root) if location.medium is Medium.VOLUME else f"gs://{location.bucket}"
         return LogDirectory(location, lambda: self._open(root), self._pools[location.medium])
 
     def _open(self, root: str) -> Store:
-        """Open the store, in a thread of the pool: loading a client takes a second, so the last ones are kept."""
+        """Open a store in a thread of the pool: loading a client takes a second."""
         with self._opening:
             store = self._stores.pop(root, None) or open_store(root, timeout_s=REQUEST_TIMEOUT_S)
             self._stores[root] = store
@@ -114,6 +118,6 @@ class Storage:
             return store
 
     def close(self) -> None:
-        """Let the threads go; what they are writing they write to its end."""
+        """Stop the threads; writes in progress are finished."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)

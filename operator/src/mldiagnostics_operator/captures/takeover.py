@@ -1,4 +1,4 @@
-"""Takeover of a capture: wait until no other process works on it, and read the status that was left."""
+"""Takeover of a capture: wait until no other process works on it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def _pod(cluster: ApiClient, namespace: str, name: str) -> HolderPod | Non
 
 
 def _holder_pod(pod: Mapping[str, Any]) -> HolderPod:
-    """Reduce a pod; the container that started first counts as the operator's, as sidecars may restart."""
+    """Reduce a pod; the container that started first counts as the operator's."""
     status = pod.get("status") or {}
     states = [container.get("state") or {} for container in status.get("containerStatuses") or ()]
     started = [datetime.fromisoformat(state["running"]["startedAt"]) for state in states if "running" in state]

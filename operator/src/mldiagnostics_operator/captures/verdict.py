@@ -1,4 +1,4 @@
-"""From how the targets ended to how the capture ended: succeeded or not, one reason, one sentence."""
+"""The verdict on a capture: success, one reason, one sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a capture ended; `reason` is that of the condition Complete."""
+    """How a capture ended; `reason` is that of the condition `Complete`."""
 
     succeeded: bool
     reason: str
@@ -26,9 +26,9 @@ class Verdict:
 
 
 def judge(outcomes: Sequence[TargetOutcome], *, needed: int) -> Verdict:
-    """Judge a capture by its targets, of which `needed` had to be captured.
+    """Return the verdict on a capture of which `needed` targets had to be captured.
 
-    A failure that all failed targets share is the reason of the whole; else the reason says how many were captured.
+    If all other targets have the same reason, it is the reason of the capture.
     """
     states = count(outcomes)
     captured = states[TargetState.CAPTURED]
@@ -41,20 +41,20 @@ def judge(outcomes: Sequence[TargetOutcome], *, needed: int) -> Verdict:
     if str(Reason.INTERRUPTED) in causes:
         reason = names.CompleteReason.INTERRUPTED
     elif len(causes) == 1:
-        return Verdict(succeeded=False, reason=causes.pop(), message=f"{message}; needed were {needed}")
+        return Verdict(succeeded=False, reason=causes.pop(), message=f"{message}; {needed} were needed")
     else:
         reason = names.CompleteReason.TOO_FEW_CAPTURED if captured else names.CompleteReason.NOTHING_CAPTURED
-    return Verdict(succeeded=False, reason=str(reason), message=f"{message}; needed were {needed}")
+    return Verdict(succeeded=False, reason=str(reason), message=f"{message}; {needed} were needed")
 
 
 def cancelled(outcomes: Sequence[TargetOutcome]) -> Verdict:
-    """Judge a capture that its owner cancelled: it counts as failed, whatever was stored until then."""
-    kept = sum(outcome.stored for outcome in outcomes)
-    message = f"cancelled by spec.cancel; traces of {kept} of {len(outcomes)} targets are stored"
+    """Return the verdict on a cancelled capture: it failed, even if traces are stored."""
+    stored = sum(outcome.stored for outcome in outcomes)
+    message = f"cancelled by spec.cancel; traces of {stored} of {len(outcomes)} targets are stored"
     return Verdict(succeeded=False, reason=str(names.CompleteReason.CANCELLED), message=message)
 
 
 def dry_run(outcomes: Sequence[TargetOutcome], targets: int) -> Verdict:
-    """Report a dry run, which succeeds if anything would be captured or not."""
+    """Return the verdict on a dry run, which succeeds even without targets."""
     message = f"dry run: {targets} of {len(outcomes)} targets would be captured"
     return Verdict(succeeded=True, reason=str(names.CompleteReason.DRY_RUN), message=message)
