@@ -246,7 +246,7 @@ class TestOnARealApiServer:
         assert header.split() == ["NAME", "STATUS", "PROGRESS", "SESSION", "AGE"]
         assert row.split()[:4] == ["capture", "Succeeded", "2/2", "capture-1"]
         assert "gs://b/x" in kubectl("get", "mldiagnostics", "-o", "wide")
-        assert "separated by commas" in kubectl("explain", "mldc.spec.triggerCapture.podName")
+        assert "Comma-separated names" in kubectl("explain", "mldc.spec.triggerCapture.podName")
 
     def test_the_server_documents_every_field(self, api: Requests) -> None:
         document = api("GET", "/openapi/v3/apis/diagon.gke.io/v1alpha1")

@@ -1,4 +1,4 @@
-"""What is said where Google's own distribution is installed too: a stand-in for its metadata, a real environment."""
+"""The warning beside Google's own distribution, whose metadata is simulated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADVICE = "pip uninstall google-cloud-mldiagnostics, then pip install"
 
 @pytest.fixture
 def original(tmp_path: Path) -> Path:
-    """A folder for the import path in which the original is installed, as far as metadata can tell."""
+    """A folder for the import path with the metadata of the original distribution."""
     metadata = tmp_path / "google_cloud_mldiagnostics-1.0.10.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.4\nName: google-cloud-mldiagnostics\nVersion: 1.0.10\n")
@@ -31,14 +31,14 @@ def python(*arguments: str, path: Sequence[Path] = ()) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_alone_it_says_that_it_serves() -> None:
-    done = python("-m", "mldiagnostics_shim")
+def test_alone_it_serves_all_names() -> None:
+    result = python("-m", "mldiagnostics_shim")
     served = [f"{name}: served by mldiagnostics" for name in ("google_cloud_mldiagnostics", "ml_goodput_measurement")]
-    assert (done.returncode, done.stdout.splitlines()) == (0, served), done.stderr
+    assert (result.returncode, result.stdout.splitlines()) == (0, served), result.stderr
     assert python("-c", "import google_cloud_mldiagnostics, ml_goodput_measurement").stderr == ""
 
 
-def test_beside_the_original_goodput_library_it_says_what_to_uninstall(tmp_path: Path) -> None:
+def test_beside_the_goodput_library_it_names_the_package_to_uninstall(tmp_path: Path) -> None:
     metadata = tmp_path / "ml_goodput_measurement-0.2.3.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.4\nName: ml-goodput-measurement\nVersion: 0.2.3\n")
@@ -48,21 +48,21 @@ def test_beside_the_original_goodput_library_it_says_what_to_uninstall(tmp_path:
     assert python("-m", "mldiagnostics_shim", path=[tmp_path]).returncode == 1
 
 
-def test_beside_the_original_it_works_and_says_what_to_uninstall(original: Path) -> None:
-    done = python("-m", "mldiagnostics_shim", path=[original])
-    assert done.returncode == 1
-    assert "google-cloud-mldiagnostics 1.0.10 is installed too" in done.stdout
-    assert ADVICE in done.stdout
+def test_beside_the_original_it_works_and_names_the_package_to_uninstall(original: Path) -> None:
+    result = python("-m", "mldiagnostics_shim", path=[original])
+    assert result.returncode == 1
+    assert "google-cloud-mldiagnostics 1.0.10 is installed too" in result.stdout
+    assert ADVICE in result.stdout
     imported = python("-c", "from google_cloud_mldiagnostics import metrics; print(metrics.__name__)", path=[original])
     assert imported.stdout == "mldiagnostics.metrics\n"
     assert ADVICE in imported.stderr
 
 
-def test_behind_the_original_it_says_so(original: Path) -> None:
+def test_a_replaced_folder_is_reported(original: Path) -> None:
     folder = original / "google_cloud_mldiagnostics"
     folder.mkdir()
     (folder / "__init__.py").write_text("raise SystemExit('the original was imported')\n")
-    done = python("-m", "mldiagnostics_shim", path=[original])
-    assert done.returncode == 1
-    assert "google_cloud_mldiagnostics: not served by mldiagnostics: google-cloud-mldiagnostics 1.0.10" in done.stdout
-    assert ADVICE in done.stdout
+    result = python("-m", "mldiagnostics_shim", path=[original])
+    assert result.returncode == 1
+    assert "google_cloud_mldiagnostics: not served by mldiagnostics: google-cloud-mldiagnostics 1.0.10" in result.stdout
+    assert ADVICE in result.stdout

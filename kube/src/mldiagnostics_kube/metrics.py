@@ -14,13 +14,23 @@ _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec(Generic[M]):
-    """Declaration of a metric."""
+    """Declaration of a metric, for `/metrics` and the reference page.
+
+    Example:
+        REVIEWS = MetricSpec(Counter, "mldiagnostics_webhook_reviews_total", "Reviews by result.", ("result",))
+        reviews = REVIEWS.register(registry)
+        reviews.labels("injected").inc()
+    """
 
     type: type[M]
+    """Counter, Gauge, Histogram or Info."""
     name: str
     help: str
+    """One sentence for the reference page; it names the unit and the values of labels."""
     labels: tuple[str, ...] = ()
+    """Names of labels, whose values must be few: never names of objects."""
     buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram's buckets."""
 
     def register(self, registry: CollectorRegistry) -> M:
         """Create the metric in a registry."""

@@ -1,4 +1,4 @@
-"""`mldiagnostics` under the import name of Google's SDK, so that programs written for that one need no change."""
+"""`mldiagnostics` under the import name of Google's SDK, for unchanged programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The goodput modules of `mldiagnostics` under the import name of ml-goodput-measurement, for unchanged programs."""
+"""The goodput modules of `mldiagnostics` under the name of ml-goodput-measurement."""
 
 from __future__ import annotations
 

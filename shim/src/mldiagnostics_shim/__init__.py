@@ -1,1 +1,4 @@
-"""Import names of other packages, served by `mldiagnostics`; `python -m mldiagnostics_shim` says who serves them."""
+"""Import names of other packages, served by `mldiagnostics`.
+
+`python -m mldiagnostics_shim` shows which package serves them.
+"""

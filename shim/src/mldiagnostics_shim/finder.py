@@ -1,6 +1,6 @@
-"""Imports below the names of other packages, answered with modules of `mldiagnostics` as its table of aliases says.
+"""Imports below the peers' names, resolved to modules of `mldiagnostics`.
 
-Both names give one module object, so that there is one run, one recording and one set of enumerations in the process.
+Both names give the same module object, so that a process has one run and one set of enumerations.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 _FOLDERS = frozenset(
     f"{peer}.{path.rpartition('.')[0]}" for peer, aliases in ALIASES.items() for path in aliases if "." in path
 )
-"""Packages that are there only to lead to the aliases: `google_cloud_mldiagnostics.api`, …"""
+"""Packages that only contain aliases: `google_cloud_mldiagnostics.api`, …"""
 
 
 def install() -> None:
-    """Answer imports below the peers' names from now on, before anything of those names that may lie on the disk."""
+    """Resolve imports below the peers' names, before packages on the disk."""
     if not any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, AliasFinder())
 
 
 class AliasFinder(MetaPathFinder):
-    """Finds aliases, and refuses every other name below a peer's, so that its own modules never mix with ours."""
+    """A finder of aliases.
+
+    Other names below a peer's are rejected, so that the peer's modules never mix with ours.
+    """
 
     def find_spec(  # type: ignore[explicit-override]  # typing.override is newer than Python 3.10
         self,
@@ -38,7 +41,7 @@ class AliasFinder(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - importlib's protocol
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Return the spec of an alias. Raises ModuleNotFoundError for a name that has no counterpart."""
+        """Return the spec of an alias; raise ModuleNotFoundError for a name without one."""
         peer, _, alias = fullname.partition(".")
         if not alias or peer not in ALIASES:
             return None
@@ -48,5 +51,6 @@ class AliasFinder(MetaPathFinder):
             return ModuleSpec(fullname, None, is_package=True)
         known = ", ".join(sorted(filter(None, ALIASES[peer])))
         raise ModuleNotFoundError(
-            f"mldiagnostics-shim has no {alias!r} of {peer}, only {known}; tell us what needs it", name=fullname
+            f"{fullname}: mldiagnostics-shim has no such module; it has {known}. Please open an issue if you need it",
+            name=fullname,
         )

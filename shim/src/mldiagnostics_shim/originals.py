@@ -1,4 +1,4 @@
-"""Whether a peer's own distribution is installed beside this one: both want the same folder, so one must go."""
+"""Detection of a peer's own distribution, which installs into the same folder."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ORIGINALS = {
     "google_cloud_mldiagnostics": "google-cloud-mldiagnostics",
     "ml_goodput_measurement": "ml-goodput-measurement",
 }
-"""Import name -> the distribution that it comes from."""
+"""Distribution of each import name."""
 
 
 def original(import_name: str) -> str | None:
-    """Return the original distribution of an import name and its version, if it is installed."""
+    """Return the original distribution and its version, or None if not installed."""
     distribution = ORIGINALS[import_name]
     try:
         return f"{distribution} {version(distribution)}"
@@ -24,16 +24,16 @@ def original(import_name: str) -> str | None:
 
 
 def advice(import_name: str) -> str:
-    """Return the commands that leave this distribution alone with an import name."""
+    """Return the commands that remove the original distribution and repair this one."""
     install = install_hint("shim", options="--force-reinstall --no-deps")
     return f"pip uninstall {ORIGINALS[import_name]}, then {install}"
 
 
 def warn_of_original(import_name: str) -> None:
-    """Say once what to uninstall, if the original is there."""
-    if found := original(import_name):
+    """Warn once if the original distribution is installed."""
+    if installed := original(import_name):
         warn_once(
             f"shim-beside-original:{import_name}",
-            f"{found} is installed beside mldiagnostics-shim, and both own the folder {import_name}: "
+            f"{installed}: also installed, and both it and mldiagnostics-shim own the folder {import_name}; "
             f"mldiagnostics serves this process, but the next installation may change that: {advice(import_name)}",
         )
