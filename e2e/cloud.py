@@ -1,4 +1,4 @@
-"""A Google Cloud Storage emulator inside the cluster, reached from outside through the API server's proxy."""
+"""Google Cloud Storage emulator in the cluster, reached through the API server's proxy."""
 
 import json
 import urllib.parse
@@ -18,23 +18,22 @@ NAME = "fake-gcs-server"
 PORT = 4443
 IMAGE = f"localhost/mldiagnostics/{NAME}:{TOOLS[NAME].version}"
 ENDPOINT = f"http://{NAME}.{NAMESPACE}.svc:{PORT}"
-"""What the operator sees as STORAGE_EMULATOR_HOST."""
+"""Value of the operator's STORAGE_EMULATOR_HOST."""
 PROXY = f"/api/v1/namespaces/{NAMESPACE}/services/http:{NAME}:{PORT}/proxy/storage/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """One bucket of the emulator."""
+    """Bucket of the emulator."""
 
     kubectl: Kubectl
     bucket: str
 
     @classmethod
     def start(cls, provider: Provider, kubectl: Kubectl, bucket: str, *, seen_from: str) -> Self:
-        """Run the emulator, make the bucket if it is not there, and wait until the pod `seen_from` reaches it.
+        """Start the emulator, create the bucket, and wait until the pod `seen_from` reaches it.
 
-        A pod that is ready can still be without a route: until the node knows the Service, its address leads out of
-        the cluster, to whatever answers there.
+        A ready pod may have no route yet: until the node knows the Service, its address leads out of the cluster.
         """
         binary = tool(NAME)
         archive = binary.with_suffix(".tar")
@@ -48,11 +47,13 @@ class Cloud:
         if bucket not in {each["name"] for each in listed}:
             body = json.dumps({"name": bucket})
             kubectl("create", "--raw", f"{PROXY}/b?project=e2e", "--filename=-", stdin=body)
-        eventually(lambda: _reached(kubectl, bucket, seen_from), f"{seen_from} reaches the bucket", deadline_s=60)
+        eventually(
+            lambda: _reachable(kubectl, bucket, seen_from), f"connection of {seen_from} to the bucket", deadline_s=60
+        )
         return cls(kubectl, bucket)
 
     def download(self, prefix: str, into: Path) -> Path:
-        """Copy all objects below a prefix to a local folder, which is returned."""
+        """Copy all objects below a prefix to a local folder and return it."""
         listed = json.loads(self.kubectl("get", "--raw", f"{PROXY}/b/{self.bucket}/o?prefix={prefix}/"))
         for each in listed["items"]:
             file = into / each["name"]
@@ -63,16 +64,18 @@ class Cloud:
         return into / prefix
 
 
-def _reached(kubectl: Kubectl, bucket: str, pod: str) -> bool:
-    look = f"import urllib.request as r; print(r.urlopen({f'{ENDPOINT}/storage/v1/b/{bucket}'!r}, timeout=5).read())"
+def _reachable(kubectl: Kubectl, bucket: str, pod: str) -> bool:
+    program = f"import urllib.request as r; print(r.urlopen({f'{ENDPOINT}/storage/v1/b/{bucket}'!r}, timeout=5).read())"
     try:
-        return bucket in kubectl("exec", pod, f"--namespace={NAMESPACE}", "--", "/opt/training/bin/python", "-c", look)
+        return bucket in kubectl(
+            "exec", pod, f"--namespace={NAMESPACE}", "--", "/opt/training/bin/python", "-c", program
+        )
     except ClusterError:
         return False
 
 
 def manifests() -> dict[str, Any]:
-    """The emulator's Deployment and Service; what it stores ends with its pod."""
+    """Return Deployment and Service of the emulator; its data is lost with the pod."""
     labels = {"app": NAME}
     container = {
         "name": NAME,

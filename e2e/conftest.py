@@ -1,4 +1,4 @@
-"""The cluster of these tests and what is installed in it, made once; a failure comes with logs, events and objects."""
+"""Fixtures: the cluster and its installations, created once; failures include logs, events and objects."""
 
 import json
 from collections.abc import Generator, Iterator
@@ -34,7 +34,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def running_cluster() -> Provider:
-    """A cluster that is up; it stays up after the tests."""
+    """Running cluster; it keeps running after the tests."""
     try:
         chosen = provider()
     except ClusterError as error:
@@ -45,42 +45,43 @@ def running_cluster() -> Provider:
 
 @pytest.fixture(scope="session")
 def kubectl(running_cluster: Provider) -> Kubectl:
-    """kubectl as the administrator."""
+    """Client kubectl of the administrator."""
     return Kubectl(tool("kubectl"), running_cluster.kubeconfig)
 
 
 @pytest.fixture(scope="session")
 def helm(running_cluster: Provider) -> installation.Helm:
+    """Client helm of the administrator."""
     return installation.Helm(tool("helm"), running_cluster.kubeconfig)
 
 
 @pytest.fixture(scope="session")
 def prepared(running_cluster: Provider) -> None:
-    """The JobSet controller and the training job's image are in the cluster."""
+    """Install the JobSet controller and load the image of the training job."""
     installation.prepare(running_cluster)
 
 
 @pytest.fixture(scope="session")
 def operator_image(running_cluster: Provider) -> list[str]:
-    """The operator's image is in the cluster; gives the helm arguments that go with it."""
+    """Load the image of the operator and return its helm arguments."""
     return installation.load_image(OPERATOR, running_cluster)
 
 
 @pytest.fixture(scope="session")
 def webhook_image(running_cluster: Provider) -> list[str]:
-    """The webhook's image is in the cluster; gives the helm arguments that go with it."""
+    """Load the image of the webhook and return its helm arguments."""
     return installation.load_image(WEBHOOK, running_cluster)
 
 
 @pytest.fixture(scope="session")
 def leader_worker_sets(running_cluster: Provider) -> None:
-    """The LeaderWorkerSet controller is in the cluster."""
+    """Install the LeaderWorkerSet controller."""
     addons.install("lws", running_cluster)
 
 
 @pytest.fixture(scope="session")
 def namespace(kubectl: Kubectl) -> str:
-    """The namespace of captures, without those of an earlier session."""
+    """Namespace of the captures, without those of an earlier session."""
     kubectl.apply(scene.namespace())
     kubectl("wait", "--for=create", f"namespace/{scene.NAMESPACE}")
     if kubectl.exists("crd", scene.RESOURCE):
@@ -89,28 +90,28 @@ def namespace(kubectl: Kubectl) -> str:
 
 
 @pytest.fixture(scope="module")
-def operator(helm: installation.Helm, operator_image: list[str], namespace: str) -> None:  # noqa: ARG001  # it must be there
-    """The operator, installed with what these tests need beyond the chart's defaults; modules may install otherwise."""
+def operator(helm: installation.Helm, operator_image: list[str], namespace: str) -> None:  # noqa: ARG001  # must exist
+    """Install the operator with the values of these tests; a module may override this fixture."""
     values = [part for name, value in VALUES.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
     installation.install(OPERATOR, helm, [*operator_image, *values])
 
 
 @pytest.fixture(scope="module")
 def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
-    """The webhook, installed without a value, and reached by the API server; modules may install otherwise."""
+    """Install the webhook with default values and wait until it injects; a module may override this."""
     installation.install(WEBHOOK, helm, webhook_image)
     injecting.until_replaced(kubectl)
     injecting.until_injected(kubectl)
 
 
 @pytest.fixture(scope="session")
-def training(kubectl: Kubectl, prepared: None, namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # its image
-    """The example's JobSet of two hosts; gives the names of its pods, which train until the tests are over."""
+def training(kubectl: Kubectl, prepared: None, namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # loads its image
+    """Run the example's JobSet of two hosts until the end of the tests; yield the names of its pods."""
     yield start_training(kubectl, namespace)
     kubectl("delete", "jobset", "training", f"--namespace={namespace}", "--wait=false")
 
 
 @pytest.fixture(scope="session")
 def cloud(running_cluster: Provider, kubectl: Kubectl, training: list[str]) -> Cloud:
-    """A bucket in a storage emulator inside the cluster."""
+    """Bucket in a storage emulator in the cluster."""
     return Cloud.start(running_cluster, kubectl, BUCKET, seen_from=training[0])

@@ -1,4 +1,4 @@
-"""What tests of injection ask the cluster: which run a workload is, and of which run its pods were told."""
+"""Helpers of the injection tests: the run of a workload, and the run injected into its pods."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 @contextmanager
 def temporary_namespace(kubectl: Kubectl, name: str, labels: Mapping[str, str]) -> Iterator[None]:
-    """A namespace for the duration of the block."""
+    """Create a namespace while the block runs."""
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}})
     try:
         yield
@@ -31,12 +31,12 @@ def temporary_namespace(kubectl: Kubectl, name: str, labels: Mapping[str, str]) 
 
 
 def placed(manifest: Manifest, namespace: str) -> Manifest:
-    """The manifest in a namespace."""
+    """Return the manifest with a namespace."""
     return manifest | {"metadata": manifest["metadata"] | {"namespace": namespace}}
 
 
 def parked(manifest: Any) -> Any:
-    """The manifest with pods that no scheduler takes: they are admitted as any other, and cost nothing."""
+    """Return the manifest with pods that are admitted but never scheduled."""
     if isinstance(manifest, list):
         return [parked(each) for each in manifest]
     if not isinstance(manifest, dict):
@@ -46,18 +46,18 @@ def parked(manifest: Any) -> Any:
 
 
 def pods_of(kubectl: Kubectl, namespace: str, workload: str, *, count: int) -> list[Object]:
-    """The pods of a workload by their names, once there are so many."""
+    """Wait until a workload has `count` pods, and return them."""
 
-    def look() -> list[Object] | None:
+    def poll() -> list[Object] | None:
         pods = kubectl.items("pods", f"--namespace={namespace}")
         named = [pod for pod in pods if f"{pod['metadata']['name']}-".startswith(f"{workload}-")]
         return named if len(named) == count else None
 
-    return eventually(look, f"{count} pods of {namespace}/{workload}", deadline_s=PODS_DEADLINE_S)
+    return eventually(poll, f"{count} pods of {namespace}/{workload}", deadline_s=PODS_DEADLINE_S)
 
 
 def run_id(workload: Object, cluster: str) -> str:
-    """The id of a workload's run by the SDK's formula."""
+    """Return the run id of a workload, computed by the SDK."""
     metadata = workload["metadata"]
     return identity.run_id(
         cluster=cluster,
@@ -69,18 +69,19 @@ def run_id(workload: Object, cluster: str) -> str:
 
 
 def cluster_name(kubectl: Kubectl) -> str:
-    """What a cluster is called that nobody named."""
+    """Return the default name of the cluster."""
     return identity.fallback_cluster_name(kubectl.get("namespace", "kube-system")["metadata"]["uid"])
 
 
-def told(pod: Object) -> str | None:
-    """The run of which a pod and all its containers were told; None if nothing in it speaks of a run.
+def injected_run(pod: Object) -> str | None:
+    """Return the run injected into a pod, or None.
 
-    Fails if one part says something else than another.
+    Raises:
+        AssertionError: labels, annotations and containers do not agree.
     """
     metadata, containers = pod["metadata"], pod["spec"]["containers"]
     runs = {variables(container).get("MLDIAG_RUN_ID") for container in containers}
-    assert len(runs) == 1, f"containers of {metadata['name']} were told of {runs}"
+    assert len(runs) == 1, f"containers of {metadata['name']} have different runs: {runs}"
     (run,) = runs
     assert metadata.get("annotations", {}).get(RUN_ID) == run
     assert metadata.get("labels", {}).get(RUN_LABEL) == (run and run[:32])
@@ -90,17 +91,17 @@ def told(pod: Object) -> str | None:
 
 
 def variables(container: Object) -> dict[str, str]:
-    """The variables of a container that have values of their own."""
+    """Return the variables of a container that have a literal value."""
     return {each["name"]: each["value"] for each in container.get("env", ()) if "value" in each}
 
 
 def explanation(pod: Object) -> str:
-    """What the webhook wrote on the pod; empty if it wrote nothing."""
+    """Return the reason that the webhook wrote to the pod; empty if there is none."""
     return str(pod["metadata"].get("annotations", {}).get(EXPLANATION, ""))
 
 
 def dry_run(kubectl: Kubectl, manifest: Manifest) -> Object:
-    """An object as it comes out of admission; it is not stored."""
-    made = kubectl("create", "--dry-run=server", "--filename=-", "--output=json", stdin=json.dumps(manifest))
-    admitted: Object = json.loads(made)
+    """Create an object as a dry run and return it."""
+    output = kubectl("create", "--dry-run=server", "--filename=-", "--output=json", stdin=json.dumps(manifest))
+    admitted: Object = json.loads(output)
     return admitted

@@ -1,4 +1,4 @@
-"""Small workloads of every kind whose controller runs on the test cluster: pods that wait, and a real Ray cluster."""
+"""Small workloads of every kind with a controller on the test cluster, and a real Ray cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from cluster.provider import Provider
 PEERS_IMAGE = "localhost/mldiagnostics/peers-test:1"
 PYTHON = "/opt/peers/bin/python"
 RUN_ID = "/opt/peers/run_id.py"
-"""Prints what Google's SDK computes."""
+"""Program that prints the run id of Google's SDK."""
 RAY_VERSION = "2.60.0"
 WAIT = "trap 'exit 0' TERM; sleep infinity & wait"
 ENV = [{"name": "OWN", "value": "kept"}]
@@ -21,13 +21,13 @@ Labels = Mapping[str, str]
 
 
 def load_peers_image(provider: Provider) -> None:
-    """Build the image that has Ray and Google's SDK, and load it; an unchanged one is left as it is."""
+    """Build and load the image with Ray and Google's SDK, unless it is unchanged."""
     folder = E2E / "peers"
     images.load(images.build(folder / "Dockerfile", folder, PEERS_IMAGE), provider)
 
 
 def pod_spec(name: str = "main", *, restart: str = "Never", **container: Any) -> Manifest:
-    """A pod with one container that waits until it is told to end, unless `container` says otherwise."""
+    """Return a pod with one container, which waits for SIGTERM unless `container` overrides it."""
     waiting = {
         "name": name,
         "image": PEERS_IMAGE,
@@ -45,7 +45,7 @@ def pod_spec(name: str = "main", *, restart: str = "Never", **container: Any) ->
 
 
 def pod_on_gke() -> Manifest:
-    """A pod whose node looks like one of GKE: a sidecar is the metadata server."""
+    """Return a pod with a sidecar as metadata server, as on a node of GKE."""
     spec = pod_spec()
     (main,) = spec["containers"]
     setup = {"name": "setup", "command": ["true"]}
@@ -58,16 +58,17 @@ def pod_on_gke() -> Manifest:
 
 
 def pod_that_fails_once() -> Manifest:
-    """A pod that ends with an error in the first attempt of its run, and waits in the others."""
+    """Return a pod that fails in the first attempt of its run and waits in later ones."""
     return pod_spec(command=["sh", "-c", f'[ "$MLDIAG_ATTEMPT" != 0 ] || exit 1; {WAIT}'])
 
 
 def annotated(manifest: Manifest, annotations: Mapping[str, str]) -> Manifest:
+    """Return the manifest with annotations."""
     return manifest | {"metadata": manifest["metadata"] | {"annotations": dict(annotations)}}
 
 
 def jobset(name: str, *, labels: Labels | None = None, pod: Manifest | None = None, hosts: int = 2) -> Manifest:
-    """One Job, its pods indexed as the hosts of a training are; it may be restarted once."""
+    """Return a JobSet of one indexed Job that may restart once."""
     job = {"parallelism": hosts, "completions": hosts, "completionMode": "Indexed", "backoffLimit": 0}
     workers = {"name": "workers", "replicas": 1, "template": {"spec": job | {"template": {"spec": pod or pod_spec()}}}}
     spec = {"replicatedJobs": [workers], "failurePolicy": {"maxRestarts": 1}}
@@ -80,21 +81,21 @@ def job(name: str, *, labels: Labels | None = None) -> Manifest:
 
 
 def cron_job(name: str, *, labels: Labels | None = None) -> Manifest:
-    """A CronJob that starts a Job, which has the labels too, at the next full minute, and no other while that runs."""
+    """Return a CronJob that starts one Job at the next full minute; both have the labels."""
     template = {"metadata": {"labels": dict(labels or {})}, "spec": {"template": {"spec": pod_spec()}}}
     spec = {"schedule": "* * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": template}
     return _workload("batch/v1", "CronJob", name, spec, labels)
 
 
 def leader_worker_set(name: str, *, labels: Labels | None = None) -> Manifest:
-    """One group: a leader and a worker."""
+    """Return a LeaderWorkerSet of one group: a leader and a worker."""
     template = {"spec": pod_spec(restart="Always")}
     spec = {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}
     return _workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, spec, labels)
 
 
 def ray_job(name: str, *, labels: Labels | None = None, variable: str = "OWN") -> Manifest:
-    """A head, a worker and a submitter, whose job prints what a Ray task sees in an environment variable."""
+    """Return a RayJob whose task prints an environment variable."""
     spec = {
         "entrypoint": f'{PYTHON} -c "{TASK.replace("NAME", repr(variable))}"',
         "submissionMode": "K8sJobMode",
@@ -105,7 +106,7 @@ def ray_job(name: str, *, labels: Labels | None = None, variable: str = "OWN") -
 
 
 def ray_cluster_spec() -> Manifest:
-    """The smallest real Ray cluster: a head that takes no tasks, and one worker."""
+    """Return the smallest Ray cluster: a head without tasks, and one worker."""
     start = {"object-store-memory": "80000000"}
     head = {"rayStartParams": start | {"num-cpus": "0"}, "template": {"spec": _ray_pod("ray-head")}}
     worker = {
@@ -146,7 +147,7 @@ def _replicated(name: str) -> Manifest:
 
 
 def _ray_pod(name: str, *, restart: str = "Always") -> Manifest:
-    """A pod whose command KubeRay composes."""
+    """Return a pod without a command: KubeRay composes it."""
     env = [*ENV, {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"}]
     resources = {"requests": {"cpu": "20m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}}
     spec = pod_spec(name, restart=restart, env=env, resources=resources)

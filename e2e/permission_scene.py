@@ -1,4 +1,4 @@
-"""A part run as its own service account, and which of its permissions it has used, by the API server's audit log."""
+"""Permissions that a part used with its service account, from the audit log of the API server."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,11 @@ from release.parts import NAMESPACE, Part
 from support.impersonation import Requests
 
 Permission = tuple[str, str, str, str]
-"""Verb, group, resource, and name where only that object is meant."""
+"""Verb, group, resource, and the name of a single object or an empty string."""
 
 
 def permissions(roles: Iterable[dict[str, Any]]) -> Iterator[Permission]:
-    """All that Roles and ClusterRoles allow."""
+    """Yield all permissions of Roles and ClusterRoles."""
     for rule in (rule for role in roles for rule in role["rules"]):
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
@@ -35,7 +35,7 @@ def kubeconfig(server: ApiServer, requests: Requests, part: Part, file: Path) ->
 
 
 def requests_of(server: ApiServer, part: Part) -> list[dict[str, Any]]:
-    """Requests for objects that a part's service account made, as the API server wrote them down."""
+    """Return the audited requests of a part's service account."""
     assert server.audit_log
     account = f"system:serviceaccount:{NAMESPACE}:{part.name}"
     events = (json.loads(line) for line in server.audit_log.read_text().splitlines() if line.endswith("}"))
@@ -43,17 +43,17 @@ def requests_of(server: ApiServer, part: Part) -> list[dict[str, Any]]:
 
 
 def used(server: ApiServer, part: Part, granted: set[Permission]) -> set[Permission]:
-    """The permissions that allowed the part's requests; one with the object's name comes before one without."""
-    found = set()
+    """Return the permissions that allowed the part's requests, by object name if granted so."""
+    permissions_used = set()
     for event in requests_of(server, part):
-        thing = event["objectRef"]
-        resource = "/".join(each for each in (thing["resource"], thing.get("subresource")) if each)
-        by_name = (event["verb"], thing.get("apiGroup", ""), resource, thing.get("name", ""))
-        found.add(by_name if by_name in granted else (*by_name[:3], ""))
-    return found
+        target = event["objectRef"]
+        resource = "/".join(each for each in (target["resource"], target.get("subresource")) if each)
+        by_name = (event["verb"], target.get("apiGroup", ""), resource, target.get("name", ""))
+        permissions_used.add(by_name if by_name in granted else (*by_name[:3], ""))
+    return permissions_used
 
 
 def refused(server: ApiServer, part: Part) -> list[str]:
-    """Paths at which the part's last request was forbidden."""
+    """Return the paths whose last request was forbidden."""
     codes = {event["requestURI"]: event["responseStatus"]["code"] for event in requests_of(server, part)}
     return [path for path, code in codes.items() if code == 403]

@@ -1,7 +1,7 @@
-"""Record the reviews with which real controllers' pods come to admission: `python record_reviews.py FOLDER`.
+"""Record the admission reviews of pods from real controllers: `python record_reviews.py FOLDER`.
 
-Needs the bare cluster: its API server runs on this machine, where the recorder listens. Kinds whose controllers are no
-Go modules (Kubeflow's, Pathways') are objects made here; the JobSets and Jobs below them are still real.
+Needs the bare cluster: its API server runs on this machine and calls the recorder. Owners of kinds whose controllers
+are not Go modules (Kubeflow, Pathways) are created here; the JobSets and Jobs below them are real.
 """
 
 import base64
@@ -30,9 +30,9 @@ Reviews = dict[str, Object]
 
 NAMESPACE = "e2e-injection-reviews"
 LABELS = {"managed-mldiagnostics-gke": "true", "team": "infra"}
-# The API server calls in the order of the configurations' names: before and after those of JobSet and LeaderWorkerSet.
+# The API server calls webhooks in the order of configuration names: before and after JobSet and LeaderWorkerSet.
 CONFIGURATIONS = {"0-recording": "/early", "mldiagnostics-recording": "/late"}
-MADE_BY_CONTROLLERS = {
+CREATED_BY_CONTROLLERS = {
     "jobset": workloads.jobset,
     "job": workloads.job,
     "cronjob": workloads.cron_job,
@@ -72,10 +72,11 @@ PODS = {
     "mpijob-launcher": r"mpijob-launcher-",
     "mpijob-worker": r"mpijob-worker-0",
 }
-"""What is recorded, and the name (or its generated part's prefix) of the pod."""
+"""Titles of recordings, and a pattern of the pod's name or generateName."""
 
 
 def main(folder: Path) -> None:
+    """Record one review per title into the folder."""
     chosen = provider()
     chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
@@ -84,7 +85,7 @@ def main(folder: Path) -> None:
         addons.install(name, chosen)
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     try:
-        with _recording(kubectl) as reviews, step("recording the pods of every kind", about_s=90):
+        with _recording(kubectl) as reviews, step("Recording the pods of every kind", about_s=90):
             _make(kubectl)
             wanted = {*PODS, "leaderworkerset-leader-early", "leaderworkerset-worker-early"}
             eventually(lambda: wanted <= reviews.keys(), "pods of every kind", deadline_s=180)
@@ -98,7 +99,7 @@ def main(folder: Path) -> None:
 
 @contextmanager
 def _recording(kubectl: Kubectl) -> Iterator[Reviews]:
-    """Let the API server show its reviews to this process; each pod of the table once, by title."""
+    """Record reviews while the block runs; yield the first one per title."""
     reviews: Reviews = {}
     with tempfile.TemporaryDirectory() as folder:
         certificates = make_certificates(Path(folder), hosts=["127.0.0.1"])
@@ -165,13 +166,13 @@ def _configuration(name: str, url: str, ca: bytes) -> Object:
 
 
 def _make(kubectl: Kubectl) -> None:
-    """Make every kind of workload, and below foreign ones what their controllers would make."""
-    for name, make in MADE_BY_CONTROLLERS.items():
+    """Create every kind of workload, and the objects that foreign controllers would create."""
+    for name, make in CREATED_BY_CONTROLLERS.items():
         kubectl.apply(_placed(make(name, labels=LABELS)))
     for kind in FOREIGN:
         kubectl.apply(_definition(kind))
     kubectl("wait", "--for=condition=Established", "crd", *(_definition(kind)["metadata"]["name"] for kind in FOREIGN))
-    owners = {kind: _made(kubectl, _foreign(kind)) for kind in FOREIGN}
+    owners = {kind: _created(kubectl, _foreign(kind)) for kind in FOREIGN}
     for kind in ("TrainJob", "PathwaysJob"):
         kubectl.apply(_owned(workloads.jobset(kind.lower()), owners[kind]))
     launcher = workloads.job("mpijob-launcher")
@@ -215,26 +216,26 @@ def _owned(manifest: Object, owner: Object) -> Object:
     return placed | {"metadata": placed["metadata"] | {"ownerReferences": [reference]}}
 
 
-def _made(kubectl: Kubectl, manifest: Object) -> Object:
+def _created(kubectl: Kubectl, manifest: Object) -> Object:
     kubectl.apply(_placed(manifest))
-    made: Object = _found(kubectl, manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"])
-    return made
+    item: Object = _get(kubectl, manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"])
+    return item
 
 
-def _found(kubectl: Kubectl, api_version: str, kind: str, name: str) -> Object:
+def _get(kubectl: Kubectl, api_version: str, kind: str, name: str) -> Object:
     group, slash, version = api_version.partition("/")
     resource = f"{kind}.{version}.{group}" if slash else kind
-    found: Object = kubectl.get(resource, name, f"--namespace={NAMESPACE}")
-    return found
+    item: Object = kubectl.get(resource, name, f"--namespace={NAMESPACE}")
+    return item
 
 
 def _write(file: Path, review: Object, kubectl: Kubectl) -> None:
-    """Write the review and, nearest first, what the pod's owners are."""
+    """Write the review and the owners of the pod, nearest first."""
     owners: list[Object] = []
     below = review["request"]["object"]
     while references := below["metadata"].get("ownerReferences"):
         [up] = (reference for reference in references if reference.get("controller"))
-        below = _found(kubectl, up["apiVersion"], up["kind"], up["name"])
+        below = _get(kubectl, up["apiVersion"], up["kind"], up["name"])
         owners.append({"apiVersion": up["apiVersion"], "kind": up["kind"], "metadata": _trimmed(below["metadata"])})
     pod = review["request"]["object"]
     pod["metadata"] = _trimmed(pod["metadata"])

@@ -1,4 +1,4 @@
-"""A release on an API server, as its user sees it: helm's verbs, and what they leave behind."""
+"""Helm releases on an API server, and their objects."""
 
 import subprocess
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Named = set[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A part's release, named as in the documentation or as `name` and `namespace` say."""
+    """Release of a part; the default name and namespace are those of the documentation."""
 
     server: ApiServer
     part: Part
@@ -43,15 +43,16 @@ class Release:
     namespace: str = NAMESPACE
 
     def helm(self, verb: str, *arguments: str, chart: Path | None = None) -> str:
-        """Run a verb that takes the release and the chart."""
+        """Run a helm command that takes release and chart."""
         return helm(verb, self.name or self.part.name, *self._where(), *arguments, chart=chart or self.part.chart)
 
     def uninstall(self, *arguments: str) -> None:
+        """Uninstall the release."""
         command = [str(tool("helm")), "uninstall", self.name or self.part.name, *self._where(), *arguments]
         subprocess.run(command, check=True, capture_output=True)
 
     def installed(self, requests: Requests) -> Named:
-        """What is in the cluster of it, as far as it carries the release's label."""
+        """Return the objects in the cluster with the release's label."""
         label = f"?labelSelector=app.kubernetes.io/instance={self.part.name}"
         return {
             (kind, item["metadata"]["name"])
@@ -64,6 +65,6 @@ class Release:
 
 
 def wanted(objects: list[dict[str, Any]]) -> Named:
-    """What is to be in the cluster when these objects are installed: all but hooks and the namespace."""
-    lasting = [item for item in objects if HOOK not in item["metadata"].get("annotations", {})]
-    return {(item["kind"], item["metadata"]["name"]) for item in lasting if item["kind"] != "Namespace"}
+    """Return the expected objects of a release: all except hooks and the namespace."""
+    permanent = [item for item in objects if HOOK not in item["metadata"].get("annotations", {})]
+    return {(item["kind"], item["metadata"]["name"]) for item in permanent if item["kind"] != "Namespace"}

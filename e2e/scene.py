@@ -1,4 +1,4 @@
-"""What captures on the cluster are told with: the tests' namespace, objects, and small workloads beside the JobSet."""
+"""Namespace, captures and small workloads of the capture tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 def namespace() -> dict[str, Any]:
-    """The namespace of the tests, in which only restricted pods may run."""
+    """Return the namespace of the tests, with Pod Security `restricted`."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": RESTRICTED}}
 
 
 def capture(name: str, **trigger: Any) -> dict[str, Any]:
-    """A capture with these fields of `spec.triggerCapture`."""
+    """Return a capture with these fields of `spec.triggerCapture`."""
     return {
         "apiVersion": "diagon.gke.io/v1alpha1",
         "kind": "MLDiagnosticsConnection",
@@ -29,14 +29,14 @@ def capture(name: str, **trigger: Any) -> dict[str, Any]:
 
 
 def captured_pods(finished: dict[str, Any]) -> list[str]:
-    """Names of the pods that were captured, in order."""
+    """Return the sorted names of the captured pods."""
     results = finished["status"].get("results", [])
     return sorted(result["pod"] for result in results if result["state"] == "Captured")
 
 
 @contextmanager
 def solo(kubectl: Kubectl, kind: str, name: str, *, pods: int = 1) -> Iterator[None]:
-    """Run the example's container without its companions, each pod for itself, below a workload of this kind."""
+    """Run the example's container in independent pods of a workload of this kind."""
     kubectl.apply(solo_workload(kind, name, pods))
     try:
         yield
@@ -45,7 +45,7 @@ def solo(kubectl: Kubectl, kind: str, name: str, *, pods: int = 1) -> Iterator[N
 
 
 def solo_workload(kind: str, name: str, pods: int) -> dict[str, Any]:
-    """The manifest of `solo`; its pods do not name their profiler port."""
+    """Return the manifest for `solo`; its pods do not declare a profiler port."""
     jobset = yaml.safe_load((EXAMPLE / "jobset.yaml").read_text())
     pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     pod["restartPolicy"] = "Always"

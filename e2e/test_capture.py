@@ -1,4 +1,4 @@
-"""Captures of real JAX jobs on a real cluster: chosen in every way, stored in every place, read by XProf."""
+"""Captures of real JAX jobs on a cluster: all targets, all storages, read by XProf."""
 
 import json
 from pathlib import Path
@@ -44,15 +44,15 @@ def test_a_peer_object_profiles_every_host_and_xprof_opens_the_session(
     assert {target["pod"] for target in record["targets"]} == set(training)
 
 
-def test_the_job_trains_on_after_a_capture(kubectl: Kubectl, training: list[str]) -> None:
+def test_the_job_continues_after_a_capture(kubectl: Kubectl, training: list[str]) -> None:
     manifest = capture("trains-on", target={"workloadRef": JOBSET}, **BRIEF)
     assert finish(kubectl, manifest)["status"]["phase"] == "Succeeded"
     for pod in training:
         before = last_step(kubectl, NAMESPACE, pod)
-        eventually(lambda: last_step(kubectl, NAMESPACE, pod) > before, f"{pod} makes steps", deadline_s=20)  # noqa: B023
+        eventually(lambda: last_step(kubectl, NAMESPACE, pod) > before, f"more steps of {pod}", deadline_s=20)  # noqa: B023
 
 
-def test_pods_write_into_their_own_file_system_where_that_is_allowed(kubectl: Kubectl, training: list[str]) -> None:
+def test_pods_write_to_their_file_system_if_that_is_allowed(kubectl: Kubectl, training: list[str]) -> None:
     done = finish(kubectl, capture("in-pod", target={"workloadRef": JOBSET}, storageLocation="/tmp/profiles", **BRIEF))
     assert done["status"]["phase"] == "Succeeded"
     session = f"/tmp/profiles/plugins/profile/{done['status']['sessionId']}"
@@ -93,7 +93,7 @@ def test_a_missing_bucket_fails_the_capture_with_its_name(kubectl: Kubectl, clou
         ("selector", {"selector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "training"}}}, [0, 1]),
     ],
 )
-def test_a_target_names_its_pods(
+def test_a_target_selects_its_pods(
     kubectl: Kubectl, training: list[str], name: str, target: dict[str, Any], ranks: list[int]
 ) -> None:
     done = finish(kubectl, capture(f"target-{name}", target=target, **BRIEF))
@@ -124,7 +124,7 @@ def test_the_workers_of_a_leader_worker_set_are_ranked_after_their_leader(kubect
 
 
 @pytest.mark.usefixtures("training")
-def test_a_dry_run_reports_the_targets_and_dials_none(kubectl: Kubectl) -> None:
+def test_a_dry_run_reports_the_targets_and_contacts_none(kubectl: Kubectl) -> None:
     done = finish(kubectl, capture("dry", target={"workloadRef": JOBSET}, dryRun=True))
     assert done["status"]["phase"] == "Succeeded"
     assert capturing.condition(done, "Complete")["reason"] == "DryRun"
@@ -133,7 +133,7 @@ def test_a_dry_run_reports_the_targets_and_dials_none(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("training")
-def test_a_name_that_is_not_there_is_answered_with_what_is(kubectl: Kubectl, training: list[str]) -> None:
+def test_an_unknown_pod_is_reported_with_the_existing_ones(kubectl: Kubectl, training: list[str]) -> None:
     status = finish(kubectl, capture("lost", podName="training-workers-0-7", **BRIEF))["status"]
     assert status["phase"] == "Failed"
     assert "training-workers-0-7" in status["message"]

@@ -1,4 +1,4 @@
-"""Who makes the webhook's certificate can be changed at any time: pods are created, and told of their run again."""
+"""Changes of `certificates.mode` on a cluster: pods are created, and get a run again."""
 
 import base64
 import threading
@@ -27,7 +27,7 @@ DEADLINE_S = 180
 
 @pytest.fixture
 def modes(running_cluster: Provider, kubectl: Kubectl, helm: installation.Helm, webhook_image: list[str]) -> "Modes":
-    """One replica that keeps its certificate itself, and cert-manager beside it."""
+    """One replica with a self-managed certificate, and cert-manager."""
     addons.install(CERT_MANAGER, running_cluster)
     made = Modes(kubectl, helm, [*webhook_image, "--set=replicas=1"])
     made.change()
@@ -35,7 +35,7 @@ def modes(running_cluster: Provider, kubectl: Kubectl, helm: installation.Helm, 
 
 
 class Modes:
-    """An installation whose mode is changed while pods are created."""
+    """Installation whose mode changes while pods are created."""
 
     def __init__(self, kubectl: Kubectl, helm: installation.Helm, values: list[str]) -> None:
         self.kubectl = kubectl
@@ -43,7 +43,7 @@ class Modes:
         self._values = values
 
     def change(self, *values: str, meanwhile: Callable[[], None] | None = None) -> None:
-        """Bring the installation to a mode, and wait until pods are told of their run by nobody but its replica."""
+        """Change the mode, and wait until only the new replica injects runs."""
         set_values = [*self._values, *(f"--set={value}" for value in values)]
         self._helm(
             "upgrade",
@@ -57,30 +57,30 @@ class Modes:
         )
         if meanwhile:
             meanwhile()
-        eventually(self._replaced, "the new replica is ready and alone", deadline_s=DEADLINE_S)
-        eventually(self.told, "a pod is told of its run", deadline_s=DEADLINE_S)
+        eventually(self._replaced, "replacement of the replica", deadline_s=DEADLINE_S)
+        eventually(self.injects, "injection of a run", deadline_s=DEADLINE_S)
 
     def bundles(self) -> set[bytes]:
-        """What the API server is told to trust, by entry."""
+        """Return the different caBundles of all entries."""
         entries = self.kubectl.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
         return {base64.b64decode(entry["clientConfig"].get("caBundle", "")) for entry in entries}
 
     def replicas(self) -> int:
-        """How many pods the webhook has."""
+        """Return the number of pods of the webhook."""
         return len(self.kubectl.items("pods", HERE, f"--selector=app.kubernetes.io/name={WEBHOOK}"))
 
-    def told(self) -> bool:
-        """Whether a pod that is created now is told of its run; fails if it is denied."""
+    def injects(self) -> bool:
+        """Return whether a pod that is created now gets a run; raise if it is rejected."""
         return bool(injecting.run_of(injecting.labelled_pod(self.kubectl, "default")))
 
     @contextmanager
     def admitting(self) -> Iterator[None]:
-        """Create pods over and over while the block runs, as dry runs: none may be denied."""
+        """Create pods as dry runs while the block runs; none may be rejected."""
         over = threading.Event()
 
         def attempts() -> None:
             while not over.is_set():
-                self.told()
+                self.injects()
 
         with ThreadPoolExecutor(max_workers=1) as background:
             running = background.submit(attempts)
@@ -96,14 +96,14 @@ class Modes:
 
 
 def test_modes_are_changed_while_pods_are_created(modes: Modes, kubectl: Kubectl) -> None:
-    """With cert-manager, the new replica is ready when the certificate arrives; until then the old one goes on."""
+    """With cert-manager, the new replica is ready when it has a certificate; until then the old one serves."""
     kubectl("delete", "secret", f"{WEBHOOK}-tls", f"{WEBHOOK}-ca", HERE, "--ignore-not-found")
     published = modes.bundles()
 
     def wait_without_cert_manager() -> None:
-        eventually(lambda: modes.replicas() == 2, "a new replica waits", deadline_s=DEADLINE_S)
+        eventually(lambda: modes.replicas() == 2, "a second replica", deadline_s=DEADLINE_S)
         assert modes.bundles() == published
-        assert modes.told()
+        assert modes.injects()
         assert modes.replicas() == 2
         scale(kubectl, 1)
 
@@ -133,7 +133,7 @@ def scale(kubectl: Kubectl, replicas: int) -> None:
 
 
 def provide(kubectl: Kubectl) -> str:
-    """Make the Secret that a user provides; gives the authority (PEM)."""
+    """Create the Secret of mode `provided`; return the CA certificate (PEM)."""
     now, lifetimes = datetime.now(UTC), Lifetimes()
     authority = new_authority("provided", now, lifetimes)
     leaf = issue(authority, [f"{WEBHOOK}.{NAMESPACE}.svc"], now, lifetimes)

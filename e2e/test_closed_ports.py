@@ -1,4 +1,4 @@
-"""The policy that the chart renders, as rules of a real kernel, between network namespaces that stand for pods."""
+"""NetworkPolicies of the chart as rules of a real kernel, with network namespaces as pods."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL
 from release.parts import NAMESPACE, OPERATOR
 from release.render import rendered
 
-# Not an API server, but one of the stages in which tools are there: helm, and a kernel that one may configure.
+# Needs no API server, but the tools of that stage: helm, and a kernel that may be configured.
 pytestmark = pytest.mark.apiserver
 
 OTHER_PORT = 8000
@@ -93,8 +93,8 @@ def pod(number: int, name: str, namespace: str, labels: dict[str, str]) -> dict[
 @pytest.mark.usefixtures("iptables")
 def test_only_the_operator_reaches_the_profiler_ports_of_a_run() -> None:
     objects = rendered(OPERATOR, {"networkPolicy.profilerPorts.namespaces": ["ml"]})
-    (policy,) = (found for found in objects if found["metadata"]["name"] == f"{OPERATOR.name}-profiler-ports")
-    (deployment,) = (found for found in objects if found["kind"] == "Deployment")
+    (policy,) = (each for each in objects if each["metadata"]["name"] == f"{OPERATOR.name}-profiler-ports")
+    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
     pods = [
         pod(1, "trainer", "ml", {RUN_LABEL: "0123"}),
         pod(2, "server", "ml", {}),

@@ -1,4 +1,4 @@
-"""What users get when things go wrong in the middle: pods, operators and other profilers come and go."""
+"""Faults during captures: lost pods, lost operators, and busy profilers."""
 
 import subprocess
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ JOBSET = {"workloadRef": {"kind": "JobSet", "name": "training"}}
 BRIEF = {"target": JOBSET, "durationMilliseconds": 500}
 DELETE_NOW = "--grace-period=1"
 
-# Run in the operator's pod: holds the profiler of a pod for six seconds, and says so once it is held.
+# Run in the operator's pod: hold the profiler of a pod for six seconds, and print when it is held.
 HOLD = """
 import sys, time, grpc
 channel = grpc.insecure_channel(sys.argv[1])
@@ -28,7 +28,7 @@ profile = channel.unary_unary("/tensorflow.ProfilerService/Profile")
 for_ms = lambda varint: bytes([0x22, 3 + len(varint), 0x28, 1, 0x48]) + varint + bytes([0x48, 1])
 
 def hold():
-    while True:  # a question may have been in its way
+    while True:  # the probe below may have taken the profiler
         held = profile.future(for_ms(bytes([0xF0, 0x2E])), timeout=60)
         while not held.done():
             try:
@@ -45,35 +45,35 @@ print(time.time(), flush=True)
 
 
 def started(resource: dict[str, Any]) -> bool:
-    """Whether recording has begun on the targets."""
+    """Return whether the targets are recording."""
     status = resource.get("status", {})
     start = status.get("plannedStartTime")
     return status.get("phase") == "Running" and start is not None and _time(start) < datetime.now(UTC)
 
 
 def planned(resource: dict[str, Any]) -> bool:
-    """Whether the capture's intent is written."""
+    """Return whether the intent of the capture is written."""
     return bool(resource.get("status", {}).get("phase") == "Running")
 
 
 def apply_until(kubectl: Kubectl, manifest: dict[str, Any], wanted: Any) -> dict[str, Any]:
-    """Apply a capture and return it as soon as it is as wanted."""
+    """Apply a capture and return it as soon as `wanted` accepts it."""
     name = manifest["metadata"]["name"]
     kubectl.apply(manifest)
 
-    def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = kubectl.get("mldc", name, f"--namespace={NAMESPACE}")
-        assert not capturing.finished(found), found["status"]
-        return found if wanted(found) else None
+    def poll() -> dict[str, Any] | None:
+        item: dict[str, Any] = kubectl.get("mldc", name, f"--namespace={NAMESPACE}")
+        assert not capturing.finished(item), item["status"]
+        return item if wanted(item) else None
 
-    return eventually(look, f"capture {name} is {wanted.__name__}", deadline_s=60, pause_s=0.1)
+    return eventually(poll, f"capture {name} {wanted.__name__}", deadline_s=60, pause_s=0.1)
 
 
 def end(kubectl: Kubectl, name: str, *, deadline_s: float = 90) -> dict[str, Any]:
     return capturing.until_finished(kubectl, NAMESPACE, name, deadline_s=deadline_s)
 
 
-def test_a_pod_deleted_in_mid_capture_fails_alone(kubectl: Kubectl) -> None:
+def test_a_pod_deleted_during_a_capture_fails_alone(kubectl: Kubectl) -> None:
     with solo(kubectl, "Deployment", "mortal", pods=2):
         kubectl("rollout", "status", "deployment/mortal", f"--namespace={NAMESPACE}", "--timeout=90s", timeout_s=100)
         target = {"selector": {"matchLabels": {"app": "mortal"}}}
@@ -89,7 +89,7 @@ def test_a_pod_deleted_in_mid_capture_fails_alone(kubectl: Kubectl) -> None:
     assert (lost["state"], lost["reason"]) == ("Failed", "ConnectionLost")
 
 
-def test_a_port_where_nothing_listens_is_named(kubectl: Kubectl) -> None:
+def test_a_port_without_a_server_is_named(kubectl: Kubectl) -> None:
     with solo(kubectl, "StatefulSet", "deaf"):
         kubectl("rollout", "status", "statefulset/deaf", f"--namespace={NAMESPACE}", "--timeout=90s", timeout_s=100)
         kubectl.apply(capture("deaf", podName="deaf-0", capturePort=10003, durationSeconds=1))
@@ -100,7 +100,7 @@ def test_a_port_where_nothing_listens_is_named(kubectl: Kubectl) -> None:
     assert "10003" in result["message"]
 
 
-def test_an_operator_killed_in_mid_capture_is_replaced_and_captures_again(
+def test_an_operator_killed_during_a_capture_is_replaced_and_captures_again(
     kubectl: Kubectl, training: list[str], tmp_path: Path
 ) -> None:
     running = apply_until(kubectl, capture("killed", target=JOBSET, durationSeconds=10), started)
@@ -115,7 +115,7 @@ def test_an_operator_killed_in_mid_capture_is_replaced_and_captures_again(
 
 
 @pytest.mark.usefixtures("training")
-def test_an_operator_killed_before_the_start_makes_no_difference(kubectl: Kubectl) -> None:
+def test_an_operator_killed_before_the_start_does_not_change_the_capture(kubectl: Kubectl) -> None:
     manifest = capture("early", target=JOBSET, durationMilliseconds=500, startLeadMilliseconds=40_000)
     running = apply_until(kubectl, manifest, planned)
     kill_holder(kubectl, running)
@@ -126,7 +126,7 @@ def test_an_operator_killed_before_the_start_makes_no_difference(kubectl: Kubect
 
 
 @pytest.mark.usefixtures("training")
-def test_a_capture_applied_while_no_operator_runs_is_made_when_one_does(kubectl: Kubectl) -> None:
+def test_a_capture_applied_without_an_operator_runs_later(kubectl: Kubectl) -> None:
     deployment = (f"deployment/{OPERATOR}", f"--namespace={OPERATOR_NAMESPACE}")
     replicas = kubectl.get(*deployment)["spec"]["replicas"]
     kubectl("scale", *deployment, "--replicas=0")
@@ -139,26 +139,28 @@ def test_a_capture_applied_while_no_operator_runs_is_made_when_one_does(kubectl:
     assert end(kubectl, "patient")["status"]["phase"] == "Succeeded"
 
 
-def test_a_profiler_held_by_somebody_else_is_captured_afterwards(kubectl: Kubectl, training: list[str]) -> None:
+def test_a_busy_profiler_is_captured_afterwards(kubectl: Kubectl, training: list[str]) -> None:
     address = f"{kubectl.get('pod', training[0], f'--namespace={NAMESPACE}')['status']['podIP']}:9999"
     with held(kubectl, address) as freed:
         kubectl.apply(capture("busy", podName=training[0], durationMilliseconds=500))
         status = end(kubectl, "busy")["status"]
         freed_at = freed()
     assert status["phase"] == "Succeeded"
-    assert _time(status["results"][0]["startTime"]).timestamp() >= freed_at - 0.5  # the answer takes a moment
+    assert (
+        _time(status["results"][0]["startTime"]).timestamp() >= freed_at - 0.5
+    )  # tolerance for the delay of the answer
 
 
 @pytest.mark.usefixtures("training")
-def test_captures_of_the_same_pods_take_turns(kubectl: Kubectl) -> None:
+def test_captures_of_the_same_pods_run_one_after_the_other(kubectl: Kubectl) -> None:
     apply_until(kubectl, capture("first", target=JOBSET, durationSeconds=4), planned)
     kubectl.apply(capture("second", **BRIEF))
 
-    def why_waiting() -> str:
-        found = kubectl.get("mldc", "second", f"--namespace={NAMESPACE}")
-        return str(capturing.condition(found, "Accepted").get("reason", ""))
+    def waiting_reason() -> str:
+        item = kubectl.get("mldc", "second", f"--namespace={NAMESPACE}")
+        return str(capturing.condition(item, "Accepted").get("reason", ""))
 
-    assert eventually(why_waiting, "the second capture says why it waits", deadline_s=20) == "PodBusy"
+    assert eventually(waiting_reason, "the reason why the second capture waits", deadline_s=20) == "PodBusy"
     first, second = (end(kubectl, name)["status"] for name in ("first", "second"))
     assert (first["phase"], second["phase"]) == ("Succeeded", "Succeeded")
     stops = [_time(result["stopTime"]) for result in first["results"]]
@@ -166,7 +168,7 @@ def test_captures_of_the_same_pods_take_turns(kubectl: Kubectl) -> None:
     assert max(stops) <= min(starts)
 
 
-def test_a_cancelled_capture_keeps_what_it_has(kubectl: Kubectl, training: list[str], tmp_path: Path) -> None:
+def test_a_cancelled_capture_keeps_its_profiles(kubectl: Kubectl, training: list[str], tmp_path: Path) -> None:
     apply_until(kubectl, capture("cancelled", target=JOBSET, durationSeconds=50), started)
     kubectl(
         "patch", "mldc", "cancelled", f"--namespace={NAMESPACE}", "--type=merge", '--patch={"spec":{"cancel":true}}'
@@ -187,14 +189,14 @@ def test_deleting_a_capture_frees_its_pods(kubectl: Kubectl) -> None:
 
 
 def kill_holder(kubectl: Kubectl, running: dict[str, Any]) -> None:
-    """Delete the pod that executes a capture, one second before it is killed."""
+    """Delete the pod that runs a capture, with a grace period of one second."""
     pod = running["status"]["holder"].partition("/")[0]
     kubectl("delete", "pod", pod, f"--namespace={OPERATOR_NAMESPACE}", DELETE_NOW, "--wait=false")
 
 
 @contextmanager
 def held(kubectl: Kubectl, address: str) -> Iterator[Any]:
-    """Hold a profiler from the operator's pod; gives a function that says when it was free again (Unix s)."""
+    """Hold a profiler from the operator's pod; yield a function that returns its release time (Unix s)."""
     command = [str(kubectl.binary), f"--kubeconfig={kubectl.kubeconfig}", "exec", f"deployment/{OPERATOR}"]
     command += [f"--namespace={OPERATOR_NAMESPACE}", "--", "python", "-c", HOLD, address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:

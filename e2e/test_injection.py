@@ -1,4 +1,4 @@
-"""Pods of workloads that opted in by either label, made by the real controllers: all know which run they belong to."""
+"""Pods of opted-in workloads from real controllers: each gets the run of its workload."""
 
 import json
 import secrets
@@ -18,12 +18,12 @@ from injection_scene import (
     Object,
     cluster_name,
     explanation,
+    injected_run,
     parked,
     placed,
     pods_of,
     run_id,
     temporary_namespace,
-    told,
     variables,
 )
 
@@ -65,8 +65,8 @@ def cluster(kubectl: Kubectl) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _workloads(running_cluster: Provider, kubectl: Kubectl, webhook: None) -> Iterator[None]:  # noqa: ARG001 - there
-    """All workloads at once; what runs of them starts while the tests look at the others."""
+def _workloads(running_cluster: Provider, kubectl: Kubectl, webhook: None) -> Iterator[None]:  # noqa: ARG001 - must exist
+    """Create all workloads at once: some start while the tests check others."""
     make.load_peers_image(running_cluster)
     for name in ("jobset", "lws", "kuberay"):
         addons.install(name, running_cluster)
@@ -79,32 +79,34 @@ def _workloads(running_cluster: Provider, kubectl: Kubectl, webhook: None) -> It
 
 
 @pytest.mark.parametrize("name", PODS)
-def test_a_label_on_a_workload_tells_all_its_pods(kubectl: Kubectl, cluster: str, name: str) -> None:
+def test_a_label_on_a_workload_injects_all_its_pods(kubectl: Kubectl, cluster: str, name: str) -> None:
     workload = kubectl.get(OF_WORKLOADS[name]["kind"], name, f"--namespace={BY_WORKLOAD}")
     for pod in pods_of(kubectl, BY_WORKLOAD, name, count=PODS[name]):
-        assert told(pod) == (run_id(workload, cluster) if name != "pod" else pod["metadata"]["annotations"][RUN_ID])
+        assert injected_run(pod) == (
+            run_id(workload, cluster) if name != "pod" else pod["metadata"]["annotations"][RUN_ID]
+        )
 
 
 @pytest.mark.parametrize(("name", "pods"), [("jobset", 2), ("rayjob", 2), ("leaderworkerset", 2), ("job", 2)])
-def test_a_label_on_a_namespace_tells_the_pods_of_its_batch_workloads(
+def test_a_label_on_a_namespace_injects_the_pods_of_batch_workloads(
     kubectl: Kubectl, cluster: str, name: str, pods: int
 ) -> None:
     workload = kubectl.get(OF_WORKLOADS[name]["kind"], name, f"--namespace={BY_NAMESPACE}")
     for pod in pods_of(kubectl, BY_NAMESPACE, name, count=pods):
-        assert told(pod) == run_id(workload, cluster)
+        assert injected_run(pod) == run_id(workload, cluster)
 
 
 @pytest.mark.parametrize("name", ["statefulset", "deployment"])
-def test_what_serves_needs_a_label_of_its_own_and_its_pods_say_so(kubectl: Kubectl, name: str) -> None:
+def test_serving_workloads_need_their_own_label_and_their_pods_explain_it(kubectl: Kubectl, name: str) -> None:
     (pod,) = pods_of(kubectl, BY_NAMESPACE, name, count=1)
-    assert told(pod) is None
+    assert injected_run(pod) is None
     assert f"{OF_WORKLOADS[name]['kind']} needs its own label" in explanation(pod)
 
 
 @pytest.mark.parametrize(("name", "pods"), [("opted-out", 2), ("annotated", 2), ("pod", 1)])
-def test_pods_of_what_opted_out_or_is_no_workload_are_left_as_they_are(kubectl: Kubectl, name: str, pods: int) -> None:
+def test_pods_that_opted_out_or_have_no_workload_are_not_changed(kubectl: Kubectl, name: str, pods: int) -> None:
     for pod in pods_of(kubectl, BY_NAMESPACE, name, count=pods):
-        assert told(pod) is None
+        assert injected_run(pod) is None
         assert explanation(pod) == ""
 
 
@@ -114,22 +116,22 @@ def test_a_jobset_in_the_default_namespace_needs_only_the_label_on_itself(kubect
     try:
         workload = kubectl.get("jobset", name, "--namespace=default")
         for pod in pods_of(kubectl, "default", name, count=2):
-            assert told(pod) == run_id(workload, cluster)
+            assert injected_run(pod) == run_id(workload, cluster)
     finally:
         kubectl("delete", "jobset", name, "--namespace=default", "--wait=false")
 
 
-def test_the_peers_sdk_and_the_operator_compute_the_run_that_the_pods_were_told(
+def test_the_peers_sdk_and_the_operator_compute_the_injected_run(
     kubectl: Kubectl,
     cluster: str,
-    operator: None,  # noqa: ARG001 - it must be there
+    operator: None,  # noqa: ARG001 - must exist
 ) -> None:
     pods = pods_of(kubectl, BY_WORKLOAD, "jobset", count=2)
     workload = kubectl.get("jobset", "jobset", f"--namespace={BY_WORKLOAD}")
     for pod in pods:
-        said = json.loads(_run(kubectl, pod, make.PYTHON, make.RUN_ID))
-        assert said["run"] == told(pod) == run_id(workload, cluster)
-        assert said["workload"]["labels"] == LABELS
+        output = json.loads(_run(kubectl, pod, make.PYTHON, make.RUN_ID))
+        assert output["run"] == injected_run(pod) == run_id(workload, cluster)
+        assert output["workload"]["labels"] == LABELS
     reference = {"apiVersion": workload["apiVersion"], "kind": "JobSet", "name": "jobset"}
     trigger = {"target": {"workloadRef": reference}, "dryRun": True}
     capture = {
@@ -143,18 +145,18 @@ def test_the_peers_sdk_and_the_operator_compute_the_run_that_the_pods_were_told(
     assert done["status"]["captureResult"]["outputLocation"] == f"volume:///{run_id(workload, cluster)}"
 
 
-def test_the_hosts_of_a_jobset_know_their_places(kubectl: Kubectl) -> None:
-    seen = [_environment(kubectl, pod) for pod in pods_of(kubectl, BY_WORKLOAD, "jobset", count=2)]
-    assert sorted(each["MLDIAG_RANK"] for each in seen) == ["0", "1"]
-    assert {each["MLDIAG_ATTEMPT"] for each in seen} == {"0"}
-    assert {each["OWN"] for each in seen} == {"kept"}
+def test_the_hosts_of_a_jobset_get_rank_and_attempt(kubectl: Kubectl) -> None:
+    environments = [_environment(kubectl, pod) for pod in pods_of(kubectl, BY_WORKLOAD, "jobset", count=2)]
+    assert sorted(each["MLDIAG_RANK"] for each in environments) == ["0", "1"]
+    assert {each["MLDIAG_ATTEMPT"] for each in environments} == {"0"}
+    assert {each["OWN"] for each in environments} == {"kept"}
 
 
-def test_sidecars_are_told_and_containers_that_only_start_up_are_not(kubectl: Kubectl) -> None:
+def test_sidecars_get_the_run_and_init_containers_do_not(kubectl: Kubectl) -> None:
     for pod in pods_of(kubectl, BY_WORKLOAD, "jobset", count=2):
         setup, sidecar = pod["spec"]["initContainers"]
         assert "MLDIAG_RUN_ID" not in variables(setup)
-        assert variables(sidecar)["MLDIAG_RUN_ID"] == told(pod)
+        assert variables(sidecar)["MLDIAG_RUN_ID"] == injected_run(pod)
 
 
 def test_a_restarted_jobset_is_the_same_run_in_another_attempt(kubectl: Kubectl, cluster: str) -> None:
@@ -162,29 +164,29 @@ def test_a_restarted_jobset_is_the_same_run_in_another_attempt(kubectl: Kubectl,
         listed = kubectl.items("pods", f"--namespace={BY_WORKLOAD}", "--selector=jobset.sigs.k8s.io/restart-attempt=1")
         return next((pod for pod in listed if pod["metadata"]["name"].startswith("restarted-")), None)
 
-    pod = eventually(again, "the JobSet is restarted", deadline_s=120)
-    assert told(pod) == run_id(kubectl.get("jobset", "restarted", f"--namespace={BY_WORKLOAD}"), cluster)
+    pod = eventually(again, "restart of the JobSet", deadline_s=120)
+    assert injected_run(pod) == run_id(kubectl.get("jobset", "restarted", f"--namespace={BY_WORKLOAD}"), cluster)
     assert _environment(kubectl, pod)["MLDIAG_ATTEMPT"] == "1"
 
 
-def test_a_pod_that_is_its_own_run_learns_its_uid(kubectl: Kubectl) -> None:
+def test_a_pod_that_is_its_own_run_gets_its_uid(kubectl: Kubectl) -> None:
     (pod,) = pods_of(kubectl, BY_WORKLOAD, "pod", count=1)
-    seen = _environment(kubectl, pod)
-    assert json.loads(seen["MLDIAG_WORKLOAD"])["uid"] == pod["metadata"]["uid"]
-    assert seen["MLDIAG_POD_NAME"] == "pod"
-    assert seen["MLDIAG_NODE_NAME"] == pod["spec"]["nodeName"]
+    environment = _environment(kubectl, pod)
+    assert json.loads(environment["MLDIAG_WORKLOAD"])["uid"] == pod["metadata"]["uid"]
+    assert environment["MLDIAG_POD_NAME"] == "pod"
+    assert environment["MLDIAG_NODE_NAME"] == pod["spec"]["nodeName"]
 
 
 def test_tasks_of_a_ray_job_see_its_run(kubectl: Kubectl, cluster: str) -> None:
     def succeeded() -> Object | None:
-        found: Object = kubectl.get("rayjob", "rayjob", f"--namespace={BY_WORKLOAD}")
-        status = found["status"].get("jobStatus")
-        assert status != "FAILED", found["status"]
-        return found if status == "SUCCEEDED" else None
+        item: Object = kubectl.get("rayjob", "rayjob", f"--namespace={BY_WORKLOAD}")
+        status = item["status"].get("jobStatus")
+        assert status != "FAILED", item["status"]
+        return item if status == "SUCCEEDED" else None
 
-    job = eventually(succeeded, "the Ray job succeeds", deadline_s=180, pause_s=1)
-    said = kubectl("logs", f"--namespace={BY_WORKLOAD}", "--selector=job-name=rayjob", "--tail=-1")
-    assert f"in a task: {run_id(job, cluster)}" in said
+    job = eventually(succeeded, "success of the Ray job", deadline_s=180, pause_s=1)
+    log = kubectl("logs", f"--namespace={BY_WORKLOAD}", "--selector=job-name=rayjob", "--tail=-1")
+    assert f"in a task: {run_id(job, cluster)}" in log
 
 
 @pytest.mark.parametrize("name", ["jobset", "rayjob", "leaderworkerset"])
@@ -195,9 +197,9 @@ def test_applying_a_workload_again_shows_no_difference_and_restarts_nothing(kube
     def on_manifest(verb: str, *options: str) -> str:
         return kubectl(verb, *options, "--filename=-", stdin=manifest)
 
-    # It may call that "configured": it sends lists of custom resources whole, whatever controllers have added in them.
+    # The output may be "configured": lists of custom resources are sent whole, without additions of controllers.
     on_manifest("apply")
-    on_manifest("diff")  # fails if there is any
+    on_manifest("diff")  # fails if there is a difference
     on_manifest("apply", *GITOPS)
     on_manifest("diff", *GITOPS)
     on_manifest("apply", *GITOPS)
@@ -205,37 +207,35 @@ def test_applying_a_workload_again_shows_no_difference_and_restarts_nothing(kube
 
 
 @pytest.mark.parametrize("options", [(), GITOPS], ids=["by the client", "by the server"])
-def test_applying_a_pod_again_shows_no_difference_though_it_was_told(
-    kubectl: Kubectl, options: tuple[str, ...]
-) -> None:
+def test_applying_an_injected_pod_again_shows_no_difference(kubectl: Kubectl, options: tuple[str, ...]) -> None:
     name = "again-by-the-server" if options else "again-by-the-client"
     manifest = json.dumps(placed(parked(make.bare_pod(name, labels=LABELS)), BY_WORKLOAD))
 
-    def told_once_more() -> str | None:
+    def apply_again() -> str | None:
         kubectl("apply", *options, "--filename=-", stdin=manifest)
-        return told(kubectl.get("pod", name, f"--namespace={BY_WORKLOAD}"))
+        return injected_run(kubectl.get("pod", name, f"--namespace={BY_WORKLOAD}"))
 
-    run = told_once_more()
+    run = apply_again()
     assert run
     kubectl("diff", *options, "--filename=-", stdin=manifest)
-    assert told_once_more() == run
+    assert apply_again() == run
 
 
-def test_each_job_of_a_cronjob_is_a_run_of_its_own(kubectl: Kubectl, cluster: str) -> None:
+def test_each_job_of_a_cronjob_is_a_separate_run(kubectl: Kubectl, cluster: str) -> None:
     def first() -> Object | None:
         owned = [job for job in kubectl.items("jobs", where) if job["metadata"]["name"].startswith("cronjob-")]
         return owned[0] if owned else None
 
     where = f"--namespace={BY_WORKLOAD}"
-    job = eventually(first, "the CronJob starts a Job", deadline_s=90)
+    job = eventually(first, "a Job of the CronJob", deadline_s=90)
     (pod,) = pods_of(kubectl, BY_WORKLOAD, job["metadata"]["name"], count=1)
-    assert told(pod) == run_id(job, cluster)
+    assert injected_run(pod) == run_id(job, cluster)
     metadata = json.loads(variables(pod["spec"]["containers"][0])["GKE_DIAGON_METADATA"])
     assert metadata["parent-workload"] == "cronjob"
 
 
 def _run(kubectl: Kubectl, pod: Object, *command: str) -> str:
-    """Run a command in the first container of a pod, once that is ready."""
+    """Wait until a pod is ready and run a command in its first container."""
     name, where = pod["metadata"]["name"], f"--namespace={pod['metadata']['namespace']}"
     kubectl("wait", "--for=condition=Ready", f"pod/{name}", where, "--timeout=90s", timeout_s=100)
     return kubectl("exec", name, where, f"--container={pod['spec']['containers'][0]['name']}", "--", *command)
@@ -248,14 +248,14 @@ def _environment(kubectl: Kubectl, pod: Object) -> dict[str, str]:
 
 
 def _incarnation(kubectl: Kubectl, name: str) -> Any:
-    """What changes if a workload is changed or its pods are made anew."""
+    """Return the spec of a workload and the uids of its pods, to detect changes and restarts."""
     pods = pods_of(kubectl, BY_WORKLOAD, name, count=PODS[name])
     workload = kubectl.get(OF_WORKLOADS[name]["kind"], name, f"--namespace={BY_WORKLOAD}")
     return _filled(workload["spec"]), sorted(pod["metadata"]["uid"] for pod in pods)
 
 
 def _filled(value: Any) -> Any:
-    """The value without empty objects, which controllers write and apply takes away."""
+    """Return the value without empty objects, which controllers add and apply removes."""
     if isinstance(value, list):
         return [_filled(each) for each in value]
     if isinstance(value, dict):

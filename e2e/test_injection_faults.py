@@ -1,4 +1,4 @@
-"""Whatever is wrong with a pod, its owners or the webhook: the pod is created, and what was not injected is told."""
+"""Faults of pods, owners and the webhook: every pod is created, and carries the reason."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from cluster.progress import ClusterError
 from demo.installation import NAMESPACE as OPERATORS
 from demo.installation import WEBHOOK
 from demo.kubectl import Kubectl, eventually
-from injection_scene import OPTED_IN, Object, dry_run, explanation, placed, temporary_namespace, told
+from injection_scene import OPTED_IN, Object, dry_run, explanation, injected_run, placed, temporary_namespace
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook")]
 
@@ -31,13 +31,15 @@ RECOVERY_S = 120
 @pytest.fixture(scope="module", autouse=True)
 def _namespace(kubectl: Kubectl) -> Iterator[None]:
     with temporary_namespace(kubectl, NAMESPACE, OPTED_IN):
-        eventually(lambda: kubectl.exists("serviceaccount", "default", WHERE), "its service account", deadline_s=30)
+        eventually(
+            lambda: kubectl.exists("serviceaccount", "default", WHERE), "the default service account", deadline_s=30
+        )
         yield
 
 
 @pytest.fixture(scope="module")
 def job(kubectl: Kubectl) -> Object:
-    """A Job that makes no pods itself."""
+    """Job without pods."""
     return suspended_job(kubectl, "owner")
 
 
@@ -57,14 +59,14 @@ def reference(owner: Object, **changes: Any) -> Object:
 
 
 def pod(owner: Object | None = None, **metadata: Any) -> Object:
-    """A pod of this namespace, below an owner if it is given a reference."""
+    """Return a pod of this namespace, with an owner if a reference is given."""
     made = placed(make.bare_pod("pod"), NAMESPACE)
     made["metadata"] |= metadata | ({"ownerReferences": [owner]} if owner else {})
     return made
 
 
 def serving(kubectl: Kubectl) -> set[str]:
-    """The replicas that are ready and stay."""
+    """Return the ready replicas that are not being deleted."""
     pods = kubectl.items("pods", REPLICAS, f"--namespace={OPERATORS}")
     return {
         pod["metadata"]["name"]
@@ -79,28 +81,28 @@ def _condition(pod: Object, kind: str) -> Object:
 
 
 def counted(kubectl: Kubectl, reason: str) -> dict[str, float]:
-    """How many reviews ended for a reason, by replica."""
-    found = {}
+    """Return the number of reviews with a reason, by replica."""
+    counts = {}
     for name in serving(kubectl):
         path = f"/api/v1/namespaces/{OPERATORS}/pods/{name}:8081/proxy/metrics"
         pattern = rf'^mldiagnostics_webhook_reviews_total{{.*reason="{reason}".*}} (.*)$'
         values = re.findall(pattern, kubectl("get", "--raw", path), re.MULTILINE)
-        found[name] = sum(map(float, values))
-    return found
+        counts[name] = sum(map(float, values))
+    return counts
 
 
-def not_told(kubectl: Kubectl, manifest: Object, reason: str) -> None:
-    """Admit the pod until a replica that stays has counted that it was not told, and why."""
+def check_not_injected(kubectl: Kubectl, manifest: Object, reason: str) -> None:
+    """Create the pod as a dry run until it carries the reason and a replica has counted it."""
 
-    def look() -> bool:
+    def poll() -> bool:
         before = counted(kubectl, reason)
         admitted = dry_run(kubectl, manifest)
-        assert told(admitted) is None
+        assert injected_run(admitted) is None
         if not explanation(admitted).startswith(f"{reason}: "):
             return False
         return any(count > before.get(name, 0) for name, count in counted(kubectl, reason).items())
 
-    eventually(look, f"a pod says and a replica counts {reason}", deadline_s=RECOVERY_S)
+    eventually(poll, f"reason {reason} on the pod and in the metrics", deadline_s=RECOVERY_S)
 
 
 def orphaned(kubectl: Kubectl) -> Object:
@@ -147,15 +149,13 @@ def nameless(_: Kubectl) -> Object:
         (nameless, "NameNotKnown"),
     ],
 )
-def test_a_pod_with_a_fault_is_created_and_says_why_it_was_not_told(
+def test_a_faulty_pod_is_created_and_carries_the_reason(
     kubectl: Kubectl, faulty: Callable[[Kubectl], Object], reason: str
 ) -> None:
-    not_told(kubectl, faulty(kubectl), reason)
+    check_not_injected(kubectl, faulty(kubectl), reason)
 
 
-def test_a_pod_without_containers_is_refused_by_the_api_server_and_not_by_the_webhook(
-    kubectl: Kubectl, job: Object
-) -> None:
+def test_a_pod_without_containers_is_rejected_by_the_api_server_only(kubectl: Kubectl, job: Object) -> None:
     empty = pod(reference(job))
     empty["spec"]["containers"] = []
     with pytest.raises(ClusterError, match=r"spec\.containers: Required value") as refused:
@@ -163,25 +163,25 @@ def test_a_pod_without_containers_is_refused_by_the_api_server_and_not_by_the_we
     assert "webhook" not in str(refused.value)
 
 
-def test_pods_are_created_while_a_replica_is_killed_and_the_others_go_on(kubectl: Kubectl, job: Object) -> None:
+def test_pods_are_created_while_a_replica_is_killed(kubectl: Kubectl, job: Object) -> None:
     wanted = kubectl.get("deployment", WEBHOOK, f"--namespace={OPERATORS}")["spec"]["replicas"]
-    eventually(lambda: len(serving(kubectl)) == wanted, "all replicas serve", deadline_s=RECOVERY_S)
+    eventually(lambda: len(serving(kubectl)) == wanted, "all replicas ready", deadline_s=RECOVERY_S)
     victim = min(serving(kubectl))
     with admitting(kubectl, pod(reference(job))) as latest:
         kubectl("delete", "pod", victim, f"--namespace={OPERATORS}", *KILL)
-        eventually(lambda: told(latest(20)[-1]), "pods are told by the others", deadline_s=RECOVERY_S)
-        eventually(lambda: len(serving(kubectl)) == wanted, "another replica serves", deadline_s=RECOVERY_S)
-        eventually(lambda: told(latest(1)[-1]), "pods are told by all", deadline_s=RECOVERY_S)
+        eventually(lambda: injected_run(latest(20)[-1]), "injection by the other replicas", deadline_s=RECOVERY_S)
+        eventually(lambda: len(serving(kubectl)) == wanted, "replacement of the replica", deadline_s=RECOVERY_S)
+        eventually(lambda: injected_run(latest(1)[-1]), "injection by all replicas", deadline_s=RECOVERY_S)
 
 
-def test_pods_are_created_without_any_replica_and_told_again_when_they_are_back(kubectl: Kubectl, job: Object) -> None:
+def test_pods_are_created_without_replicas_and_get_runs_when_they_are_back(kubectl: Kubectl, job: Object) -> None:
     with admitting(kubectl, pod(reference(job))) as latest:
         kill_all(kubectl)
-        eventually(lambda: told(latest(1)[-1]) is None, "a pod is not told", deadline_s=RECOVERY_S)
-        eventually(lambda: told(latest(1)[-1]), "pods are told again", deadline_s=RECOVERY_S)
+        eventually(lambda: injected_run(latest(1)[-1]) is None, "a pod without a run", deadline_s=RECOVERY_S)
+        eventually(lambda: injected_run(latest(1)[-1]), "injection of runs", deadline_s=RECOVERY_S)
 
 
-def test_pods_of_a_kind_that_may_not_be_read_are_created_and_say_so(kubectl: Kubectl, job: Object) -> None:
+def test_pods_of_a_forbidden_kind_are_created_and_carry_the_reason(kubectl: Kubectl, job: Object) -> None:
     role = kubectl.get("clusterrole", WEBHOOK)
     del role["metadata"]["resourceVersion"]
     rules = [rule for rule in role["rules"] if "jobs" not in rule["resources"]]
@@ -189,13 +189,13 @@ def test_pods_of_a_kind_that_may_not_be_read_are_created_and_say_so(kubectl: Kub
     owned = pod(reference(job))
     try:
         kubectl("replace", "--filename=-", stdin=json.dumps(role | {"rules": rules}))
-        kill_all(kubectl)  # watches that stand outlive the permission
-        eventually(lambda: not told(dry_run(kubectl, owned)), "the replicas are gone", deadline_s=RECOVERY_S)
-        not_told(kubectl, owned, "OwnersUnknown")
+        kill_all(kubectl)  # existing watches outlive the permission
+        eventually(lambda: not injected_run(dry_run(kubectl, owned)), "removal of the replicas", deadline_s=RECOVERY_S)
+        check_not_injected(kubectl, owned, "OwnersUnknown")
     finally:
         kubectl("replace", "--filename=-", stdin=json.dumps(role))
         kill_all(kubectl)
-    eventually(lambda: told(dry_run(kubectl, owned)), "pods are told again", deadline_s=RECOVERY_S)
+    eventually(lambda: injected_run(dry_run(kubectl, owned)), "injection of runs", deadline_s=RECOVERY_S)
 
 
 def kill_all(kubectl: Kubectl) -> None:
@@ -204,9 +204,9 @@ def kill_all(kubectl: Kubectl) -> None:
 
 @contextmanager
 def admitting(kubectl: Kubectl, manifest: Object) -> Iterator[Callable[[int], list[Object]]]:
-    """Create a pod over and over, as dry runs, while the block runs; none may be denied.
+    """Create a pod as dry runs while the block runs; none may be rejected.
 
-    Gives a function that returns pods of the given number of attempts that begin after its call.
+    Yields a function that returns the pods of the next `count` attempts.
     """
     with _proxy(kubectl) as url, ThreadPoolExecutor(max_workers=1) as background:
         create = f"{url}/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All"
@@ -220,11 +220,11 @@ def admitting(kubectl: Kubectl, manifest: Object) -> Iterator[Callable[[int], li
         running = background.submit(attempts)
 
         def latest(count: int) -> list[Object]:
-            begun = len(admitted) + 1  # one may be under way
-            eventually(lambda: len(admitted) >= begun + count or running.done(), "pods are admitted", deadline_s=60)
+            start = len(admitted) + 1  # one may be in progress
+            eventually(lambda: len(admitted) >= start + count or running.done(), "creation of pods", deadline_s=60)
             if running.done():
                 running.result()
-            return admitted[begun : begun + count]
+            return admitted[start : start + count]
 
         try:
             yield latest
@@ -244,7 +244,7 @@ def _post(url: str, manifest: Object) -> Object:
 
 @contextmanager
 def _proxy(kubectl: Kubectl) -> Iterator[str]:
-    """The API server without its authentication, for as long as the block runs."""
+    """Run `kubectl proxy` while the block runs; yield its URL."""
     command = [str(kubectl.binary), f"--kubeconfig={kubectl.kubeconfig}", "proxy", "--port=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as proxy:
         try:

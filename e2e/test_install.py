@@ -1,4 +1,4 @@
-"""Install, upgrade, uninstall, install again: by helm, by plain YAML, by kustomize, on a real API server."""
+"""Install, upgrade, uninstall and reinstall the operator with helm, YAML and kustomize."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ def release(server: ApiServer) -> Release:
 
 
 def capture_applies(requests: Requests) -> None:
-    """The kind is served and takes objects, which can take a moment after its definition came."""
+    """Wait until the kind is served and accepts objects."""
     until(lambda: requests("POST", f"{CAPTURES}?dryRun=All", capture("first")).status == 201, "captures can be created")
 
 
@@ -72,16 +72,18 @@ def test_helm_installs_upgrades_uninstalls_and_installs_again(
     release.uninstall()
     assert release.installed(requests) == {definition}
     assert requests("GET", f"{CAPTURES}/kept").body["spec"]["triggerCapture"]["podName"] == "worker-0"
-    until(lambda: requests("POST", f"{CAPTURES}?dryRun=All", too_long).status == 201, "nobody refuses any more")
+    until(
+        lambda: requests("POST", f"{CAPTURES}?dryRun=All", too_long).status == 201, "the policy does not apply any more"
+    )
 
     release.helm("install")
     assert release.installed(requests) == wanted(rendered(OPERATOR))
     assert requests("GET", f"{CAPTURES}/kept").status == 200
-    assert requests("DELETE", f"{CAPTURES}/kept").status == 200, "no finalizer holds it"
+    assert requests("DELETE", f"{CAPTURES}/kept").status == 200, "the capture has no finalizer"
     assert requests("GET", f"{CAPTURES}/kept").status == 404
 
 
-def test_uninstalling_takes_the_definition_along_if_so_told(server: ApiServer, release: Release) -> None:
+def test_uninstalling_deletes_the_definition_if_keep_is_false(server: ApiServer, release: Release) -> None:
     requests = Requests(server.kubeconfig)
     release.helm("install", "--create-namespace", "--set=crds.keep=false")
     release.uninstall()
@@ -112,7 +114,7 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
 def test_without_helm_the_operator_is_removed_and_captures_stay(
     server: ApiServer, release: Release, kubectl: Kubectl, way: str, tmp_path: Path
 ) -> None:
-    """As the documentation says: definitions and namespace are spared by a selector."""
+    """As documented: a selector keeps definitions and namespace."""
     requests = Requests(server.kubeconfig)
     manifest = tmp_path / "operator.yaml"
     manifest.write_text(as_yaml(everything(OPERATOR)))
@@ -123,8 +125,8 @@ def test_without_helm_the_operator_is_removed_and_captures_stay(
     capture_applies(requests)
     assert requests("POST", CAPTURES, capture("kept")).status == 201
 
-    spared = f"app.kubernetes.io/instance={OPERATOR.name},app.kubernetes.io/component!=crds"
-    kubectl("delete", source, f"--namespace={NAMESPACE}", f"--selector={spared}")
+    selector = f"app.kubernetes.io/instance={OPERATOR.name},app.kubernetes.io/component!=crds"
+    kubectl("delete", source, f"--namespace={NAMESPACE}", f"--selector={selector}")
     definition = ("CustomResourceDefinition", "mldiagnosticsconnections.diagon.gke.io")
     until(lambda: release.installed(requests) == {definition}, "only the definition is left")
     assert requests("GET", f"{CAPTURES}/kept").status == 200

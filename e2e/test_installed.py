@@ -1,4 +1,4 @@
-"""The installed chart on a whole cluster: its own test passes, and its pods obey the strictest Pod Security."""
+"""Installed operator on a cluster: `helm test` passes, and its pods satisfy Pod Security `restricted`."""
 
 import pytest
 from demo.installation import NAMESPACE, OPERATOR, Helm
@@ -13,7 +13,7 @@ def test_helm_test_writes_and_deletes_an_object_in_the_default_storage(helm: Hel
 
 
 def test_its_pods_are_restricted(kubectl: Kubectl) -> None:
-    """The API server warns of running pods that the label would forbid."""
+    """The API server warns about running pods that the label would forbid."""
     labelled = ("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
-    said = kubectl(*labelled, "--dry-run=server", "--overwrite", "--warnings-as-errors")
-    assert "labeled" in said
+    output = kubectl(*labelled, "--dry-run=server", "--overwrite", "--warnings-as-errors")
+    assert "labeled" in output

@@ -1,4 +1,4 @@
-"""The operator, run as its own service account, uses every permission that the chart grants it, and lacks none."""
+"""The operator with its service account uses exactly the permissions that the chart grants."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def granted() -> set[Permission]:
 
 @contextmanager
 def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[None]:
-    """The operator with the environment that the chart gives it, and a token of its service account."""
+    """Run the operator with the chart's environment and a token of its service account."""
     objects = {item["kind"]: item for item in rendered(OPERATOR) if item["kind"] in ("Deployment", "ConfigMap")}
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     (policy,) = objects["ConfigMap"]["data"].values()
@@ -89,15 +89,21 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
             for item in captures:
                 assert requests("POST", CAPTURES, item).status == 201
             names = {item["metadata"]["name"] for item in captures}
-            until(lambda: finished(requests) == names, "every capture has its verdict")
+            until(lambda: finished(requests) == names, "every capture is finished")
             short = capture("short", ttl_s=0, podName="absent")
             assert requests("POST", CAPTURES, short).status == 201
-            until(lambda: requests("GET", f"{CAPTURES}/short").status == 404, "its time to live is over")
+            until(
+                lambda: requests("GET", f"{CAPTURES}/short").status == 404,
+                "the capture is deleted after its time to live",
+            )
             assert requests("POST", CAPTURES, capture("waits", podName="absent", waitForPodsSeconds=600)).status == 201
-            until(lambda: requests("GET", f"{CAPTURES}/waits").body.get("status") is not None, "it waits for its pod")
+            until(
+                lambda: requests("GET", f"{CAPTURES}/waits").body.get("status") is not None,
+                "the capture waits for its pod",
+            )
             assert requests("DELETE", f"{CAPTURES}/waits").status == 200
             wanted = granted()
-            with suppress(AssertionError):  # the comparison below says more
+            with suppress(AssertionError):  # the comparison below has a better message
                 until(lambda: used(server, OPERATOR, wanted) >= wanted, "every permission is used")
         assert refused(server, OPERATOR) == []
         assert used(server, OPERATOR, wanted) == wanted

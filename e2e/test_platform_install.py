@@ -1,4 +1,4 @@
-"""Values that platforms need, on an API server: umbrella charts, OpenShift, upgrades that must come to an end."""
+"""Values for platforms on an API server: umbrella charts, OpenShift, upgrades."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def requests(server: ApiServer) -> Iterator[Requests]:
-    """Requests to a server on which no release is left after the test."""
+    """Requests to the server; all releases are removed after the test."""
     requests = Requests(server.kubeconfig)
     yield requests
     for release in (Release(server, part) for part in (*PARTS, UMBRELLA)):
@@ -38,8 +38,8 @@ def options(values: Object) -> list[str]:
     return [argument for key, value in values.items() for argument in ("--set-json", setting(key, value))]
 
 
-def going(part: Part) -> Object:
-    """What lets a release take along all that it made."""
+def removable(part: Part) -> Object:
+    """Return values with which uninstalling removes all objects."""
     return {"crds.keep": False} if part is OPERATOR else {}
 
 
@@ -48,9 +48,7 @@ def deployment(requests: Requests, part: Part) -> Object:
     return body
 
 
-def test_an_umbrella_chart_installs_both_and_takes_one_away(
-    server: ApiServer, requests: Requests, tmp_path: Path
-) -> None:
+def test_an_umbrella_chart_installs_both_and_removes_one(server: ApiServer, requests: Requests, tmp_path: Path) -> None:
     values: Object = {part.name: {"podSecurityContext": None, "commonLabels": {"team": "ml"}} for part in PARTS}
     values[OPERATOR.name]["crds"] = {"keep": False}
     chart = umbrella(tmp_path, values)
@@ -66,8 +64,8 @@ def test_an_umbrella_chart_installs_both_and_takes_one_away(
 
 
 @each_part
-def test_the_api_server_takes_every_switch(part: Part, server: ApiServer, requests: Requests) -> None:
-    values = EVERY_SWITCH[part.name] | going(part)
+def test_the_api_server_accepts_every_switch(part: Part, server: ApiServer, requests: Requests) -> None:
+    values = EVERY_SWITCH[part.name] | removable(part)
     for namespace in ("ml", "research"):
         requests("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     release = Release(server, part)
@@ -78,15 +76,15 @@ def test_the_api_server_takes_every_switch(part: Part, server: ApiServer, reques
     assert {field: installed[field] for field in fields} == {field: expected[field] for field in fields}
 
 
-def test_an_upgrade_turns_to_recreate_and_back(server: ApiServer, requests: Requests) -> None:
-    """The API server refuses Recreate together with what it filled in for a rolling update."""
+def test_an_upgrade_changes_to_recreate_and_back(server: ApiServer, requests: Requests) -> None:
+    """The API server rejects Recreate together with its defaults for a rolling update."""
     one_node: Object = {"volume.claim.enabled": True, "volume.claim.accessModes": ["ReadWriteOnce"]}
     release = Release(server, OPERATOR)
-    release.helm("install", "--create-namespace", *options(going(OPERATOR)))
+    release.helm("install", "--create-namespace", *options(removable(OPERATOR)))
     assert deployment(requests, OPERATOR)["spec"]["strategy"]["type"] == "RollingUpdate"
-    release.helm("upgrade", *options(going(OPERATOR) | one_node))
+    release.helm("upgrade", *options(removable(OPERATOR) | one_node))
     assert deployment(requests, OPERATOR)["spec"]["strategy"] == {"type": "Recreate"}
-    release.helm("upgrade", *options(going(OPERATOR)))
+    release.helm("upgrade", *options(removable(OPERATOR)))
     assert deployment(requests, OPERATOR)["spec"]["strategy"]["type"] == "RollingUpdate"
 
 
@@ -96,7 +94,7 @@ def test_an_older_release_keeps_its_values_and_its_objects(
 ) -> None:
     release = Release(server, part)
     chart = with_older_values(part, tmp_path)
-    release.helm("install", "--create-namespace", *options(going(part) | {"replicas": 4}), chart=chart)
+    release.helm("install", "--create-namespace", *options(removable(part) | {"replicas": 4}), chart=chart)
     release.helm("upgrade", "--reuse-values")
     assert release.installed(requests) == wanted(rendered(part))
     upgraded = deployment(requests, part)["spec"]
@@ -106,10 +104,12 @@ def test_an_older_release_keeps_its_values_and_its_objects(
 
 
 @each_part
-def test_roles_that_the_chart_prints_and_somebody_else_makes(part: Part, server: ApiServer, requests: Requests) -> None:
-    """As docs/install.md says of rbac.create=false: the roles are those that the chart would have made."""
+def test_roles_printed_by_the_chart_equal_those_it_would_create(
+    part: Part, server: ApiServer, requests: Requests
+) -> None:
+    """As in docs/install.md for `rbac.create: false`."""
     release = Release(server, part)
-    release.helm("install", "--create-namespace", *options(going(part) | {"rbac.create": False}))
+    release.helm("install", "--create-namespace", *options(removable(part) | {"rbac.create": False}))
     roles = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
     everything = wanted(rendered(part))
     assert release.installed(requests) == {(kind, name) for kind, name in everything if kind not in roles}

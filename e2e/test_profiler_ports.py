@@ -1,6 +1,6 @@
-"""Closed profiler ports on a whole cluster: only the operator's pods reach those of a run, and other ports stay open.
+"""Profiler ports on a cluster: only the operator reaches those of a run, other ports stay open.
 
-Where the network does not enforce NetworkPolicies, as on the bare cluster, `cluster.policy_enforcer` makes the rules.
+On the bare cluster, whose network does not enforce NetworkPolicies, `cluster.policy_enforcer` applies the rules.
 """
 
 import json
@@ -26,7 +26,7 @@ HERE = "e2e-profiler-ports"
 STRANGER = ("stranger", f"--namespace={HERE}")
 OTHER_PORT = 8000
 DEADLINE_S = 60
-# A network has applied a policy after this time, or does not enforce any.
+# A network that does not apply a policy within this time does not enforce policies.
 ENFORCED_WITHIN_S = 15
 SERVER = f"""
 import http.server, threading
@@ -66,7 +66,7 @@ def network(
     operator_image: list[str],
     webhook: None,  # noqa: ARG001
 ) -> Iterator[None]:
-    """A run's pod, one of no run and a stranger; the operator's chart closes the profiler ports of their namespace."""
+    """Pods with a run, without a run, and a client; the chart closes the profiler ports of their namespace."""
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
     for name, program, labels in (
         ("trainer", SERVER, {OPT_IN: "true"}),
@@ -77,7 +77,7 @@ def network(
     wait = ("wait", "--for=condition=Ready", "pod", "--all", f"--namespace={HERE}", f"--timeout={DEADLINE_S}s")
     kubectl(*wait, timeout_s=DEADLINE_S + 10)
     for name in ("trainer", "server"):
-        eventually(partial(reached, kubectl, name, OTHER_PORT), f"{name} serves", deadline_s=DEADLINE_S)
+        eventually(partial(reached, kubectl, name, OTHER_PORT), f"start of {name}", deadline_s=DEADLINE_S)
     closed = setting("networkPolicy.profilerPorts.namespaces", [HERE])
     install(OPERATOR, helm, [*operator_image, "--set-json", closed])
     try:
@@ -94,25 +94,25 @@ def network(
 
 
 def enforces(kubectl: Kubectl) -> bool:
-    """Whether the cluster's network enforces a policy that closes a pod altogether."""
+    """Return whether the network enforces a policy that closes a pod completely."""
     selector = {"matchLabels": {"app": "closed"}}
     kubectl("label", "pod", "server", "app=closed", f"--namespace={HERE}")
     policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
     kubectl.apply(policy | {"metadata": {"name": "closed", "namespace": HERE}, "spec": {"podSelector": selector}})
     try:
         return eventually(
-            lambda: not reached(kubectl, "server", OTHER_PORT), "it is closed", deadline_s=ENFORCED_WITHIN_S
+            lambda: not reached(kubectl, "server", OTHER_PORT), "closed port", deadline_s=ENFORCED_WITHIN_S
         )
     except ClusterError:
         return False
     finally:
         kubectl("delete", "networkpolicy", "closed", f"--namespace={HERE}")
-        eventually(lambda: reached(kubectl, "server", OTHER_PORT), "it is open again", deadline_s=DEADLINE_S)
+        eventually(lambda: reached(kubectl, "server", OTHER_PORT), "open port", deadline_s=DEADLINE_S)
 
 
 @contextmanager
 def rules_of(kubectl: Kubectl) -> Iterator[None]:
-    """The namespace's policies as rules of this machine."""
+    """Apply the policies of the namespace as rules of this machine."""
     policies = kubectl.items("networkpolicies", f"--namespace={HERE}")
     pods = kubectl.items("pods", "--all-namespaces", "--field-selector=status.phase=Running")
     with policy_enforcer.enforced(policies, pods, kubectl.items("namespaces")):
@@ -120,18 +120,18 @@ def rules_of(kubectl: Kubectl) -> Iterator[None]:
 
 
 def reached(kubectl: Kubectl, name: str, port: int, *, by: tuple[str, ...] = STRANGER) -> bool:
-    """Whether a connection to a pod's port opens, from inside another pod."""
+    """Return whether another pod can connect to a port of a pod."""
     address = kubectl.get("pod", name, f"--namespace={HERE}")["status"]["podIP"]
     return "connected" in kubectl("exec", *by, "--", "python", "-c", CONNECT, address, str(port))
 
 
 @pytest.mark.usefixtures("network")
-def test_a_stranger_reaches_no_profiler_port_of_a_run_and_the_operator_does(kubectl: Kubectl) -> None:
+def test_only_the_operator_reaches_the_profiler_port_of_a_run(kubectl: Kubectl) -> None:
     operator = (f"deployment/{OPERATOR.name}", f"--namespace={NAMESPACE}")
-    eventually(lambda: not reached(kubectl, "trainer", DEFAULT_PORT), "the port is closed", deadline_s=DEADLINE_S)
+    eventually(lambda: not reached(kubectl, "trainer", DEFAULT_PORT), "closed profiler port", deadline_s=DEADLINE_S)
     assert reached(kubectl, "trainer", DEFAULT_PORT, by=operator)
-    assert reached(kubectl, "trainer", OTHER_PORT), "other ports stay open to everybody"
-    assert reached(kubectl, "server", DEFAULT_PORT), "a pod of no run is left alone"
+    assert reached(kubectl, "trainer", OTHER_PORT), "other ports stay open"
+    assert reached(kubectl, "server", DEFAULT_PORT), "a pod without a run is not protected"
 
 
 @pytest.mark.usefixtures("network")

@@ -1,4 +1,4 @@
-"""Who may do what: the admission policy, the operator's roles and the users' roles, asked of a real API server."""
+"""Permissions on a real API server: the admission policy, the operator's roles and the users' roles."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ POLICY = {
     "policy.crossNamespaces": ["b"],
     "policy.allowedStorage": {"*": ["volume:///shared"], "a": ["gs://team-a/profiles", "/tmp/profiles"]},
 }
-# Person -> namespace -> ClusterRole: `capturer` and `traveller` profile, the others hold the roles of Kubernetes.
+# User -> namespace -> ClusterRole: `capturer` and `traveller` may capture, the others have roles of Kubernetes.
 PEOPLE = {
     "capturer": {"a": f"{OPERATOR.name}-capture"},
     "traveller": {"a": f"{OPERATOR.name}-capture", "b": f"{OPERATOR.name}-capture", "c": f"{OPERATOR.name}-capture"},
@@ -40,7 +40,7 @@ PEOPLE = {
 
 @pytest.fixture(scope="module")
 def requests() -> Iterator[Requests]:
-    """The chart, installed by helm beside an API server with its controllers, and the people of PEOPLE."""
+    """API server with the installed chart and the users of PEOPLE."""
     with apiserver(controller_manager=True) as server:
         requests = Requests(server.kubeconfig)
         for namespace in "abc":
@@ -52,7 +52,7 @@ def requests() -> Iterator[Requests]:
         for person, roles in PEOPLE.items():
             for namespace, role in roles.items():
                 bind(requests, person, namespace, role)
-        until(lambda: may(requests, "admin", "create", "a"), "the roles are aggregated")
+        until(lambda: may(requests, "admin", "create", "a"), "aggregation of the roles")
         until(lambda: create(requests, "admin", durationSeconds=3600).status == 422, "the admission policy is in force")
         yield requests
 
@@ -83,7 +83,7 @@ def capture(name: str = "probe", **trigger: Any) -> dict[str, Any]:
 
 
 def create(requests: Requests, person: str, namespace: str = "a", **trigger: Any) -> Answer:
-    """What somebody is told who applies a capture; nothing is kept."""
+    """Apply a capture as a user, as a dry run, and return the answer."""
     path = f"{GROUP}/namespaces/{namespace}/mldiagnosticsconnections?dryRun=All"
     return requests("POST", path, capture(**trigger), user=person)
 
@@ -112,7 +112,9 @@ def create(requests: Requests, person: str, namespace: str = "a", **trigger: Any
     ],
     ids=str,
 )
-def test_what_is_allowed_passes(requests: Requests, person: str, namespace: str, trigger: dict[str, Any]) -> None:
+def test_allowed_captures_are_accepted(
+    requests: Requests, person: str, namespace: str, trigger: dict[str, Any]
+) -> None:
     answer = create(requests, person, namespace, **trigger)
     assert answer.status == 201, answer.message
 
@@ -170,7 +172,7 @@ def test_what_is_allowed_passes(requests: Requests, person: str, namespace: str,
     ],
     ids=str,
 )
-def test_what_is_not_allowed_is_refused_with_field_value_and_rule(
+def test_forbidden_captures_are_refused_with_field_value_and_rule(
     requests: Requests, person: str, namespace: str, trigger: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     answer = create(requests, person, namespace, **trigger)
@@ -201,16 +203,16 @@ TRIGGERS = st.fixed_dictionaries(
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trigger=TRIGGERS, namespace=st.sampled_from("ab"))
-def test_property_the_door_and_the_operator_agree(requests: Requests, trigger: dict[str, Any], namespace: str) -> None:
+def test_property_admission_and_operator_agree(requests: Requests, trigger: dict[str, Any], namespace: str) -> None:
     """`traveller` may profile everywhere, so that only the policy decides."""
-    at_the_door = create(requests, "traveller", namespace, **trigger)
+    answer = create(requests, "traveller", namespace, **trigger)
     document = json.dumps({key.removeprefix("policy."): value for key, value in POLICY.items()})
     body = capture(**trigger)
     body["metadata"] |= {"namespace": namespace, "uid": "1"}
     verdict = check(MLDiagnosticsConnection.model_validate(body), Policy.parse(document))
-    # Which deliveries fit which storage is the plan's business.
+    # Admission does not check whether delivery and storage fit: the plan does.
     accepted = not isinstance(verdict, CaptureRefusal) or verdict.reason is RefusalReason.DELIVERY_IMPOSSIBLE
-    assert (at_the_door.status == 201) == accepted, (at_the_door.message, verdict)
+    assert (answer.status == 201) == accepted, (answer.message, verdict)
 
 
 def test_the_policy_has_no_type_errors(requests: Requests) -> None:
@@ -224,7 +226,7 @@ def test_the_policy_has_no_type_errors(requests: Requests) -> None:
     assert checked()["typeChecking"].get("expressionWarnings", []) == []
 
 
-def test_an_admitted_capture_cannot_be_turned_towards_other_pods(requests: Requests) -> None:
+def test_the_pods_of_an_admitted_capture_cannot_be_changed(requests: Requests) -> None:
     path = f"{GROUP}/namespaces/a/mldiagnosticsconnections"
     assert requests("POST", path, capture("fixed"), user="capturer").status == 201
     turned = requests.merge_patch(f"{path}/fixed", {"spec": {"triggerCapture": {"podNamespace": "b"}}}, user="capturer")
@@ -251,16 +253,14 @@ def test_only_the_operator_writes_status(requests: Requests, person: str) -> Non
         ("stranger", set()),
     ],
 )
-def test_people_have_these_verbs_in_their_namespace_and_none_elsewhere(
-    requests: Requests, person: str, verbs: set[str]
-) -> None:
+def test_users_have_these_verbs_only_in_their_namespace(requests: Requests, person: str, verbs: set[str]) -> None:
     every = ("get", "list", "watch", "create", "patch", "update", "delete", "deletecollection")
     assert {verb for verb in every if may(requests, person, verb, "a")} == verbs
     assert not any(may(requests, person, verb, "gke-mldiagnostics") for verb in every)
 
 
 CAPTURES = ("diagon.gke.io", "mldiagnosticsconnections")
-# What the operator needs everywhere: (group, resource) -> verbs. Workloads are read when named or owning, or listed.
+# Permissions of the operator in every namespace: (group, resource) -> verbs.
 EVERYWHERE = {
     CAPTURES: {"get", "list", "watch", "delete"},
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
@@ -268,7 +268,7 @@ EVERYWHERE = {
     ("", "pods"): {"get", "list"},
     ("", "namespaces"): {"get"},
 } | {(kind.group, kind.plural): {"get", "list"} for kind in WORKLOADS if kind.kind != "Pod" and not kind.groups}
-# (namespace, group, resource, name) -> verbs; "" stands for no namespace or any name.
+# (namespace, group, resource, name) -> verbs; "" means no namespace or any name.
 BY_NAME = {
     ("", "apiextensions.k8s.io", "customresourcedefinitions", "mldiagnosticsconnections.diagon.gke.io"): {"get"},
     (NAMESPACE, "coordination.k8s.io", "leases", OPERATOR.name): {"get", "update"},
@@ -305,13 +305,13 @@ def operator_may(
 
 
 @pytest.mark.parametrize(("group", "resource"), [*EVERYWHERE, *NEVER], ids=str)
-def test_the_operator_has_exactly_the_verbs_it_needs(requests: Requests, group: str, resource: str) -> None:
+def test_the_operator_has_exactly_these_verbs(requests: Requests, group: str, resource: str) -> None:
     allowed = {verb for verb in VERBS if operator_may(requests, verb, group, resource, namespace="a")}
     assert allowed == EVERYWHERE.get((group, resource), set())
 
 
 @pytest.mark.parametrize(("namespace", "group", "resource", "name"), BY_NAME, ids=str)
-def test_some_objects_are_open_to_the_operator_by_name_only(
+def test_some_permissions_of_the_operator_are_limited_by_name(
     requests: Requests, namespace: str, group: str, resource: str, name: str
 ) -> None:
     place = {"namespace": namespace, "name": name}
@@ -331,7 +331,7 @@ def test_the_operators_roles_name_nothing_else() -> None:
     assert all("*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]] for rule in rules)
 
 
-def test_with_watched_namespaces_nothing_is_cluster_wide_but_names() -> None:
+def test_with_watched_namespaces_cluster_wide_rules_are_limited_by_name() -> None:
     objects = rendered(OPERATOR, {"watch.namespaces": ["a", "b"]})
     wanted = ("ClusterRole", OPERATOR.name)
     role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == wanted)

@@ -1,4 +1,4 @@
-"""Releases beside each other, each with its own policy and namespaces, on a real API server."""
+"""Several releases on a real API server, each with its own policy and namespaces."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.apiserver
 
 STRICT = {"policy.strictTenancy": True, "policy.maxDurationSeconds": 60, "policy.allowedPorts": "9999"}
 RELEASES = {"strict": ("team-a", STRICT), "open": ("team-b", {})}
-"""Release -> the one namespace that it watches, and its other values."""
+"""Watched namespace and other values of each release."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture(scope="module")
 def requests(server: ApiServer) -> Requests:
-    """One release with a strict policy for team-a, one without values for team-b."""
+    """API server with a strict release for team-a and one with defaults for team-b."""
     requests = Requests(server.kubeconfig)
     for namespace in ("team-a", "team-b", "team-c"):
         assert requests("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).status == 201
@@ -55,7 +55,7 @@ def capture(**trigger: Any) -> dict[str, Any]:
 
 
 def create(requests: Requests, namespace: str, **trigger: Any) -> Answer:
-    """Apply a capture as the administrator; nothing is kept."""
+    """Apply a capture as the administrator, as a dry run."""
     path = f"/apis/diagon.gke.io/v1alpha1/namespaces/{namespace}/mldiagnosticsconnections?dryRun=All"
     return requests("POST", path, capture(**trigger))
 
@@ -65,21 +65,21 @@ def create(requests: Requests, namespace: str, **trigger: Any) -> Answer:
     [{"storageLocation": "gs://bucket/profiles"}, {"durationSeconds": 120}, {"capturePort": 9012}],
     ids=str,
 )
-def test_each_policy_holds_in_the_namespaces_of_its_release_only(requests: Requests, trigger: dict[str, Any]) -> None:
+def test_each_policy_applies_only_in_the_namespaces_of_its_release(requests: Requests, trigger: dict[str, Any]) -> None:
     assert create(requests, "team-a", **trigger).status in (403, 422)
     allowed = create(requests, "team-b", **trigger)
     assert allowed.status == 201, allowed.message
     assert create(requests, "team-c", **trigger).status == 201, "the namespace belongs to no release"
 
 
-def test_a_strict_refusal_names_the_value_that_would_open_it(requests: Requests) -> None:
+def test_a_strict_refusal_names_the_value_to_change(requests: Requests) -> None:
     refused = create(requests, "team-a", storageLocation="gs://bucket/profiles")
     assert "policy.allowedStorage" in refused.message
     assert "policy.strictTenancy=false" in refused.message
     assert "strictTenancy" not in create(requests, "team-b", storageLocation="/etc").message
 
 
-def test_an_installation_without_values_takes_the_peers_object(requests: Requests) -> None:
+def test_an_installation_with_defaults_accepts_the_peers_object(requests: Requests) -> None:
     answer = create(
         requests,
         "team-b",
@@ -113,15 +113,13 @@ TRIGGERS = st.fixed_dictionaries(
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trigger=TRIGGERS, release=st.sampled_from(sorted(RELEASES)))
-def test_property_admission_and_operator_decide_alike(
-    requests: Requests, trigger: dict[str, Any], release: str
-) -> None:
+def test_property_admission_and_operator_agree(requests: Requests, trigger: dict[str, Any], release: str) -> None:
     namespace, values = RELEASES[release]
     at_admission = create(requests, namespace, **trigger)
     policy = Policy.parse(json.dumps({key.removeprefix("policy."): value for key, value in values.items()}))
     body = capture(**trigger)
     body["metadata"] |= {"namespace": namespace, "uid": "1"}
     verdict = check(MLDiagnosticsConnection.model_validate(body), policy)
-    # Which deliveries fit which storage is the plan's business.
+    # Admission does not check whether delivery and storage fit: the plan does.
     accepted = not isinstance(verdict, CaptureRefusal) or verdict.reason is RefusalReason.DELIVERY_IMPOSSIBLE
     assert (at_admission.status == 201) == accepted, (at_admission.message, verdict)

@@ -1,4 +1,4 @@
-"""Install, upgrade, uninstall and install the webhook again, on a real API server: nothing is lost, nothing is left."""
+"""Install, upgrade, uninstall and reinstall the webhook on a real API server."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.apiserver
 CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
 CONFIGURATION_PATH = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{CONFIGURATION}"
 SECRET_PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/{WEBHOOK.name}-certificates"
-BUNDLE = base64.b64encode(b"what the webhook published").decode()
+BUNDLE = base64.b64encode(b"published by the webhook").decode()
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +40,14 @@ def requests(server: ApiServer) -> Requests:
 
 @pytest.fixture
 def release(server: ApiServer) -> Iterator[Release]:
-    """A release that is not installed yet, and is gone after the test."""
+    """Release that is not installed yet; it is removed after the test."""
     ours = Release(server, WEBHOOK)
     yield ours
     ours.uninstall("--ignore-not-found")
 
 
 def publish(requests: Requests) -> None:
-    """Write what a self-managed webhook writes, as it does: server-side, and nothing else."""
+    """Write the certificates like the webhook does, with server-side apply."""
     manager = "fieldManager=mldiagnostics-certificates&force=true"
     names = [entry["name"] for entry in requests("GET", CONFIGURATION_PATH).body["webhooks"]]
     bodies: dict[str, dict[str, Any]] = {
@@ -65,23 +65,25 @@ def publish(requests: Requests) -> None:
 
 
 def published(requests: Requests) -> set[str | None]:
-    """What stands in the Secret and in every entry of the configuration."""
+    """Return the different values in the Secret and in all entries of the configuration."""
     entries = requests("GET", CONFIGURATION_PATH).body["webhooks"]
     kept = requests("GET", SECRET_PATH).body.get("data", {}).get("ca.crt")
     return {kept, *(entry["clientConfig"].get("caBundle") for entry in entries)}
 
 
 def deleted_by_helm(server: ApiServer) -> list[str]:
-    """The resources of which helm has deleted an object of ours, in the order in which it asked for that."""
+    """Return the resources of the objects that helm deleted, in order."""
     assert server.audit_log
     events = (json.loads(line) for line in server.audit_log.read_text().splitlines() if line.endswith("}"))
-    asked = [event for event in events if event["verb"] == "delete" and event.get("userAgent", "").startswith("Helm/")]
-    asked.sort(key=lambda event: event["requestReceivedTimestamp"])
-    named = (event["objectRef"] for event in asked)
-    return [thing["resource"] for thing in named if thing["name"].startswith(WEBHOOK.name)]
+    requests_of_helm = [
+        event for event in events if event["verb"] == "delete" and event.get("userAgent", "").startswith("Helm/")
+    ]
+    requests_of_helm.sort(key=lambda event: event["requestReceivedTimestamp"])
+    named = (event["objectRef"] for event in requests_of_helm)
+    return [target["resource"] for target in named if target["name"].startswith(WEBHOOK.name)]
 
 
-def test_helm_upgrades_without_touching_certificates_and_takes_the_service_away_first(
+def test_helm_upgrades_keep_certificates_and_uninstall_deletes_the_service_first(
     server: ApiServer, requests: Requests, release: Release, tmp_path: Path
 ) -> None:
     release.helm("install", "--create-namespace")
@@ -100,7 +102,7 @@ def test_helm_upgrades_without_touching_certificates_and_takes_the_service_away_
     assert release.installed(requests) == set()
     deleted = deleted_by_helm(server)[before:]
     assert deleted.count("mutatingwebhookconfigurations") == 1
-    assert deleted.index("services") < deleted.index("deployments"), "the API server would dial what is gone"
+    assert deleted.index("services") < deleted.index("deployments"), "the API server would call a webhook without pods"
 
     release.helm("install")
     assert release.installed(requests) == wanted(rendered(WEBHOOK))
@@ -108,7 +110,7 @@ def test_helm_upgrades_without_touching_certificates_and_takes_the_service_away_
 
 
 def failed_open_s(server: ApiServer, pod: str) -> list[float]:
-    """How long the API server took for each creation of the pod in which it could not call the webhook."""
+    """Return the durations in seconds of the pod's creations whose call to the webhook failed open."""
     assert server.audit_log
     events = (json.loads(line) for line in server.audit_log.read_text().splitlines() if line.endswith("}"))
     creations = (event for event in events if event["verb"] == "create" and event["objectRef"].get("name") == pod)
@@ -123,7 +125,7 @@ def moment(text: str) -> float:
 def test_a_pod_does_not_wait_for_a_webhook_whose_service_is_gone(
     server: ApiServer, requests: Requests, release: Release
 ) -> None:
-    """Helm deletes Services first and the configuration last; in between a call fails at once."""
+    """Helm deletes Services first and the configuration last; in between, calls fail at once."""
     release.helm("install", "--create-namespace")
     timeouts = [entry["timeoutSeconds"] for entry in requests("GET", CONFIGURATION_PATH).body["webhooks"]]
     assert requests("DELETE", f"/api/v1/namespaces/{NAMESPACE}/services/{WEBHOOK.name}").status == 200
@@ -137,7 +139,7 @@ def test_a_pod_does_not_wait_for_a_webhook_whose_service_is_gone(
         took = failed_open_s(server, "created-meanwhile")
         return bool(took) and took[-1] < min(timeouts) / 2
 
-    until(without_waiting, "the API server knows that the Service is gone")
+    until(without_waiting, "the API server sees that the Service is deleted")
 
 
 @pytest.mark.parametrize("options", [(), ("--no-hooks",)], ids=["in two steps", "in two steps without hooks"])
@@ -148,7 +150,7 @@ def test_the_configuration_may_be_deleted_first(requests: Requests, release: Rel
     assert release.installed(requests) == set()
 
 
-def test_modes_of_certificates_can_be_changed(requests: Requests, release: Release) -> None:
+def test_the_mode_of_certificates_can_be_changed(requests: Requests, release: Release) -> None:
     release.helm("install", "--create-namespace")
     publish(requests)
     provided = ["certificates.mode=provided", "certificates.provided.secretName=mine"]
@@ -160,7 +162,9 @@ def test_modes_of_certificates_can_be_changed(requests: Requests, release: Relea
 
 
 @pytest.mark.parametrize("parts", [(OPERATOR, WEBHOOK), (WEBHOOK, OPERATOR)], ids=lambda each: each[0].folder)
-def test_both_charts_come_and_go_in_any_order(server: ApiServer, requests: Requests, parts: tuple[Part, Part]) -> None:
+def test_both_charts_can_be_installed_and_removed_in_any_order(
+    server: ApiServer, requests: Requests, parts: tuple[Part, Part]
+) -> None:
     first, second = (Release(server, part) for part in parts)
     for release in (first, second):
         release.helm("install", "--create-namespace", *(["--set=crds.keep=false"] if release.part is OPERATOR else []))
@@ -172,7 +176,7 @@ def test_both_charts_come_and_go_in_any_order(server: ApiServer, requests: Reque
     until(lambda: not (first.installed(requests) | second.installed(requests)), "nothing is left")
 
 
-def test_a_release_and_its_namespace_may_have_odd_names(server: ApiServer, requests: Requests) -> None:
+def test_a_release_and_its_namespace_may_have_unusual_names(server: ApiServer, requests: Requests) -> None:
     odd = Release(server, WEBHOOK, name="1.2-rc", namespace="42")
     odd.helm("install", "--create-namespace")
     names = {item["metadata"]["name"] for item in requests("GET", "/api/v1/namespaces/42/services").body["items"]}
@@ -204,10 +208,10 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     assert release.installed(requests) == set()
 
 
-def test_plain_yaml_is_taken_away_without_the_namespace(
+def test_plain_yaml_is_removed_without_the_namespace(
     server: ApiServer, requests: Requests, release: Release, tmp_path: Path
 ) -> None:
-    """As the documentation says: others may live in it, such as the operator."""
+    """As documented: the operator may use the namespace too."""
     kubectl = Kubectl(tool("kubectl"), server.kubeconfig)
     manifest = tmp_path / "webhook.yaml"
     manifest.write_text(as_yaml(everything(WEBHOOK)))

@@ -1,4 +1,4 @@
-"""The webhook's chart on a whole cluster: it injects through upgrades, and without it every pod starts all the same."""
+"""Installed webhook on a cluster: it injects during upgrades, and pods start without it."""
 
 import json
 import re
@@ -27,41 +27,42 @@ LE = re.compile(r'le="(2\.5|\+Inf)"')
 
 @dataclass
 class Load:
-    """Pods that are created dryly one after another: how many were told of their run, and what went wrong."""
+    """Results of dry runs of pods: with a run, without one, and rejected."""
 
-    told: int = 0
-    not_told: list[str] = field(default_factory=list)
+    injected: int = 0
+    not_injected: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
     @property
     def pods(self) -> int:
-        return self.told + len(self.not_told) + len(self.refused)
+        """Number of attempts."""
+        return self.injected + len(self.not_injected) + len(self.refused)
 
 
 @contextmanager
 def load(kubectl: Kubectl) -> Iterator[Load]:
     """Create labelled pods in the namespace `default` during the block."""
-    seen, over = Load(), threading.Event()
+    results, over = Load(), threading.Event()
 
     def create() -> None:
         while not over.is_set():
             try:
                 pod = injecting.labelled_pod(kubectl, "default")
             except ClusterError as refusal:
-                seen.refused.append(str(refusal))
+                results.refused.append(str(refusal))
             else:
                 if injecting.run_of(pod):
-                    seen.told += 1
+                    results.injected += 1
                 else:
-                    seen.not_told.append(json.dumps(pod["metadata"]))
+                    results.not_injected.append(json.dumps(pod["metadata"]))
 
     creating = threading.Thread(target=create)
     creating.start()
     try:
-        eventually(lambda: seen.pods > 0, "pods are created", deadline_s=DEADLINE_S)
-        yield seen
-        so_far = seen.pods
-        eventually(lambda: seen.pods > so_far + 2, "more pods are created afterwards", deadline_s=DEADLINE_S)
+        eventually(lambda: results.pods > 0, "creation of pods", deadline_s=DEADLINE_S)
+        yield results
+        so_far = results.pods
+        eventually(lambda: results.pods > so_far + 2, "creation of more pods", deadline_s=DEADLINE_S)
     finally:
         over.set()
         creating.join()
@@ -82,21 +83,21 @@ def uninstall(helm: Helm) -> None:
 
 
 def slow_calls(kubectl: Kubectl) -> int:
-    """Calls of a webhook that took the API server over 2.5 s, by its own histogram; a timeout takes 3 s."""
+    """Return the number of webhook calls over 2.5 s in the API server's histogram; a timeout takes 3 s."""
     lines = kubectl("get", "--raw=/metrics").splitlines()
     ours = [line for line in lines if line.startswith(DURATIONS) and '.injection.diagon.gke.io"' in line]
     return sum(round(float(line.split()[-1])) * (1 if 'le="+Inf"' in line else -1) for line in ours if LE.search(line))
 
 
 def starts(kubectl: Kubectl, name: str) -> bool:
-    """Whether a labelled pod gets a node and runs; it is created for real, and deleted."""
+    """Create a labelled pod, return whether it runs, and delete it."""
 
     def runs() -> bool:
         return bool(kubectl.get("pod", name, "--namespace=default")["status"].get("phase") == "Running")
 
     kubectl.apply(waiting_pod(name))
     try:
-        return eventually(runs, f"the pod {name} runs", deadline_s=DEADLINE_S)
+        return eventually(runs, f"start of pod {name}", deadline_s=DEADLINE_S)
     finally:
         kubectl("delete", "pod", name, "--namespace=default", "--wait=false")
 
@@ -113,7 +114,7 @@ def waiting_pod(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def test_helm_test_injects_into_a_pod_and_leaves_nothing_behind(helm: Helm, kubectl: Kubectl) -> None:
+def test_helm_test_succeeds_and_removes_its_objects(helm: Helm, kubectl: Kubectl) -> None:
     report = helm("test", WEBHOOK.name, HERE, "--timeout=120s")
     assert "Phase:          Succeeded" in report
     left = f"--selector=app.kubernetes.io/name={WEBHOOK.name}-test"
@@ -121,7 +122,7 @@ def test_helm_test_injects_into_a_pod_and_leaves_nothing_behind(helm: Helm, kube
 
 
 def test_its_pods_are_restricted_and_ready(kubectl: Kubectl) -> None:
-    """The API server warns of running pods that the label would forbid."""
+    """The API server warns about running pods that the label would forbid."""
     labelled = ("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     assert "labeled" in kubectl(*labelled, "--dry-run=server", "--overwrite", "--warnings-as-errors")
     deployment = kubectl.get("deployment", WEBHOOK.name, HERE)
@@ -130,11 +131,11 @@ def test_its_pods_are_restricted_and_ready(kubectl: Kubectl) -> None:
 
 def test_an_upgrade_under_load_keeps_injecting(helm: Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
     before = {pod["metadata"]["uid"] for pod in kubectl.items("pods", HERE, selector())}
-    with load(kubectl) as seen:
+    with load(kubectl) as results:
         installation.install(WEBHOOK, helm, [*webhook_image, "--set-string=podAnnotations.upgraded=yes"])
         injecting.until_replaced(kubectl)
     assert not before & uids(kubectl)
-    assert (seen.refused, seen.not_told) == ([], [])
+    assert (results.refused, results.not_injected) == ([], [])
 
 
 def selector() -> str:
@@ -146,46 +147,46 @@ def uids(kubectl: Kubectl) -> set[str]:
 
 
 def test_values_reach_the_pods(helm: Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
-    told = {
+    settings = {
         "storage": "gs://bucket/runs",
         "sinks": ["jsonl:", "otlp://collector:4317"],
         "viewUrl": "https://view.example.com",
     }
-    values = [f"--set-json={setting(key, value)}" for key, value in told.items()]
+    values = [f"--set-json={setting(key, value)}" for key, value in settings.items()]
     installation.install(WEBHOOK, helm, [*webhook_image, *values, "--set=cluster.name=projects/p/clusters/named"])
 
     def variables() -> dict[str, str] | None:
         (container,) = injecting.labelled_pod(kubectl, "default")["spec"]["containers"]
-        found = {entry["name"]: entry.get("value", "") for entry in container.get("env", [])}
-        return found if "MLDIAG_STORAGE" in found else None
+        env = {entry["name"]: entry.get("value", "") for entry in container.get("env", [])}
+        return env if "MLDIAG_STORAGE" in env else None
 
-    found = eventually(variables, "a new replica answers", deadline_s=DEADLINE_S)
-    assert found["MLDIAG_STORAGE"] == "gs://bucket/runs"
-    assert found["MLDIAG_SINKS"] == "jsonl:,otlp://collector:4317"
-    assert found["MLDIAG_VIEW_URL"] == "https://view.example.com"
-    assert json.loads(found["GKE_DIAGON_IDENTIFIER"])["clustername"] == "projects/p/clusters/named"
+    env = eventually(variables, "an answer of a new replica", deadline_s=DEADLINE_S)
+    assert env["MLDIAG_STORAGE"] == "gs://bucket/runs"
+    assert env["MLDIAG_SINKS"] == "jsonl:,otlp://collector:4317"
+    assert env["MLDIAG_VIEW_URL"] == "https://view.example.com"
+    assert json.loads(env["GKE_DIAGON_IDENTIFIER"])["clustername"] == "projects/p/clusters/named"
 
 
-def test_pods_start_while_it_is_uninstalled_and_are_told_again_after_it_is_back(
+def test_pods_start_while_it_is_uninstalled_and_get_runs_after_reinstallation(
     helm: Helm, kubectl: Kubectl, webhook_image: list[str]
 ) -> None:
-    with uninstalled(helm, kubectl, webhook_image), load(kubectl) as seen:
+    with uninstalled(helm, kubectl, webhook_image), load(kubectl) as results:
         slow_before = slow_calls(kubectl)
         uninstall(helm)
-        assert slow_calls(kubectl) == slow_before, "a pod waited for a server that was gone"
+        assert slow_calls(kubectl) == slow_before, "a pod waited for a deleted server"
         assert not kubectl.exists("mutatingwebhookconfiguration", CONFIGURATION)
         assert starts(kubectl, "without-webhook")
-    assert seen.refused == []
+    assert results.refused == []
     assert injecting.run_of(injecting.labelled_pod(kubectl, "default"))
 
 
-def test_pods_start_when_the_server_is_gone_and_when_the_rest_is_taken_away_in_two_steps(
+def test_pods_start_without_the_server_and_during_a_removal_in_two_steps(
     kubectl: Kubectl, helm: Helm, webhook_image: list[str]
 ) -> None:
-    with uninstalled(helm, kubectl, webhook_image), load(kubectl) as seen:
+    with uninstalled(helm, kubectl, webhook_image), load(kubectl) as results:
         kubectl("delete", "deployment", WEBHOOK.name, HERE)
-        eventually(lambda: not uids(kubectl), "no replica is left", deadline_s=DEADLINE_S)
+        eventually(lambda: not uids(kubectl), "removal of all replicas", deadline_s=DEADLINE_S)
         assert starts(kubectl, "without-server")
         kubectl("delete", "mutatingwebhookconfiguration", CONFIGURATION)
         uninstall(helm)
-    assert seen.refused == []
+    assert results.refused == []

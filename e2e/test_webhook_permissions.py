@@ -1,4 +1,4 @@
-"""The webhook, run as its own service account, uses every permission that the chart grants it, and lacks none."""
+"""The webhook with its service account uses exactly the permissions that the chart grants."""
 
 import json
 import os
@@ -30,13 +30,13 @@ SECRET_PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OF_KUBERNETES = {"apps", "batch"}
 OWNERS = [workload for workload in WORKLOADS if workload is not LONE_POD and not workload.groups]
-# Server-side apply asks for it when the object is not there; the audit log calls both `patch`.
+# Server-side apply needs it to create a missing object; the audit log has `patch` in both cases.
 CREATE: Permission = ("create", "", "secrets", SECRET)
 
 
 @contextmanager
 def webhook(server: ApiServer, requests: Requests, folder: Path) -> Iterator[Path]:
-    """The webhook with the environment that the chart gives it, and a token of its service account; gives its log."""
+    """Run the webhook with the chart's environment and a token of its service account; yield its log."""
     environ = environment(rendered(WEBHOOK), WEBHOOK) | {
         "PATH": os.environ["PATH"],
         "KUBECONFIG": str(kubeconfig(server, requests, WEBHOOK, folder / "kubeconfig")),
@@ -55,7 +55,7 @@ def webhook(server: ApiServer, requests: Requests, folder: Path) -> Iterator[Pat
 
 
 def ports(log: Path) -> dict[str, int]:
-    """Where the webhook listens, by the names that its log has for it."""
+    """Return the ports of the webhook by their names in the log."""
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
     return {name: line[name] for line in lines for name in ("port", "http_port") if name in line}
 
@@ -69,21 +69,21 @@ def ready(log: Path) -> bool:
 
 
 def serve(requests: Requests, workload: WorkloadKind) -> None:
-    """Make a kind of others served."""
-    made = requests("POST", DEFINITIONS, permissive(workload.api_version, workload.kind))
-    assert made.status == 201, made.message
+    """Define a kind of another project and wait until it is served."""
+    answer = requests("POST", DEFINITIONS, permissive(workload.api_version, workload.kind))
+    assert answer.status == 201, answer.message
     path = f"/apis/{workload.api_version}/{workload.plural}"
     until(lambda: requests("GET", path).status == 200, f"{workload.plural} are served")
 
 
-def unheard_of(workload: WorkloadKind) -> dict[str, Any]:
-    """The review of a pod whose owner no cache can know."""
+def review_of_unknown_owner(workload: WorkloadKind) -> dict[str, Any]:
+    """Return the review of a pod whose owner does not exist."""
     owner = builders.thing("never", kind=workload.kind, api_version=workload.api_version, namespace="default")
     return reviews.review_of(reviews.pod_of(owner, namespace="default"), namespace="default")
 
 
-def ask(port: int, review: dict[str, Any]) -> None:
-    """Send a review as the API server would."""
+def send(port: int, review: dict[str, Any]) -> None:
+    """Send a review like the API server."""
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     url = f"https://127.0.0.1:{port}/mutate/namespace"
@@ -100,18 +100,18 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
                 serve(requests, workload)
         Release(server, WEBHOOK).helm("install", "--create-namespace")
         roles = [item for item in rendered(WEBHOOK) if item["kind"] in ("Role", "ClusterRole")]
-        ours = [role for role in roles if "annotations" not in role["metadata"]]  # the others are those of `helm test`
+        ours = [role for role in roles if "annotations" not in role["metadata"]]  # the others belong to `helm test`
         wanted = set(permissions(ours))
         assert CREATE in wanted
 
         with webhook(server, requests, tmp_path) as log:
-            until(lambda: ready(log), "it answers, with a certificate")
+            until(lambda: ready(log), "the webhook is ready")
             for workload in OWNERS:
-                ask(ports(log)["port"], unheard_of(workload))
-            ask(ports(log)["port"], reviews.review_of(reviews.pod_of(None), namespace="nowhere"))
+                send(ports(log)["port"], review_of_unknown_owner(workload))
+            send(ports(log)["port"], reviews.review_of(reviews.pod_of(None), namespace="nowhere"))
             assert requests("DELETE", SECRET_PATH).status == 200
-            until(lambda: "tls.crt" in requests("GET", SECRET_PATH).body.get("data", {}), "the Secret is made anew")
-            with suppress(AssertionError):  # the comparison below says more
+            until(lambda: "tls.crt" in requests("GET", SECRET_PATH).body.get("data", {}), "the Secret is created again")
+            with suppress(AssertionError):  # the comparison below has a better message
                 until(lambda: used(server, WEBHOOK, wanted) >= wanted - {CREATE}, "every permission is used")
         assert refused(server, WEBHOOK) == []
         assert used(server, WEBHOOK, wanted) == wanted - {CREATE}

@@ -1,4 +1,4 @@
-"""XProf's own server over stored profiles, asked what a person would click on."""
+"""Requests to XProf's server over stored profiles."""
 
 import gzip
 import json
@@ -15,13 +15,13 @@ START_DEADLINE_S = 60
 
 
 def hosts_in_xprof(log_directory: Path, session: str) -> set[str]:
-    """The hosts that XProf's menu lists for a session, asked over HTTP from the unmodified server."""
+    """Return the hosts that the unmodified XProf server lists for a session."""
     port, grpc_port = free_ports(2)
     command = [str(Path(sys.executable).parent / "xprof"), "--logdir", str(log_directory), "--port", str(port)]
     command += ["--grpc_port", str(grpc_port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            runs = eventually(lambda: _answer(port, "runs"), "XProf lists its runs", deadline_s=START_DEADLINE_S)
+            runs = eventually(lambda: _answer(port, "runs"), "the list of runs in XProf", deadline_s=START_DEADLINE_S)
             if session not in runs:
                 raise AssertionError(f"XProf lists {runs}, not {session}")
             hosts = _answer(port, f"hosts?run={session}&tag=trace_viewer%40")
@@ -31,7 +31,7 @@ def hosts_in_xprof(log_directory: Path, session: str) -> set[str]:
 
 
 def _answer(port: int, path: str) -> Any:
-    """The decoded answer; None while the server does not listen. It is compressed even unasked."""
+    """Return the decoded answer, always compressed by XProf; None while it does not listen."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/plugin/profile/{path}", timeout=30) as response:
             body: bytes = response.read()

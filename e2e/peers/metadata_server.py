@@ -1,4 +1,4 @@
-"""Answer as the metadata server of a GKE node does, also to clients that take this for their proxy: `PORT CLUSTER`."""
+"""Metadata server like that of a GKE node, also for clients that use it as proxy: `PORT CLUSTER`."""
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 
 def main(port: int, cluster: str) -> None:
+    """Serve until the process is killed."""
     answers = {
         "/computeMetadata/v1/instance/id": "1234567890",
         "/computeMetadata/v1/instance/attributes/cluster-name": cluster,

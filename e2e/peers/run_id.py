@@ -1,4 +1,4 @@
-"""Print the run id that Google's SDK computes where it believes in GKE, and what it knows of the workload."""
+"""Print the run id and the workload that Google's SDK computes on GKE."""
 
 import json
 import sys
@@ -10,11 +10,12 @@ DEADLINE_S = 30
 
 
 def main() -> int:
-    # It gives the metadata server 0.1 s to answer, which on a busy machine is not always enough.
+    """Wait until the SDK detects GKE, and print its result as JSON."""
+    # It waits 0.1 s for the metadata server, which may be too short on a busy machine.
     end = time.monotonic() + DEADLINE_S
     while (orchestrator := orchestrator_utils.detect_orchestrator()) != "GKE":
         if time.monotonic() > end:
-            print(f"the SDK takes this for {orchestrator}", file=sys.stderr)
+            print(f"the SDK detects {orchestrator}, not GKE", file=sys.stderr)
             return 1
         time.sleep(0.1)
     workload = host_utils.get_workload_details(orchestrator)
