@@ -179,7 +179,7 @@ def test_files_of_records_are_told_apart_and_sort_by_number(
         attempt, rank, incarnation = process
         return layout.record_segment_key(attempt=attempt, rank=rank, incarnation=incarnation, number=number)
 
-    assert layout.is_record_segment(key(first, number))
+    assert layout.record_segment(key(first, number)) == (*first, number)
     assert (key(first, number) == key(second, later)) == ((first, number) == (second, later))
     assert (key(first, number) < key(first, later)) == (number < later)
 
@@ -188,4 +188,4 @@ def test_files_of_records_are_told_apart_and_sort_by_number(
     "key", ["run.json", "records/x.jsonl", "records/.mldiag-0.partial", "a/records/a0-r0-ab-00001.jsonl"]
 )
 def test_other_files_are_no_files_of_records(key: str) -> None:
-    assert not layout.is_record_segment(key)
+    assert layout.record_segment(key) is None

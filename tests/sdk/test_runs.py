@@ -45,7 +45,7 @@ def test_an_empty_place_has_no_runs(storage: str) -> None:
     assert list_runs(storage) == []
 
 
-def test_a_bucket_that_is_not_there_is_told(gcs_bucket: str) -> None:
+def test_a_missing_bucket_is_an_error(gcs_bucket: str) -> None:
     with pytest.raises(StoreNotFound):
         list_runs(f"gs://{gcs_bucket}-not/there")
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.lifecycle.outcome import FINAL, RunOutcome
 from mldiagnostics.pipeline.records import Record
-from mldiagnostics.runs.row import RankRow, folded, phase_at, rank_rows, run_row
+from mldiagnostics.runs.rank_row import RankRow, rank_rows
+from mldiagnostics.runs.row import folded, phase_at, run_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
@@ -27,7 +28,8 @@ PHASES = st.sampled_from(["Pending", "Active", "Completed", "Failed"])
 def test_anything_is_a_row(document: dict[str, Any], now: float) -> None:
     row = run_row(document, directory="d", now=now)
     assert row.phase in {"Pending", "Active", "Completed", "Failed"}
-    assert row.world_size is not None
+    assert row.world_size is None or row.world_size == int(document["worldSize"])
+    assert json.dumps(row.to_json(), allow_nan=False)
     assert json.dumps(row.configs) is not None
 
 

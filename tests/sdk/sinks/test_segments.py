@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mldiagnostics.layout import is_record_segment
+from mldiagnostics.layout import record_segment
 from mldiagnostics.pipeline.records import Record, decode, encode
 from mldiagnostics.sinks import SinkUnavailable
 from mldiagnostics.sinks.segments import HEAD, Segments
@@ -27,7 +27,7 @@ NUMBERS = (0.5, math.nan, math.inf, -math.inf)
 def contents(directory: Path) -> list[list[Record]]:
     """Return the records of each file without its head."""
     files = sorted(directory.rglob("*.jsonl"))
-    assert all(is_record_segment(str(file.relative_to(directory))) for file in files)
+    assert all(record_segment(str(file.relative_to(directory))) for file in files)
     parsed = [[decode(line) for line in file.read_bytes().splitlines()] for file in files]
     assert all(each[0].name == HEAD and each[0].labels["run"] == RUN for each in parsed)
     return [each[1:] for each in parsed]

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.layout import RUN_RECORD
 from mldiagnostics.locations import local_path
-from mldiagnostics.runs import find_run, line_of, list_runs, ranks_of
+from mldiagnostics.runs import find_run, list_runs, ranks
+from mldiagnostics.runs.listing import line_of
 from mldiagnostics.store import open_store
 from mldiagnostics.text.terminal import printable
 
@@ -43,7 +44,7 @@ def _all(storage: str) -> Iterator[str]:
 
 
 def _empty(storage: str) -> tuple[int, str]:
-    """Return the exit status and why there is nothing to show below a root: one without runs is not a mistake."""
+    """Return the exit status and a message for a root without runs."""
     store = open_store(storage)
     path = local_path(storage)
     if path is not None and not path.is_dir():
@@ -62,7 +63,7 @@ def _one(storage: str, run: str) -> Iterator[str]:
     yield f"  files: {row.directory}"
     if row.message:
         yield f"  {row.message}"
-    for rank in ranks_of(storage, row.run_id):
+    for rank in ranks(row):
         yield f"  rank {rank.rank} on {rank.host}: {rank.phase} {rank.reason} step {rank.step}"
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from mldiagnostics.lifecycle.outcome import FINAL, TERMINATING, Phase, RunOutcome
+from mldiagnostics.lifecycle.outcome import TERMINATING, Phase, RunOutcome
+from mldiagnostics.runs.row_values import FieldReader, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from mldiagnostics.pipeline.records import Record
+    from mldiagnostics.runs.rank_row import RankRow
+
+__all__ = ["AttemptRow", "RunRow", "attempt_rows", "directory_of", "folded", "phase_at", "phase_named", "run_row"]
 
 HEARTBEATS_MISSED = 3
 """After how many intervals of silence a process counts as lost."""
@@ -19,112 +21,203 @@ HEARTBEATS_MISSED = 3
 _PHASES = frozenset({"Pending", "Active", "Completed", "Failed"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run. Times are Unix seconds, None where unknown; `step_time_s` is the mean between two signs of life.
+    """A run as of the moment of reading.
 
-    `phase` and `reason` are as of the moment of reading: a run that fell silent is Failed, `Lost`. `configs` has the
-    sections software, hardware and user; `document` is the whole run.json.
+    Times are Unix seconds. Values that are not known: None or an empty text.
     """
 
     run_id: str
     name: str
-    run_group: str
+    """The name that the program gave its run."""
+    run_group: str = ""
+    workload: Mapping[str, Any] | None = None
+    """The Kubernetes workload or Slurm job: `kind`, `name`, and further fields where known."""
+    cluster: str | None = None
+    namespace: str = ""
     phase: Phase
-    reason: str
-    message: str
-    created: float | None
-    started: float | None
-    ended: float | None
-    heartbeat: float | None
-    attempt: int
-    world_size: int
-    host: str
-    namespace: str
-    step: int | None
-    step_time_s: float | None
-    configs: Mapping[str, Any]
+    """A run that fell silent is Failed, for the reason `Lost`."""
+    reason: str = ""
+    """One CamelCase word."""
+    message: str = ""
+    attempt: int | None = None
+    """Number of the last attempt, from 0."""
+    world_size: int | None = None
+    """How many ranks the run has."""
+    hosts: int | None = None
+    """How many hosts report in the last attempt; `find_run` counts them."""
+    host: str = ""
+    """Host of the process that leads."""
+    step: int | None = None
+    step_time_s: float | None = None
+    """Mean time of a step between two signs of life, in seconds."""
+    goodput: float | None = None
+    """Productive by elapsed time, from 0 to 1; `with_goodput` computes it."""
+    created: float | None = None
+    """Start of the first attempt."""
+    started: float | None = None
+    """Start of the last attempt."""
+    ended: float | None = None
+    heartbeat: float | None = None
+    """Last sign of life."""
+    sessions: tuple[str, ...] | None = None
+    """Names of the profile sessions in the run's directory, sorted."""
+    storage: str | None = None
+    """Root of the runs, a path or URL."""
     directory: str
+    """Directory of the run, a path or URL; other functions of this package take it."""
+    url: str | None = None
+    """Page of the run in a web view."""
+    configs: Mapping[str, Any]
+    """Sections `software`, `hardware` and `user`."""
     document: Mapping[str, Any]
+    """The whole run.json."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as JSON with the keys of an MLRun.
+
+        Times are RFC 3339, an unknown value is null. `configs` and `document` are left out.
+        """
+        return {
+            "runId": self.run_id,
+            "displayName": self.name or None,
+            "runGroup": self.run_group or None,
+            "workloadRef": None if self.workload is None else dict(self.workload),
+            "cluster": self.cluster,
+            "namespace": self.namespace or None,
+            "phase": self.phase,
+            "reason": self.reason or None,
+            "message": self.message or None,
+            "attempt": self.attempt,
+            "worldSize": self.world_size,
+            "hosts": {"reporting": self.hosts},
+            "progress": {"step": self.step, "stepTimeSeconds": self.step_time_s},
+            "goodput": self.goodput,
+            "creationTime": timestamp(self.created),
+            "startTime": timestamp(self.started),
+            "completionTime": timestamp(self.ended),
+            "lastHeartbeatTime": timestamp(self.heartbeat),
+            "profileSessions": None if self.sessions is None else list(self.sessions),
+            "storageLocation": self.storage,
+            "directory": self.directory,
+            "url": self.url,
+        }
 
 
 @dataclass(frozen=True, slots=True)
-class RankRow:
-    """One process of a run, in its last attempt and incarnation."""
+class AttemptRow:
+    """One attempt at a run. Times are Unix seconds, None where unknown."""
 
-    rank: int
-    attempt: int
+    attempt: int | None
     incarnation: str
-    host: str
+    started: float | None
+    ended: float | None
     phase: Phase
     reason: str
     message: str
-    heartbeat: float | None
-    step: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attempt as JSON; times are RFC 3339, unknown values are null."""
+        return {
+            "attempt": self.attempt,
+            "incarnation": self.incarnation or None,
+            "startTime": timestamp(self.started),
+            "completionTime": timestamp(self.ended),
+            "phase": self.phase,
+            "reason": self.reason or None,
+            "message": self.message or None,
+        }
 
 
-def phase_at(verdict: RunOutcome, *, heartbeat: float | None, interval_s: float | None, now: float) -> RunOutcome:
-    """Return the phase as of `now`: Failed, `Lost`, if what should be active was silent for three intervals."""
-    if verdict.phase != "Active" or heartbeat is None or not interval_s:
-        return verdict
+def directory_of(run: RunRow | str) -> str:
+    """Return the directory of a run that is given as a row, or by its directory."""
+    return run if isinstance(run, str) else run.directory
+
+
+def phase_at(outcome: RunOutcome, *, heartbeat: float | None, interval_s: float | None, now: float) -> RunOutcome:
+    """Return the phase as of `now`.
+
+    An active run that was silent for three intervals is Failed, for the reason `Lost`.
+    """
+    if outcome.phase != "Active" or heartbeat is None or not interval_s:
+        return outcome
     silent_s = now - heartbeat
     if silent_s <= HEARTBEATS_MISSED * interval_s:
-        return verdict
+        return outcome
     silence = f"no sign of life for {silent_s:.0f} s, one is due every {interval_s:g} s"
-    if verdict.reason == TERMINATING:
+    if outcome.reason == TERMINATING:
         return RunOutcome(
-            "Failed", "Terminated", f"{verdict.message}; {silence} since then: killed before it had ended"
+            "Failed", "Terminated", f"{outcome.message}; {silence} since then: killed before it had ended"
         )
     return RunOutcome("Failed", "Lost", f"{silence}: killed, or the host is gone")
 
 
-def run_row(document: Mapping[str, Any], *, directory: str, now: float) -> RunRow:
-    """Return the row of a run.json; what is missing or of another type in it is left empty."""
-    read = _FieldReader(document)
-    heartbeat, progress = read.part("heartbeat"), read.part("progress")
-    beaten = heartbeat.number("t")
-    said = RunOutcome(_phase(document.get("phase")), read.text("reason"), read.text("message"))
-    seen = phase_at(said, heartbeat=beaten, interval_s=heartbeat.number("intervalSeconds"), now=now)
+def run_row(
+    document: Mapping[str, Any],
+    *,
+    directory: str,
+    now: float,
+    storage: str | None = None,
+    sessions: tuple[str, ...] | None = None,
+) -> RunRow:
+    """Return the row of a run.json as of `now` (Unix seconds).
+
+    Missing and malformed values are unknown.
+    """
+    fields = FieldReader(document)
+    heartbeat, progress = fields.part("heartbeat"), fields.part("progress")
+    workload = fields.part("identity").part("workload")
+    last_beat, world_size = heartbeat.number("t"), fields.integer("worldSize")
+    recorded = RunOutcome(phase_named(document.get("phase")), fields.text("reason"), fields.text("message"))
+    outcome = phase_at(recorded, heartbeat=last_beat, interval_s=heartbeat.number("intervalSeconds"), now=now)
     return RunRow(
-        run_id=read.text("runId"),
-        name=read.text("name"),
-        run_group=read.text("runGroup"),
-        phase=seen.phase,
-        reason=seen.reason,
-        message=seen.message,
-        created=read.number("created"),
-        started=read.number("started"),
-        ended=read.number("ended") if said.phase == seen.phase else beaten,
-        heartbeat=beaten,
-        attempt=int(read.number("attempt") or 0),
-        world_size=int(read.number("worldSize") or 1),
-        host=read.text("host"),
-        namespace=read.text("namespace"),
-        step=None if (step := progress.number("step")) is None else int(step),
+        run_id=fields.text("runId"),
+        name=fields.text("name"),
+        run_group=fields.text("runGroup"),
+        workload=dict(workload.fields) or None,
+        cluster=workload.text("cluster") or None,
+        namespace=fields.text("namespace"),
+        phase=outcome.phase,
+        reason=outcome.reason,
+        message=outcome.message,
+        attempt=fields.integer("attempt"),
+        world_size=world_size,
+        hosts=1 if world_size == 1 else None,
+        host=fields.text("host"),
+        step=progress.integer("step"),
         step_time_s=progress.number("stepTimeSeconds"),
-        configs=read.part("configs").found,
+        created=fields.number("created"),
+        started=fields.number("started"),
+        ended=fields.number("ended") if recorded.phase == outcome.phase else last_beat,
+        heartbeat=last_beat,
+        sessions=sessions,
+        storage=storage,
         directory=directory,
+        url=fields.text("url") or None,
+        configs=fields.part("configs").fields,
         document=document,
     )
 
 
-def rank_rows(records: Iterable[tuple[str, Record]], *, now: float) -> list[RankRow]:
-    """Return a row for each rank out of records with their incarnations, of its last process."""
-    processes: dict[tuple[int, int, str], list[Record]] = {}
-    for incarnation, record in records:
-        if record.kind in {"phase", "heartbeat"}:
-            processes.setdefault((record.rank, record.attempt, incarnation), []).append(record)
-    last: dict[int, tuple[tuple[int, float], RankRow]] = {}
-    for (rank, attempt, incarnation), seen in processes.items():
-        when = (attempt, min(record.t for record in seen))
-        if rank not in last or when > last[rank][0]:
-            last[rank] = when, _rank_row(rank, attempt, incarnation, seen, now)
-    return [row for _, (_, row) in sorted(last.items())]
+def attempt_rows(run: RunRow) -> list[AttemptRow]:
+    """Return the attempts of a run (at most the last 101), the oldest first."""
+    earlier = run.document.get("attempts")
+    rows = []
+    for fields in map(FieldReader, earlier if isinstance(earlier, list) else []):
+        outcome = phase_named(fields.fields.get("phase")), fields.text("reason"), fields.text("message")
+        ended = fields.number("ended")
+        rows.append(
+            AttemptRow(fields.integer("attempt"), fields.text("incarnation"), fields.number("started"), ended, *outcome)
+        )
+    incarnation = FieldReader(run.document).text("incarnation")
+    return [*rows, AttemptRow(run.attempt, incarnation, run.started, run.ended, run.phase, run.reason, run.message)]
 
 
 def folded(row: RunRow, ranks: Sequence[RankRow]) -> RunRow:
-    """Return the row with the failures of single processes in it: a run is not well whose worker is not."""
-    failed = [rank for rank in ranks if rank.phase == "Failed" and rank.attempt == row.attempt]
+    """Return the row as Failed if one of its ranks has failed in the same attempt."""
+    attempt = row.attempt if row.attempt is not None else max((rank.attempt for rank in ranks), default=0)
+    failed = [rank for rank in ranks if rank.phase == "Failed" and rank.attempt == attempt]
     if row.phase == "Failed" or not failed:
         return row
     first = failed[0]
@@ -134,39 +227,6 @@ def folded(row: RunRow, ranks: Sequence[RankRow]) -> RunRow:
     return replace(row, phase="Failed", reason=f"Worker{first.reason}", message=message)
 
 
-def _rank_row(rank: int, attempt: int, incarnation: str, seen: list[Record], now: float) -> RankRow:
-    said, host, interval_s = RunOutcome("Active"), "", None
-    for record in sorted(seen, key=lambda each: each.t):
-        payload = _FieldReader(record.payload or {})
-        host = payload.text("host") or host
-        interval_s = payload.number("intervalSeconds") or interval_s
-        if record.kind == "phase" and said.phase not in FINAL:
-            said = RunOutcome(_phase(record.name), payload.text("reason"), payload.text("message"))
-    beaten = max(record.t for record in seen)
-    verdict = phase_at(said, heartbeat=beaten, interval_s=interval_s, now=now)
-    steps = [record.step for record in seen if record.step is not None]
-    step = max(steps) if steps else None
-    return RankRow(rank, attempt, incarnation, host, verdict.phase, verdict.reason, verdict.message, beaten, step)
-
-
-class _FieldReader:
-    """Values by key and type out of JSON that may hold anything."""
-
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self.found = found
-
-    def text(self, key: str) -> str:
-        value = self.found.get(key)
-        return value if isinstance(value, str) else ""
-
-    def number(self, key: str) -> float | None:
-        value = self.found.get(key)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    def part(self, key: str) -> _FieldReader:
-        value = self.found.get(key)
-        return _FieldReader(value if isinstance(value, Mapping) else {})
-
-
-def _phase(text: object) -> Phase:
+def phase_named(text: object) -> Phase:
+    """Return a phase by its name; Pending for anything else."""
     return cast("Phase", text) if isinstance(text, str) and text in _PHASES else "Pending"

@@ -47,7 +47,7 @@ def _line(log: _Log) -> str:
 
 def _runs(url: str) -> Iterator[_Log]:
     """Yield the runs below a root, the newest first."""
-    from mldiagnostics.runs import line_of, list_runs  # noqa: PLC0415 - only where no log is
+    from mldiagnostics.runs.listing import line_of, list_runs  # noqa: PLC0415 - only where no log is
 
     if url.startswith(CLOUD_LOGGING):
         return

@@ -1,0 +1,153 @@
+"""Points of metrics out of blocks of lines of records; pure.
+
+A block whose lines all start as the SDK starts them, and whose lines of the wanted metrics all match the expression, is
+taken apart in columns, five times as fast as JSON. Any other block is read line by line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from mldiagnostics.pipeline.records import decode
+from mldiagnostics.runs.points import NO_STEP, PointColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["CurveKey", "CurvePoints", "MetricLines"]
+
+Labels: TypeAlias = "tuple[tuple[str, str], ...]"
+
+_START = b'\n{"v":1,"kind":"'
+_METRIC = b'"kind":"metric"'
+_NUMBER = rb"([-+.0-9e]+)"
+_MAX_LABELS = 4096
+_MAX_STEP = 2**63
+
+
+class CurveKey(NamedTuple):
+    """A curve of one process: a metric with one set of labels.
+
+    `device` is the place in a list with one number per device.
+    """
+
+    metric: str
+    labels: Labels
+    device: int | None
+
+
+class CurvePoints(NamedTuple):
+    """New points of one curve."""
+
+    unit: str
+    points: PointColumns
+
+
+class MetricLines:
+    """Parses the lines of metrics; `names` are those that are wanted, None for all."""
+
+    def __init__(self, names: Collection[str] | None) -> None:
+        self.bad_lines = 0
+        """How many lines could not be read so far: broken, or of a later schema. Lines of other metrics that start
+        as the SDK starts them are not looked at."""
+        self._names = None if names is None else frozenset(names)
+        quoted = [] if names is None else [json.dumps(name).encode() for name in self._names or ()]
+        self._marks = (_METRIC,) if names is None else tuple(b'"name":' + name + b',"rank":' for name in quoted)
+        name = rb'"[^"]*"' if names is None else b"|".join(map(re.escape, quoted)) or rb"(?!)"
+        self._known = re.compile(
+            rb'\n\{"v":1,"kind":"metric","t":' + _NUMBER + rb',"name":(' + name + rb'),"rank":[0-9]+,"attempt":[0-9]+,'
+            rb'"value":(?:' + _NUMBER + rb'|null,"nonfinite":"([A-Za-z-]+)")(?:,"step":(-?[0-9]{1,18}))?'
+            rb'(?:,"labels":(\{[^{}]*\}))?(?:,"unit":("[^"]*"))?\}(?=\n)'
+        )
+        self._texts: dict[bytes, str] = {}
+        self._labels: dict[bytes, Labels] = {b"": ()}
+
+    def parse(self, block: bytes) -> dict[CurveKey, CurvePoints]:
+        """Return the points of whole lines, by curve, each in the order of the lines."""
+        padded = b"\n" + block
+        matches = self._known.findall(padded)
+        if padded.count(_START) == block.count(b"\n") and sum(map(padded.count, self._marks)) == len(matches):
+            return self._columns(matches)
+        curves: dict[CurveKey, CurvePoints] = {}
+        for line in block.split(b"\n"):
+            self._parse_line(line, curves)
+        return curves
+
+    def _columns(self, matches: list[tuple[bytes, ...]]) -> dict[CurveKey, CurvePoints]:
+        if not matches:
+            return {}
+        _, names, _, _, _, labels, units = columns = tuple(zip(*matches, strict=True))
+        if len(set(names)) == len(set(labels)) == 1:
+            return self._one_curve(columns, names[0], labels[0], units[-1])
+        groups: dict[tuple[bytes, bytes], list[tuple[bytes, ...]]] = {}
+        for match in matches:
+            groups.setdefault((match[1], match[5]), []).append(match)
+        curves: dict[CurveKey, CurvePoints] = {}
+        for (name, label), group in groups.items():
+            curves.update(self._one_curve(tuple(zip(*group, strict=True)), name, label, group[-1][6]))
+        return curves
+
+    def _one_curve(
+        self, columns: tuple[tuple[bytes, ...], ...], name: bytes, labels: bytes, unit: bytes
+    ) -> dict[CurveKey, CurvePoints]:
+        ts, _, values, nonfinite, steps, _, _ = columns
+        try:
+            key = CurveKey(self._text(name), self._parsed_labels(labels), None)
+            numbers = map(float, map(bytes.__add__, values, nonfinite) if any(nonfinite) else values)
+            known_steps = map(int, steps) if all(steps) else [int(step) if step else NO_STEP for step in steps]
+            return {key: CurvePoints(self._text(unit), PointColumns(map(float, ts), known_steps, numbers))}
+        except (ValueError, RecursionError):  # digits that are not a number, labels that are not JSON
+            self.bad_lines += len(ts)
+            return {}
+
+    def _parse_line(self, line: bytes, curves: dict[CurveKey, CurvePoints]) -> None:
+        if line.startswith(_START[1:]) and not any(mark in line for mark in self._marks):
+            return
+        if not line.strip():
+            return
+        if match := self._known.match(b"\n" + line + b"\n"):
+            texts = match.groups(b"")
+            for key, added in self._one_curve(tuple((text,) for text in texts), texts[1], texts[5], texts[6]).items():
+                curves.setdefault(key, CurvePoints(added.unit, PointColumns())).points.extend(added.points)
+            return
+        try:
+            record = decode(line)
+            if record.kind == "metric" and (self._names is None or record.name in self._names):
+                self._take(record, curves)
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            self.bad_lines += 1
+
+    def _take(self, record: Any, curves: dict[CurveKey, CurvePoints]) -> None:
+        """Add the points of a record, whose fields may have any type."""
+        if not isinstance(record.name, str) or not isinstance(record.labels, Mapping) or not isfinite(record.t):
+            raise TypeError
+        labels = tuple(sorted((str(name), str(value)) for name, value in record.labels.items()))
+        step = record.step if type(record.step) is int and -_MAX_STEP < record.step < _MAX_STEP else NO_STEP
+        values = record.value if isinstance(record.value, tuple) else (record.value,)
+        for device, value in enumerate(values):
+            if value is None:
+                continue
+            key = CurveKey(record.name, labels, device if isinstance(record.value, tuple) else None)
+            unit = record.unit if isinstance(record.unit, str) else ""
+            curves.setdefault(key, CurvePoints(unit, PointColumns())).points.append(record.t, step, value)
+
+    def _text(self, quoted: bytes) -> str:
+        if not quoted:
+            return ""
+        if quoted not in self._texts:
+            if len(self._texts) > _MAX_LABELS:
+                self._texts.clear()
+            self._texts[quoted] = json.loads(quoted)
+        return self._texts[quoted]
+
+    def _parsed_labels(self, text: bytes) -> Labels:
+        if text not in self._labels:
+            if len(self._labels) > _MAX_LABELS:
+                self._labels = {b"": ()}
+            labels = json.loads(text)
+            self._labels[text] = tuple(sorted((str(name), str(value)) for name, value in labels.items()))
+        return self._labels[text]

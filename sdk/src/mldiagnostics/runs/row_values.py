@@ -1,0 +1,54 @@
+"""Values of rows as JSON, and values out of JSON that may hold anything; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+__all__ = ["FieldReader", "timestamp"]
+
+_MAX_NUMBER = 1e300  # also keeps out NaN and infinities
+
+
+class FieldReader:
+    """Values by key and type out of JSON that may hold anything."""
+
+    def __init__(self, fields: object) -> None:
+        self.fields: Mapping[str, Any] = fields if isinstance(fields, Mapping) else {}
+
+    def text(self, key: str) -> str:
+        """Return a text, empty if there is none."""
+        value = self.fields.get(key)
+        return value if isinstance(value, str) else ""
+
+    def number(self, key: str) -> float | None:
+        """Return a number, None if there is none."""
+        value = self.fields.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return value if -_MAX_NUMBER < value < _MAX_NUMBER else None
+
+    def integer(self, key: str) -> int | None:
+        """Return a whole number, None if there is none."""
+        value = self.number(key)
+        return None if value is None else int(value)
+
+    def part(self, key: str) -> FieldReader:
+        """Return the reader of an object below, an empty one if there is none."""
+        return FieldReader(self.fields.get(key))
+
+
+def timestamp(t: float | None) -> str | None:
+    """Return Unix seconds as RFC 3339, in UTC with microseconds; None for None.
+
+    >>> timestamp(0.5)
+    '1970-01-01T00:00:00.500000Z'
+    """
+    if t is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(t, timezone.utc)
+    except (OverflowError, ValueError, OSError):  # a time that no calendar has
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
