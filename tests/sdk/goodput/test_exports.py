@@ -1,4 +1,4 @@
-"""What is told of a job: the words of each place, and that each place gets them."""
+"""Exports of a monitor: the translations for each destination, and the destinations."""
 
 from __future__ import annotations
 
@@ -108,15 +108,15 @@ def test_curves_have_the_peers_tags() -> None:
 
 
 def test_series_have_the_peers_names_and_labels() -> None:
-    told = [(point.name, point.labels, point.value) for point in series(SEEN)]
-    badput = {labels["badput_source"]: value for name, labels, value in told if name == "badput_time"}
+    exported = [(point.name, point.labels, point.value) for point in series(SEEN)]
+    badput = {labels["badput_source"]: value for name, labels, value in exported if name == "badput_time"}
     assert badput == dict.fromkeys(BASE, 0.0) | {
         "TPU_INITIALIZATION": 25.0,
         "CUSTOM_BADPUT_EVENTS.EVAL": 10.0,
         "OTHER": 5.0,
     }
     efficiency = {"window_type": "CUMULATIVE", "rolling_window_size": "0"}
-    assert [each for each in told if each[0] != "badput_time"] == [
+    assert [each for each in exported if each[0] != "badput_time"] == [
         ("goodput_time", {"goodput_source": "TOTAL"}, 60.0),
         ("disruptions", {"window_type": "cumulative"}, 2),
         ("max_productive_steps", {}, 41),
@@ -128,16 +128,16 @@ def test_series_have_the_peers_names_and_labels() -> None:
     ]
 
 
-def test_series_of_windows_tell_also_of_buckets_that_a_window_has_nothing_of() -> None:
-    told = [(point.name, dict(point.labels), point.value) for point in series(ROLLING)]
+def test_series_of_windows_have_empty_buckets_too() -> None:
+    exported = [(point.name, dict(point.labels), point.value) for point in series(ROLLING)]
     size = {"rolling_window_size": "3600"}
-    assert ("interval_goodput", {"goodput_source": "TOTAL", **size}, 60.0) in told
-    assert ("interval_badput", {"badput_source": "OTHER", **size}, 40.0) in told
-    assert ("interval_badput", {"badput_source": "CUSTOM_BADPUT_EVENTS.EVAL", **size}, 0.0) in told
-    assert ("stepping_slice_efficiency", {"window_type": "INTERVAL", **size}, 0.25) in told
+    assert ("interval_goodput", {"goodput_source": "TOTAL", **size}, 60.0) in exported
+    assert ("interval_badput", {"badput_source": "OTHER", **size}, 40.0) in exported
+    assert ("interval_badput", {"badput_source": "CUSTOM_BADPUT_EVENTS.EVAL", **size}, 0.0) in exported
+    assert ("stepping_slice_efficiency", {"window_type": "INTERVAL", **size}, 0.25) in exported
 
 
-def test_a_window_that_the_job_did_not_live_in_is_not_told() -> None:
+def test_a_window_outside_the_run_is_not_exported() -> None:
     empty = replace(WINDOW, elapsed=0, productive=0, unproductive={})
     assert not list(series(RollingObservation(T, (WindowObservation(60, empty, (), None),))))
 
@@ -149,27 +149,27 @@ def test_series_are_of_goodput_of_deviations_or_of_both() -> None:
     assert [(point.name, point.value) for point in series(STEPS, goodput=False)] == [("step_time_deviation", 0.5)]
 
 
-def test_our_metrics_are_all_in_the_reference_and_have_units() -> None:
+def test_all_metrics_are_in_the_reference_and_have_units() -> None:
     reference = {metric.name: set(metric.labels) for metric in ours.METRICS}
-    told = [point for seen in (SEEN, ROLLING, STEPS) for point in ours.metrics(seen)]
-    assert {point.name: set(point.labels) for point in told} == reference
+    exported = [point for seen in (SEEN, ROLLING, STEPS) for point in ours.metrics(seen)]
+    assert {point.name: set(point.labels) for point in exported} == reference
     assert {name for name in reference if name.endswith(("_seconds", "_percent"))} == set(GOODPUT_UNITS)
 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=12))
-def test_each_step_time_is_told_once_and_again_only_if_it_changed(old: list[int], new: list[int]) -> None:
+def test_each_step_time_is_exported_once_and_again_only_if_it_changed(old: list[int], new: list[int]) -> None:
     before, after = StepTimes(range(len(old)), old), StepTimes(range(len(new)), new)
-    seen = observe_steps(_steps(after), T, told=before, ideal=0)
+    seen = observe_steps(_steps(after), T, exported=before, ideal=0)
     common = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     assert list(seen.steps) == list(range(common, len(new)))
     assert list(seen.deviations) == new[common:]
 
 
-def test_nothing_is_told_of_steps_without_an_ideal() -> None:
-    assert observe_steps(_steps(StepTimes()), T, told=StepTimes()) == StepDeviations(T, (), (), None)
+def test_no_deviations_are_exported_without_an_ideal() -> None:
+    assert observe_steps(_steps(StepTimes()), T, exported=StepTimes()) == StepDeviations(T, (), (), None)
 
 
-def test_percent_of_nothing_is_nothing() -> None:
+def test_percent_of_no_time_is_0() -> None:
     assert percent(0, replace(ACCOUNT, elapsed=0)) == 0.0
 
 
@@ -189,7 +189,7 @@ def _steps(times: StepTimes) -> RunView:
     return view  # type: ignore[no-any-return]
 
 
-def test_tensorboard_shows_what_was_observed(tmp_path: Path) -> None:
+def test_tensorboard_shows_the_observations(tmp_path: Path) -> None:
     exports = open_exports(assignment(tmp_path / "log", str(tmp_path / "tb"), badput=True))
     exports.write(SEEN)
     exports.write(STEPS)
@@ -216,7 +216,7 @@ def test_tensorboard_reads_it_from_a_bucket(gcs_bucket: str, tmp_path: Path) -> 
     assert read(tmp_path / "copy") == {"goodput/goodput": [(41, 60.0)]}
 
 
-def test_a_history_longer_than_the_buffer_is_told_whole() -> None:
+def test_a_history_longer_than_the_buffer_is_exported_whole() -> None:
     steps = range(140_000)
     sink = ListSink(pace=BatchPolicy(records=10_000))
     export = Export(origin(), curves, [sink.maker])
@@ -268,7 +268,7 @@ def test_an_opentelemetry_collector_gets_it(tmp_path: Path) -> None:
     assert points["badput_seconds", "OTHER"] == (5.0, "s")
 
 
-def test_a_place_that_is_down_costs_the_others_nothing(tmp_path: Path) -> None:
+def test_a_destination_that_is_down_does_not_affect_the_others(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     exports = open_exports(assignment(tmp_path, str(tmp_path / "file"), exports=(f"jsonl:{tmp_path / 'out'}",)))
     exports.write(SEEN)
@@ -278,7 +278,7 @@ def test_a_place_that_is_down_costs_the_others_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["nonsense:x", "stdout:"])
-def test_a_place_that_cannot_be_meant_is_left_out(url: str, tmp_path: Path) -> None:
+def test_an_invalid_destination_is_skipped(url: str, tmp_path: Path) -> None:
     before = counts().get(f"goodput-export {url}", 0)
     exports = open_exports(assignment(tmp_path, exports=(url,)))
     assert counts()[f"goodput-export {url}"] == before + 1

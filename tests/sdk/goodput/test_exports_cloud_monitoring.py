@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 from mldiagnostics.diagnostics import counts
-from mldiagnostics.goodput.exports.cloud_monitoring import APART_S, CloudMonitoringSink, maker
+from mldiagnostics.goodput.exports.cloud_monitoring import MIN_INTERVAL_S, CloudMonitoringSink, maker
 from mldiagnostics.goodput_utils import GCPOptions
 from mldiagnostics.pipeline.buffer import Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
@@ -65,7 +65,7 @@ def test_a_point_has_type_labels_resource_and_value(server: MonitoringServer) ->
     assert server.written[0].at == pytest.approx(t, abs=1e-3)
 
 
-def test_many_series_come_in_requests_that_the_service_takes(server: MonitoringServer) -> None:
+def test_many_series_are_split_into_requests(server: MonitoringServer) -> None:
     made_sink(server).write([record(n=str(number)) for number in range(450)])
     assert server.requests == [200, 200, 50]
     assert not server.faults
@@ -76,13 +76,13 @@ def test_of_a_series_only_the_last_point_is_written(server: MonitoringServer) ->
     assert [each.value for each in server.written] == [2.0]
 
 
-def test_points_of_a_series_are_as_far_apart_as_the_service_wants(server: MonitoringServer) -> None:
+def test_points_of_a_series_keep_the_minimum_interval(server: MonitoringServer) -> None:
     sink = made_sink(server)
     sink.write([record(value=1.0), record("performance", 1.0)])
     sink.write([record(value=2.0)])
     assert not server.faults
     first, _, second = server.written
-    assert second.at - first.at >= APART_S - 0.001
+    assert second.at - first.at >= MIN_INTERVAL_S - 0.001
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_points_of_a_series_are_as_far_apart_as_the_service_wants(server: Monito
         (grpc.StatusCode.INVALID_ARGUMENT, SinkRefused, "HTTP 400"),
     ],
 )
-def test_what_the_service_says_decides_whether_to_try_again(
+def test_the_status_decides_about_a_retry(
     server: MonitoringServer, status: grpc.StatusCode, error: type[Exception], message: str
 ) -> None:
     sink = made_sink(server)
@@ -142,7 +142,7 @@ def metadata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("metadata")
-def test_what_nobody_said_is_asked_of_the_machine(server: MonitoringServer) -> None:
+def test_missing_options_are_read_from_the_machine(server: MonitoringServer) -> None:
     made_sink(server, GCPOptions()).write([record()])
     [point] = server.written
     assert server.projects == {"projects/meta-project"}
@@ -150,7 +150,7 @@ def test_what_nobody_said_is_asked_of_the_machine(server: MonitoringServer) -> N
     assert dict(point.resource[1])["location"] == "us-central2-b"
 
 
-def test_off_google_cloud_it_takes_nothing_and_says_so_once(
+def test_outside_google_cloud_it_is_disabled_with_one_warning(
     server: MonitoringServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:1")
@@ -161,14 +161,14 @@ def test_off_google_cloud_it_takes_nothing_and_says_so_once(
     sink.write([record()])
     sink.flush()
     assert counts()["cloud-monitoring"] == said + 1
-    monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._AGAIN_S", 0.0)  # now it is time to
+    monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._RETRY_S", 0.0)  # now it is time to
     sink.flush()
     assert counts()["cloud-monitoring"] == said + 2
     assert not server.written
     assert not any(key.startswith("sink-refused cloud-monitoring") for key in counts())
 
 
-def test_without_credentials_it_takes_nothing_and_asks_again(
+def test_without_credentials_it_is_disabled_and_retries(
     server: MonitoringServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_GCE_CHECK", "true")
@@ -178,13 +178,13 @@ def test_without_credentials_it_takes_nothing_and_asks_again(
     sink = CloudMonitoringSink(f"127.0.0.1:{server.port}", OPTIONS, origin())
     sink.open()
     sink.write([record()])
-    monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._AGAIN_S", 0.0)
+    monkeypatch.setattr("mldiagnostics.goodput.exports.cloud_monitoring._RETRY_S", 0.0)
     sink.flush()
     assert not server.written
     assert counts()["cloud-monitoring"] == said + 2
 
 
-def test_a_recording_brings_its_metrics_there(server: MonitoringServer) -> None:
+def test_a_pipeline_writes_its_metrics(server: MonitoringServer) -> None:
     recording = RecordPipeline(origin(), [maker(server.url, OPTIONS)], buffer=Buffer())
     recording.append("metric", "goodput_time", value=4.0)
     recording.append("event", "goodput_report", payload={"no": "metric"})

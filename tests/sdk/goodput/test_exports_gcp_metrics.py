@@ -42,7 +42,7 @@ def metric(value: object, value_type: ValueType, **labels: str) -> dict[str, Any
     }
 
 
-def test_it_sends_one_point_of_each_series_at_now(server: MonitoringServer) -> None:
+def test_it_sends_one_point_of_each_series_with_the_current_time(server: MonitoringServer) -> None:
     before = time.time()
     GCPMetrics("p", client=client(server)).send_metrics(
         [
@@ -69,7 +69,7 @@ def test_labels_may_be_left_out(server: MonitoringServer) -> None:
     assert [each.labels for each in server.written] == [{}]
 
 
-def test_a_series_is_made_by_the_peers_arguments(server: MonitoringServer) -> None:
+def test_a_series_has_the_peers_arguments(server: MonitoringServer) -> None:
     made = GCPMetrics("p", client=client(server)).create_time_series(
         "custom.googleapis.com/mine", 1.5, ValueType.DOUBLE, {"a": "b"}, "global", {"project_id": "p"}, 100, 500
     )
@@ -82,10 +82,8 @@ def test_a_series_is_made_by_the_peers_arguments(server: MonitoringServer) -> No
     assert (point.value.double_value, point.interval.end_time.timestamp()) == (1.5, pytest.approx(100.0000005))
 
 
-def test_what_the_service_refuses_is_told_and_not_raised(
-    server: MonitoringServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_rejection_is_logged_and_not_raised(server: MonitoringServer, caplog: pytest.LogCaptureFixture) -> None:
     server.status = grpc.StatusCode.INVALID_ARGUMENT
     with caplog.at_level(logging.DEBUG, logger="mldiagnostics"):
         GCPMetrics("p", client=client(server)).send_metrics([metric(1.0, ValueType.DOUBLE)])
-    assert "Cloud Monitoring of project p takes not all" in caplog.text
+    assert "Cloud Monitoring, project p: points rejected" in caplog.text

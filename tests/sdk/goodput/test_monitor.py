@@ -1,4 +1,4 @@
-"""A monitor beside a recorder: a real process of its own, real files, and what TensorBoard shows of them."""
+"""A monitor with its process, a real log and real destinations."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def worker(monitor: GoodputMonitor) -> int:
 
 
 @pytest.mark.parametrize(("kind", "names"), [(GoodputMonitor, PEER), (ElasticGoodputMonitor, PEER_ELASTIC)])
-def test_it_is_called_like_the_peers(kind: type[GoodputMonitor], names: list[str]) -> None:
+def test_it_has_the_peers_parameters(kind: type[GoodputMonitor], names: list[str]) -> None:
     parameters = inspect.signature(kind).parameters.values()
     assert [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY] == names
     assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == {"log", "exports"}
@@ -136,7 +136,7 @@ def test_it_uploads_while_the_job_runs_and_a_last_time_when_it_stops(
     assert not monitors_of(os.getpid())
 
 
-def test_a_step_is_told_once_also_by_the_next_process(
+def test_a_step_is_exported_once_also_by_the_next_process(
     recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], tmp_path: Path
 ) -> None:
     for steps in (range(5, 8), range(8, 12)):
@@ -148,10 +148,10 @@ def test_a_step_is_told_once_also_by_the_next_process(
     assert [step for step, _ in curves(tmp_path / "tb")["step_deviation"]] == list(range(11))
 
 
-def test_a_step_is_told_once_also_by_the_next_machine_where_all_is_in_a_bucket(
+def test_a_step_is_exported_once_also_by_the_next_machine_with_a_bucket(
     gcs_bucket: str, monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told: list[tuple[str, int]] = []
+    points: list[tuple[str, int]] = []
     for machine, steps in (("one", range(8)), ("two", range(8, 12))):
         monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", str(tmp_path / machine))
         recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True, log=f"gs://{gcs_bucket}/log")
@@ -169,8 +169,8 @@ def test_a_step_is_told_once_also_by_the_next_machine_where_all_is_in_a_bucket(
         monitor.start_step_deviation_uploader()
         monitor.stop_step_deviation_uploader()
         fetched = fetch(f"gs://{gcs_bucket}/tb", tmp_path / f"tb of {machine}")
-        told += [(machine, step) for step, _ in curves(fetched)["step_deviation"][len(told) :]]
-    assert told == [*[("one", step) for step in range(7)], *[("two", step) for step in range(7, 11)]]
+        points += [(machine, step) for step, _ in curves(fetched)["step_deviation"][len(points) :]]
+    assert points == [*[("one", step) for step in range(7)], *[("two", step) for step in range(7, 11)]]
 
 
 def test_without_a_breakdown_there_is_no_badput(
@@ -191,7 +191,7 @@ def test_files_get_whole_reports(monitored: Callable[..., GoodputMonitor], tmp_p
 
 
 @pytest.mark.usefixtures("recorder")
-def test_deviations_are_uploaded_only_if_asked_for(monitored: Callable[..., GoodputMonitor], tmp_path: Path) -> None:
+def test_deviations_are_uploaded_only_if_started(monitored: Callable[..., GoodputMonitor], tmp_path: Path) -> None:
     monitor = monitored(NEVER_S)
     monitor.start_step_deviation_uploader()
     monitor.stop_step_deviation_uploader()
@@ -236,14 +236,16 @@ def test_slices_of_an_elastic_job_and_a_window_by_its_older_name(monitored: Call
         monitor.start_goodput_interval_uploader(1000)
         monitor.stop_goodput_uploader()
         monitor.stop_goodput_interval_uploader()
-        told = {(each.name.rpartition("/")[2], each.labels.get("rolling_window_size")): each for each in server.written}
+        points = {
+            (each.name.rpartition("/")[2], each.labels.get("rolling_window_size")): each for each in server.written
+        }
     recorder.close()
-    assert told["stepping_slice_efficiency", "0"].value == pytest.approx(0.25)
-    assert told["available_slice_efficiency", "1000"].value == pytest.approx(0.75)
-    assert told["interval_goodput", "1000"].value == pytest.approx(100.0)
+    assert points["stepping_slice_efficiency", "0"].value == pytest.approx(0.25)
+    assert points["available_slice_efficiency", "1000"].value == pytest.approx(0.75)
+    assert points["interval_goodput", "1000"].value == pytest.approx(100.0)
 
 
-def test_further_places_come_from_the_environment(
+def test_further_destinations_come_from_the_environment(
     recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = _free_port()
@@ -263,7 +265,7 @@ def test_a_second_start_changes_nothing(
     first = worker(monitor)
     with caplog.at_level(logging.DEBUG, logger="mldiagnostics"):
         monitor.start_goodput_uploader()
-    assert "runs already" in caplog.text
+    assert "already running" in caplog.text
     assert monitors_of(os.getpid()) == [first]
 
 
@@ -291,7 +293,7 @@ def test_a_stop_that_skips_the_last_upload_uploads_nothing(
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_stop_that_skips_the_last_upload_warns_of_nothing(
+def test_a_stop_that_skips_the_last_upload_does_not_warn(
     monitored: Callable[..., GoodputMonitor], caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
@@ -308,7 +310,7 @@ GIVEN = {"given": (asdict(GCPOptions()), logging.WARNING), "not given": ({}, log
 
 
 @pytest.mark.parametrize(("gcp", "level"), GIVEN.values(), ids=GIVEN)
-def test_a_program_that_asks_for_cloud_monitoring_is_warned_of_a_missing_extra(
+def test_a_program_with_cloud_monitoring_is_warned_of_a_missing_extra(
     gcp: dict[str, object], level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "google.cloud.monitoring_v3", None)
@@ -322,7 +324,7 @@ def test_a_program_that_asks_for_cloud_monitoring_is_warned_of_a_missing_extra(
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_process_that_hangs_is_killed_when_the_time_is_up(monitored: Callable[..., GoodputMonitor]) -> None:
+def test_a_hanging_process_is_killed_after_the_timeout(monitored: Callable[..., GoodputMonitor]) -> None:
     monitor = monitored(NEVER_S, final_flush_timeout_seconds=0.5)
     monitor.start_goodput_uploader()
     pid = worker(monitor)
@@ -333,7 +335,7 @@ def test_a_process_that_hangs_is_killed_when_the_time_is_up(monitored: Callable[
     assert counts()["goodput-flush"] == before + 1
 
 
-def test_a_process_that_dies_is_begun_anew(
+def test_a_dead_process_is_restarted(
     recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], tmp_path: Path
 ) -> None:
     monitor = monitored()
@@ -348,7 +350,7 @@ def test_a_process_that_dies_is_begun_anew(
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_process_that_dies_again_and_again_is_left_so_but_a_stop_tries_once_more(
+def test_a_process_that_dies_repeatedly_is_not_restarted_except_for_a_stop(
     monitored: Callable[..., GoodputMonitor], tmp_path: Path
 ) -> None:
     monitor = monitored(NEVER_S)
@@ -367,10 +369,10 @@ def test_a_process_that_dies_again_and_again_is_left_so_but_a_stop_tries_once_mo
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_process_that_dies_after_a_long_time_is_begun_anew_each_time(
+def test_a_process_that_dies_after_a_long_time_is_always_restarted(
     monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mldiagnostics.goodput.monitor.uploading.STEADY_S", 0.0)  # now any time is long
+    monkeypatch.setattr("mldiagnostics.goodput.monitor.uploading.STABLE_S", 0.0)  # now any time is long
     monitored(NEVER_S).start_goodput_uploader()
     killed: set[int] = set()
     for _ in range(2 + MAX_RESTARTS):
@@ -382,9 +384,7 @@ def test_a_process_that_dies_after_a_long_time_is_begun_anew_each_time(
 
 
 @pytest.mark.usefixtures("recorder")
-def test_signals_that_are_meant_for_the_job_do_not_end_it(
-    monitored: Callable[..., GoodputMonitor], tmp_path: Path
-) -> None:
+def test_signals_to_the_job_do_not_stop_the_monitor(monitored: Callable[..., GoodputMonitor], tmp_path: Path) -> None:
     monitor = monitored()
     monitor.start_goodput_uploader()
     eventually(lambda: last(tmp_path / "tb") is not None)
@@ -411,18 +411,18 @@ def test_a_log_that_comes_later_is_read_when_it_is_there(
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_log_that_tells_of_other_jobs_only_is_named(
+def test_a_log_with_other_jobs_only_is_named(
     monitored: Callable[..., GoodputMonitor], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text('{"job_name": "another", "job_start_time": 1790000000.0}\n')
     with caplog.at_level(logging.WARNING, logger="mldiagnostics"):
         monitored(NEVER_S, log=str(other)).stop_goodput_uploader()
-        eventually(lambda: f"the goodput of job: {other} tells nothing of this job yet" in caplog.text)
+        eventually(lambda: f"no goodput yet, {other} has no events of this job" in caplog.text)
     assert not last(tmp_path / "tb")
 
 
-def test_what_cannot_be_meant_is_told_and_does_not_raise(
+def test_invalid_arguments_are_logged_and_do_not_raise(
     monitored: Callable[..., GoodputMonitor], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="mldiagnostics"):
@@ -431,7 +431,7 @@ def test_what_cannot_be_meant_is_told_and_does_not_raise(
         monitor.stop_goodput_uploader()
         monitored().start_rolling_window_goodput_uploader("nonsense")  # type: ignore[arg-type]
         monitored().start_rolling_window_goodput_uploader([3600, -5])
-    assert "upload_interval=0 is no number of seconds above 0" in caplog.text
+    assert "upload_interval=0: not a number of seconds above 0" in caplog.text
     assert "the uploader of rolling windows is not started" in caplog.text
     assert "[3600, -5] are not all numbers of seconds above 0" in caplog.text
 

@@ -1,4 +1,4 @@
-"""Programs that are monitored, and how they end: what is uploaded then, and that no process is left behind."""
+"""The end of a monitored program: its last upload, and no process that stays."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ time.sleep(600)
 
 
 def test_a_monitor_that_hangs_does_not_outlive_its_parent_for_long(programs: Programs) -> None:
-    """The watchdog is in a thread that needs no interpreter; here it is asked to be quick."""
+    """The watchdog is in a thread that needs no interpreter; here its timeout is short."""
     with programs.started(
         """
         import os, socket, subprocess, sys, time
@@ -123,7 +123,7 @@ def test_a_monitor_that_hangs_does_not_outlive_its_parent_for_long(programs: Pro
         eventually(lambda: not alive(pid))
 
 
-def test_children_that_are_forked_leave_the_monitor_alone_and_do_not_keep_it(programs: Programs) -> None:
+def test_forked_children_do_not_stop_or_keep_the_monitor(programs: Programs) -> None:
     with programs.started(
         BEGIN
         + """
@@ -159,7 +159,7 @@ time.sleep(600)
     assert last(programs.folder / "tb")[0] == 3  # type: ignore[index]
 
 
-def test_a_program_whose_own_folder_shadows_modules_is_monitored_all_the_same(programs: Programs) -> None:
+def test_a_program_whose_directory_shadows_modules_is_monitored(programs: Programs) -> None:
     (programs.folder / "cwd").mkdir()
     (programs.folder / "cwd" / "json.py").write_text("raise SystemExit('not this one')")
     done = programs.run(
@@ -169,7 +169,7 @@ def test_a_program_whose_own_folder_shadows_modules_is_monitored_all_the_same(pr
     assert last(programs.folder / "cwd/tb") is not None
 
 
-def test_what_a_site_prints_at_start_is_not_taken_for_the_monitors_words(programs: Programs) -> None:
+def test_output_of_a_site_at_start_is_not_read_as_messages(programs: Programs) -> None:
     (programs.folder / "sitecustomize.py").write_text("import sys\nsys.stdout.write('hello')\nsys.stdout.flush()\n")
     done = programs.run(
         BEGIN + "recorder.record_job_end_time()\nmonitor.stop_goodput_uploader()",
@@ -180,7 +180,7 @@ def test_what_a_site_prints_at_start_is_not_taken_for_the_monitors_words(program
 
 
 @pytest.mark.peers
-def test_beside_jax_it_takes_no_device_and_nobody_warns(programs: Programs) -> None:
+def test_with_jax_it_takes_no_device_and_does_not_warn(programs: Programs) -> None:
     done = Programs(programs.folder, options=("-W", "error")).run(
         """
 import jax, jax.numpy as jnp
@@ -202,7 +202,7 @@ monitor.stop_goodput_uploader()
     assert last(programs.folder / "tb")[0] == 9  # type: ignore[index]
 
 
-def test_a_program_that_ends_by_broken_pipes_does_not_end_by_its_monitors(programs: Programs) -> None:
+def test_a_broken_pipe_of_the_monitor_does_not_end_the_program(programs: Programs) -> None:
     done = programs.run(
         """
 import signal
@@ -211,11 +211,11 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         + BEGIN
         + """
 from mldiagnostics.goodput.monitor.process import MonitorProcess
-process = MonitorProcess(said=print, ended=lambda *_: time.sleep(600))  # holds the socket open
+process = MonitorProcess(on_message=print, on_end=lambda *_: time.sleep(600))  # holds the socket open
 os.kill(process.pid, signal.SIGKILL)
-process.end(60)
-process.tell({"do": "start"})
-assert process.ask({"do": "stop"}, 0.1) is None
+process.stop(60)
+process.send({"do": "start"})
+assert process.request({"do": "stop"}, 0.1) not in (True, False)
 print("alive")
 """
     )

@@ -137,10 +137,10 @@ class GoodputMonitor:
     def _uploaders(self) -> Uploaders:
         """Return what runs the uploaders; the first to ask for it pays for its import."""
         if self._made is None:
-            from mldiagnostics.goodput.monitor.assignment import assigned  # noqa: PLC0415 - with the first uploader
+            from mldiagnostics.goodput.monitor.assignment import assign  # noqa: PLC0415 - with the first uploader
             from mldiagnostics.goodput.monitor.uploading import Uploaders  # noqa: PLC0415 - the same
 
-            self._made = Uploaders(assigned(**self._said))
+            self._made = Uploaders(assign(**self._said))
         return self._made
 
 

@@ -1,1 +1,1 @@
-"""What a monitor tells of a job, and where to: one observation, told in the words of each place."""
+"""Exports of a monitor: observations, translated and sent to each destination."""

@@ -1,4 +1,4 @@
-"""Sends the series of a job to Cloud Monitoring, by Google's client, from threads of the monitor's process."""
+"""A sink that writes the series of a job to Cloud Monitoring with Google's client."""
 
 from __future__ import annotations
 
@@ -28,23 +28,26 @@ __all__ = ["SCHEME", "CloudMonitoringSink", "maker"]
 
 SCHEME = "cloud-monitoring:"
 
-APART_S = 5.0
-"""How far apart the service wants the points of one series."""
+MIN_INTERVAL_S = 5.0
+"""Minimum seconds between two points of one series, as the service requires."""
 
 _RESOURCE = "compute.googleapis.com/Workload"
-_LOOK_UP_S = 1.0
-_AGAIN_S = 60.0
-_WORTH_ANOTHER_TRY = frozenset({401, 403, 404, 408, 429})
-"""Besides all of 500 and above: rights, projects and quotas come while a job runs."""
+_LOOKUP_TIMEOUT_S = 1.0
+_RETRY_S = 60.0
+_RETRYABLE = frozenset({401, 403, 404, 408, 429})
+"""Also retried, besides 500 and above: permissions, projects and quotas may change while a job runs."""
 
 _Key: TypeAlias = "tuple[str, tuple[tuple[str, str], ...]]"
 
 
 def maker(url: str, options: GCPOptions, *, level: int = logging.WARNING) -> SinkMaker:
-    """Return the maker for `cloud-monitoring:[endpoint]`; one that begins with `http://` is asked without credentials.
+    """Return the sink maker for `cloud-monitoring:[endpoint]`.
 
-    What `options` leave open is looked up when the sink opens; that this is not Google Cloud is told at `level`.
-    Raises `MissingExtraError`.
+    An endpoint that starts with `http://` is used without credentials. Missing options are looked up when the sink
+    opens; if this is not Google Cloud, that is logged at `level`.
+
+    Raises:
+        MissingExtraError: the extra `cloud-monitoring` is not installed.
     """
     require("google.cloud.monitoring_v3", extra="cloud-monitoring", needed_for="Cloud Monitoring")
     endpoint = url.removeprefix(SCHEME).rstrip("/")
@@ -52,9 +55,9 @@ def maker(url: str, options: GCPOptions, *, level: int = logging.WARNING) -> Sin
 
 
 class CloudMonitoringSink:
-    """Writes the last point of each series, none sooner than the service wants; off Google Cloud it takes nothing."""
+    """Writes the last point of each series; disabled outside Google Cloud."""
 
-    pace = BatchPolicy(records=10_000, gather_s=0.3, flush_s=_AGAIN_S)
+    pace = BatchPolicy(records=10_000, gather_s=0.3, flush_s=_RETRY_S)
     durable = False
 
     def __init__(self, endpoint: str, options: GCPOptions, origin: Origin, *, level: int = logging.WARNING) -> None:
@@ -64,20 +67,20 @@ class CloudMonitoringSink:
         self._job = origin.run_id
         self._sent_at: dict[_Key, float] = {}
         self._access: _Access | None = None
-        self._asked_at = 0.0
+        self._tried_at = 0.0
 
     def open(self) -> None:
-        """Find project, credentials and machine; where one is missing, say so, and ask again with the flushes."""
-        project = self._options.project_id or CloudEnvironment(env=os.environ).project(_LOOK_UP_S)
+        """Find project, credentials and machine; warn if one is missing, retry on flush."""
+        project = self._options.project_id or CloudEnvironment(env=os.environ).project(_LOOKUP_TIMEOUT_S)
         if project is None:
-            self._leave_out("no project of Google Cloud is known here")
+            self._disable("no Google Cloud project found; set `project_id` in gcp_options")
             return
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - in the sink's own thread
 
         try:
             metrics = GCPMetrics(project, client=self._client())
         except GoogleAuthError as error:
-            self._leave_out(f"project {project}: {error}")
+            self._disable(f"project {project}: {error}")
             return
         cluster = self._options.cluster_name or get_cluster_name()
         labels = {"accelerator_type": self._options.acc_type or get_accelerator_type()}
@@ -89,28 +92,28 @@ class CloudMonitoringSink:
         )
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Write what the batch says last of each series. Raises `SinkUnavailable` also where rights are missing."""
+        """Write the last point of each series; raise `SinkUnavailable` or `SinkRefused`."""
         if self._access is None:
             return
         newest = {_key(record): record for record in batch if record.kind == "metric"}
-        times = {key: max(record.t, self._sent_at.get(key, 0.0) + APART_S) for key, record in newest.items()}
+        times = {key: max(record.t, self._sent_at.get(key, 0.0) + MIN_INTERVAL_S) for key, record in newest.items()}
         pause_s = max(times.values(), default=0.0) - time.time()
         if pause_s > 0:
-            time.sleep(min(pause_s, APART_S))
+            time.sleep(min(pause_s, MIN_INTERVAL_S))
         self._send(self._access, [self._access.series(newest[key], times[key]) for key in newest])
         self._sent_at |= times
 
     def flush(self) -> None:
-        """Ask again for what was missing, but not each time: where nobody answers it takes half a minute."""
-        if self._access is None and time.monotonic() >= self._asked_at + _AGAIN_S:
+        """Retry `open` at intervals; without a response it can take half a minute."""
+        if self._access is None and time.monotonic() >= self._tried_at + _RETRY_S:
             self.open()
 
     def close(self) -> None:
         """Do nothing: the connection ends with the process."""
 
-    def _leave_out(self, problem: str) -> None:
-        self._asked_at = time.monotonic()
-        warn_once("cloud-monitoring", f"Cloud Monitoring is left out: {problem}", level=self._level)
+    def _disable(self, problem: str) -> None:
+        self._tried_at = time.monotonic()
+        warn_once("cloud-monitoring", f"sink cloud-monitoring: disabled: {problem}", level=self._level)
 
     def _client(self) -> Any:
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - in the sink's own thread
@@ -130,16 +133,16 @@ class CloudMonitoringSink:
         from google.api_core.exceptions import GoogleAPICallError, GoogleAPIError  # noqa: PLC0415 - the same
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - the same
 
-        place = f"Cloud Monitoring of project {access.metrics.project_id}"
+        destination = f"Cloud Monitoring, project {access.metrics.project_id}"
         try:
             access.metrics.send(series)
         except GoogleAPICallError as error:
             code = int(error.code or 500)
-            worth = code in _WORTH_ANOTHER_TRY or code >= 500
-            story = f"{place}: HTTP {code}: {error.message}{_advice(code)}"
-            raise (SinkUnavailable if worth else SinkRefused)(story) from error
+            retryable = code in _RETRYABLE or code >= 500
+            message = f"{destination}: HTTP {code}: {error.message}{_advice(code)}"
+            raise (SinkUnavailable if retryable else SinkRefused)(message) from error
         except (GoogleAPIError, GoogleAuthError, OSError) as error:
-            raise SinkUnavailable(f"{place}: {error}") from error
+            raise SinkUnavailable(f"{destination}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ class _Access:
     resource: dict[str, str]
 
     def series(self, record: Record, at: float) -> Any:
-        """Return a record's series, with its point at `at`, Unix time in seconds."""
+        """Return the series of a record with one point at `at` (Unix seconds)."""
         whole = record.name in INTEGERS
         nanos, seconds = math.modf(at)
         return self.metrics.create_time_series(
@@ -169,4 +172,4 @@ def _key(record: Record) -> _Key:
 
 
 def _advice(code: int) -> str:
-    return ": the job's service account needs the role roles/monitoring.metricWriter" if code == 403 else ""
+    return "; grant the job's service account roles/monitoring.metricWriter" if code == 403 else ""

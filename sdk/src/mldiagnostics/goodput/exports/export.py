@@ -1,6 +1,6 @@
-"""One place that a monitor tells: in which words, and by which of the SDK's sinks.
+"""One destination of a monitor: a translation of observations, and its sinks.
 
-Each has a recording of its own, so that a place that is slow, down or full costs the others nothing.
+Each destination has its own pipeline, so that a slow or failing one does not delay the others.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ if TYPE_CHECKING:
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.sink import SinkMaker
 
-__all__ = ["Export", "Words"]
+__all__ = ["Export", "Translate"]
 
 
-Words: TypeAlias = "Callable[[Observation], Iterable[MetricPoint]]"
-"""Says an observation in the names of one place."""
+Translate: TypeAlias = "Callable[[Observation], Iterable[MetricPoint]]"
+"""Translates an observation into the metrics of one destination."""
 
-_AT_ONCE = 50_000
-"""How many points may wait: less than the SDK's buffer takes."""
+_MAX_WAITING = 50_000
+"""Points that may wait; below the capacity of the SDK's buffer."""
 
-_PATIENCE_S = 60.0
+_FLUSH_TIMEOUT_S = 60.0
 
 
 class Export:
-    """Tells observations, and never raises: its sinks work in threads of their own, and say what they cannot.
+    """Sends observations and never raises; sinks work in threads and log problems.
 
-    `flush` and `close` wait for at most the time they are given, `write` only for a history of very many steps.
+    `flush` and `close` wait for at most their timeout, `write` waits only for a very long history.
     """
 
-    def __init__(self, origin: Origin, words: Words, makers: Sequence[SinkMaker]) -> None:
-        self._words = words
+    def __init__(self, origin: Origin, translate: Translate, makers: Sequence[SinkMaker]) -> None:
+        self._translate = translate
         self._recording = RecordPipeline(origin, makers, buffer=Buffer())
 
     def write(self, observation: Observation) -> None:
-        """Tell an observation."""
+        """Send an observation."""
         at = observation.at / 1e6
-        for count, (name, value, labels, step) in enumerate(self._words(observation), 1):
+        for count, (name, value, labels, step) in enumerate(self._translate(observation), 1):
             self._recording.append("metric", name, value=float(value), step=step, labels=labels, t=at)
-            if count % _AT_ONCE == 0:
-                self._recording.flush(_PATIENCE_S)
+            if count % _MAX_WAITING == 0:
+                self._recording.flush(_FLUSH_TIMEOUT_S)
 
     def report(self, name: str, at: int, content: Mapping[str, object]) -> None:
-        """Tell a whole document."""
+        """Send a report as an event."""
         self._recording.append("event", name, t=at / 1e6, payload=content)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all is where it belongs; false if that takes longer or a place does not take it."""
+        """Wait until everything is written; return False on a timeout or a failure."""
         return self._recording.flush(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Tell what is left and stop; with 0 seconds nobody wants the rest, so nothing is said of it."""
+        """Send the rest and stop; with a timeout of 0 drop the rest without a warning."""
         self._recording.close(timeout_s, quiet=not timeout_s)

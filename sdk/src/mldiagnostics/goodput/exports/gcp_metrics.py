@@ -1,4 +1,7 @@
-"""Points for Cloud Monitoring, by the names of ml-goodput-measurement; needs the extra `cloud-monitoring`."""
+"""Points for Cloud Monitoring, with the names of ml-goodput-measurement.
+
+Needs the extra `cloud-monitoring`.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SERIES", "GCPMetrics", "ValueType"]
 
 MAX_SERIES = 200
-"""How many series the service takes in one request."""
+"""Most series in one request."""
 
 TIMEOUT_S = 10.0
 
 
 class ValueType(Enum):
-    """What a point holds, by the field that holds it."""
+    """Type of a point's value, with the name of its field."""
 
     BOOL = "bool_value"
     INT = "int64_value"
@@ -31,9 +34,15 @@ class ValueType(Enum):
 
 
 class GCPMetrics:
-    """Writes to one project, by Google's client with the application default credentials, or by `client`.
+    """Writes points to one project.
 
-    Raises `MissingExtraError` without the extra, and what the client raises where there are no credentials.
+    Args:
+        project_id: project of Google Cloud.
+        client: a `MetricServiceClient`; by default one with the application default credentials.
+
+    Raises:
+        MissingExtraError: the extra `cloud-monitoring` is not installed.
+        GoogleAuthError: there are no credentials.
     """
 
     def __init__(self, project_id: str, *, client: Any = None) -> None:
@@ -56,7 +65,7 @@ class GCPMetrics:
         seconds: int,
         nanos: int,
     ) -> Any:
-        """Return a series with one point, at `seconds` and `nanos` of Unix time; nothing is sent."""
+        """Return a series with one point at `seconds` and `nanos` of Unix time."""
         types = self._types
         return types.TimeSeries(
             metric={"type": metric_type, "labels": dict(metric_labels or {})},
@@ -70,10 +79,12 @@ class GCPMetrics:
         )
 
     def send_metrics(self, metrics: Iterable[Mapping[str, Any]], context: Any = None) -> None:  # noqa: ARG002 - the peer's
-        """Write one point of each series, at now; what the service refuses is told once on the logger.
+        """Write one point of each series with the current time; a failure is logged once.
 
-        Each is a dict with `metric_type`, `value`, `value_type`, `resource_type`, `resource_labels` and maybe
-        `metric_labels`.
+        Args:
+            metrics: dicts with `metric_type`, `value`, `value_type`, `resource_type`, `resource_labels` and optionally
+                `metric_labels`.
+            context: ignored; for ml-goodput-measurement.
         """
         from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
 
@@ -95,10 +106,10 @@ class GCPMetrics:
                 ]
             )
         except GoogleAPIError as error:
-            warn_once("cloud-monitoring", f"Cloud Monitoring of project {self.project_id} takes not all: {error}")
+            warn_once("cloud-monitoring", f"Cloud Monitoring, project {self.project_id}: points rejected: {error}")
 
     def send(self, series: Sequence[Any]) -> None:
-        """Write series, as many in one request as it takes. Raises `GoogleAPIError`."""
+        """Write series, in several requests if needed; raise `GoogleAPIError` on failure."""
         for start in range(0, len(series), MAX_SERIES):
             self.client.create_time_series(
                 name=self.project_name, time_series=series[start : start + MAX_SERIES], timeout=TIMEOUT_S

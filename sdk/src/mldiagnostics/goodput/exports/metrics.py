@@ -1,6 +1,6 @@
-"""What Prometheus, OpenTelemetry and files of records are told, under names of our own; pure.
+"""Goodput metrics for Prometheus, OpenTelemetry and record files; pure.
 
-python -m mldiagnostics.goodput.exports.metrics    print docs/reference/goodput-metrics.md
+`python -m mldiagnostics.goodput.exports.metrics` prints docs/reference/goodput-metrics.md.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "REPORT", "MetricDefinition", "metrics"]
 
 REPORT = "goodput_report"
-"""Name of the event whose payload is the whole report, as `mldiagnostics.goodput.report.as_json` makes it."""
+"""Name of the event with the whole report, as `mldiagnostics.goodput.report.as_json` returns it."""
 
 
 class MetricDefinition(NamedTuple):
-    """One metric, for people."""
+    """Documentation of one metric."""
 
     name: str
     labels: tuple[str, ...]
@@ -39,31 +39,39 @@ METRICS = (
     MetricDefinition("goodput_percent", (), "Productive time of the job so far, in percent of its elapsed time."),
     MetricDefinition("goodput_productive_seconds", (), "Productive time of the job so far."),
     MetricDefinition("goodput_elapsed_seconds", (), "Elapsed time of the job so far."),
-    MetricDefinition("badput_seconds", ("source",), "Time of the job so far that went into one bucket of badput."),
-    MetricDefinition("goodput_data_loading_async_seconds", (), "Data loading that ran beside steps; it is in no sum."),
+    MetricDefinition("badput_seconds", ("source",), "Time of the job so far in one bucket of badput."),
+    MetricDefinition(
+        "goodput_data_loading_async_seconds", (), "Data loading in parallel with steps; not part of any sum."
+    ),
     MetricDefinition("goodput_disruptions", (), "Disruptions of the job so far."),
     MetricDefinition("goodput_max_productive_step", (), "Highest step that is done and not lost."),
-    MetricDefinition("goodput_ideal_step_seconds", (), "What a step takes when nothing is wrong."),
+    MetricDefinition("goodput_ideal_step_seconds", (), "Ideal step time: the mean of the durations without outliers."),
     MetricDefinition(
-        "goodput_step_deviation_seconds", (), "By how much the last steps are off the ideal (90th percentile)."
+        "goodput_step_deviation_seconds", (), "Deviation of the last steps from the ideal step time (90th percentile)."
     ),
     MetricDefinition(
-        "goodput_slice_efficiency", ("kind",), "Share (0-1) of an elastic job's slices: `stepping`, `available`."
+        "goodput_slice_efficiency",
+        ("kind",),
+        "Mean share (0-1) of the slices of an elastic job, by `kind`: `stepping` or `available`.",
     ),
     MetricDefinition(
-        "goodput_window_percent", ("window",), "Productive time of the last `window` seconds, in percent."
+        "goodput_window_percent", ("window",), "Productive time in the last `window` seconds, in percent."
     ),
     MetricDefinition(
-        "badput_window_percent", ("window", "source"), "One bucket of badput in the last `window` seconds."
+        "badput_window_percent",
+        ("window", "source"),
+        "Time of one bucket of badput in the last `window` seconds, in percent.",
     ),
     MetricDefinition(
-        "goodput_window_slice_efficiency", ("window", "kind"), "Slice efficiency of the last `window` seconds."
+        "goodput_window_slice_efficiency",
+        ("window", "kind"),
+        "Mean share (0-1) of the slices of an elastic job in the last `window` seconds.",
     ),
 )
 
 
 def metrics(observation: Observation) -> Iterator[MetricPoint]:
-    """Yield the points of an observation; rates of single steps are in no metric, the figure for all of them is."""
+    """Yield the points of an observation; deviations of single steps are left out."""
     if isinstance(observation, CumulativeObservation):
         yield from _cumulative(observation)
     elif isinstance(observation, RollingObservation):
@@ -74,7 +82,7 @@ def metrics(observation: Observation) -> Iterator[MetricPoint]:
 
 
 def source(bucket: Bucket) -> str:
-    """Return a bucket's name, `CUSTOM_BADPUT_EVENTS.<TYPE>` for a type of custom events."""
+    """Return a bucket's name; `CUSTOM_BADPUT_EVENTS.<TYPE>` for custom events."""
     return f"{bucket.bucket.name}.{bucket.custom}" if bucket.custom else bucket.bucket.name
 
 
@@ -117,12 +125,12 @@ def reference() -> str:
         for metric in METRICS
     ]
     head = (
-        "# Metrics of goodput",
+        "# Goodput metrics",
         "",
-        "Written by `python -m mldiagnostics.goodput.exports.metrics`; do not edit. A `GoodputMonitor` tells these to",
-        "the sinks that `exports=` or `MLDIAG_GOODPUT_EXPORTS` names. Prometheus shows them with `ml_` before a name.",
-        f"Sinks that take events get `{REPORT}` with each upload of the whole job: the report, of attempts and",
-        "disruptions the last ones.",
+        "Written by `python -m mldiagnostics.goodput.exports.metrics`; do not edit. A `GoodputMonitor` writes these",
+        "metrics to the sinks of `exports=` or `MLDIAG_GOODPUT_EXPORTS`. In Prometheus their names start with `ml_`.",
+        f"Sinks for events also receive `{REPORT}` with each upload of the whole job: the report with the last",
+        "attempts and disruptions.",
         "",
         "| metric | labels | meaning |",
         "|---|---|---|",
@@ -131,4 +139,4 @@ def reference() -> str:
 
 
 if __name__ == "__main__":
-    print(reference(), end="")  # noqa: T201 - that is its purpose
+    print(reference(), end="")  # noqa: T201 - prints the page

@@ -1,7 +1,6 @@
-"""What a monitor tells at one moment, taken from a ledger; pure.
+"""Observations of a monitor at one moment, from a ledger; pure.
 
-Three kinds, as there are three uploaders: all of the job so far, its steps, and rolling windows. All moments and
-lengths are microseconds.
+There are three kinds, one per uploader: the whole job so far, its steps, and rolling windows. Times are microseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ __all__ = [
 
 _SECOND = 1_000_000
 _RECENT = 1100
-"""How many of the last steps the one figure for all deviations depends on."""
+"""Number of last steps for the deviation of all steps."""
 
 _ALWAYS = tuple(
     Bucket(bucket)
@@ -46,7 +45,7 @@ _ALWAYS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CumulativeObservation:
-    """All of the job so far; `deviation` (microseconds) is None without steps, `slices` unless it is elastic."""
+    """The whole job so far; `slices` are set for elastic jobs only."""
 
     at: int
     account: Account
@@ -57,7 +56,7 @@ class CumulativeObservation:
 
 @dataclass(frozen=True, slots=True)
 class StepDeviations:
-    """How far steps are from the ideal: those that were not told before, and one figure for all of them."""
+    """Deviations from the ideal step time: of steps not exported yet, and of all."""
 
     at: int
     steps: Sequence[int]
@@ -67,7 +66,7 @@ class StepDeviations:
 
 @dataclass(frozen=True, slots=True)
 class WindowObservation:
-    """The last `seconds` of the job; `known` are the buckets of the whole job, which it may have nothing of."""
+    """The last `seconds` of the job; `known` are the buckets of the whole job."""
 
     seconds: int
     account: Account
@@ -96,26 +95,26 @@ Observation: TypeAlias = "CumulativeObservation | StepDeviations | RollingObserv
 
 
 def observe(view: RunView, now: int, *, ideal: int | None = None, slices: bool = False) -> CumulativeObservation:
-    """Return what is told of all of the job, with its `slices` or not; `ideal`, where given, is the ideal step time."""
+    """Return the observation of the whole job; `ideal` overrides the ideal step time."""
     account, times = view.account(now), view.step_times(now)
     ideal = ideal if ideal is not None else view.ideal_step_time(now)
     efficiencies = view.slices(now, account.start, account.end) if slices else None
     return CumulativeObservation(now, account, ideal, _deviation(times, ideal), efficiencies)
 
 
-def observe_steps(view: RunView, now: int, *, told: StepTimes, ideal: int | None = None) -> StepDeviations:
-    """Return what is told of steps; `told` are those that were told before."""
+def observe_steps(view: RunView, now: int, *, exported: StepTimes, ideal: int | None = None) -> StepDeviations:
+    """Return deviations of steps; `exported` are the steps of earlier observations."""
     times = view.step_times(now)
     ideal = ideal if ideal is not None else view.ideal_step_time(now)
     if ideal is None:
         return StepDeviations(now, (), (), None)
-    new = _first_difference(told, times)
+    new = _first_difference(exported, times)
     deviations = [abs(duration - ideal) for duration in times.durations[new:]]
     return StepDeviations(now, times.steps[new:], deviations, _deviation(times, ideal))
 
 
 def observe_windows(view: RunView, now: int, sizes_s: Sequence[int], *, slices: bool = False) -> RollingObservation:
-    """Return what is told of windows of these sizes, in seconds, with their `slices` or not."""
+    """Return the observation of rolling windows with these sizes in seconds."""
     known = tuple(view.account(now).unproductive)
 
     def window(seconds: int) -> WindowObservation:
@@ -127,9 +126,9 @@ def observe_windows(view: RunView, now: int, sizes_s: Sequence[int], *, slices: 
 
 
 def buckets(account: Account, known: Sequence[Bucket] = ()) -> Iterator[tuple[Bucket, int]]:
-    """Yield every bucket that a job can have, those of `known` and what else there is, with its time, maybe 0.
+    """Yield the standard buckets, `known` ones and the account's, with their times.
 
-    A bucket that was told once is told always, or places that keep the last value would keep a wrong one.
+    A bucket that was exported once is always exported, also with 0: destinations keep the last value.
     """
     spent: Mapping[Bucket, int] = account.unproductive
     for bucket in dict.fromkeys((*_ALWAYS, *known, *spent)):
@@ -137,7 +136,7 @@ def buckets(account: Account, known: Sequence[Bucket] = ()) -> Iterator[tuple[Bu
 
 
 def percent(part: int, account: Account) -> float:
-    """Return a time as percentage of the account's elapsed time."""
+    """Return a time in percent of the account's elapsed time."""
     return 100.0 * part / account.elapsed if account.elapsed else 0.0
 
 
@@ -149,7 +148,7 @@ def _deviation(times: StepTimes, ideal: int | None) -> int | None:
 
 
 def _first_difference(old: StepTimes, new: StepTimes) -> int:
-    """Return the place from which on two step times differ; what was redone differs from there to its end."""
+    """Return the first place at which two step times differ."""
     low, high = 0, min(len(old.steps), len(new.steps))
     while low < high:
         middle = (low + high + 1) // 2

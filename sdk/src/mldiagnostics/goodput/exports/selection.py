@@ -1,4 +1,4 @@
-"""Which places a monitor tells: those of its assignment that can be; one that cannot is left out, with one line."""
+"""Opens the destinations of a monitor; one that cannot be opened is skipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mldiagnostics.sinks.tensorboard import maker as tensorboard_maker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mldiagnostics.goodput.exports.export import Words
+    from mldiagnostics.goodput.exports.export import Translate
     from mldiagnostics.goodput.exports.observe import Observation
     from mldiagnostics.goodput.monitor.assignment import Assignment
     from mldiagnostics.sinks import SinkMaker
@@ -31,7 +31,7 @@ __all__ = ["Exports", "open_exports"]
 
 
 class Exports:
-    """All places of a monitor; what one of them does not take is nothing to the others."""
+    """All destinations of a monitor; a failure of one does not affect the others."""
 
     def __init__(self, exports: Iterable[Export], reports: Export | None) -> None:
         self._exports = tuple(exports)
@@ -39,33 +39,33 @@ class Exports:
 
     @property
     def wants_reports(self) -> bool:
-        """Whether a place takes whole reports."""
+        """Whether a destination accepts whole reports."""
         return self._reports is not None
 
     def write(self, observation: Observation) -> None:
-        """Tell all places an observation."""
+        """Send an observation to all destinations."""
         for export in self._exports:
             export.write(observation)
 
     def report(self, at: int, content: Mapping[str, object]) -> None:
-        """Tell those that take whole reports."""
+        """Send a report to the destinations that accept reports."""
         if self._reports is not None:
             self._reports.report(metrics.REPORT, at, content)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all is everywhere; false if that takes longer, or one place does not take it."""
-        return all(self._together(lambda export: export.flush(timeout_s), timeout_s))
+        """Wait until everything is written; return False on a timeout or a failure."""
+        return all(self._run_all(lambda export: export.flush(timeout_s), timeout_s))
 
     def close(self, timeout_s: float) -> None:
-        """Stop telling."""
-        self._together(lambda export: export.close(timeout_s), timeout_s)
+        """Close all destinations."""
+        self._run_all(lambda export: export.close(timeout_s), timeout_s)
 
-    def _together(self, action: Callable[[Export], Any], timeout_s: float) -> list[Any]:
-        """Do something with all places at once, so that a slow one takes no time from the others."""
-        answers: list[Any] = [False] * len(self._exports)
+    def _run_all(self, action: Callable[[Export], Any], timeout_s: float) -> list[Any]:
+        """Run an action on all destinations in parallel; a slow one delays no other."""
+        results: list[Any] = [False] * len(self._exports)
 
         def act(place: int, export: Export) -> None:
-            answers[place] = action(export)
+            results[place] = action(export)
 
         threads = [threading.Thread(target=act, args=each, daemon=True) for each in enumerate(self._exports)]
         deadline = time.monotonic() + timeout_s
@@ -73,11 +73,11 @@ class Exports:
             thread.start()
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return answers
+        return results
 
 
 def open_exports(assignment: Assignment) -> Exports:
-    """Return the places that the assignment names, ready to be told."""
+    """Open the destinations of the assignment."""
     origin = Origin(
         run_id=assignment.job,
         name=assignment.job,
@@ -87,23 +87,23 @@ def open_exports(assignment: Assignment) -> Exports:
     )
     monitoring = [url for url in assignment.exports if url.startswith(cloud_monitoring.SCHEME)]
     records = [url for url in assignment.exports if url not in monitoring]
-    reports = _export(origin, metrics.metrics, _made(records, _of_records))
-    places = (_tensorboard(origin, assignment), _cloud_monitoring(origin, assignment, monitoring), reports)
-    return Exports([place for place in places if place is not None], reports)
+    reports = _export(origin, metrics.metrics, _makers(records, _record_sink))
+    exports = (_tensorboard(origin, assignment), _cloud_monitoring(origin, assignment, monitoring), reports)
+    return Exports([place for place in exports if place is not None], reports)
 
 
 def _tensorboard(origin: Origin, assignment: Assignment) -> Export | None:
     def make(root: str) -> SinkMaker:
         return tensorboard_maker(f"tensorboard:{root}", folder=tensorboard.FOLDER)
 
-    words = tensorboard.curves if assignment.badput else tensorboard.without_badput
-    return _export(origin, words, _made([assignment.tensorboard], make) if assignment.tensorboard else [])
+    translate = tensorboard.curves if assignment.badput else tensorboard.without_badput
+    return _export(origin, translate, _makers([assignment.tensorboard], make) if assignment.tensorboard else [])
 
 
 def _cloud_monitoring(origin: Origin, assignment: Assignment, urls: list[str]) -> Export | None:
-    """Tell Cloud Monitoring also where nobody asks for it, and warn only a program that does.
+    """Open Cloud Monitoring, also by default; warn only if the program requests it.
 
-    A program that passes `gcp_options` is warned of a missing extra, but not of a machine outside Google Cloud.
+    With `gcp_options` a missing extra is a warning, but a machine outside Google Cloud is not.
     """
     options = GCPOptions(**assignment.gcp)
     goodput, deviations = options.enable_gcp_goodput_metrics, options.enable_gcp_step_deviation_metrics
@@ -111,22 +111,22 @@ def _cloud_monitoring(origin: Origin, assignment: Assignment, urls: list[str]) -
     missing = logging.WARNING if assignment.gcp else level
     if not urls and (goodput or deviations):
         urls = [cloud_monitoring.SCHEME]
-    words = partial(workload.series, goodput=goodput, deviations=deviations)
-    makers = _made(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=missing)
-    return _export(origin, words, makers)
+    translate = partial(workload.series, goodput=goodput, deviations=deviations)
+    makers = _makers(urls, lambda url: cloud_monitoring.maker(url, options, level=level), level=missing)
+    return _export(origin, translate, makers)
 
 
-def _of_records(url: str) -> SinkMaker:
+def _record_sink(url: str) -> SinkMaker:
     if url.startswith("stdout:"):
-        raise ConfigurationError("what the monitor's process writes to its standard output nobody sees")
+        raise ConfigurationError("stdout: the monitor's process has no standard output; use another sink")
     return sink_maker(url)
 
 
-def _export(origin: Origin, words: Words, makers: list[SinkMaker]) -> Export | None:
-    return Export(origin, words, makers) if makers else None
+def _export(origin: Origin, translate: Translate, makers: list[SinkMaker]) -> Export | None:
+    return Export(origin, translate, makers) if makers else None
 
 
-def _made(urls: Iterable[str], make: Callable[[str], SinkMaker], *, level: int = logging.WARNING) -> list[SinkMaker]:
+def _makers(urls: Iterable[str], make: Callable[[str], SinkMaker], *, level: int = logging.WARNING) -> list[SinkMaker]:
     return [maker for url in urls if (maker := _maker(url, make, level)) is not None]
 
 
@@ -134,5 +134,5 @@ def _maker(url: str, make: Callable[[str], SinkMaker], level: int) -> SinkMaker 
     try:
         return make(url)
     except MLDiagnosticsError as error:
-        warn_once(f"goodput-export {url}", f"goodput is not told to {url.rstrip(':')}: {error}", level=level)
+        warn_once(f"goodput-export {url}", f"goodput export {url.rstrip(':')!r} is skipped: {error}", level=level)
         return None

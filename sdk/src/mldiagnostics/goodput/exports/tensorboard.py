@@ -1,6 +1,7 @@
-"""The curves of ml-goodput-measurement in TensorBoard: percentages by step, in `<directory>/goodput`; pure.
+"""The curves of ml-goodput-measurement in TensorBoard; pure.
 
-Rolling windows are not shown. A step's deviation is written once.
+They are percentages by step, in `<directory>/goodput`. Rolling windows are not shown. The deviation of a step is
+written once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "curves", "without_badput"]
 
 FOLDER = "goodput"
-"""Where the event files are, below TensorBoard's directory."""
+"""Directory of the event files below TensorBoard's directory."""
 
 
 def curves(observation: Observation) -> Iterator[MetricPoint]:
@@ -37,7 +38,7 @@ def curves(observation: Observation) -> Iterator[MetricPoint]:
 
 
 def without_badput(observation: Observation) -> Iterator[MetricPoint]:
-    """Yield the points of an observation but those of badput."""
+    """Yield the points of an observation without badput."""
     return (point for point in curves(observation) if not point.name.startswith("badput/"))
 
 

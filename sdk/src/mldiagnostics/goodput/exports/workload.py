@@ -1,8 +1,8 @@
-"""The series of ml-goodput-measurement in Cloud Monitoring, `compute.googleapis.com/workload/…`; pure.
+"""The series of ml-goodput-measurement in Cloud Monitoring; pure.
 
-Names, labels and their spelling are the ones that its dashboard asks for, so `window_type` is `cumulative` in some
-series and `CUMULATIVE` in others. The labels `accelerator_type` and `cluster_name` are those of the machine, and what
-sends a series adds them.
+Their types are `compute.googleapis.com/workload/…`. Names and labels are spelled as its dashboard expects, so
+`window_type` is `cumulative` in some series and `CUMULATIVE` in others. The sink adds the labels `accelerator_type` and
+`cluster_name` of the machine.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ INTEGERS = frozenset({"disruptions", "max_productive_steps"})
 """Series of whole numbers (INT64); all others are DOUBLE."""
 
 UNLABELLED = frozenset({"performance"})
-"""Series that have no label at all."""
+"""Series without labels."""
 
 _SO_FAR = {"window_type": "cumulative"}
 
 
 def series(observation: Observation, *, goodput: bool = True, deviations: bool = True) -> Iterator[MetricPoint]:
-    """Yield one point of each series: of goodput, of single steps' deviations, or of both, as asked for."""
+    """Yield one point of each series of goodput, of step deviations, or of both."""
     if isinstance(observation, StepDeviations):
         if deviations and observation.deviation is not None:
             yield MetricPoint("step_time_deviation", observation.deviation / 1e6)
@@ -65,7 +65,7 @@ def _cumulative(seen: CumulativeObservation) -> Iterator[MetricPoint]:
 
 def _window(window: WindowObservation) -> Iterator[MetricPoint]:
     account, size = window.account, {"rolling_window_size": str(window.seconds)}
-    if not account.elapsed:  # none of the job's life is in it
+    if not account.elapsed:  # the window is outside the run
         return
     yield MetricPoint("interval_goodput", percent(account.productive, account), {"goodput_source": "TOTAL", **size})
     for bucket, spent in buckets(account, window.known):

@@ -1,5 +1,5 @@
-"""The monitor of a job: a process of its own that reads the job's log, and how the training process speaks with it.
+"""The monitor of a job: a process that reads the job's log and exports goodput.
 
-The training process only starts it and tells it when to end (`uploading`, `process`); all reading, computing and
-exporting is done there (`__main__`, `worker`). They speak in lines of JSON over one socket, its standard input.
+The training process only starts and stops it (`uploading`, `process`). The monitor process reads, computes and exports
+(`__main__`, `worker`). They exchange lines of JSON over one socket, the monitor's standard input.
 """

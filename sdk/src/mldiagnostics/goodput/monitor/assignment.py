@@ -1,4 +1,4 @@
-"""What the monitor's process is told of its job, as one line of JSON."""
+"""The configuration of a monitor's process, sent as one line of JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.arguments import retention as length_of_time
+from mldiagnostics.goodput.arguments import retention as parse_retention
 from mldiagnostics.goodput.location import CACHE_DIR
 from mldiagnostics.locations import absolute_location
 from mldiagnostics.sink_urls import split_sinks
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.google_cloud import GCPOptions
 
-__all__ = ["CACHE_DIR", "COPY_INTERVAL", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assigned", "line"]
+__all__ = ["CACHE_DIR", "COPY_INTERVAL", "DEVIATION", "EXPORTS", "GOODPUT", "ROLLING", "Assignment", "assign", "line"]
 
 EXPORTS = "MLDIAG_GOODPUT_EXPORTS"
 COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"
@@ -28,19 +28,18 @@ COPY_INTERVAL = "ML_GOODPUT_GCS_SYNC_INTERVAL_SECONDS"
 GOODPUT = "goodput"
 DEVIATION = "step deviation"
 ROLLING = "rolling windows"
-"""The three uploaders, by the names that people read."""
+"""Names of the three uploaders, as in messages."""
 
 _FOLDER = "goodput"
-"""Below TensorBoard's directory, as its curves."""
+"""Directory of the copies below TensorBoard's directory, the same as for its curves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which job, where its log is, and what to tell of it where; times are seconds.
+    """Job, log and destinations of a monitor; times are seconds.
 
-    `gcp` are the fields of `GCPOptions`, `exports` further places by URL. `flush_s` is how long the last upload may
-    take, None without one for uploaders that nobody has stopped. `copies` is where copies of what was read go, empty
-    for nowhere.
+    `gcp` are the fields of `GCPOptions`, `exports` the URLs of further sinks. `flush_s` is the timeout of the last
+    upload at the end; None means no last upload. `copies` is the location for copies of snapshots, empty for none.
     """
 
     job: str
@@ -61,16 +60,16 @@ class Assignment:
     exports: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON's types."""
+        """Return the assignment as JSON types."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Assignment:
-        """Return what `to_json` was called on."""
+        """Return the assignment from the result of `to_json`."""
         return cls(**{**document, "exports": tuple(document["exports"])})
 
 
-def assigned(
+def assign(
     job_name: str,
     logger_name: str,
     *,
@@ -88,14 +87,15 @@ def assigned(
     gcp: GCPOptions | None,
     exports: Sequence[str] | str | None,
 ) -> Assignment:
-    """Return the assignment of a monitor by what its constructor was told and what the environment says.
+    """Return the assignment from a monitor's arguments and the environment.
 
-    Raises `ConfigurationError` or TypeError for what cannot be meant.
+    Raises:
+        ConfigurationError, TypeError: an argument or a variable is invalid.
     """
     from mldiagnostics.goodput.log import find_log  # noqa: PLC0415 - with the first uploader
 
-    period = length_of_time(retention)
-    told = os.environ.get(EXPORTS, "") if exports is None else exports
+    period = parse_retention(retention)
+    configured = os.environ.get(EXPORTS, "") if exports is None else exports
     directory = os.fspath(tensorboard or "")
     curves = absolute_location(directory) if directory else ""
     return Assignment(
@@ -114,27 +114,27 @@ def assigned(
         copy_interval_s=_copy_interval_s(copy_interval_s),
         flush_s=flush_s and _seconds("final_flush_timeout_seconds", flush_s),
         gcp={} if gcp is None else asdict(gcp),
-        exports=split_sinks(told) if isinstance(told, str) else tuple(told),
+        exports=split_sinks(configured) if isinstance(configured, str) else tuple(configured),
     )
 
 
 def _copy_interval_s(value: float) -> float:
-    """Return the seconds that the environment says, else those that the program says; 0 is as often as can be."""
-    told = os.environ.get(COPY_INTERVAL)
+    """Return the interval from the environment, else `value`; 0 means every save."""
+    configured = os.environ.get(COPY_INTERVAL)
     try:
-        said = float(told) if told else value
+        seconds = float(configured) if configured else value
     except ValueError:
-        said = math.nan
-    name = f"{COPY_INTERVAL}={told}, or gcs_sync_interval_seconds" if told else "gcs_sync_interval_seconds"
-    return said and _seconds(name, said)
+        seconds = math.nan
+    name = f"{COPY_INTERVAL}={configured}, or gcs_sync_interval_seconds" if configured else "gcs_sync_interval_seconds"
+    return seconds and _seconds(name, seconds)
 
 
 def _seconds(name: str, value: Any) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
         return float(value)
-    raise ConfigurationError(f"{name}={value!r} is no number of seconds above 0")
+    raise ConfigurationError(f"{name}={value!r}: not a number of seconds above 0; write, for example, 30")
 
 
 def line(message: dict[str, Any]) -> bytes:
-    """Return a message of either side as it is sent."""
+    """Return a message as a line of JSON."""
     return json.dumps(message).encode() + b"\n"

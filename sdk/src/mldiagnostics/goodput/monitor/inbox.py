@@ -1,4 +1,4 @@
-"""What the monitor's process is told by its parent, by lines, with the end of the parent as the last word."""
+"""Messages from the parent to the monitor's process, one per line."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 __all__ = ["Inbox"]
 
-_LOOK_S = 5.0
-"""How often to look whether the parent lives: a child that it forked may hold the other end of the socket open."""
+_POLL_S = 5.0
+"""Seconds between checks of the parent: its forked children may keep the socket open after its end."""
 
 
 class Inbox:
@@ -24,11 +24,15 @@ class Inbox:
         self._rest = b""
 
     def next(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return the next message, None if there is none in time. Raises `EOFError` when the parent is gone."""
+        """Return the next message, or None after the timeout.
+
+        Raises:
+            EOFError: the parent has ended.
+        """
         deadline = time.monotonic() + timeout_s
         while not self._lines:
             left_s = deadline - time.monotonic()
-            readable, _, _ = select.select([self._file], [], [], max(0.0, min(left_s, _LOOK_S)))
+            readable, _, _ = select.select([self._file], [], [], max(0.0, min(left_s, _POLL_S)))
             if readable:
                 self._read()
             elif os.getppid() != self._parent:

@@ -1,8 +1,8 @@
-"""The monitor's process as the training process sees it: begun, spoken with, waited for, and killed if need be.
+"""The training process's handle to the monitor's process.
 
-It is a new Python and no fork, since JAX has threads. It is in a session of its own, so that Ctrl-C and signals to the
-job leave it time for a last upload, and ends with the socket that its parent holds. Nothing here waits longer than it
-is told.
+The monitor is a new Python process, not a fork, because JAX has threads. It runs in its own session, so that Ctrl-C and
+signals to the job leave it time for a last upload. It ends when the parent's socket closes. No method waits longer than
+its timeout.
 """
 
 from __future__ import annotations
@@ -29,68 +29,75 @@ _PROGRAM = (
     "import os, sys; sys.path[:] = sys.argv.pop().split(os.pathsep); "
     "from mldiagnostics.goodput.monitor.__main__ import main; main()"
 )
-"""Finds this package wherever its parent did; with `-m` a module of the working directory could come before others."""
+"""Imports this package from the parent's path; `-m` would prefer modules of the working directory."""
 
 _NO_ACCELERATOR = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
-"""It loads no framework; should a site's start-up files do, it takes no device from the training."""
+"""If a site's start-up files load a framework, the monitor must not take a device from the training."""
 
 _REAP_S = 1.0
 _NO_SIGPIPE = getattr(socket, "MSG_NOSIGNAL", 0)  # the program may have reset that signal to end the process
 
 
 class MonitorProcess:
-    """One process. `said` is called with each line for people and its level, `ended` once with what it ended by."""
+    """One monitor process.
 
-    def __init__(self, *, said: Callable[[str, int], object], ended: Callable[[MonitorProcess, int], object]) -> None:
-        """Begin it. Raises `OSError` or `RuntimeError` if the system has no room for it."""
-        self._said, self._ended = said, ended
-        self._answers: dict[int, SimpleQueue[bool | None]] = {}
-        self._asked = 0
-        self._over = False
-        self._socket, theirs = socket.socketpair()
+    Args:
+        on_message: called with each log message and its level.
+        on_end: called once with the exit status.
+    """
+
+    def __init__(
+        self, *, on_message: Callable[[str, int], object], on_end: Callable[[MonitorProcess, int], object]
+    ) -> None:
+        """Start the process; raise `OSError` or `RuntimeError` if the system cannot."""
+        self._on_message, self._on_end = on_message, on_end
+        self._replies: dict[int, SimpleQueue[bool | None]] = {}
+        self._request_count = 0
+        self._has_ended = False
+        self._socket, child_socket = socket.socketpair()
         try:
-            with theirs:
+            with child_socket:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _PROGRAM, "mldiagnostics.goodput.monitor", os.pathsep.join(sys.path)],
                     env={**os.environ, **_NO_ACCELERATOR},
-                    stdin=theirs.fileno(),
+                    stdin=child_socket.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
-            threading.Thread(target=self._listen, name="mldiagnostics-monitor", daemon=True).start()
+            threading.Thread(target=self._receive, name="mldiagnostics-monitor", daemon=True).start()
         except BaseException:
             self._socket.close()
             raise
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id."""
         return self._process.pid
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """Send a message; one that cannot be sent at once is lost, and so is a process that takes none."""
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; drop it if it cannot be sent without waiting."""
         with suppress(OSError):
             self._socket.send(line(message), socket.MSG_DONTWAIT | _NO_SIGPIPE)
 
-    def ask(self, message: dict[str, Any], timeout_s: float) -> bool | None:
-        """Send a message and wait for the answer; None if there is none in time, or the process ends before."""
-        self._asked += 1
-        number = self._asked
-        answer: SimpleQueue[bool | None] = SimpleQueue()
-        self._answers[number] = answer
+    def request(self, message: dict[str, Any], timeout_s: float) -> bool | None:
+        """Send a message and return the reply; None on a timeout or if the process ends."""
+        self._request_count += 1
+        number = self._request_count
+        reply: SimpleQueue[bool | None] = SimpleQueue()
+        self._replies[number] = reply
         try:
-            if self._over:
+            if self._has_ended:
                 return None
-            self.tell({**message, "ask": number})
-            return answer.get(timeout=max(0.0, timeout_s))
+            self.send({**message, "ask": number})
+            return reply.get(timeout=max(0.0, timeout_s))
         except Empty:
             return None
         finally:
-            del self._answers[number]
+            del self._replies[number]
 
-    def end(self, timeout_s: float) -> None:
-        """Have it end by itself within `timeout_s`, or kill it."""
+    def stop(self, timeout_s: float) -> None:
+        """Close the connection and wait for the end; kill the process after `timeout_s`."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         try:
@@ -99,17 +106,17 @@ class MonitorProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End it without a word more."""
+        """Kill the process."""
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_S)
 
     def forget(self) -> None:
-        """Let go of it in a forked child: it is the parent's, and must see when that ends."""
+        """Drop the handle in a forked child: the process must see the parent's end."""
         self._socket.close()
-        self._process.returncode = 0  # or a warning would come of a process that is none of the child's
+        self._process.returncode = 0  # avoids a warning about a process that is not the child's
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         rest = b""
         while True:
             try:
@@ -120,23 +127,23 @@ class MonitorProcess:
                 break
             *lines, rest = (rest + data).split(b"\n")
             for each in lines:
-                self._hear(each)
-        self._over = True
-        for answer in list(self._answers.values()):
-            answer.put(None)
-        self._ended(self, self._process.wait())
+                self._handle(each)
+        self._has_ended = True
+        for reply in list(self._replies.values()):
+            reply.put(None)
+        self._on_end(self, self._process.wait())
         self._socket.close()
 
-    def _hear(self, said: bytes) -> None:
-        with suppress(ValueError, KeyError, TypeError):  # it may be of another version, or write nonsense
-            message = json.loads(said)
+    def _handle(self, received: bytes) -> None:
+        with suppress(ValueError, KeyError, TypeError):  # invalid messages are ignored
+            message = json.loads(received)
             if "done" in message:
-                self._answers[message["done"]].put(bool(message["well"]))
+                self._replies[message["done"]].put(bool(message["well"]))
             else:
-                self._said(str(message["say"]), int(message["level"]))
+                self._on_message(str(message["say"]), int(message["level"]))
 
 
-def deadline(timeout_s: float) -> Callable[[], float]:
-    """Return what tells how many of the seconds are left."""
+def time_left(timeout_s: float) -> Callable[[], float]:
+    """Return a function that returns the seconds left of the timeout."""
     end = time.monotonic() + timeout_s
     return lambda: max(0.0, end - time.monotonic())

@@ -1,7 +1,7 @@
-"""The work of the monitor's process: read what is new in the log, observe, tell all places, each uploader in its turn.
+"""The work of the monitor's process: read the log, observe, and export when due.
 
-One thread does all of it, one thing after the other; only the places are told in threads of their own. What fails is
-told once and tried again, with growing pauses.
+One thread does all of it in sequence; only destinations have their own threads. A failure is logged once and retried
+with growing pauses.
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ if TYPE_CHECKING:
 __all__ = ["Worker"]
 
 MAX_LISTED = 20
-"""How many attempts and disruptions a report lists, the last ones: a record has room for so much."""
+"""Number of last attempts and disruptions in an exported report, to bound its size."""
 
 _MARGIN_S = 0.2
 
 
 class Worker:
-    """Serves one parent, whose questions it answers by `answer(number, well=…)`."""
+    """Serves one parent; replies to its requests with `reply(number, success=…)`."""
 
     def __init__(
-        self, assignment: Assignment, reading: LogFollower, exports: Exports, answer: Callable[..., object]
+        self, assignment: Assignment, reading: LogFollower, exports: Exports, reply: Callable[..., object]
     ) -> None:
         self._assignment = assignment
         self._reading = reading
         self._exports = exports
-        self._answer = answer
+        self._reply = reply
         self._schedules: dict[str, UploadSchedule] = {}
         self._windows: list[int] = []
-        self._told: StepTimes | None = None
+        self._exported: StepTimes | None = None
         ideal_s = assignment.ideal_step_time_s
         self._ideal = None if ideal_s is None else round(ideal_s * 1e6)
 
     def serve(self, inbox: Inbox) -> None:
-        """Do what the parent says until it is gone, then tell a last time what nobody stopped."""
+        """Serve the parent until it ends, then upload a last time for running uploaders."""
         while True:
             try:
-                message = inbox.next(self._idle_s())
+                message = inbox.next(self._time_until_due_s())
             except EOFError:
                 break
             if message is None:
-                self._take_turns()
+                self._upload_due()
             elif message["do"] == "start":
                 self._start(message["uploader"], message.get("windows", []))
             elif message["do"] == "stop":
-                well = self._stop(message["uploaders"], flush=message["flush"], timeout_s=message["timeout_s"])
+                success = self._stop(message["uploaders"], flush=message["flush"], timeout_s=message["timeout_s"])
                 if "ask" in message:
-                    self._answer(message["ask"], well=well)
+                    self._reply(message["ask"], success=success)
         if self._assignment.flush_s is not None and self._schedules:
             self._stop(list(self._schedules), flush=True, timeout_s=self._assignment.flush_s)
         self._exports.close(self._assignment.flush_s or 0.0)
-        self._reading.keep(at_once=True)
+        self._reading.save(at_once=True)
 
-    def _idle_s(self) -> float:
+    def _time_until_due_s(self) -> float:
         due = min((schedule.due for schedule in self._schedules.values()), default=math.inf)
         return min(3600.0, max(0.0, due - time.monotonic()))
 
@@ -85,29 +85,35 @@ class Worker:
             self._schedules.pop(name, None)
         return not flush or (self._exports.flush(max(0.0, end - time.monotonic())) and all(uploaded))
 
-    def _take_turns(self) -> None:
+    def _upload_due(self) -> None:
         for name, schedule in self._schedules.items():
             if schedule.due <= time.monotonic():
-                well = self._upload(name)
-                schedule.took_turn(time.monotonic(), well=well)
+                success = self._upload(name)
+                schedule.record_result(time.monotonic(), success=success)
 
     def _upload(self, name: str) -> bool:
-        """Read what is new and tell it; false if that is not possible now."""
+        """Read new events and export them; return whether that succeeded."""
         now = time.time_ns() // 1000
         try:
             view = self._reading.view(now)
             if view is None:
-                asked = self._assignment
-                warn_once("goodput-nothing", f"the {name} of {asked.job}: {asked.log} tells nothing of this job yet")
+                assignment = self._assignment
+                warn_once(
+                    "goodput-nothing",
+                    f"job {assignment.job}: no {name} yet, {assignment.log} has no events of this job",
+                )
             else:
-                self._tell(name, view, now)
-                self._reading.keep()
-        except Exception as error:  # noqa: BLE001 - another turn may do better
-            warn_once(f"goodput-upload {type(error).__name__}", f"the {name} of {self._assignment.job}: {error}")
+                self._export(name, view, now)
+                self._reading.save()
+        except Exception as error:  # noqa: BLE001 - a later upload may succeed
+            warn_once(
+                f"goodput-upload {type(error).__name__}",
+                f"job {self._assignment.job}: upload of {name} failed: {error}",
+            )
             return False
         return True
 
-    def _tell(self, name: str, view: RunView, now: int) -> None:
+    def _export(self, name: str, view: RunView, now: int) -> None:
         if name == GOODPUT:
             self._exports.write(observe(view, now, ideal=self._ideal, slices=self._assignment.slices))
             if self._exports.wants_reports:
@@ -115,14 +121,14 @@ class Worker:
         elif name == ROLLING:
             self._exports.write(observe_windows(view, now, self._windows, slices=self._assignment.slices))
         else:
-            told = self._reading.told if self._told is None else self._told
-            self._exports.write(observe_steps(view, now, told=told, ideal=self._ideal))
-            self._told = view.step_times(now)
+            exported = self._reading.exported_steps if self._exported is None else self._exported
+            self._exports.write(observe_steps(view, now, exported=exported, ideal=self._ideal))
+            self._exported = view.step_times(now)
 
     def _report(self, view: RunView, now: int) -> dict[str, Any]:
-        from mldiagnostics.goodput.report import as_json, make_report  # noqa: PLC0415 - where somebody reads it
+        from mldiagnostics.goodput.report import as_json, make_report  # noqa: PLC0415 - only for exports of reports
 
-        made = make_report(
+        report = make_report(
             view,
             now=now,
             windows_s=self._windows,
@@ -130,5 +136,5 @@ class Worker:
             name=self._assignment.job,
             job=self._assignment.job,
         )
-        told = as_json(made)
-        return {**told, **{key: told[key][-MAX_LISTED:] for key in ("attempts", "disruptions")}}
+        document = as_json(report)
+        return {**document, **{key: document[key][-MAX_LISTED:] for key in ("attempts", "disruptions")}}
