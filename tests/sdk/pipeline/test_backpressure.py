@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.pipeline.records import Record
 
-MANY = 3 * (WAIT_CAPACITY + backpressure.LANE_CAPACITY)
+MANY = 3 * (WAIT_CAPACITY + backpressure.WORKER_CAPACITY)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_tight_loop_keeps_all_its_records(variable: str, argument: str, progra
 
 def test_a_sink_that_hangs_is_waited_for_once_and_then_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backpressure, "STALL_S", 0.3)
-    monkeypatch.setattr("mldiagnostics.pipeline.sink_worker.CAPACITY", backpressure.LANE_CAPACITY + 64)
+    monkeypatch.setattr("mldiagnostics.pipeline.sink_worker.CAPACITY", backpressure.WORKER_CAPACITY + 64)
     sink, buffer = HangingSink(), Buffer()
     recording = RecordPipeline(origin(), [sink.maker], buffer=buffer, waits=True)
     assert fill(buffer) < 30  # and not for the stall with each record

@@ -115,9 +115,9 @@ def test_a_payload_may_be_larger_than_a_value() -> None:
 
 def test_a_marker_is_answered_until_its_deadline() -> None:
     soon = FlushToken(deadline=time.monotonic() + 60, closing=False)
-    soon.answer(delivered=True)
-    soon.answer(delivered=False)
-    assert soon.answers(2) == [True, False]
+    soon.acknowledge(delivered=True)
+    soon.acknowledge(delivered=False)
+    assert soon.wait(2) == [True, False]
     past = FlushToken(deadline=time.monotonic() - 1, closing=False)
-    past.answer(delivered=True)
-    assert past.answers(2) == [True]
+    past.acknowledge(delivered=True)
+    assert past.wait(2) == [True]

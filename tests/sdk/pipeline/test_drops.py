@@ -24,10 +24,10 @@ def test_news_add_up_to_the_totals(rounds: list[list[tuple[Reason, int, str]]]) 
     for losses in rounds:
         for reason, number, sink in losses:
             drops.count(reason, number, sink=sink, detail="loss")
-        for news in drops.take_news():
+        for news in drops.take_new():
             key = f"{news.sink}: {news.reason}" if news.sink else news.reason
             told[key] = told.get(key, 0) + news.number
-        assert drops.take_news() == []
+        assert drops.take_new() == []
     assert told == drops.totals()
 
 
@@ -44,7 +44,7 @@ def test_threads_count_together() -> None:
 def test_the_sentence_says_what_which_and_what_to_do() -> None:
     drops = Drops()
     drops.count("too-large", 2, sink="jsonl", detail="text: 5000 bytes")
-    assert drops.take_news()[0].sentence() == (
-        "sink jsonl dropped 2 records, too-large (text: 5000 bytes): a value may have 4 KiB with its labels:"
-        " store larger things as files"
+    assert drops.take_new()[0].sentence() == (
+        "sink jsonl dropped 2 records, too-large (text: 5000 bytes): a value with its labels may have 4 KiB;"
+        " store larger values as files"
     )

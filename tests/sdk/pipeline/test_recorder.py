@@ -74,7 +74,7 @@ def test_the_end_of_the_process_has_one_deadline_for_all(monkeypatch: pytest.Mon
     recordings.close_all()
     assert recordings._open == []
     assert waited[0] <= 1.0
-    assert waited[1:] == [recordings._LAST_WORD_S] * 3
+    assert waited[1:] == [recordings._SHORTEST_CLOSE_S] * 3
     for sink in sinks:
         sink.released.set()
 

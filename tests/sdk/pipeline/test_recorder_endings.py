@@ -292,7 +292,9 @@ print(run.close(30).complete)
 def test_records_without_any_run_are_told_at_the_end(tmp_path: Path) -> None:
     result = run_program("metrics.record('loss', 1.0)", tmp_path)
     assert result.returncode == 0
-    assert result.stderr == ("1 records belong to no run: machinelearning_run(name=…) begins one, close() ends it\n")
+    assert result.stderr == (
+        "1 records do not belong to a run; start one with machinelearning_run(name=…) before recording\n"
+    )
 
 
 def test_no_thread_runs_before_a_recording_begins_or_after_it_ends(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_line_that_was_cut_off_is_no_record(record: Record, data: st.DataObjec
     "line", ["[]", "1", "null", "{}", '{"v":2,"kind":"metric","t":1,"name":"a","rank":0,"attempt":0}']
 )
 def test_what_is_of_no_known_schema_is_no_record(line: str) -> None:
-    with pytest.raises(ValueError, match="no record of schema 1"):
+    with pytest.raises(ValueError, match="not a record of schema 1"):
         decode(line)
 
 

@@ -35,8 +35,8 @@ def lane_into(sink: ListSink, drops: Drops | None = None) -> SinkWorker:
 def marked(lane: SinkWorker, *, within_s: float = DEADLINE_S, closing: bool = False) -> bool:
     """Whether the sink has all that was offered, within the time."""
     marker = FlushToken(deadline=time.monotonic() + within_s, closing=closing)
-    lane.mark(marker)
-    return marker.answers(1) == [True]
+    lane.put_token(marker)
+    return marker.wait(1) == [True]
 
 
 @settings(max_examples=30)

@@ -100,7 +100,7 @@ def test_a_handler_of_sigterm_does_not_hide_the_cause(programs: Programs, act: s
 
 def test_the_same_step_once_more_is_no_other(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nfor step in (3, 3, 4, 3): run.step(step)\nrun.close()\nrun.step(9)")
-    assert "belong to no run" not in ended.err
+    assert "do not belong to a run" not in ended.err
     steps = [("step_start_time", step) for step in (3, 4, 3)]
     assert told(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
 

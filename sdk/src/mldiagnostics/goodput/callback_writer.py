@@ -8,7 +8,7 @@ from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.goodput.recorder_arguments import posix_seconds
 
 if TYPE_CHECKING:
-    from mldiagnostics.pipeline.buffer import Telling
+    from mldiagnostics.pipeline.buffer import PayloadMaker
 
 __all__ = ["CallbackWriter"]
 
@@ -19,7 +19,7 @@ class CallbackWriter:
     def __init__(self, writer: Any) -> None:
         self._writer = writer
 
-    def write(self, make_payload: Telling, moment: object = None, step: object = None) -> None:
+    def write(self, make_payload: PayloadMaker, moment: object = None, step: object = None) -> None:
         """See `EventWriter.write`."""
         t = posix_seconds(moment)
         if t is None:

@@ -10,7 +10,7 @@ from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep
 
 if TYPE_CHECKING:
-    from mldiagnostics.pipeline.buffer import Telling
+    from mldiagnostics.pipeline.buffer import PayloadMaker
 
 __all__ = ["MAX_NAME", "MAX_TEXT", "RECORD_NAME", "entry_maker", "payload_maker", "short_text", "text"]
 
@@ -26,7 +26,9 @@ MAX_NAME = 1000
 _MAX_STEP = 2**31 - 1
 
 
-def payload_maker(job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any) -> Telling:
+def payload_maker(
+    job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any
+) -> PayloadMaker:
     """Return what makes the payload of an event: `key` gets the moment, `step_key` the step, `beside` is beside them.
 
     It raises whatever those raise that are no texts and no numbers.
@@ -54,7 +56,7 @@ def _whole(name: str, number: int) -> int:
     return number
 
 
-def entry_maker(job_name: str, entry: object) -> Telling:
+def entry_maker(job_name: str, entry: object) -> PayloadMaker:
     """Return what makes the payload of a whole entry, as it is now. It raises if that is no dict of plain values."""
     kept: object = None
     with suppress(Exception):  # a foreign object may raise anything when it is looked at

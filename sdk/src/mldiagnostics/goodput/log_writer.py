@@ -18,7 +18,7 @@ from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import Unrecordable
 
 if TYPE_CHECKING:
-    from mldiagnostics.pipeline.buffer import Telling
+    from mldiagnostics.pipeline.buffer import PayloadMaker
     from mldiagnostics.pipeline.recorder import RecordPipeline
 
 __all__ = ["EventWriter", "LogWriter"]
@@ -29,7 +29,7 @@ FLUSH_TIMEOUT_S = 10.0
 class EventWriter(Protocol):
     """Writes the events of a job. No method raises into the training."""
 
-    def write(self, make_payload: Telling, moment: object = None, step: object = None) -> None:
+    def write(self, make_payload: PayloadMaker, moment: object = None, step: object = None) -> None:
         """Write an event of now, or of a moment that the program gives."""
 
     def flush(self) -> None:
@@ -56,7 +56,7 @@ class LogWriter:
         self.url = ""
         """The path or URL of the log, once it is open."""
 
-    def write(self, make_payload: Telling, moment: object = None, step: object = None) -> None:
+    def write(self, make_payload: PayloadMaker, moment: object = None, step: object = None) -> None:
         """See `EventWriter.write`; arrays are read by another thread."""
         buffer = self._buffer
         if (
@@ -85,7 +85,7 @@ class LogWriter:
         if pipeline is not None:
             pipeline.close(FLUSH_TIMEOUT_S)
 
-    def _write_checked(self, make_payload: Telling, moment: object, step: object) -> None:
+    def _write_checked(self, make_payload: PayloadMaker, moment: object, step: object) -> None:
         buffer = self._open_buffer()
         if buffer is not None:
             self._record_clock_step(buffer)

@@ -41,19 +41,28 @@ def run_id(*, cluster: str, namespace: str, kind: str, name: str, created: datet
 
 
 def cluster_short_name(name: str) -> str:
-    """Return the part after the last `/`: the cluster of `projects/…/locations/…/clusters/<cluster>`."""
+    """Return the part after the last `/`.
+
+    The cluster of `projects/…/locations/…/clusters/<cluster>`.
+    """
     return name.rpartition("/")[2]
 
 
 def fallback_cluster_name(kube_system_uid: str) -> str:
-    """Return `k8s-` and 8 hex digits of the uid of namespace kube-system, for a cluster without name."""
+    """Return a name for a cluster without one: `k8s-` and 8 hex digits.
+
+    The digits are from the uid of namespace kube-system.
+    """
     if not _UID.match(kube_system_uid):
         raise ConfigurationError(f"{kube_system_uid!r} is not the uid of a namespace, like 1f0e9a3c-…")
     return f"k8s-{kube_system_uid[:8]}"
 
 
 def run_label_value(run: str) -> str:
-    """Return the value of the label `diagon.gke.io/run` for a run id: its first 32 digits."""
+    """Return the value of the label `diagon.gke.io/run` for a run id.
+
+    Its first 32 digits.
+    """
     if not _RUN_ID.fullmatch(run):
         raise ConfigurationError(f"{run!r} is not a run id; give 64 lower-case hex digits")
     return run[:RUN_LABEL_CHARACTERS]

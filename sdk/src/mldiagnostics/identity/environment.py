@@ -1,4 +1,4 @@
-"""Read the environment of this process, without network access and framework imports."""
+"""Read the environment of this process, without network and framework imports."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def is_running(pid: int, since: str) -> bool:
 
 
 def has_native_handler(number: int = signal.SIGTERM) -> bool:
-    """Return whether the process has a handler for the signal, such as the native one of JAX."""
+    """Return whether the process handles the signal, natively or in Python."""
     caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", _content(Path("/proc/self/status")), re.MULTILINE)
     return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
 
 
 def jax_process() -> JaxProcess | None:
-    """Return the process of `jax.distributed`, None unless the program has initialised it."""
+    """Return the process of `jax.distributed`, None if it is not initialised."""
     state: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     if getattr(state, "client", None) is None:
         return None
@@ -71,7 +71,7 @@ def jax_process() -> JaxProcess | None:
 
 
 def _domain(host: str) -> str:
-    """Return the DNS domain of this host in /etc/hosts, where the kubelet writes it for pods of a JobSet."""
+    """Return the DNS domain of this host in /etc/hosts, as for pods of a JobSet."""
     for line in _content(_HOSTS_FILE).splitlines():
         for name in line.partition("#")[0].split()[1:]:
             if name.startswith(f"{host}."):

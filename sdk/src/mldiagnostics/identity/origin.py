@@ -72,5 +72,8 @@ class Origin:
         )
 
     def after_fork(self) -> Origin:
-        """Return the origin of a forked child: the same rank, but an incarnation of its own."""
+        """Return the origin of a forked child.
+
+        The same rank, but an incarnation of its own.
+        """
         return replace(self, incarnation=os.urandom(4).hex())

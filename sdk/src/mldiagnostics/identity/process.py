@@ -1,4 +1,7 @@
-"""Number the processes of a run by the variables of launchers and controllers; pure."""
+"""Number the processes of a run by the variables of launchers and controllers.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ class ProcessEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class ProcessInfo:
-    """Number of a process in its run; all numbers from 0, `slice` and `host_index` None if unknown."""
+    """Number of a process in its run.
+
+    All numbers from 0, `slice` and `host_index` None if unknown.
+    """
 
     rank: int
     world_size: int
@@ -88,7 +94,10 @@ class _IntegerReader:
 
 
 def process_info(environment: ProcessEnvironment, problems: dict[str, str]) -> ProcessInfo:
-    """Return the number of this process; `problems` receives a message for each invalid variable."""
+    """Return the number of this process.
+
+    `problems` receives a message for each invalid variable.
+    """
     read = _IntegerReader(environment.env, problems)
     candidates = (numbers for launcher in _LAUNCHERS if (numbers := launcher(environment, read)) is not None)
     numbers = next(candidates, None) or _Numbers(0, local_rank=read.first("LOCAL_RANK") or 0)
@@ -134,7 +143,10 @@ def _jax_process(environment: ProcessEnvironment, read: _IntegerReader) -> _Numb
 
 
 def _injected_pod(_: ProcessEnvironment, read: _IntegerReader) -> _Numbers | None:
-    """Return the number by the injected variables, which count pods with equal numbers of processes."""
+    """Return the number by the injected variables, which count pods.
+
+    All pods are expected to run as many processes as this one.
+    """
     pod = read.first("MLDIAG_RANK")
     if pod is None:
         return None
@@ -174,7 +186,10 @@ _HOST_INDICES = ("MLDIAG_HOST_INDEX", "TPU_WORKER_ID", "SLURM_NODEID", "GROUP_RA
 
 
 def job_of_set(environment: ProcessEnvironment) -> tuple[str, int] | None:
-    """Return the JobSet and job index of a host `<set>-<job name>-<job>-<pod>` in the domain `<set>.…`."""
+    """Return the JobSet and the job index of a host.
+
+    The host is `<set>-<replicated job>-<job>-<pod>`, its domain `<set>.<namespace>…`.
+    """
     group = environment.domain.partition(".")[0]
     if not group or not environment.host.startswith(f"{group}-"):
         return None

@@ -137,7 +137,10 @@ def _google(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | N
 
 
 def _slurm(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | None:
-    """Return the identity of a Slurm job, by the formula of Google's SDK if its start time is known."""
+    """Return the identity of a Slurm job.
+
+    It follows the formula of Google's SDK if the start time is known.
+    """
     cluster, job, started = (env.get(f"SLURM_{key}", "") for key in ("CLUSTER_NAME", "JOB_ID", "JOB_START_TIME"))
     if not job:
         return None
@@ -168,7 +171,10 @@ def _launched(environment: ProcessEnvironment, *, name: str, namespace: str) -> 
 
 
 def _torchrun(environment: ProcessEnvironment) -> str:
-    """Return torchrun's run id; with its default, `none`, the shared parent process on one host."""
+    """Return torchrun's run id.
+
+    With its default, `none`, the shared parent process on one host.
+    """
     env = environment.env
     torchrun_id = env.get("TORCHELASTIC_RUN_ID", "")
     if torchrun_id in {"", "none"}:
@@ -195,7 +201,7 @@ def _variable(*names: str) -> Callable[[ProcessEnvironment], str]:
 
 
 def _leader_worker_set(environment: ProcessEnvironment) -> str:
-    """Return `<set>.<namespace>` of the leader's address `<set>-<group>.<set>.<namespace>`."""
+    """Return `<set>.<namespace>` of the address of a group's leader."""
     _, _, address = environment.env.get("LWS_LEADER_ADDRESS", "").partition(".")
     return f"lws/{address}" if address else ""
 
@@ -255,7 +261,7 @@ def _text(key: str, value: object) -> str:
 
 
 def _moment(text: str) -> datetime:
-    """Parse an RFC 3339 time with `Z` or an offset, with or without a fraction of any length."""
+    """Parse an RFC 3339 time, with or without a fraction of any length."""
     match = re.fullmatch(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d)(?:\.\d+)?([Zz]|[+-]\d\d:\d\d)?", text.strip())
     if not match:
         raise ConfigurationError(f"creation-timestamp {text!r} is not a time like 2026-04-24T03:04:05Z")

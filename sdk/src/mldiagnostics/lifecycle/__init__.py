@@ -1,1 +1,4 @@
-"""How runs start and end: the run of this process, the outcome of a run, the history of its attempts."""
+"""How runs start and end.
+
+The run of this process, the outcome of a run, the history of its attempts.
+"""

@@ -29,7 +29,9 @@ def continued(document: Mapping[str, Any], earlier: Mapping[str, Any] | None) ->
 
 
 def merged(stored: Mapping[str, Any] | None, spooled: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return one run.json of two of the same run: the later attempt, with the earlier one in its history.
+    """Return one run.json of two of the same run.
+
+    The later attempt, with the earlier one in its history.
 
     Of the same attempt the document with the later heartbeat counts. Merging again changes nothing.
     """

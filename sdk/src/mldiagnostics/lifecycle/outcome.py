@@ -49,7 +49,7 @@ class ExitEvidence:
 
 
 def judge(evidence: ExitEvidence) -> RunOutcome:
-    """Return the outcome: the phase that the program declared, else the worst evidence."""
+    """Return the outcome: the declared phase, else that of the worst evidence."""
     if evidence.declared is not None:
         return RunOutcome(evidence.declared, "ClosedByProgram")
     if evidence.uncaught:
@@ -73,7 +73,10 @@ def judge(evidence: ExitEvidence) -> RunOutcome:
 
 
 def terminating(signal: str) -> RunOutcome:
-    """Return the phase while a handler of the program handles a signal: it may save, exit or continue."""
+    """Return the phase while a handler of the program handles a signal.
+
+    It may save, exit or continue.
+    """
     return RunOutcome("Active", TERMINATING, f"the process received {signal}, which a handler of the program handles")
 
 

@@ -1,1 +1,4 @@
-"""The way of a record in its process: a buffer, one thread that drains it, and one worker for each sink."""
+"""The path of a record in its process.
+
+A buffer, one thread that drains it, one worker per sink.
+"""

@@ -1,7 +1,9 @@
-"""Where records wait, from the moment they are made: bounded, never blocking, the same for all threads.
+"""The bounded buffer in which new records of all threads wait for the drain.
 
-There is one buffer in a process, from import on: what is recorded before a run exists waits for it, and what comes
-while one run ends and another begins is the other's. Its drain takes entries from the left.
+It never blocks.
+
+A process has one buffer from import on: records made before a run, or between two runs, belong to the next run. The
+drain takes entries from the left.
 """
 
 from __future__ import annotations
@@ -27,70 +29,75 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Kind
 
 CAPACITY = 131_072
-"""How many records wait at most; each takes about 200 bytes."""
+"""Maximum number of waiting records; each takes about 200 bytes."""
 
 RESERVE = 4096
-"""How many more there may be of what is not a metric: how a run ends is worth more than its last loss."""
+"""Additional room for records other than metrics: the outcome of a run matters more than its last loss."""
 
 WAIT_CAPACITY = 16_384
-"""The same where threads wait for room: few, so that the end of the run can write them in its time."""
+"""Capacity where threads wait for room: small, so that `close()` can write the records in time."""
 
 CAPACITY_BYTES = 32 * 1024 * 1024
-"""How much the values that are more than a number may hold together."""
+"""Total bytes of all values beyond single numbers."""
 
 MAX_PAYLOAD_BYTES = 64 * 1024
-"""The most that a record other than a metric may hold: configurations are larger than values."""
+"""Maximum bytes of a record other than a metric: configurations are larger than values."""
 
-Telling: TypeAlias = "Callable[[float, int | None, str], dict[str, object]]"
-"""Makes a payload in the drain, of the moment, the step, and an id that no other record of the run has."""
+PayloadMaker: TypeAlias = "Callable[[float, int | None, str], dict[str, object]]"
+"""Makes a payload in the drain, from time, step and an id that is unique in the run."""
 
 Entry: TypeAlias = (
-    "tuple[float, Kind, Any, Any, Any, Mapping[str, str] | None, dict[str, object] | Telling | None, int]"
+    "tuple[float, Kind, Any, Any, Any, Mapping[str, str] | None, dict[str, object] | PayloadMaker | None, int]"
 )
-"""When, kind, name, kept value, step, labels, payload or what makes it, and the bytes to give back."""
+"""Time, kind, name, kept value, step, labels, payload or its maker, and the bytes to give back."""
 
 
 class FlushToken:
-    """A place between records: who put it there learns when all before it has been dealt with."""
+    """A position between records, acknowledged by every sink.
+
+    A sink acknowledges it when the records before it are delivered.
+    """
 
     def __init__(self, *, deadline: float, closing: bool) -> None:
         self.deadline = deadline
-        """Until when to try, by `time.monotonic`."""
+        """End of all attempts, by `time.monotonic`."""
         self.closing = closing
         self.abandoned = False
-        """Set when nobody waits any more: whoever meets it passes over it."""
-        self._answers: SimpleQueue[bool] = SimpleQueue()
+        """Set when the caller no longer waits; the token is ignored then."""
+        self._acknowledgements: SimpleQueue[bool] = SimpleQueue()
 
-    def answer(self, *, delivered: bool) -> None:
-        """Say, for one sink, whether everything before the marker is where it belongs."""
-        self._answers.put(delivered)
+    def acknowledge(self, *, delivered: bool) -> None:
+        """Acknowledge for one sink whether the records before the token are delivered."""
+        self._acknowledgements.put(delivered)
 
-    def answers(self, expected: int) -> list[bool]:
-        """Return the answers that come before the deadline."""
-        found: list[bool] = []
+    def wait(self, expected: int) -> list[bool]:
+        """Return the acknowledgements that arrive before the deadline."""
+        received: list[bool] = []
         with suppress(Empty):
-            while len(found) < expected:
-                found.append(self._answers.get(timeout=max(0.0, self.deadline - time.monotonic())))
-        return found
+            while len(received) < expected:
+                received.append(self._acknowledgements.get(timeout=max(0.0, self.deadline - time.monotonic())))
+        return received
 
 
 class Buffer:
-    """Takes entries from any thread; what does not fit is dropped, the newest first, and counted, or waited for.
+    """Takes entries from any thread.
 
-    The fast way in is `append`, allowed for an entry without charge as long as `len(entries) < capacity`. Threads
-    that do so at one and the same time may pass the bound by one entry each.
+    New entries beyond the capacity are dropped and counted, or wait.
+
+    The fast path is `append`, allowed for an entry without charge while `len(entries) < capacity`. Concurrent threads
+    may exceed the capacity by one entry each.
     """
 
     def __init__(self, *, capacity: int = CAPACITY, capacity_bytes: int = CAPACITY_BYTES) -> None:
         self.entries: deque[Entry | FlushToken] = deque()
         self.append = self.entries.append
         self.capacity = capacity
-        """How many metrics are taken; 0 while it dozes."""
+        """Maximum number of metrics; 0 while the buffer is suspended."""
         self.drops = Drops()
         self.clock = float("nan")
-        """By how many seconds the wall clock was ahead of a steady one at the last event of goodput; NaN before it."""
+        """Seconds by which the wall clock was ahead of a steady one at the last goodput event; NaN before it."""
         self._whole_capacity = capacity
-        self._awaken: Callable[[], None] | None = None
+        self._on_first_record: Callable[[], None] | None = None
         self._backpressure: Backpressure | None = None
         self._capacity_bytes = capacity_bytes
         self._charged = 0
@@ -109,9 +116,12 @@ class Buffer:
         t: float | datetime | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep a record of anything; what cannot be kept is counted. Never raises and never waits."""
+        """Add a record; an invalid one is dropped and counted.
+
+        Never raises and never waits.
+        """
         try:
-            moment = time.time() if t is None else _moment(t)
+            moment = time.time() if t is None else _unix_time(t)
             kept, size = (None, 0) if value is None else keep(value)
             kept_step = step if step is None or type(step) is int else keep(step)[0]
             kept_labels, label_size = _keep_labels(labels) if labels else (None, 0)
@@ -122,11 +132,11 @@ class Buffer:
             self.put((moment, kind, name, kept, kept_step, kept_labels, content, charge))
         except Unrecordable as reason:
             self.drops.count(reason.reason, detail=f"{shown(name)}: {reason}")
-        except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is looked at
+        except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when it is inspected
             self.drops.count("bad-value", detail=f"{shown(name)}: {type(error).__name__}: {shown(error)}")
 
     def put(self, entry: Entry) -> None:
-        """Take an entry as it is, after waiting for room where that is wanted, or drop and count it."""
+        """Add an entry, after waiting for room with backpressure, or drop and count it."""
         if self._take(entry):
             return
         backpressure = self._backpressure
@@ -136,9 +146,9 @@ class Buffer:
     def _take(self, entry: Entry) -> bool:
         charge = entry[-1]
         with self._lock:
-            if self._awaken is not None:
-                self._awaken()
-            with suppress(IndexError):  # a signal's handler may take the last one between look and grasp
+            if self._on_first_record is not None:
+                self._on_first_record()
+            with suppress(IndexError):  # a signal handler may take the last one between test and popleft
                 while self._given_back:
                     self._charged -= self._given_back.popleft()
             capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
@@ -149,36 +159,41 @@ class Buffer:
             return True
 
     def give_back(self, charge: int) -> None:
-        """Say that an entry of this charge has left.
+        """Release the bytes of an entry that has left the buffer.
 
-        Without the lock: a signal's handler may wait for the drain while the thread that it interrupts holds that.
+        Without the lock: a signal handler may wait for the drain while the interrupted thread holds it.
         """
         if charge:
             self._given_back.append(charge)
 
-    def doze(self, awaken: Callable[[], None]) -> None:
-        """Have `awaken` called with the next record, to `rouse` it, as in a forked child that may never have one."""
-        self.capacity, self._awaken = 0, awaken
+    def suspend(self, on_first_record: Callable[[], None]) -> None:
+        """Call `on_first_record` with the next record, as in a forked child.
 
-    def wait_by(self, backpressure: Backpressure) -> None:
-        """Have threads wait for room from now on."""
+        The callback must `resume` the buffer.
+        """
+        self.capacity, self._on_first_record = 0, on_first_record
+
+    def enable_waiting(self, backpressure: Backpressure) -> None:
+        """Let threads wait for room from now on."""
         self._backpressure = backpressure
         self.capacity = min(self._whole_capacity, WAIT_CAPACITY)
 
-    def wait_no_more(self) -> None:
-        """Drop what does not fit from now on, as at first."""
+    def disable_waiting(self) -> None:
+        """Drop records beyond the capacity from now on."""
         if self._backpressure is not None:
-            self._backpressure.end()
+            self._backpressure.stop()
             self._backpressure, self.capacity = None, self._whole_capacity
 
-    def rouse(self) -> None:
-        """Take records again without asking anybody."""
-        self.capacity, self._awaken = self._whole_capacity, None
+    def resume(self) -> None:
+        """Accept records again."""
+        self.capacity, self._on_first_record = self._whole_capacity, None
 
-    def begin_again(self) -> None:
-        """Begin anew in a forked child: what waits is the parent's to write, and its threads may hold the lock.
+    def reset_in_child(self) -> None:
+        """Empty the buffer in a forked child.
 
-        The entries are kept, unused: to let go of an array here could wait for a thread that no longer exists.
+        The parent writes its records, and its threads may hold the lock.
+
+        The entries stay referenced: to free an array here could wait for a thread that no longer exists.
         """
         self._lock = threading.RLock()
         self._inherited.append(list(self.entries))
@@ -186,10 +201,10 @@ class Buffer:
         self._given_back.clear()
         self._charged = 0
         self._backpressure, self.capacity = None, self._whole_capacity
-        self.drops.renew()
+        self.drops.reset()
 
 
-def _moment(t: float | datetime) -> float:
+def _unix_time(t: float | datetime) -> float:
     try:
         moment = t.timestamp() if isinstance(t, datetime) else float(t)
     except (TypeError, ValueError, OverflowError, OSError) as error:
@@ -207,7 +222,7 @@ def _keep_labels(labels: Mapping[Any, Any]) -> tuple[dict[str, str], int]:
 def _keep_payload(payload: Mapping[str, Any]) -> tuple[dict[str, object], int]:
     kept, size = keep(payload, max_bytes=MAX_PAYLOAD_BYTES)
     if not isinstance(kept, dict):
-        raise Unrecordable("bad-value", "a payload is a dict")
+        raise Unrecordable("bad-value", "a payload that is not a dict")
     return kept, size
 
 
@@ -215,16 +230,17 @@ PROCESS = Buffer()
 """The process's buffer."""
 
 
-def _tell_of_leftovers() -> None:
+def _report_leftovers() -> None:
     if PROCESS.entries:
-        from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - who only imports needs no logging
+        from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - an import alone needs no logging
 
         number = len(PROCESS.entries)
         warn_once(
-            "no-run", f"{number} records belong to no run: machinelearning_run(name=…) begins one, close() ends it"
+            "no-run",
+            f"{number} records do not belong to a run; start one with machinelearning_run(name=…) before recording",
         )
 
 
-atexit.register(_tell_of_leftovers)  # after the recordings, which come later, have taken what is theirs
+atexit.register(_report_leftovers)  # runs after the pipelines, which are registered later, have taken theirs
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=PROCESS.begin_again)
+    os.register_at_fork(after_in_child=PROCESS.reset_in_child)

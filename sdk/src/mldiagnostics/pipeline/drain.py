@@ -1,4 +1,7 @@
-"""The thread that empties the buffer: it reads values, makes records of entries and gives them to every sink's lane."""
+"""The thread that empties the buffer.
+
+It reads values, makes records and passes them to the sink workers.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.metric_types import NO_UNIT, UNITS
-from mldiagnostics.pipeline.backpressure import Backpressure, LanePatience
+from mldiagnostics.pipeline.backpressure import Backpressure, SinkBackpressure
 from mldiagnostics.pipeline.buffer import FlushToken
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.gil import GilYielder
@@ -21,49 +24,49 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mldiagnostics.identity.origin import Origin
-    from mldiagnostics.pipeline.buffer import Buffer, Entry, Telling
+    from mldiagnostics.pipeline.buffer import Buffer, Entry, PayloadMaker
     from mldiagnostics.pipeline.records import Value
     from mldiagnostics.pipeline.sink_worker import SinkWorker
 
 PERIOD_S = 0.5
-"""How often the buffer is emptied; with what follows, a record is in its file within a second."""
+"""Seconds between passes over the buffer; a record is in its file within a second."""
 
 _SLICE = 64
 
 
 class Drain:
-    """Empties a buffer into lanes, in order, until it meets a marker that closes.
+    """Empties a buffer into sink workers, in order, up to a closing token.
 
-    What comes behind that marker stays in the buffer, for whoever drains it next.
+    Entries behind that token stay in the buffer, for its next drain.
     """
 
-    def __init__(self, buffer: Buffer, origin: Origin, lanes: Sequence[SinkWorker], *, waits: bool = False) -> None:
+    def __init__(self, buffer: Buffer, origin: Origin, workers: Sequence[SinkWorker], *, waits: bool = False) -> None:
         self._buffer = buffer
         self._origin = origin
-        self._lanes = lanes
-        self._wake: SimpleQueue[None] = SimpleQueue()  # may be used in a signal's handler, unlike an Event
+        self._workers = workers
+        self._wake: SimpleQueue[None] = SimpleQueue()  # safe in a signal handler, unlike an Event
         self._closed = False
-        self._told = 0
-        self._turns = GilYielder()
+        self._payloads = 0
+        self._yield_gil = GilYielder()
         self._backpressure = Backpressure(self.wake) if waits else None
-        self._patience = LanePatience()
+        self._sink_backpressure = SinkBackpressure()
         self.thread = threading.Thread(target=self._serve, name="mldiagnostics-drain", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self.thread.start()
         if self._backpressure is not None:
-            self._buffer.wait_by(self._backpressure)
+            self._buffer.enable_waiting(self._backpressure)
 
     def wake(self) -> None:
-        """Empty the buffer now, and not only when the period is over."""
+        """Empty the buffer now instead of at the end of the period."""
         self._wake.put(None)
 
     def stop(self) -> None:
-        """Take nothing more than what is in hand: somebody else empties the buffer from now on."""
+        """Stop after the current entries; another drain may take over the buffer."""
         self._closed = True
         if self._backpressure is not None:
-            self._buffer.wait_no_more()
+            self._buffer.disable_waiting()
 
     def _serve(self) -> None:
         while not self._closed:
@@ -71,21 +74,27 @@ class Drain:
                 self._wake.get(timeout=PERIOD_S)
             try:
                 self._pass()
-            except BaseException as error:  # noqa: BLE001 - the thread outlives whatever a foreign object raises
-                warn_once("drain", f"records of this moment are lost: {error!r}")
+            except BaseException as error:  # noqa: BLE001 - a foreign object may raise anything
+                warn_once("drain", f"a pass over the buffer failed and some records are lost: {error!r}")
 
     def _pass(self) -> None:
-        """Deal with what is there now; what comes meanwhile waits for the next pass, or the pass might never end."""
-        self._turns.begin()
+        """Process the entries of this moment.
+
+        Later ones wait for the next pass, so that a pass ends.
+        """
+        self._yield_gil.restart()
         left = len(self._buffer.entries)
         while left > 0 and not self._closed:
             left -= self._take_slice(min(left, _SLICE))
             if self._backpressure is not None:
                 self._backpressure.note_progress()
-        self._tell_drops()
+        self._report_drops()
 
     def _take_slice(self, count: int) -> int:
-        """Give the next records to the lanes, up to a marker; return how many entries that were."""
+        """Pass the next records to the workers, up to a token.
+
+        Return the number of entries.
+        """
         records: list[Record] = []
         size = 0
         for taken in range(1, count + 1):
@@ -93,32 +102,35 @@ class Drain:
             if isinstance(entry, FlushToken):
                 self._hand_over(records, size)
                 if not entry.abandoned:
-                    self._pass_on(entry)
+                    self._forward(entry)
                 return taken
             record = self._record(entry)
             if record is not None:
                 records.append(record)
                 size += entry[-1]
             self._buffer.give_back(entry[-1])
-            self._turns()
+            self._yield_gil()
         self._hand_over(records, size)
         return count
 
     def _hand_over(self, records: list[Record], size: int) -> None:
         if records:
-            for lane in self._lanes:
+            for worker in self._workers:
                 if self._backpressure is not None:
-                    self._patience.wait(lane, lambda: self._closed)
-                lane.offer(records, size)
+                    self._sink_backpressure.wait(worker, lambda: self._closed)
+                worker.offer(records, size)
 
-    def _pass_on(self, marker: FlushToken) -> None:
-        self._tell_drops()
-        self._closed = marker.closing
-        for lane in self._lanes:
-            lane.mark(marker)
+    def _forward(self, token: FlushToken) -> None:
+        self._report_drops()
+        self._closed = token.closing
+        for worker in self._workers:
+            worker.put_token(token)
 
     def _record(self, entry: Entry) -> Record | None:
-        """Return the record of an entry, or None if its value cannot be read (any more), which is counted."""
+        """Return the record of an entry.
+
+        None, counted as dropped, if its value cannot be read.
+        """
         t, kind, name, kept, step, labels, payload, _ = entry
         try:
             title = _name(name)
@@ -134,7 +146,7 @@ class Drain:
             elif kind == "metric":
                 raise Unrecordable("bad-value", "None")  # noqa: TRY301 - one way out
             if payload is not None and not isinstance(payload, dict):
-                payload, step = self._tell(payload, t, step), None
+                payload, step = self._make_payload(payload, t, step), None
             unit = UNITS.get(title, NO_UNIT) if kind == "metric" else ""
             return Record(
                 kind, t, title, value, self._step(step, title), labels or {},
@@ -147,28 +159,31 @@ class Drain:
         return None
 
     def _step(self, step: Any, name: str) -> int | None:
-        """Return the step as a number; a metric without one is worth more than none at all."""
+        """Return the step as a number, None with a warning if it is invalid.
+
+        The metric is kept without it.
+        """
         if step is None:
             return None
         try:
             return _writable(step if type(step) is int else int(cast("float", settle(step))))
         except Exception as error:  # noqa: BLE001 - a framework may raise anything when it reads an array
-            warn_once("bad-step", f"{name} is recorded without a step, which is no whole number: {shown(error)}")
+            warn_once("bad-step", f"{name} is recorded without its step, which is not a whole number: {shown(error)}")
             return None
 
-    def _tell(self, telling: Telling, t: float, step: Any) -> dict[str, object]:
-        """Have a payload made that was left to this thread; the step of an event is part of what it says."""
-        self._told += 1
+    def _make_payload(self, make: PayloadMaker, t: float, step: Any) -> dict[str, object]:
+        """Return a payload whose making was deferred to this thread; it contains the step."""
+        self._payloads += 1
         number = step if step is None or type(step) is int else int(cast("float", settle(step)))
-        return telling(t, number, f"{self._origin.incarnation}-{self._told}")
+        return make(t, number, f"{self._origin.incarnation}-{self._payloads}")
 
-    def _tell_drops(self) -> None:
-        """Say what was dropped, once for each reason, and put the counts among the records."""
-        for loss in self._buffer.drops.take_news():
+    def _report_drops(self) -> None:
+        """Warn once about each reason of drops, and record the counts."""
+        for loss in self._buffer.drops.take_new():
             warn_once(f"dropped {loss.sink} {loss.reason}", loss.sentence())
-            for lane in self._lanes:
-                if lane.name != loss.sink:  # it tells its own gaps, or takes nothing anyway
-                    lane.offer([drop_record(self._origin, loss)], 0)
+            for worker in self._workers:
+                if worker.name != loss.sink:  # it records its own gaps
+                    worker.offer([drop_record(self._origin, loss)], 0)
 
 
 def _writable(number: int) -> int:

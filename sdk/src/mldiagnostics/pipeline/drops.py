@@ -1,4 +1,4 @@
-"""Records that were not kept: why, how many, and what to do about it."""
+"""Count dropped records by reason, with advice for each reason."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ Reason: TypeAlias = Literal[
     "spool-full",
     "too-large", "traced-value", "unwritten",
 ]  # fmt: skip
-"""Why a record was dropped; the first column of what `Drops` tells."""
+"""Reasons for which records are dropped."""
 
 ADVICE: dict[Reason, str] = {
     "bad-call": "pass metrics.record a name and a value, and metrics.record_metrics a list of dicts with "
     "'metric_name' and 'value'",
-    "bad-name": "a name is a text that is not empty, or a MetricType",
-    "bad-time": "a timestamp is a number of seconds since 1970 or a datetime",
-    "bad-value": "a value is a number, a 0-d or 1-d array, a list of numbers, a text or a dict",
-    "buffer-full": "records come faster than they can be written: record less often, or start with on_full='wait'",
-    "deleted-array": "the array was donated or deleted before it was read: record a copy, or int(state.step)",
-    "queue-full": "the sink is slower than the records or does not answer: see what it says, or choose another",
-    "refused": "the sink will never take them: see what it says",
-    "spool-full": "mend the storage, or upload what waits: python -m mldiagnostics.upload",
-    "too-large": "a value may have 4 KiB with its labels: store larger things as files",
-    "traced-value": "inside jit there is no value yet: return it, or record it in jax.debug.callback",
-    "unwritten": "the time for closing was over before the sink had taken them",
+    "bad-name": "a name must be a string that is not empty, or a MetricType",
+    "bad-time": "a timestamp must be a number of seconds since 1970 or a datetime",
+    "bad-value": "a value must be a number, a 0-d or 1-d array, a list of numbers, a string or a dict",
+    "buffer-full": "records are made faster than they can be written; record less often, or start with on_full='wait'",
+    "deleted-array": "the array was donated or deleted before it was read; record a copy, or int(state.step)",
+    "queue-full": "the sink is slower than the records or does not respond; see its warnings, or choose another sink",
+    "refused": "the sink rejects them; see its warnings",
+    "spool-full": "repair the storage, or upload the waiting files with python -m mldiagnostics.upload",
+    "too-large": "a value with its labels may have 4 KiB; store larger values as files",
+    "traced-value": "a value inside jit is not known yet; return it, or record it in jax.debug.callback",
+    "unwritten": "the time limit of close() was over before the sink had taken them",
 }
 
 
 class DroppedRecords(NamedTuple):
-    """`number` records dropped by `sink` ("" = before any sink), with the last one's story."""
+    """Number of dropped records, with details of the last one.
+
+    `sink` is empty for records that were dropped before any sink.
+    """
 
     sink: str
     reason: Reason
@@ -38,14 +41,14 @@ class DroppedRecords(NamedTuple):
     detail: str
 
     def sentence(self) -> str:
-        """Return what happened and what to do, for people."""
-        place = f"sink {self.sink} " if self.sink else ""
-        story = f" ({self.detail})" if self.detail else ""
-        return f"{place}dropped {self.number} records, {self.reason}{story}: {ADVICE[self.reason]}"
+        """Return a message with the number, the reason and advice."""
+        prefix = f"sink {self.sink} " if self.sink else ""
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{prefix}dropped {self.number} records, {self.reason}{detail}: {ADVICE[self.reason]}"
 
 
 class Drops:
-    """Counts what is dropped, from any thread, also in a signal's handler."""
+    """Counts dropped records, from any thread and in signal handlers."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -53,7 +56,7 @@ class Drops:
         self._fresh: dict[tuple[str, Reason], DroppedRecords] = {}
 
     def count(self, reason: Reason, number: int = 1, *, sink: str = "", detail: str = "") -> None:
-        """Count `number` dropped records; `detail` says which and why in words of this one case."""
+        """Count `number` dropped records; `detail` describes this case."""
         key = sink, reason
         with self._lock:
             self._totals[key] = self._totals.get(key, 0) + number
@@ -61,25 +64,25 @@ class Drops:
             self._fresh[key] = DroppedRecords(sink, reason, number + (fresh.number if fresh else 0), detail[:200])
 
     def totals(self) -> dict[str, int]:
-        """Return how many were dropped, by reason, or `<sink>: <reason>` where only one sink lost them."""
+        """Return the numbers by reason, or `<sink>: <reason>` for one sink."""
         with self._lock:
             return {f"{sink}: {reason}" if sink else reason: count for (sink, reason), count in self._totals.items()}
 
-    def take_news(self) -> list[DroppedRecords]:
-        """Return what was dropped since the last call."""
+    def take_new(self) -> list[DroppedRecords]:
+        """Return the drops since the last call."""
         if not self._fresh:
             return []
         with self._lock:
-            news, self._fresh = list(self._fresh.values()), {}
-            return news
+            new, self._fresh = list(self._fresh.values()), {}
+            return new
 
-    def renew(self) -> None:
-        """Begin anew in a forked child, where another thread may have held the lock."""
+    def reset(self) -> None:
+        """Reset counts and lock in a forked child: another thread may hold it."""
         self.__init__()  # type: ignore[misc]
 
 
 def shown(thing: object) -> str:
-    """Return a short text for anything, even for an object that cannot be shown."""
+    """Return a short string for any object, even one whose `__str__` fails."""
     try:
         return str(thing)[:120]
     except Exception:  # noqa: BLE001 - a foreign object may raise anything

@@ -1,8 +1,8 @@
-"""Write what a forked child has recorded before SIGTERM ends it, as `multiprocessing.Pool.terminate()` does.
+"""Write the records of a forked child before SIGTERM ends it.
 
-A child without a handler of its own dies of SIGTERM at once, with up to a second of records in memory. Once it has
-recorded something, a thread hears of the signal through a pipe, writes the records, and lets the process die of the
-signal as it would have. The main thread may be in native code meanwhile, as long as that lets other threads run.
+A child without a handler of its own dies of SIGTERM at once, with up to a second of records in memory. After its first
+record, a thread receives the signal through a pipe, writes the records, and lets the process die of the signal. The
+main thread may be in native code, as long as that lets other threads run.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ _pipe: tuple[int, int] | None = None
 
 
 def guard(write: Callable[[], object]) -> bool:
-    """Have `write` called before SIGTERM ends this process; false where that is somebody else's to decide.
+    """Call `write` before SIGTERM ends this process.
 
-    A handler of the program or of a library, and one that the program puts in later, stays as it is. So does a file
-    for wake-ups that the program has set. Only the main thread can do this.
+    Return whether that was installed.
+
+    Handlers of the program or of a library stay in place, also those installed later, as does a wakeup file descriptor
+    of the program. Only the main thread can install it.
     """
     global _pipe  # noqa: PLW0603 - signals are the process's
     if _pipe is not None or threading.current_thread() is not threading.main_thread() or not _dies_of_sigterm():
         return False
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    if before != -1:
-        signal.set_wakeup_fd(before)
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if previous != -1:
+        signal.set_wakeup_fd(previous)
         os.close(reader)
         os.close(writer)
         return False
@@ -46,7 +48,7 @@ def guard(write: Callable[[], object]) -> bool:
 
 
 def release() -> None:
-    """Give SIGTERM back, to somebody who takes it over; only the main thread can do this."""
+    """Restore SIGTERM for another handler; only the main thread can do this."""
     global _pipe
     pipe, _pipe = _pipe, None
     if pipe is None or threading.current_thread() is not threading.main_thread():
@@ -58,19 +60,22 @@ def release() -> None:
         os.close(pipe[1])  # the thread reads to the end and closes the other one
 
 
-def _hold_back() -> None:
-    """Keep SIGTERM pending while this process forks: the child would tell the pipe of its parent."""
+def _block_sigterm() -> None:
+    """Keep SIGTERM pending while this process forks.
+
+    The child would write to its parent's pipe.
+    """
     if _pipe is not None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
-def _let_through() -> None:
+def _unblock_sigterm() -> None:
     if _pipe is not None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _release_in_child() -> None:
-    """Give SIGTERM back in a child of this one, which has no such thread."""
+    """Restore SIGTERM in a child of this process, which has no such thread."""
     pipe = _pipe
     if pipe is not None:
         release()
@@ -86,20 +91,23 @@ def _dies_of_sigterm() -> bool:
 
 
 def _leave_to_thread(number: int, frame: FrameType | None) -> None:
-    """Do nothing: the system has told the thread already."""
+    """Do nothing: the thread reads the signal from the pipe."""
 
 
 def _serve(reader: int, write: Callable[[], object]) -> None:
     while numbers := os.read(reader, 64):
         if signal.SIGTERM in numbers and signal.getsignal(signal.SIGTERM) is _leave_to_thread:
-            with suppress(Exception):  # whatever it is, the process ends
+            with suppress(Exception):  # the process ends in any case
                 write()
             _die()
     os.close(reader)
 
 
 def _die() -> None:
-    """End the process by SIGTERM. Python restores a signal in the main thread only, which may be in native code."""
+    """End the process by SIGTERM.
+
+    Python restores handlers only in the main thread, which may be busy.
+    """
     try:
         import ctypes  # noqa: PLC0415 - only at the end
 
@@ -112,4 +120,4 @@ def _die() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_back, after_in_parent=_let_through, after_in_child=_release_in_child)
+    os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_release_in_child)

@@ -1,8 +1,10 @@
-"""No fork while one of our threads is in the middle of an import: the child would wait for its end for ever.
+"""Delay forks while one of our threads imports a module.
 
-A module that is half loaded at the moment of a fork stays so in the child, and whoever imports it there waits for a
-thread that no longer exists. Our threads load stores, drivers and clients when they need them, often in the first
-seconds of a run, which is when data loaders are forked.
+The child would wait for that import for ever.
+
+A module that is partly loaded at a fork stays so in the child, where an import of it waits for a thread that does not
+exist. Our threads load stores, drivers and clients on demand, often in the first seconds of a run, when data loaders
+are forked.
 """
 
 from __future__ import annotations
@@ -18,22 +20,26 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _OURS = "mldiagnostics-"
-"""How the names of our threads begin."""
+"""Prefix of the names of our threads."""
 
-PATIENCE_S = 5.0
-"""How long a fork waits at most; loading the largest client takes a second or two on a busy machine."""
+TIMEOUT_S = 5.0
+"""Longest delay of a fork; loading the largest client takes a second or two on a busy machine."""
 
 _PAUSE_S = 0.001
 _MACHINERY = "<frozen importlib._bootstrap>"
 
 
-def wait_for_imports(patience_s: float = PATIENCE_S) -> bool:
-    """Return when none of our threads imports anything; false, with a complaint, if that takes too long."""
-    deadline = time.monotonic() + patience_s
+def wait_for_imports(timeout_s: float = TIMEOUT_S) -> bool:
+    """Wait until none of our threads imports a module.
+
+    Return False, with a warning, after `timeout_s`.
+    """
+    deadline = time.monotonic() + timeout_s
     while name := _importing():
         if time.monotonic() >= deadline:
             warn_once(
-                "fork", f"a fork went ahead while {name} was loading modules: the child may hang if it needs them"
+                "fork",
+                f"fork while thread {name} was loading modules; the child may hang if it imports them",
             )
             return False
         time.sleep(_PAUSE_S)
@@ -41,7 +47,7 @@ def wait_for_imports(patience_s: float = PATIENCE_S) -> bool:
 
 
 def _importing() -> str:
-    """Return the name of one of our threads that is importing, empty if none is."""
+    """Return the name of one of our threads that imports a module, empty if none does."""
     ours = {thread.ident: thread.name for thread in threading.enumerate() if thread.name.startswith(_OURS)}
     ours.pop(threading.get_ident(), None)
     frames = sys._current_frames() if ours else {}  # noqa: SLF001 - a documented function

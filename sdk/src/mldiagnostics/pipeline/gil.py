@@ -1,29 +1,32 @@
-"""Short turns for background work: it lets go of the interpreter's lock before a training step has to ask for it."""
+"""Release the interpreter's lock often in background work, for training steps."""
 
 from __future__ import annotations
 
 from time import perf_counter, sleep
 
 TURN_S = 0.0005
-"""How long to work on at a stretch; asking for the lock costs a step up to 5 ms (`sys.getswitchinterval`)."""
+"""Seconds of work between pauses; a step may wait 5 ms for the lock (`sys.getswitchinterval`)."""
 
 _REST_S = 0.0001
 
 
 class GilYielder:
-    """Call it between small pieces of work (well below 0.5 ms each): it rests when a turn is over."""
+    """Pauses the thread when it has worked for `TURN_S`.
+
+    Called between pieces of work far below 0.5 ms.
+    """
 
     __slots__ = ("_end",)
 
     def __init__(self) -> None:
-        self.begin()
+        self.restart()
 
-    def begin(self) -> None:
-        """Begin a turn, after the lock was free anyway."""
+    def restart(self) -> None:
+        """Restart the time, after a wait that released the lock."""
         self._end = perf_counter() + TURN_S
 
     def __call__(self) -> None:
-        """Rest a moment if the turn is over."""
+        """Pause if the time is over."""
         if perf_counter() >= self._end:
             sleep(_REST_S)
-            self.begin()
+            self.restart()

@@ -1,4 +1,7 @@
-"""The records of one run as this process makes them: from the buffer through the drain to its sinks."""
+"""The pipeline of a run's records in this process.
+
+Buffer, drain, and one worker per sink.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +26,23 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Kind
     from mldiagnostics.pipeline.sink import SinkMaker
 
-_LAST_STEPS_S = 5.0  # a thread that has answered only has to return
+_JOIN_TIMEOUT_S = 5.0  # a thread that has acknowledged only has to return
 
-_LAST_WORD_S = 0.5  # all that is left for a recording whose sinks may be well, where those before used up the time
+_SHORTEST_CLOSE_S = 0.5  # for each pipeline, even if the earlier ones have used up the time
 
 _SIGNAL_TIMEOUT_S = 2.0
-"""How long a forked child that gets SIGTERM may take for what it has recorded."""
+"""Time limit for the records of a forked child that receives SIGTERM."""
 
 EXIT_TIMEOUT_S = 10.0
-"""How long the end of the process waits for the sinks of all recordings together that nobody closed before."""
+"""Time limit at the end of the process for the sinks of all open pipelines together."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseSummary:
-    """What became of a process's records: written by sink, dropped by reason; `complete` if nothing waits any more."""
+    """Numbers of a process's records: written by sink, dropped by reason.
+
+    `complete` if none waits.
+    """
 
     written: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -44,12 +50,18 @@ class CloseSummary:
 
 
 class RecordPipeline:
-    """Takes records from any thread and writes them to every sink, until it is closed or the process ends.
+    """Writes records of all threads to every sink, until it is closed.
 
-    With `waits` threads wait for room in a full buffer (see `backpressure`), otherwise what does not fit is dropped.
-    What was put into `buffer` before it exists is its too. Nothing here raises or waits, but `flush` and `close`,
-    which wait for at most the time they are given. In a forked child it goes on by itself with its first record, as a
-    process of its own: new threads, new sinks, and an origin with another incarnation.
+    Records made before it exists are written too. No method raises, and only `flush` and `close` wait, up to their time
+    limit. In a forked child it continues with the first record, as a process of its own: new threads, new sinks, and an
+    origin with another incarnation.
+
+    Args:
+        origin: Identity of the process in its records.
+        sinks: Makers of the sinks.
+        buffer: Buffer of the records.
+        lasting: Whether `close_all` closes it at the end of the process, after other pipelines.
+        waits: Whether threads wait for room in a full buffer (see `backpressure`), instead of dropping records.
     """
 
     def __init__(
@@ -63,11 +75,11 @@ class RecordPipeline:
     ) -> None:
         self.origin = origin
         self.lasting = lasting
-        """Whether the end of the process leaves it to `close_all`."""
+        """Whether `close_all` closes it at the end of the process."""
         self._makers = tuple(sinks)
         self._waits = waits
         self._buffer = buffer
-        self._lanes: list[SinkWorker] = []
+        self._workers: list[SinkWorker] = []
         self._drain: Drain | None = None
         self._closed: CloseSummary | None = None
         self._closing = False
@@ -76,12 +88,12 @@ class RecordPipeline:
 
     @property
     def sink_names(self) -> list[str]:
-        """The sinks that records go to, as warnings name them."""
+        """Names of the sinks, as in warnings."""
         return [maker.name for maker in self._makers]
 
     @property
     def drops(self) -> dict[str, int]:
-        """How many records were dropped so far, by reason (`<sink>: <reason>` where only one sink lost them)."""
+        """Numbers of dropped records by reason, or `<sink>: <reason>` for one sink."""
         return self._buffer.drops.totals() if self._closed is None else dict(self._closed.dropped)
 
     def append(
@@ -95,125 +107,138 @@ class RecordPipeline:
         t: float | datetime | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record anything; `t` is Unix time in seconds, by default now. Never raises and never waits."""
+        """Add a record; `t` is Unix time in seconds, by default now.
+
+        Never raises and never waits.
+        """
         self._buffer.add(kind, name, value=value, step=step, labels=labels, t=t, payload=payload)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all that was recorded is where it belongs; false if that took too long or a sink failed."""
-        return self._mark(timeout_s, closing=False) if self._closed is None else self._closed.complete
+        """Wait until all records are delivered.
+
+        Return False on a timeout or a failed sink.
+        """
+        return self._send_token(timeout_s, closing=False) if self._closed is None else self._closed.complete
 
     def close(self, timeout_s: float = EXIT_TIMEOUT_S, *, quiet: bool = False) -> CloseSummary:
-        """Write what is left, within `timeout_s`, and stop. What is recorded after that waits for the next recording.
+        """Write the remaining records within `timeout_s` and stop.
 
-        Closing again returns what the first time did. With `quiet` no warning says what was not written in time: the
-        caller has said that it need not be.
+        Later records wait for the next pipeline.
+
+        Closing again returns the first result. With `quiet` no warning reports records that were not written in time.
         """
-        if self._closed is None and self._closing:  # a signal's handler, while the thread it interrupts does this
+        if self._closed is None and self._closing:  # in a signal handler that interrupted this call
             return CloseSummary({}, self.drops, complete=False)
         if self._closed is None:
             self._closing = True
-            complete = self._mark(timeout_s, closing=True, quiet=quiet)
-            for lane in self._lanes:
-                if lane.waiting:
-                    self._buffer.drops.count("unwritten", lane.waiting, sink=lane.name, detail=f"{timeout_s:g} s")
-            for loss in self._buffer.drops.take_news():
+            complete = self._send_token(timeout_s, closing=True, quiet=quiet)
+            for worker in self._workers:
+                if worker.waiting:
+                    self._buffer.drops.count("unwritten", worker.waiting, sink=worker.name, detail=f"{timeout_s:g} s")
+            for loss in self._buffer.drops.take_new():
                 if not quiet:
                     warn_once(f"dropped {loss.sink} {loss.reason}", loss.sentence())
             if self in _open:
                 _open.remove(self)
-            self._buffer.rouse()
-            self._closed = CloseSummary({lane.name: lane.written for lane in self._lanes}, self.drops, complete)
-            self._buffer.drops.renew()
+            self._buffer.resume()
+            self._closed = CloseSummary({worker.name: worker.written for worker in self._workers}, self.drops, complete)
+            self._buffer.drops.reset()
         return self._closed
 
     def _start(self) -> None:
-        self._lanes = [SinkWorker(maker, self.origin, self._buffer.drops) for maker in self._makers]
-        self._drain = Drain(self._buffer, self.origin, self._lanes, waits=self._waits)
-        for lane in self._lanes:
-            lane.start()
+        self._workers = [SinkWorker(maker, self.origin, self._buffer.drops) for maker in self._makers]
+        self._drain = Drain(self._buffer, self.origin, self._workers, waits=self._waits)
+        for worker in self._workers:
+            worker.start()
         self._drain.start()
         process = sys.modules.get("multiprocessing.process")
-        if process is not None and process.parent_process() is not None:  # its children end without the usual handlers
+        if process is not None and process.parent_process() is not None:  # such a child ends without exit handlers
             sys.modules["multiprocessing.util"].Finalize(None, self.close, exitpriority=0)
 
-    def _mark(self, timeout_s: float, *, closing: bool, quiet: bool = False) -> bool:
+    def _send_token(self, timeout_s: float, *, closing: bool, quiet: bool = False) -> bool:
         if self._drain is None:  # a forked child that has recorded nothing
             return True
-        marker = FlushToken(deadline=time.monotonic() + timeout_s, closing=closing)
-        self._buffer.append(marker)
+        token = FlushToken(deadline=time.monotonic() + timeout_s, closing=closing)
+        self._buffer.append(token)
         self._drain.wake()
-        answers = marker.answers(len(self._lanes))
-        marker.abandoned = True
-        if closing and not quiet and len(answers) < len(self._lanes):
-            warn_once("close-late", f"not every sink could say within {timeout_s:g} s that its records are in place")
+        delivered = token.wait(len(self._workers))
+        token.abandoned = True
+        if closing and not quiet and len(delivered) < len(self._workers):
+            warn_once("close-late", f"not every sink has delivered its records within {timeout_s:g} s")
         if closing:
             self._drain.stop()
-            if len(answers) == len(self._lanes):
-                for thread in (self._drain.thread, *(lane.thread for lane in self._lanes)):
-                    thread.join(_LAST_STEPS_S)
-        return len(answers) == len(self._lanes) and all(answers)
+            if len(delivered) == len(self._workers):
+                for thread in (self._drain.thread, *(worker.thread for worker in self._workers)):
+                    thread.join(_JOIN_TIMEOUT_S)
+        return len(delivered) == len(self._workers) and all(delivered)
 
     def _continue_in_child(self) -> None:
-        """Stand ready in a forked child: most of them, like data loaders, never record and need no threads."""
-        self.origin = self.origin.after_fork()
-        self._drain, self._lanes = None, []
+        """Prepare a forked child.
 
-        def awaken() -> None:
-            self._buffer.rouse()
+        Most, such as data loaders, never record and need no threads.
+        """
+        self.origin = self.origin.after_fork()
+        self._drain, self._workers = None, []
+
+        def start() -> None:
+            self._buffer.resume()
             self._start()
             from mldiagnostics.pipeline import forked_exit  # noqa: PLC0415 - only in children that record
 
             forked_exit.guard(_close_quickly)
 
-        self._buffer.doze(awaken)
+        self._buffer.suspend(start)
 
 
 _open: list[RecordPipeline] = []
 
 
 def current() -> RecordPipeline | None:
-    """Return the recording that was begun last and is not closed."""
+    """Return the latest open pipeline, None if there is none."""
     return _open[-1] if _open else None
 
 
 def opened() -> tuple[RecordPipeline, ...]:
-    """Return the recordings that are not closed, in the order in which they began."""
+    """Return the open pipelines, the oldest first."""
     return tuple(_open)
 
 
 def flush_all(timeout_s: float) -> bool:
-    """Wait until all that this process recorded is where it belongs, for at most `timeout_s`; false if it is not."""
+    """Wait up to `timeout_s` until all records of this process are delivered.
+
+    Return whether they are.
+    """
     deadline = time.monotonic() + timeout_s
-    flushed = [recording.flush(max(0.0, deadline - time.monotonic())) for recording in tuple(_open)]
+    flushed = [pipeline.flush(max(0.0, deadline - time.monotonic())) for pipeline in tuple(_open)]
     return all(flushed)
 
 
 def close_all() -> None:
-    """Close every recording that is open still, at the end of the process."""
+    """Close all open pipelines, at the end of the process."""
     _close(_open[::-1])
 
 
 def _close_most() -> None:
-    _close([recording for recording in reversed(_open) if not recording.lasting])
+    _close([pipeline for pipeline in reversed(_open) if not pipeline.lasting])
 
 
 def _close_quickly() -> None:
     deadline = time.monotonic() + _SIGNAL_TIMEOUT_S
-    for recording in _open[::-1]:
-        recording.close(max(_LAST_WORD_S, deadline - time.monotonic()))
+    for pipeline in _open[::-1]:
+        pipeline.close(max(_SHORTEST_CLOSE_S, deadline - time.monotonic()))
 
 
-def _close(recordings: Sequence[RecordPipeline]) -> None:
+def _close(pipelines: Sequence[RecordPipeline]) -> None:
     deadline = time.monotonic() + EXIT_TIMEOUT_S
-    for recording in recordings:
-        recording.close(max(_LAST_WORD_S, deadline - time.monotonic()))
+    for pipeline in pipelines:
+        pipeline.close(max(_SHORTEST_CLOSE_S, deadline - time.monotonic()))
 
 
 def _after_fork_in_child() -> None:
-    for buffer in {recording._buffer for recording in _open} - {PROCESS}:  # noqa: SLF001 - the same module
-        buffer.begin_again()
-    for recording in _open:
-        recording._continue_in_child()  # noqa: SLF001 - the same module
+    for buffer in {pipeline._buffer for pipeline in _open} - {PROCESS}:  # noqa: SLF001 - the same module
+        buffer.reset_in_child()
+    for pipeline in _open:
+        pipeline._continue_in_child()  # noqa: SLF001 - the same module
 
 
 atexit.register(_close_most)

@@ -1,10 +1,10 @@
-"""One thing that happened in a run, and its line in a file.
+"""One record of a run, and its line in a file.
 
 A line is one JSON object: `v` (1), `kind`, `t` (Unix seconds), `name`, `rank`, `attempt` always, and `value`, `values`,
-`step`, `labels`, `unit`, `payload` where there is something to say. A number is `value` and a series with one number
-per device is `values`, so that each column has one type for pandas and DuckDB. A number that JSON cannot say is null
-there, and `nonfinite` names it: `"value":null,"nonfinite":"NaN"`, or in order and separated by commas for a series:
-`"values":[1.0,null,null],"nonfinite":"Infinity,NaN"`. In a payload its name stands in its place.
+`step`, `labels`, `unit`, `payload` if they are not empty. A number is `value` and a series with one number per device
+is `values`, so that each column has one type for pandas and DuckDB. A number that JSON cannot represent is null, and
+`nonfinite` has its name: `"value":null,"nonfinite":"NaN"`, or in order and separated by commas for a series:
+`"values":[1.0,null,null],"nonfinite":"Infinity,NaN"`. A payload has the name in place of the number.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 Kind: TypeAlias = Literal["metric", "event", "config", "phase", "heartbeat", "drop", "session"]
-"""What a record is about: a measured number, something that happened, a setting, the phase of the run, a sign of
-life, records that were dropped, a profile session."""
+"""Kind of a record: a measured number, an event, a configuration, a phase of the run, a heartbeat, dropped records, a
+profile session."""
 
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 
 GOODPUT = "goodput"
-"""Name of the events that goodput is computed from."""
+"""Name of the events from which goodput is computed."""
 
 Value: TypeAlias = float | tuple[float, ...] | None
-"""A number, a series with one number per device, or nothing (what is said stands in `payload` then)."""
+"""A number, a series with one number per device, or None for a record with only a payload."""
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
@@ -53,9 +53,9 @@ class Record(NamedTuple):
 
 
 def is_goodput(record: Record) -> bool:
-    """Tell whether a record is for the computing of goodput, of which there is one with each step, and not for people.
+    """Return whether a record is an input of goodput.
 
-    Only files of records get those.
+    Only record files contain those, one per step.
     """
     return record.name == GOODPUT and record.kind == "event"
 
@@ -81,33 +81,37 @@ def encode(record: Record) -> str:
 
 
 def encode_head(record: Record) -> str:
-    """Return the line as `encode` does, with `nonfinite` in it: DuckDB knows only the columns of the first lines."""
+    """Return the line with an empty `nonfinite`.
+
+    DuckDB takes the columns from the first lines.
+    """
     return f'{encode(record)[:-2]},"nonfinite":""}}\n'
 
 
 def decode(line: str | bytes) -> Record:
-    """Return the record of a line; keys that a later version may add are passed over.
+    """Return the record of a line; keys of later versions are ignored.
 
-    Raises `ValueError` if the line is none: cut off, no JSON, of another schema, or without what every record has.
+    Raises:
+        ValueError: the line is incomplete, not JSON, of another schema, or lacks a required key.
     """
-    found = json.loads(line)
+    document = json.loads(line)
     try:
-        _require_known(found["v"], found["kind"])
-        value = _value(found.get("value"), found.get("values"), found.get("nonfinite") or "")
+        _require_known(document["v"], document["kind"])
+        value = _value(document.get("value"), document.get("values"), document.get("nonfinite") or "")
         return Record(
-            kind=found["kind"],
-            t=float(found["t"]),
-            name=found["name"],
+            kind=document["kind"],
+            t=float(document["t"]),
+            name=document["name"],
             value=value,
-            step=found.get("step"),
-            labels=found.get("labels") or _NO_LABELS,
-            rank=found["rank"],
-            attempt=found["attempt"],
-            unit=found.get("unit") or "",
-            payload=found.get("payload"),
+            step=document.get("step"),
+            labels=document.get("labels") or _NO_LABELS,
+            rank=document["rank"],
+            attempt=document["attempt"],
+            unit=document.get("unit") or "",
+            payload=document.get("payload"),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"no record of schema {SCHEMA_VERSION}: {error!r} in {line[:200]!r}") from error
+        raise ValueError(f"not a record of schema {SCHEMA_VERSION}: {error!r} in {line[:200]!r}") from error
 
 
 def _require_known(version: object, kind: object) -> None:

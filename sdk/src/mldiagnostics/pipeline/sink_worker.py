@@ -1,4 +1,4 @@
-"""A sink's own thread and queue: a slow, dead or hanging sink costs neither the training nor the other sinks."""
+"""Thread and queue of one sink, which may be slow without delaying others."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.sink import SinkMaker
 
 Batch: TypeAlias = "tuple[list[Record], int]"
-"""Records, and how many bytes their values hold beyond a number's."""
+"""Records, and the bytes of their values beyond single numbers."""
 
-_HOPELESS_S = 4.0
+_LONG_PAUSE_S = 4.0
 
 Outcome: TypeAlias = Literal["done", "later", "never"]
 
 
 class SinkWorker:
-    """Takes batches from the drain and sees them into one sink, in order; what exceeds its bounds is counted.
+    """Writes batches of the drain to one sink, in order.
 
-    What the sink cannot take now is kept and offered again, after 0.5 s at first and 30 s at last.
+    Records beyond its bounds are dropped and counted.
+
+    Records that the sink cannot take now are kept and retried, after 0.5 s at first and at most 30 s.
     """
 
     def __init__(self, maker: SinkMaker, origin: Origin, drops: Drops) -> None:
@@ -46,11 +48,11 @@ class SinkWorker:
         self._overflowed = 0
         self._queue: SimpleQueue[Batch | FlushToken] = SimpleQueue()
         self._offered = self._offered_bytes = 0  # counted by the drain
-        self._settled = self._settled_bytes = 0  # counted by the lane
+        self._settled = self._settled_bytes = 0  # counted by the worker
         self._held: deque[Record] = deque()
         self._held_since = 0.0
         self._opened = False
-        self._hopeless = False
+        self._is_spooled = False
         self._refusal: Reason = "refused"
         self._pace = self._sink.pace
         self._unflushed_since = math.inf
@@ -58,29 +60,32 @@ class SinkWorker:
         self.thread = threading.Thread(target=self._serve, name=f"mldiagnostics-{self.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin; the sink is opened by the lane's thread."""
+        """Start the thread, which opens the sink."""
         self.thread.start()
 
     @property
     def waiting(self) -> int:
-        """How many records the sink has not taken yet."""
+        """Number of records that the sink has not taken yet."""
         return self._offered - self._settled
 
     def offer(self, records: list[Record], size: int) -> None:
-        """Take a batch, or drop it if the sink is that far behind. Called by the drain only."""
+        """Queue a batch, or drop it if the sink is too far behind.
+
+        Called by the drain only.
+        """
         if self.waiting + len(records) > CAPACITY or self._offered_bytes - self._settled_bytes + size > CAPACITY_BYTES:
             self._overflowed += self._drop("queue-full", records)
             return
-        if self._overflowed:  # the sink tells its own gap, as soon as it can
-            told = drop_record(self._origin, DroppedRecords(self.name, "queue-full", self._overflowed, ""))
-            self._overflowed, records = 0, [told, *records]
+        if self._overflowed:  # the sink records its own gap, as soon as it can
+            gap = drop_record(self._origin, DroppedRecords(self.name, "queue-full", self._overflowed, ""))
+            self._overflowed, records = 0, [gap, *records]
         self._offered += len(records)
         self._offered_bytes += size
         self._queue.put((records, size))
 
-    def mark(self, marker: FlushToken) -> None:
-        """Have the marker answered when everything before it is where it belongs."""
-        self._queue.put(marker)
+    def put_token(self, token: FlushToken) -> None:
+        """Queue a token, which is acknowledged when the records before it are delivered."""
+        self._queue.put(token)
 
     def _serve(self) -> None:
         while True:
@@ -89,20 +94,20 @@ class SinkWorker:
                 delivered = self._deliver_by(item)
                 if item.closing:
                     self._close()
-                item.answer(delivered=delivered)
+                item.acknowledge(delivered=delivered)
                 if item.closing:
                     return
             else:
                 if item is not None:
                     self._hold(*item)
-                self._do_what_is_due()
+                self._write_and_flush_if_due()
 
     def _take(self) -> Batch | FlushToken | None:
-        """Wait for something to come, or for the moment when something is due."""
+        """Return the next item, or None when a write or a flush is due."""
         due_at = min(self._write_at(), self._flush_at())
-        patience_s = None if due_at == math.inf else max(0.0, due_at - time.monotonic())
+        timeout_s = None if due_at == math.inf else max(0.0, due_at - time.monotonic())
         try:
-            return self._queue.get(timeout=patience_s)
+            return self._queue.get(timeout=timeout_s)
         except Empty:
             return None
 
@@ -113,7 +118,10 @@ class SinkWorker:
         self._settled_bytes += size
 
     def _write_at(self) -> float:
-        """Return when to write: a full batch at once, a part of one when it has been gathered long enough."""
+        """Return the time of the next write.
+
+        A full batch at once, a smaller one after `gather_s`.
+        """
         if not self._opened:
             return self._writing.at
         if not self._held:
@@ -124,30 +132,33 @@ class SinkWorker:
     def _flush_at(self) -> float:
         return max(self._flushing.at, self._unflushed_since + self._pace.flush_s)
 
-    def _do_what_is_due(self) -> None:
+    def _write_and_flush_if_due(self) -> None:
         if time.monotonic() >= self._write_at():
             self._write_held()
         if time.monotonic() >= self._flush_at():
             self._flush()
 
-    def _deliver_by(self, marker: FlushToken) -> bool:
-        """Write and flush all before the marker, again and again if need be, until its deadline."""
+    def _deliver_by(self, token: FlushToken) -> bool:
+        """Write and flush all records before the token, with retries until its deadline."""
         while True:
             outcome = self._write_held()
             if outcome == "done":
                 outcome = self._flush()
             pause_s = max(self._writing.pause_s, self._flushing.pause_s)
-            left_s = marker.deadline - time.monotonic()
-            if outcome != "later" or left_s <= 0 or self._hopeless or (marker.closing and self._end_in_vain(pause_s)):
+            left_s = token.deadline - time.monotonic()
+            if outcome != "later" or left_s <= 0 or self._is_spooled or (token.closing and self._can_leave(pause_s)):
                 return outcome == "done"
             time.sleep(min(left_s, pause_s))
 
-    def _end_in_vain(self, pause_s: float) -> bool:
-        """Tell whether the end of the process need not wait: what is taken is safe, or the sink is down for long."""
-        return (not self._held and self._sink.durable) or pause_s > _HOPELESS_S
+    def _can_leave(self, pause_s: float) -> bool:
+        """Return whether the exit need not wait.
+
+        Written records are safe, or the sink is down for long.
+        """
+        return (not self._held and self._sink.durable) or pause_s > _LONG_PAUSE_S
 
     def _write_held(self) -> Outcome:
-        """Give the sink what is held, in batches, and say what became of it; "done" if all of it is settled."""
+        """Write the held records in batches; return "done" if none is left."""
         if not self._opened and (outcome := self._open()) != "done":
             return outcome
         while self._held:
@@ -169,15 +180,18 @@ class SinkWorker:
         outcome = self._call(self._sink.open, self._writing)
         if outcome == "done":
             self._opened = True
-        elif outcome == "never":  # it will not take a record either
+        elif outcome == "never":  # it will not accept records either
             self._settled += len(self._held)
             self._drop("refused", self._held)
             self._held.clear()
-            self._writing.put_off()
+            self._writing.delay()
         return outcome
 
     def _drop(self, reason: Reason, records: Collection[Record]) -> int:
-        """Count dropped records, but not those that tell of drops: two sinks could tell each other for ever."""
+        """Count dropped records, except drop records.
+
+        Two sinks could report each other for ever.
+        """
         number = sum(record.kind != "drop" for record in records)
         if number:
             self._drops.count(reason, number, sink=self.name)
@@ -193,30 +207,30 @@ class SinkWorker:
         self._call(self._sink.close, self._flushing)
 
     def _call(self, action: Callable[[], object], retry: _RetrySchedule) -> Outcome:
-        """Have the sink do something, and say what its errors mean for the records."""
+        """Call the sink, and map its errors to an outcome for the records."""
         try:
             action()
         except SpooledForNow:
-            retry.put_off()
-            self._hopeless = True
+            retry.delay()
+            self._is_spooled = True
             return "later"
         except SinkUnavailable as error:
-            retry.put_off()
+            retry.delay()
             kind = "sink-not-ready" if isinstance(error, SinkNotReady) else "sink-unavailable"
-            warn_once(f"{kind} {self.name}", f"the sink {self.name} is unavailable, will try again: {error}")
+            warn_once(f"{kind} {self.name}", f"sink {self.name}: unavailable, will be retried: {error}")
             return "later"
         except Exception as error:  # noqa: BLE001 - a sink's fault must not end its thread
-            warn_once(f"sink-refused {self.name}", f"the sink {self.name} takes nothing of what it got: {error!r}")
+            warn_once(f"sink-refused {self.name}", f"sink {self.name}: rejected records, which are dropped: {error!r}")
             self._refusal = "spool-full" if isinstance(error, SpoolFull) else "refused"
             retry.reset()
             return "never"
         retry.reset()
-        self._hopeless = False
+        self._is_spooled = False
         return "done"
 
 
 def drop_record(origin: Origin, loss: DroppedRecords) -> Record:
-    """Return what tells readers of the records that some are missing."""
+    """Return the record that reports dropped records."""
     labels = {"sink": loss.sink} if loss.sink else {}
     payload = {"detail": loss.detail} if loss.detail else None
     rank, attempt = origin.rank, origin.attempt
@@ -224,7 +238,7 @@ def drop_record(origin: Origin, loss: DroppedRecords) -> Record:
 
 
 class _RetrySchedule:
-    """When to try again: at once at first, then after pauses that double."""
+    """Time of the next attempt: at once at first, then after doubling pauses."""
 
     def __init__(self) -> None:
         self.reset()
@@ -232,6 +246,6 @@ class _RetrySchedule:
     def reset(self) -> None:
         self.at, self.pause_s = 0.0, 0.0
 
-    def put_off(self) -> None:
+    def delay(self) -> None:
         self.pause_s = min(30.0, max(0.5, self.pause_s * 2))
         self.at = time.monotonic() + self.pause_s

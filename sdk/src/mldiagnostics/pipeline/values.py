@@ -1,8 +1,8 @@
-"""What may be recorded as a value, and when it is read.
+"""Values of records: accepted types, and the time at which they are read.
 
-What cannot change is kept by reference and read in the drain, what can is copied by the caller: an update in place
-after `record` must not change the past. JAX arrays do not change, but may be donated or deleted before they are read;
-that is found out when it is tried. A CUDA tensor is cloned on its device, without waiting for it.
+Immutable values are kept by reference and read in the drain; mutable ones are copied by the caller, since an update in
+place must not change earlier records. A JAX array is immutable but may be donated or deleted before it is read, which
+is detected then. A CUDA tensor is cloned on its device, without waiting for it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Value
 
 MAX_VALUE_BYTES = 4096
-"""The most that a value and its labels may hold together."""
+"""Maximum bytes of a value and its labels together."""
 
 LARGEST_WHOLE = 2**63 - 1
-"""The largest whole number that every reader of a record takes; Python itself writes none of 4300 digits."""
+"""Largest whole number that every reader of records accepts."""
 
 _NUMBER_BYTES = 8
 _MAX_DEPTH = 32
 _MAX_FOREIGN_TEXT = 256
-_NO_NUMBERS = frozenset("USOMmc")  # numpy's letters for texts, objects, dates and complex numbers
+_NO_NUMBERS = frozenset("USOMmc")  # numpy's codes of strings, objects, dates and complex numbers
 _PLAIN = frozenset({float, int, bool})
 
 
 class Unrecordable(Exception):
-    """This can be no value; `reason` is one of those for which drops are counted."""
+    """The object is not a valid value; `reason` is a reason of drops."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -39,7 +39,10 @@ class Unrecordable(Exception):
 
 
 class DeferredValue:
-    """A number or series that is read later, by `read()`; raises `Unrecordable` or what the framework raises."""
+    """A number or series that `read()` returns later.
+
+    It raises `Unrecordable` or errors of the framework.
+    """
 
     __slots__ = ("read",)
 
@@ -48,13 +51,14 @@ class DeferredValue:
 
 
 Kept: TypeAlias = "float | tuple[float | DeferredValue, ...] | DeferredValue | str | dict[str, object]"
-"""What `keep` returns: nothing in it changes any more. Texts and dicts are no values but log entries."""
+"""Immutable result of `keep`; strings and dicts become events instead of values."""
 
 
 def keep(value: Any, *, max_bytes: int = MAX_VALUE_BYTES) -> tuple[Kept, int]:
-    """Return `value` in a form that cannot change, and roughly how many bytes it holds beyond a number's.
+    """Return an immutable form of `value`, and its approximate extra bytes.
 
-    Raises `Unrecordable`, and whatever a foreign object raises when it is looked at.
+    Raises:
+        Unrecordable: the value is of another type or too large. Foreign objects may raise other errors.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -74,34 +78,37 @@ def keep(value: Any, *, max_bytes: int = MAX_VALUE_BYTES) -> tuple[Kept, int]:
 
 
 def keep_text(text: str, max_bytes: int = MAX_VALUE_BYTES) -> str:
-    """Return the text as one that every reader takes: valid Unicode; raises `Unrecordable` if it is too long."""
+    """Return the string as valid Unicode; raise `Unrecordable` if it is too long."""
     if len(text) > max_bytes:
-        raise Unrecordable("too-large", f"a text of {len(text)} characters")
+        raise Unrecordable("too-large", f"a string of {len(text)} characters")
     if text.isascii():
         return text if type(text) is str else str.__str__(text)
     return text.encode("utf-8", "replace").decode()
 
 
 def settle(kept: Kept) -> Value:
-    """Return the number or series; raises `Unrecordable`, and what a framework raises for arrays it cannot read."""
+    """Return the number or series.
+
+    Raise `Unrecordable`, or errors of the framework for unreadable arrays.
+    """
     if type(kept) is float:
         return kept
     if isinstance(kept, DeferredValue):
         return kept.read()
     if isinstance(kept, tuple):
         return tuple(_settle_one(element) for element in kept)
-    raise Unrecordable("bad-value", f"{type(kept).__name__} is no number")
+    raise Unrecordable("bad-value", f"{type(kept).__name__} is not a number")
 
 
 def _settle_one(element: float | DeferredValue) -> float:
     number = element.read() if isinstance(element, DeferredValue) else element
     if isinstance(number, float):
         return number
-    raise Unrecordable("bad-value", "a list has numbers only, one for each device")
+    raise Unrecordable("bad-value", "a list must have numbers only, one per device")
 
 
 class _ByteAllowance:
-    """How many bytes a nested value may still take."""
+    """Remaining bytes of a nested value."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -109,7 +116,7 @@ class _ByteAllowance:
     def spend(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
-            raise Unrecordable("too-large", "a dict beyond the limit")
+            raise Unrecordable("too-large", "a dict over the size limit")
 
 
 def _keep_mapping(value: Mapping[Any, Any], budget: _ByteAllowance, depth: int) -> dict[str, object]:
@@ -122,7 +129,7 @@ def _keep_mapping(value: Mapping[Any, Any], budget: _ByteAllowance, depth: int) 
 
 
 def _keep_inner(value: Any, budget: _ByteAllowance, depth: int) -> object:
-    """Keep what stands in a dict: JSON's types as they are, anything else as a readable text."""
+    """Keep a value in a dict: JSON types unchanged, all others as a string."""
     if depth > _MAX_DEPTH:
         raise Unrecordable("too-large", f"a dict nested more than {_MAX_DEPTH} deep")
     if value is None or type(value) in _PLAIN:
@@ -139,7 +146,7 @@ def _keep_inner(value: Any, budget: _ByteAllowance, depth: int) -> object:
     if type(value).__module__.partition(".")[0] in _KEEPERS or _is_tensor(value):
         kept, _ = keep(value)
         if isinstance(kept, DeferredValue):
-            raise Unrecordable("bad-value", "an array in a dict: record it by a name of its own")
+            raise Unrecordable("bad-value", "an array in a dict; record it under its own name")
         return list(kept) if isinstance(kept, tuple) else kept
     text = str(value)[:_MAX_FOREIGN_TEXT]
     budget.spend(len(text))
@@ -147,7 +154,10 @@ def _keep_inner(value: Any, budget: _ByteAllowance, depth: int) -> object:
 
 
 def _huge(value: int, budget: _ByteAllowance) -> str:
-    """Return the first hexadecimal digits of a number: decimal ones cost quadratic time, and have a limit."""
+    """Return the first hexadecimal digits of a number.
+
+    Decimal conversion is quadratic and limited.
+    """
     bits = value.bit_length()
     shift = max(0, bits - 4 * _MAX_FOREIGN_TEXT // 2)
     shown = f"{value:#x}" if not shift else f"{value >> shift:#x}… ({bits} bits)"
@@ -169,11 +179,14 @@ def _keep_element(element: Any) -> float | DeferredValue:
     kept, _ = keep(element)
     if isinstance(kept, float | DeferredValue):
         return kept
-    raise Unrecordable("bad-value", f"a list with {type(element).__name__} in it")
+    raise Unrecordable("bad-value", f"a list that contains {type(element).__name__}")
 
 
 def _keep_number(value: Any) -> float:
-    """Read anything that says it is a number: subclasses of int and float, Decimal, other frameworks' scalars."""
+    """Convert a number of any class.
+
+    Subclasses of int and float, Decimal, scalars of other frameworks.
+    """
     try:
         return float(value)
     except (TypeError, ValueError) as error:
@@ -221,7 +234,7 @@ def _keep_tensor(value: Any) -> float | tuple[float, ...] | DeferredValue:
     if not _is_tensor(value):
         return _keep_number(value)
     if hasattr(value, "to_local"):  # reading a DTensor may wait for all other ranks
-        raise Unrecordable("bad-value", "a DTensor: record value.full_tensor(), called on all ranks")
+        raise Unrecordable("bad-value", "a DTensor; record value.full_tensor(), called on all ranks")
     if value.numel() != 1:
         _require_series(value.ndim, value.numel())
     if value.device.type == "cpu":
@@ -239,11 +252,11 @@ def _keep_tensor(value: Any) -> float | tuple[float, ...] | DeferredValue:
     return DeferredValue(read)
 
 
-def _numbers(found: Any) -> float | tuple[float, ...]:
-    """Return what `tolist` gave, a number or nested lists, as a number if it holds one, else as a series."""
-    while isinstance(found, list) and len(found) == 1:
-        found = found[0]
-    return _series(found) if isinstance(found, list) else float(found)
+def _numbers(nested: Any) -> float | tuple[float, ...]:
+    """Return the result of `tolist` as a number or, if longer, as a series."""
+    while isinstance(nested, list) and len(nested) == 1:
+        nested = nested[0]
+    return _series(nested) if isinstance(nested, list) else float(nested)
 
 
 def _series(numbers: Iterable[float]) -> tuple[float, ...]:
@@ -264,4 +277,4 @@ _KEEPERS: dict[str, Callable[[Any], float | tuple[float, ...] | DeferredValue]] 
     "jaxlib": _keep_jax,
     "torch": _keep_tensor,
 }
-"""By the package that a value's type comes from; none of them is imported here."""
+"""Function for each package of value types; none of them is imported here."""

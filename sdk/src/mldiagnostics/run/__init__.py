@@ -1,4 +1,4 @@
-"""Runs: one training or serving job, from `machinelearning_run` until it is closed or the process ends."""
+"""Runs: training or serving jobs, from `machinelearning_run` to their end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HOMES = {
     "machinelearning_run": "mldiagnostics.run.start",
     "normalize_gcs_path": "mldiagnostics.run.arguments",
 }
-"""What loads when it is first used: the rest of this package asks for `current` alone."""
+"""Name -> module that has it, loaded at first use."""
 
 
 def __getattr__(name: str) -> object:

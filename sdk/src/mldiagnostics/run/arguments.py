@@ -39,7 +39,9 @@ PARAMETERS = tuple(each.name for each in fields(RunOptions) if each.name != "unk
 
 @dataclass(frozen=True, slots=True)
 class RunArguments:
-    """Valid arguments of a run; empty or None where neither the program nor the environment gives a value.
+    """Valid arguments of a run.
+
+    Empty or None where neither the program nor the environment gives a value.
 
     `storage` is the root for all runs as it was given.
     """
@@ -72,7 +74,9 @@ class RunArguments:
 def read_arguments(
     options: RunOptions, *, settings: RunSettings, platforms: str, problems: dict[str, str]
 ) -> RunArguments:
-    """Return valid arguments: those of the options, else of the settings, else the defaults.
+    """Return valid arguments.
+
+    Those of the options, else of the settings, else the defaults.
 
     Args:
         options: Arguments as the program passed them.
@@ -114,7 +118,10 @@ def read_arguments(
 
 
 def normalized_location(location: str) -> str:
-    """Return a path or URL without repeated or trailing slashes; the `//` of a URL and a lone `/` stay."""
+    """Return a path or URL without repeated or trailing slashes.
+
+    The `//` of a URL and a lone `/` stay.
+    """
     scheme, separator, rest = location.strip().rpartition("://")
     cut = re.sub(r"/{2,}", "/", rest)
     return f"{scheme}{separator}{cut if cut == '/' else cut.rstrip('/')}"
@@ -125,7 +132,10 @@ normalize_gcs_path = normalized_location
 
 
 class _ArgumentReader:
-    """Reads arguments by type; a value of another type counts as not given and is reported."""
+    """Reads arguments by type.
+
+    A value of another type counts as not given and is reported.
+    """
 
     def __init__(self, options: RunOptions, problems: dict[str, str]) -> None:
         self._options = options
@@ -183,7 +193,7 @@ class _ArgumentReader:
         return default
 
     def member(self, parameter: str, default: _Member) -> _Member:
-        """Return a member of an enumeration, given as the member or by its name in any case."""
+        """Return a member of an enumeration, given as such or by name."""
         value = self.value(parameter)
         kind = type(default)
         name = value.name if isinstance(value, Enum) else value
@@ -254,7 +264,7 @@ class _ArgumentReader:
 
 
 def _exporter_sinks(config: Mapping[str, Any] | None, problems: dict[str, str]) -> tuple[str, ...]:
-    """Return the sinks for Google's `metrics_exporter_config`, whose keys are `mode` and `userConfig`."""
+    """Return the sinks of a `metrics_exporter_config` of Google's SDK."""
     sinks: dict[str, None] = {}
     for key in ("mode", "userConfig"):
         names = (config or {}).get(key) or ()

@@ -17,7 +17,9 @@ _MAX_DEPTH = 32
 
 
 class ConfigDict(dict[str, Any]):
-    """A dictionary whose keys are also attributes; dictionaries in it become `ConfigDict` too.
+    """A dictionary whose keys are also attributes.
+
+    Dictionaries in it become `ConfigDict` too.
 
     Args:
         values: Initial content.
@@ -71,7 +73,10 @@ class ConfigDict(dict[str, Any]):
         return ConfigDict, (dict(self),)
 
     def update(self, *args: Mapping[str, Any] | Iterable[tuple[str, Any]], **kwargs: Any) -> None:  # type: ignore[override]
-        """Set all values as one change; an argument that is not a dictionary is reported and ignored."""
+        """Set all values as one change.
+
+        An argument that is not a dictionary is reported and ignored.
+        """
         try:
             values = dict(*args, **kwargs)
         except (TypeError, ValueError) as error:

@@ -29,7 +29,7 @@ def details(
     leads: bool,
     heartbeat_s: float,
 ) -> Iterator[str]:
-    """Yield lines about run, identity, arguments, environment and sinks, without secrets.
+    """Yield lines about run, arguments, environment and sinks, without secrets.
 
     Args:
         origin: the process as its records describe it.

@@ -77,7 +77,10 @@ class ExitHooks:
                     setattr(builtins, name, _wrap_quitter(getattr(builtins, name), self._note_exit))
 
     def watch_sigterm(self) -> bool:
-        """Install the handler of SIGTERM, unless the signal is ignored or handled natively, as by JAX."""
+        """Install the handler of SIGTERM; return whether it is installed.
+
+        A signal that is ignored, or handled natively as by JAX, is left alone.
+        """
         if threading.current_thread() is not threading.main_thread() or not self.is_ours():
             return False
         if (forked_exit := sys.modules.get("mldiagnostics.pipeline.forked_exit")) is not None:
@@ -94,7 +97,10 @@ class ExitHooks:
         return False
 
     def unwatch_sigterm(self) -> None:
-        """Restore the previous handler, if ours is still installed; deliver a postponed signal."""
+        """Restore the previous handler, if ours is still installed.
+
+        Deliver a postponed signal.
+        """
         if self._postponed:
             _pass_on(self._previous, signal.SIGTERM, None)
         if threading.current_thread() is threading.main_thread() and self.is_ours():
@@ -103,7 +109,10 @@ class ExitHooks:
                     signal.signal(signal.SIGTERM, self._previous)
 
     def _release_in_child(self) -> None:
-        """Restore SIGTERM in a forked child: Python handlers wait for Python code, native ones do not."""
+        """Restore SIGTERM in a forked child.
+
+        Python handlers wait for Python code, native ones do not.
+        """
         if self._previous is not None and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
             with contextlib.suppress(ValueError, OSError):
                 signal.signal(signal.SIGTERM, self._previous)
@@ -133,7 +142,7 @@ class ExitHooks:
             run.at_exit()
 
     def _on_child_exit(self) -> None:
-        """Close the run of a multiprocessing child, which still handles the exception that ended it, if any."""
+        """Close the run of a multiprocessing child, with its exception, if any."""
         kind, error, _ = sys.exc_info()
         if kind is not None:
             self.note_uncaught(kind, error)
@@ -225,7 +234,10 @@ def _wrap_quitter(original: Any, note: Callable[[object], None]) -> Any:
 
 
 def _main_frame() -> FrameType | None:
-    """Return the outermost frame of the main thread; its last instruction shows how the program ended."""
+    """Return the outermost frame of the main thread.
+
+    Its last instruction shows how the program ended.
+    """
     frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001 - a documented function
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
@@ -240,7 +252,10 @@ def _has_returned(frame: FrameType | None) -> bool | None:
 
 
 def _in_notebook() -> bool:
-    """Return whether a notebook runs the program: there `sys.exit` ends a cell, not the process."""
+    """Return whether a notebook runs the program.
+
+    There `sys.exit` ends a cell, not the process.
+    """
     return getattr(builtins, "__IPYTHON__", False) is True
 
 

@@ -119,7 +119,7 @@ def run_fields(arguments: RunArguments, identity: ResolvedIdentity, origin: Orig
 
 
 def process_section(identity: ResolvedIdentity) -> dict[str, object]:
-    """Return the section `process` of run.json and of phase records, without unknown parts."""
+    """Return the section `process` of run.json, without unknown parts."""
     process = identity.process
     parts: dict[str, str | int | None] = {
         "node": identity.node or None,

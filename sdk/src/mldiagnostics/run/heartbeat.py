@@ -20,7 +20,7 @@ _Request: TypeAlias = "tuple[SimpleQueue[None], bool]"
 
 
 class HeartbeatThread:
-    """Calls `beat` every `interval_s`, and `write` at the start, after a beat, after a change and at the end.
+    """Calls `beat` every `interval_s`, and `write` after each beat and change.
 
     An exception in either is reported once, and the thread continues. All methods may be called by a signal handler:
     a `SimpleQueue` is reentrant, an `Event` is not.

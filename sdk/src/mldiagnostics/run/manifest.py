@@ -29,7 +29,10 @@ SCHEMA_VERSION = 1
 
 
 class Manifest:
-    """Writes the run.json of a run to the storage that `storage()` returns; used by one thread."""
+    """Writes the run.json of a run to the storage that `storage()` returns.
+
+    Used by one thread.
+    """
 
     def __init__(self, storage: Callable[[], RunStorage], run_id: str) -> None:
         self._storage = storage
@@ -38,7 +41,9 @@ class Manifest:
         self._earlier: Mapping[str, Any] | None = None
 
     def write(self, document: Mapping[str, Any]) -> bool:
-        """Write the document with the history of earlier attempts; return whether it is stored.
+        """Write the document with the history of earlier attempts.
+
+        Return whether it is stored.
 
         A document that the storage does not take is spooled, or dropped with a warning.
         """

@@ -142,7 +142,7 @@ class MLRun(RunFields):
 
     @property
     def files(self) -> RunStorage:
-        """Storage of this process's profiles and run.json, with a spool for times when it fails."""
+        """Storage of this process's profiles and run.json, with a spool."""
         storage = self._storages.get(os.getpid())
         if storage is None:
             from mldiagnostics.spool.storage import RunStorage  # noqa: PLC0415 - loaded by the threads that store
@@ -154,7 +154,9 @@ class MLRun(RunFields):
 
     @property
     def configs(self) -> ConfigDict:
-        """Configuration of the run: `userConfigs`, `softwareConfigs`, `hardwareConfigs` and keys of the program.
+        """Configuration of the run.
+
+        `userConfigs`, `softwareConfigs`, `hardwareConfigs` and keys of the program.
 
         Read and set by key and by attribute; every change is recorded.
         """
@@ -290,7 +292,7 @@ class MLRun(RunFields):
         self.close()
 
     def at_signal(self, name: str, *, dying: bool) -> bool:
-        """Record a signal: as the end of the run if the process dies of it, else as a phase's reason.
+        """Record a signal: as the run's end if `dying`, else as its reason.
 
         Returns:
             False if the signal interrupted `close()`, which must finish first.

@@ -1,4 +1,7 @@
-"""The arguments of one `machinelearning_run` call, as the program passed them; pure."""
+"""The arguments of one `machinelearning_run` call, as the program passed them.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ __all__ = ["RunOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Arguments of any type, not yet checked; see `machinelearning_run` for their meaning.
+    """Arguments of any type, not yet checked.
+
+    See `machinelearning_run` for their meaning.
 
     None stands for an argument that was not passed. `unknown` holds keyword arguments that the function does not have.
     """

@@ -17,7 +17,10 @@ VARIABLE = "MLDIAG_OWNER"
 
 
 def claim(run_id: str, env: MutableMapping[str, str]) -> bool:
-    """Make this process the leader of the run, unless a living ancestor is; return whether it leads."""
+    """Make this process the leader of the run, unless a living ancestor is.
+
+    Return whether it leads.
+    """
     owner_run, _, owner = env.get(VARIABLE, "").partition("/")
     pid, _, since = owner.partition("/")
     if owner_run == run_id and pid.isdecimal() and int(pid) != os.getpid() and is_running(int(pid), since):

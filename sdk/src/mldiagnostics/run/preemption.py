@@ -1,4 +1,4 @@
-"""Read preemption notices from JAX's coordination service, on a thread that may wait for it.
+"""Read preemption notices from JAX's coordination service; calls may wait for it.
 
 JAX's preemption service handles SIGTERM natively and publishes a key for all processes; only the key is read here.
 """
@@ -17,7 +17,10 @@ def is_watched() -> bool:
 
 
 def was_announced() -> bool:
-    """Return whether a preemption notice is published; without a service or key that is False."""
+    """Return whether a preemption notice is published.
+
+    Without a service or key that is False.
+    """
     client = _client()
     try:
         return bool(client.key_value_try_get(_KEY)) if client is not None else False

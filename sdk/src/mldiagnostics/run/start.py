@@ -53,7 +53,7 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
 ) -> MLRun:
     """Start a run, or join it as one more of its processes.
 
-    Every process of a job calls this and gets the same run id, derived from what the processes share
+    Every process of a job calls this and gets the same run id, derived from values that the processes share
     (`mldiagnostics.identity.resolve`). A run that this process is already in is closed first. The call does not wait
     for a network or a disk and imports no framework.
 

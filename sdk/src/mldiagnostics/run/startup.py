@@ -1,4 +1,7 @@
-"""Start a run from its options and the environment; invalid values are reported once and replaced."""
+"""Start a run from its options and the environment.
+
+Invalid values are reported once and replaced.
+"""
 
 from __future__ import annotations
 

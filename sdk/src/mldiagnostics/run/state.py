@@ -1,4 +1,4 @@
-"""Record the phase and the heartbeats of a run, and write run.json in its leading process."""
+"""Record phase and heartbeats of a run, and write run.json."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _SECTIONS = {"softwareConfigs": "software", "hardwareConfigs": "hardware"}
 
 
 class RunState:
-    """State of a run as others see it: changed by any thread, recorded and written by one.
+    """State of a run as others see it.
+
+    Changed by any thread, recorded and written by one.
 
     Args:
         origin: Identity of the process in its records.
@@ -101,7 +103,10 @@ class RunState:
             self._recording.append("phase", outcome.phase, step=self.step, payload=payload)
 
     def sync(self, timeout_s: float, *, write: bool = True) -> bool:
-        """Record a heartbeat, and `write` run.json; return whether that was done within `timeout_s`."""
+        """Record a heartbeat, and `write` run.json.
+
+        Return whether that was done within `timeout_s`.
+        """
         return self._thread.sync(timeout_s, write=write)
 
     def finish(self, timeout_s: float) -> bool:
@@ -143,7 +148,10 @@ class RunState:
                 self._recording.append("config", "configs", payload=configs)
 
     def _readable_configs(self) -> Mapping[str, Any]:
-        """Return the configurations as JSON in three sections; other keys belong to `user`."""
+        """Return the configurations as JSON in three sections.
+
+        Other keys belong to `user`.
+        """
         configs = self._configs()
         user = {key: value for key, value in configs.items() if key not in _SECTIONS and key != "userConfigs"}
         given = configs.get("userConfigs")

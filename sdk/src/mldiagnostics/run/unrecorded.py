@@ -48,7 +48,10 @@ def unrecorded_run(name: str) -> MLRun:
 
 
 def current_or_unrecorded_run(name: str) -> MLRun:
-    """Return the counterpart of a pickled run in this process: its own run, else one that records nothing."""
+    """Return the counterpart of a pickled run in this process.
+
+    Its own run, else one that records nothing.
+    """
     return current_run.current() or unrecorded_run(name)
 
 

@@ -1,4 +1,7 @@
-"""Report options that are accepted but not used yet, as there is no control plane; pure."""
+"""Report options that are accepted but not used yet, as there is no control plane.
+
+Pure.
+"""
 
 from __future__ import annotations
 
