@@ -317,7 +317,7 @@ def test_a_program_without_a_framework_logs_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(text), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "{'profile-not-started': 1}\n"
-    assert "import it before profiling" in done.stderr
+    assert "import one before profiling" in done.stderr
 
 
 def test_a_run_in_a_bucket_stores_its_profiles_there(tmp_path: Path, gcs_bucket: str) -> None:
@@ -436,7 +436,7 @@ OVERLAPS = {
 @pytest.mark.parametrize("how", OVERLAPS)
 def test_a_nested_profile_is_rejected_at_once_and_the_outer_one_kept(tmp_path: Path, how: str) -> None:
     text = f"{SLOWEST_START}\nrun = begin()\nstep()\n{textwrap.dedent(OVERLAPS[how])}"
-    ended = run_program(f"{text}\nrun.close()\ntell(slowest=slowest, problems=diagnostics.counts())", tmp_path)
+    ended = run_program(f"{text}\nrun.close()\nreport(slowest=slowest, problems=diagnostics.counts())", tmp_path)
     assert ended.reported["problems"] == {"profile-busy": 1}, ended.log
     assert "already profiling: profile a0-" in ended.log
     assert ended.reported["slowest"] < 5  # it was 10 s

@@ -46,8 +46,6 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
     imported its framework. The current run, if there is one, publishes the port and stops the server when it closes.
     A second call returns the same port.
 
-        start_on_demand_xprof()           # port 9999 on rank 0 of a host, 10000 on rank 1
-
     Args:
         port: The port of the process with local rank 0. Default: MLDIAG_PROFILER_PORT, else 9999.
         **unknown: Ignored, with one warning.
@@ -55,6 +53,10 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
     Returns:
         The port that is served: `port` plus the local rank. None if on-demand captures are off: problems are one
         warning in the log and never raise.
+
+    Example:
+        >>> start_on_demand_xprof()  # on local rank 1  # doctest: +SKIP
+        10000
     """
     global _running  # noqa: PLW0603 - a process has one profiler server
     if unknown:

@@ -34,11 +34,6 @@ class Xprof:
 
     The file of a profile is `plugins/profile/<session>/<host>.xplane.pb`, where XProf reads it.
 
-        with xprof():                 # or @xprof(), or x = xprof(); x.start(); …; x.stop()
-            step()
-        xprof(steps=(10, 13))         # records from run.step(10) until run.step(13)
-        xprof(every_n_steps=1000)     # one step of a thousand
-
     `xprof` is another name of this class. As a decorator it also works without parentheses.
 
     No method raises or waits: a problem is one warning in the log, and training goes on. A process records one
@@ -55,6 +50,15 @@ class Xprof:
         steps: The first step to record and the step to stop at, counted by `run.step`. Default: not by step.
         every_n_steps: Record once every so many steps: `steps` if given, else a single step. Default: once.
         **unknown: Ignored, with one warning.
+
+    Example:
+        >>> with xprof():  # doctest: +SKIP
+        ...     train_step()
+        >>> profile = xprof(session_id="warm-up")  # then profile.start() and profile.stop()  # doctest: +SKIP
+        >>> xprof(steps=(10, 13))  # from run.step(10) until run.step(13)  # doctest: +SKIP
+        >>> xprof(every_n_steps=1000)  # one step of a thousand  # doctest: +SKIP
+        >>> @xprof(process_index_list=[0])  # each call, on rank 0 only  # doctest: +SKIP
+        ... def evaluate(): ...
     """
 
     def __new__(  # the parameters are those of `__init__`: for a class, `inspect` and editors show these

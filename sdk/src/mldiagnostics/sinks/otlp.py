@@ -3,20 +3,13 @@
 `otlp://host:4317` is gRPC, `otlp+http://host:4318` and `otlp+https://…` are HTTP with protobuf, and `otlp:` uses
 OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL. All of them use OTEL_EXPORTER_OTLP_HEADERS, _CERTIFICATE
 and _COMPRESSION, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
-Messages are sent with the protocol's stubs, not with the Python exporters: those retry by themselves, log every failure
-and do not report whether a failure is retryable (OTLP specification 1.5, "Failures").
 """
 
 from __future__ import annotations
 
-import gzip
-import http.client
 import os
-import ssl
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from mldiagnostics.diagnostics import warn_once
@@ -30,15 +23,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.records import Record
-
-TIMEOUT_S = 4.0
-"""Time limit of a request, shorter than that of the process's exit. Its records then wait on disk."""
-
-_RETRYABLE = {
-    *("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"),
-    *("UNAUTHENTICATED", "PERMISSION_DENIED"),  # an administrator may correct that while the job runs
-}
-_HTTP_RETRYABLE = {401, 403, 408, 429, 502, 503, 504}
+    from mldiagnostics.sinks.otlp_exporters import OtlpExporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +74,7 @@ def receiver_of(url: str, env: Mapping[str, str]) -> OtlpEndpoint:
 
 
 class OtlpSink:
-    """Exports each batch, metrics first, in requests of at most `TIMEOUT_S`."""
+    """Exports each batch, metrics first, in requests of limited time."""
 
     pace = BatchPolicy(records=100, gather_s=0.2)
     durable = False
@@ -98,14 +83,15 @@ class OtlpSink:
         self._receiver = receiver
         self._origin = origin
         self._resource: Any = None
-        self._exporter: _Exporter | None = None
+        self._exporter: OtlpExporter | None = None
 
     def open(self) -> None:
         """Create the exporter; connects with the first batch."""
-        from mldiagnostics.sinks.otlp_messages import resource_of  # noqa: PLC0415 - imported by the sink's own thread
+        from mldiagnostics.sinks.otlp_exporters import GrpcExporter, HttpExporter  # noqa: PLC0415 - in the sink's thread
+        from mldiagnostics.sinks.otlp_messages import resource_of  # noqa: PLC0415 - the same
 
         self._resource = resource_of(self._origin, self._receiver.declared)
-        self._exporter = _GrpcExporter(self._receiver) if self._receiver.grpc else _HttpExporter(self._receiver)
+        self._exporter = GrpcExporter(self._receiver) if self._receiver.grpc else HttpExporter(self._receiver)
 
     def write(self, batch: Sequence[Record]) -> None:
         """Export the batch. If the receiver accepts metrics only, logs are dropped."""
@@ -142,92 +128,6 @@ class OtlpSink:
             self._exporter.close()
 
 
-class _Exporter(Protocol):
-    """A transport; raises `SinkUnavailable` for retryable errors, else `SinkRefused`."""
-
-    def metrics(self, request: Any) -> Any: ...
-    def logs(self, request: Any) -> Any: ...
-    def close(self) -> None: ...
-
-
-class _GrpcExporter:
-    def __init__(self, receiver: OtlpEndpoint) -> None:
-        import grpc  # noqa: PLC0415 - imported by the sink's own thread
-        from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub  # noqa: PLC0415
-        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (  # noqa: PLC0415
-            MetricsServiceStub,
-        )
-
-        options = [("grpc.max_reconnect_backoff_ms", 5000)]
-        compression = grpc.Compression.Gzip if receiver.compressed else grpc.Compression.NoCompression
-        if receiver.encrypted:
-            credentials = grpc.ssl_channel_credentials(_read(receiver.certificate))
-            self._channel = grpc.secure_channel(receiver.address, credentials, options, compression)
-        else:
-            self._channel = grpc.insecure_channel(receiver.address, options, compression)
-        self._address = receiver.address
-        self._headers = tuple((key.lower(), value) for key, value in receiver.headers)
-        self._metrics: Any = MetricsServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self._logs: Any = LogsServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self._error: type[Exception] = grpc.RpcError
-
-    def metrics(self, request: Any) -> Any:
-        return self._export(self._metrics, request)
-
-    def logs(self, request: Any) -> Any:
-        return self._export(self._logs, request)
-
-    def close(self) -> None:
-        self._channel.close()
-
-    def _export(self, stub: Any, request: Any) -> Any:
-        try:
-            return stub.Export(request, timeout=TIMEOUT_S, metadata=self._headers)
-        except self._error as error:
-            code, details = error.code().name, error.details()  # type: ignore[attr-defined]
-            message = f"{self._address}: {code}: {details}"
-            raise (SinkUnavailable if code in _RETRYABLE else SinkRefused)(message) from error
-
-
-class _HttpExporter:
-    def __init__(self, receiver: OtlpEndpoint) -> None:
-        self._receiver = receiver
-        context = ssl.create_default_context(cafile=receiver.certificate or None) if receiver.encrypted else None
-        handlers = [urllib.request.HTTPSHandler(context=context)] if context else []
-        self._opener = urllib.request.build_opener(*handlers)
-
-    def metrics(self, request: Any) -> Any:
-        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 - imported by the sink's own thread
-            ExportMetricsServiceResponse,
-        )
-
-        return ExportMetricsServiceResponse.FromString(self._post("/v1/metrics", request))
-
-    def logs(self, request: Any) -> Any:
-        return self._post("/v1/logs", request)
-
-    def close(self) -> None:
-        self._opener.close()
-
-    def _post(self, path: str, request: Any) -> bytes:
-        url = self._receiver.address + path
-        data = request.SerializeToString()
-        headers = {"Content-Type": "application/x-protobuf", **dict(self._receiver.headers)}
-        if self._receiver.compressed:
-            data, headers["Content-Encoding"] = gzip.compress(data, 1), "gzip"
-        try:
-            with self._opener.open(urllib.request.Request(url, data, headers), timeout=TIMEOUT_S) as response:  # noqa: S310 - http(s)
-                content: bytes = response.read()
-                return content
-        except urllib.error.HTTPError as error:
-            is_retryable = error.code in _HTTP_RETRYABLE
-            raise (SinkUnavailable if is_retryable else SinkRefused)(
-                f"{url}: HTTP {error.code} {error.reason}"
-            ) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise SinkUnavailable(f"{url}: {error}") from error
-
-
 def _is_port(parts: SplitResult) -> bool:
     try:
         return parts.port != 0
@@ -239,15 +139,3 @@ def _pairs(text: str) -> dict[str, str]:
     """Parse an OTEL variable: `key=value,key=value` with percent-encoded values."""
     split = (item.partition("=") for item in text.split(",") if "=" in item)
     return {key.strip(): unquote(value.strip()) for key, _, value in split if key.strip()}
-
-
-def _read(certificate: str) -> bytes | None:
-    if not certificate:
-        return None
-    try:
-        with open(certificate, "rb") as file:  # noqa: PTH123 - one line
-            return file.read()
-    except OSError as error:
-        raise SinkUnavailable(
-            f"OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read {certificate!r}: {error.strerror}"
-        ) from error
