@@ -1,7 +1,8 @@
-"""The operator under load: a real API server, the operator in a process of its own, profilers that answer on time.
+"""Benchmark of the operator: latency with many captures, memory with many objects.
 
-Figures: object applied -> first RPC with 100 captures in flight; memory and start-up over 10 000 finished captures and
-10 000 pods that kwok keeps running in the captured namespace.
+There are a real API server, the operator in a process of its own, and profilers that answer on time. Figures: time from
+the applied object to the first RPC with 100 captures in flight; memory and start-up time with 10 000 finished captures
+and 10 000 pods that kwok keeps running in the captured namespace.
 """
 
 import asyncio
@@ -49,12 +50,12 @@ DEADLINE_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was measured; latencies in seconds, memory in MB (10^6 bytes)."""
+    """The measured figures; latencies in seconds, memory in MB (10^6 bytes)."""
 
     paced_first_rpc_s: list[float]
-    """Twenty applied a second, until a hundred are in flight."""
+    """20 captures applied per second, until 100 are in flight."""
     burst_first_rpc_s: list[float]
-    """A hundred applied at once."""
+    """100 captures applied at once."""
     idle_rss_mb: float
     start_over_finished_s: float
     finished_rss_mb: float
@@ -62,8 +63,8 @@ class Load:
     pods_rss_mb: float
 
 
-class Witness(Fleet):
-    """A fleet that remembers when each session's first call arrived."""
+class RecordingFleet(Fleet):
+    """A fleet that records when the first call of each session arrived."""
 
     def __init__(self) -> None:
         super().__init__(trace_bytes=0)
@@ -78,24 +79,24 @@ class Witness(Fleet):
 
 
 def measure() -> Section:
-    """Run everything; takes a few minutes, most of them to make twenty thousand objects."""
+    """Run the benchmark; takes a few minutes, most of them to create 20 000 objects."""
     machine_load = os.getloadavg()[0]
-    found = asyncio.run(_measure())
+    load = asyncio.run(_measure())
     return Section(
         name="operator",
         title=f"The operator: {IN_FLIGHT} captures in flight, {CROWD} finished captures, {CROWD} pods",
         columns=("what", "measured", "goal"),
         rows=(
-            ("applied → first call, 20 applied a second, p50 / p99", _p50_p99(found.paced_first_rpc_s), "p99 ≤ 1 s"),
-            ("applied → first call, all applied at once, p50 / p99", _p50_p99(found.burst_first_rpc_s), ""),
-            ("memory when idle", f"{found.idle_rss_mb:.0f} MB", ""),
-            (f"memory with {CROWD} finished captures", f"{found.finished_rss_mb:.0f} MB", "≤ 150 MB"),
-            (f"memory after a capture chose among {CROWD} pods besides", f"{found.pods_rss_mb:.0f} MB", "≤ 150 MB"),
-            ("start to the first answer over the finished captures", f"{found.start_over_finished_s:.1f} s", "≤ 20 s"),
-            ("start to the first answer over both", f"{found.start_over_pods_s:.1f} s", "≤ 20 s"),
+            ("applied → first call, 20 applied per second, p50 / p99", _p50_p99(load.paced_first_rpc_s), "p99 ≤ 1 s"),
+            ("applied → first call, all applied at once, p50 / p99", _p50_p99(load.burst_first_rpc_s), ""),
+            ("memory when idle", f"{load.idle_rss_mb:.0f} MB", ""),
+            (f"memory with {CROWD} finished captures", f"{load.finished_rss_mb:.0f} MB", "≤ 150 MB"),
+            (f"memory after a capture selected among {CROWD} more pods", f"{load.pods_rss_mb:.0f} MB", "≤ 150 MB"),
+            ("start to the first status with the finished captures", f"{load.start_over_finished_s:.1f} s", "≤ 20 s"),
+            ("start to the first status with captures and pods", f"{load.start_over_pods_s:.1f} s", "≤ 20 s"),
         ),
         notes=(
-            "A real kube-apiserver and etcd, the operator, the profilers and the one who applies share "
+            "A real kube-apiserver and etcd, the operator, the profilers and this benchmark share "
             f"{os.cpu_count()} cores ({platform.machine()}, load average {machine_load:.1f} at the start). Every "
             "capture has a pod of its own; the first call is the Profile request that reaches the pod's address. "
             "Pods are kept running by kwok."
@@ -107,7 +108,7 @@ def _p50_p99(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} / {statistics.quantiles(values, n=100)[98]:.2f} s"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(f"... {text}", flush=True)
 
 
@@ -117,18 +118,18 @@ async def _measure() -> Load:
         try:
             await install(cluster)
             await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": NAMESPACE}})
-            async with _witness() as (witness, port):
-                _say(f"{IN_FLIGHT} captures in flight")
+            async with _fleet() as (fleet, port):
+                _print(f"{IN_FLIGHT} captures in flight")
                 async with _operator(cluster, server, port) as (pid, _):
                     idle_rss_mb = rss_mb(pid)
                     await _all(_running_pod(cluster, f"host-{n}", address) for n, address in enumerate(addresses))
-                    paced_s = await _latencies(cluster, witness, port, addresses, PAUSE_S)
-                    burst_s = await _latencies(cluster, witness, port, addresses, 0)
-                _say(f"making {CROWD} finished captures (a minute or two)")
+                    paced_s = await _latencies(cluster, fleet, port, addresses, PAUSE_S)
+                    burst_s = await _latencies(cluster, fleet, port, addresses, 0)
+                _print(f"creating {CROWD} finished captures (a minute or two)")
                 await _finished_captures(cluster)
                 async with _operator(cluster, server, port) as (pid, over_finished_s):
                     finished_rss_mb = await _settled(pid)
-                _say(f"making {CROWD} pods (a minute or two)")
+                _print(f"creating {CROWD} pods (a minute or two)")
                 with _kwok(server):
                     await _crowd(cluster)
                     async with _operator(cluster, server, port) as (pid, over_pods_s):
@@ -141,7 +142,10 @@ async def _measure() -> Load:
 
 @contextmanager
 def local_addresses(count: int) -> Iterator[list[str]]:
-    """Addresses of this machine that are not loopback ones, which no operator dials; from the benchmark range."""
+    """Add addresses to this machine; the operator does not contact loopback ones.
+
+    They are from the benchmark range of RFC 2544.
+    """
     addresses = [f"198.18.7.{n}" for n in range(1, count + 1)]
     try:
         for address in addresses:
@@ -153,23 +157,23 @@ def local_addresses(count: int) -> Iterator[list[str]]:
 
 
 @asynccontextmanager
-async def _witness() -> AsyncIterator[tuple[Witness, int]]:
-    witness = Witness()
-    methods = {"Profile": witness.profile, "GetSnapshot": witness.get_snapshot}
+async def _fleet() -> AsyncIterator[tuple[RecordingFleet, int]]:
+    fleet = RecordingFleet()
+    methods = {"Profile": fleet.profile, "GetSnapshot": fleet.get_snapshot}
     handlers: dict[str, Any] = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()}
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     port = server.add_insecure_port("0.0.0.0:0")
     await server.start()
     try:
-        yield witness, port
+        yield fleet, port
     finally:
         await server.stop(None)
 
 
 @asynccontextmanager
 async def _operator(cluster: ApiClient, server: ApiServer, port: int) -> AsyncIterator[tuple[int, float]]:
-    """Run the operator; gives its pid and how long it took until it had answered a first capture."""
+    """Run the operator; yield its pid and the time until its first final status."""
     with tempfile.TemporaryDirectory() as folder:
         policy = Path(folder) / "policy.json"
         policy.write_text(
@@ -184,7 +188,7 @@ async def _operator(cluster: ApiClient, server: ApiServer, port: int) -> AsyncIt
             "MLDIAG_VOLUME_ROOT": folder,
             "MLDIAG_CLUSTER_NAME": "bench",
         }
-        begun = time.monotonic()
+        started = time.monotonic()
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "mldiagnostics_operator", env=environ, stdout=asyncio.subprocess.PIPE
         )
@@ -194,7 +198,7 @@ async def _operator(cluster: ApiClient, server: ApiServer, port: int) -> AsyncIt
                 reading = group.create_task(_drain(process))
                 await _until(lambda: _stage(http_port, "leading"), "the operator leads")
                 await _dry_run(cluster, f"first-of-{process.pid}", {"podName": "nobody"})
-                yield process.pid, time.monotonic() - begun
+                yield process.pid, time.monotonic() - started
                 reading.cancel()
         finally:
             with suppress(ProcessLookupError):
@@ -207,7 +211,7 @@ async def _http_port(process: asyncio.subprocess.Process) -> int:
     async for raw in process.stdout:
         if port := json.loads(raw).get("port"):
             return int(port)
-    raise RuntimeError("the operator ended before it served its probes")
+    raise RuntimeError("the operator ended before its probes were available")
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
@@ -217,33 +221,33 @@ async def _drain(process: asyncio.subprocess.Process) -> None:
 
 
 async def _stage(port: int, stage: str) -> bool:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/readyz") as answer:
-        return (await answer.text()).strip() == stage
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/readyz") as response:
+        return (await response.text()).strip() == stage
 
 
 async def _latencies(
-    cluster: ApiClient, witness: Witness, port: int, addresses: list[str], pause_s: float
+    cluster: ApiClient, fleet: RecordingFleet, port: int, addresses: list[str], pause_s: float
 ) -> list[float]:
-    """Apply a capture for each address, `pause_s` apart; gives the seconds until each host's first call."""
+    """Apply a capture for each address, `pause_s` apart; return the latencies in seconds."""
     batch = f"load-{pause_s * 1000:.0f}"
     applied_s: dict[str, float] = {}
 
     async def apply(n: int) -> None:
         await asyncio.sleep(n * pause_s)
-        asked_s = time.time()
+        sent_s = time.time()
         made = await cluster.create(CAPTURES, _connection(f"{batch}-{n}", f"host-{n}", port))
-        applied_s[f"{batch}-{n}-{made['metadata']['uid'][:8]}"] = asked_s
+        applied_s[f"{batch}-{n}-{made['metadata']['uid'][:8]}"] = sent_s
 
     async with asyncio.TaskGroup() as group:
         for n in range(len(addresses)):
             group.create_task(apply(n))
 
     async def all_arrived() -> bool:
-        return applied_s.keys() <= witness.arrived_s.keys()
+        return applied_s.keys() <= fleet.arrived_s.keys()
 
-    await _until(all_arrived, "every capture dialled its host")
+    await _until(all_arrived, "every capture contacted its host")
     await _until(lambda: _all_finished(cluster), "every capture is finished")
-    return [witness.arrived_s[session] - asked_s for session, asked_s in applied_s.items()]
+    return [fleet.arrived_s[session] - sent_s for session, sent_s in applied_s.items()]
 
 
 async def _all_finished(cluster: ApiClient) -> bool:
@@ -252,7 +256,7 @@ async def _all_finished(cluster: ApiClient) -> bool:
 
 
 async def _finished_captures(cluster: ApiClient) -> None:
-    """Make ten thousand captures that are over, each with the results of two hosts."""
+    """Create 10 000 finished captures, each with the results of two hosts."""
     outcome = {"pod": "trainer-0", "uid": "u", "node": "n", "rank": 0, "state": "Captured", "reason": "Captured"}
     status = {"phase": "Succeeded", "message": "2 of 2 captured", "progress": "2/2", "results": [outcome, outcome]}
 
@@ -275,7 +279,7 @@ def _kwok(server: ApiServer) -> Iterator[None]:
 
 
 async def _crowd(cluster: ApiClient) -> None:
-    """Make ten thousand pods on one fake node and wait until kwok has them all running."""
+    """Create 10 000 pods on one fake node and wait until kwok has them all running."""
     await cluster.create(path_to("", "v1", "nodes"), {"metadata": {"name": "fake", "labels": {"type": "kwok"}}})
     await _all(cluster.create(PODS, _pod(f"crowd-{n}", "fake")) for n in range(CROWD))
 
@@ -287,7 +291,7 @@ async def _crowd(cluster: ApiClient) -> None:
 
 
 async def _dry_run(cluster: ApiClient, name: str, trigger: dict[str, Any]) -> None:
-    """Have a capture planned, without dialling anybody."""
+    """Apply a dry run and wait for its final status."""
     capture = _connection(name, "", 9999)
     capture["spec"]["triggerCapture"] = {**trigger, "dryRun": True}
     await cluster.create(CAPTURES, capture)
@@ -331,15 +335,15 @@ def _connection(name: str, pods: str, port: int) -> dict[str, Any]:
 
 
 def rss_mb(pid: int) -> float:
-    """Resident memory of a process, in MB."""
+    """Return the resident memory of a process, in MB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError(f"process {pid} has no memory")
+    raise RuntimeError(f"/proc/{pid}/status: no line VmRSS; the process has ended")
 
 
 async def _settled(pid: int) -> float:
-    """Resident memory once it has stopped growing: the same to 1 MB over five seconds."""
+    """Return the resident memory once it grows by less than 1 MB in 5 s."""
     before = rss_mb(pid)
     while True:
         await asyncio.sleep(5)
@@ -367,7 +371,7 @@ async def _until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
         try:
             if await condition():
                 return
-        except Exception as error:  # noqa: BLE001 - asked again until the deadline
+        except Exception as error:  # noqa: BLE001 - retried until the deadline
             problem: object = error
         else:
             problem = "not yet"
