@@ -7,16 +7,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.resources import CONNECTIONS, Resource
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.controller import WatchedResource
 from mldiagnostics_operator.freshness import Freshness
+from mldiagnostics_operator.preflight import missing_resource
 from mldiagnostics_operator.watching import list_versions, watch
-from support.definitions import connection, connections, install
+from support.definitions import DEFINITIONS, connection, connections, install, permissive
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from cluster.envtest import ApiServer
     from mldiagnostics_kube.client import ApiClient
@@ -48,8 +49,10 @@ class Observer:
 
 
 @asynccontextmanager
-async def watched(cluster: ApiClient, observe: Observe, *namespaces: str) -> AsyncIterator[asyncio.Event]:
-    """Run the watch; yields an event that SIGTERM sets, as in the product."""
+async def watched(
+    cluster: ApiClient, observe: Observe, *namespaces: str, others: Sequence[WatchedResource] = ()
+) -> AsyncIterator[asyncio.Event]:
+    """Run the watch of captures and of other resources; yields an event that SIGTERM sets, as in the product."""
     stopped = asyncio.Event()
 
     def handle_signals() -> None:
@@ -57,7 +60,7 @@ async def watched(cluster: ApiClient, observe: Observe, *namespaces: str) -> Asy
 
     before = asyncio.all_tasks()
     resource = WatchedResource(resource=CONNECTIONS, field_selector=CaptureController.field_selector, observe=observe)
-    task = asyncio.create_task(watch([resource], cluster, namespaces, started=handle_signals))
+    task = asyncio.create_task(watch([resource, *others], cluster, namespaces, started=handle_signals))
     try:
         yield stopped
     finally:
@@ -105,6 +108,25 @@ async def test_only_the_named_namespaces_are_watched(cluster: ApiClient, namespa
         await cluster.create(connections(namespace), connection("mine"))
         await observer.sees(("mine", "seen"))
     assert [name for name, _ in observer.events] == ["mine"]
+
+
+async def test_each_resource_has_its_own_observer(cluster: ApiClient, namespace: str) -> None:
+    await install(cluster)
+    widgets = Resource(kind="Widget", plural="widgets", group=f"{namespace}.example.com", version="v1")
+    await cluster.create(DEFINITIONS, permissive(widgets.api_version, widgets.kind))
+    async with asyncio.timeout(DEADLINE_S):
+        while await missing_resource(cluster, [widgets]):  # noqa: ASYNC110 - the API server is polled
+            await asyncio.sleep(0.05)
+    captures, others = Observer(namespace), Observer(namespace)
+    watched_widgets = WatchedResource(resource=widgets, observe=others.observe)
+    async with watched(cluster, captures.observe, namespace, others=[watched_widgets]):
+        await cluster.create(connections(namespace), connection("capture"))
+        body = {"apiVersion": widgets.api_version, "kind": widgets.kind, "metadata": {"name": "widget"}}
+        await cluster.create(path_to(*widgets.gvr, namespace=namespace), body)
+        await captures.sees(("capture", "seen"))
+        await others.sees(("widget", "seen"))
+    assert {name for name, _ in captures.events} == {"capture"}
+    assert {name for name, _ in others.events} == {"widget"}
 
 
 async def seen_across(cluster: ApiClient, namespace: str, disturb: Callable[[], None]) -> Observer:

@@ -218,5 +218,5 @@ class StatusWriter:
         until = asyncio.get_running_loop().time() + _TIMEOUT_S
         try:
             await retry(lambda: self._cluster.create(path, event), on=Unavailable, until=until)
-        except ClusterError as failure:
-            _log.warning("The event %s was dropped: %s", reason, failure)
+        except ClusterError as error:
+            _log.warning("The event %s was dropped: %s", reason, error)

@@ -19,7 +19,7 @@ class Visitor:
         self.leave = asyncio.Event()
 
     async def visit(self) -> None:
-        async with self._gate.passed(self._claim, self._report):
+        async with self._gate.admitted(self._claim, self._report):
             self.inside.set()
             await self.leave.wait()
 

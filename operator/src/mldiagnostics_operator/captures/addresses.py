@@ -40,8 +40,8 @@ class Addresses:
     async def _check(self, uid: str, host: str, *, since: float) -> str | None:
         try:
             await self._refresh(since)
-        except ClusterError as failure:
-            return f"could not check that {host} is the pod's address: {failure}"
+        except ClusterError as error:
+            return f"could not check that {host} is the pod's address: {error}"
         pod = self._pods.get(uid)
         if pod is None:
             return f"the pod (uid {uid}) does not exist any more"

@@ -75,7 +75,7 @@ def decide(
     last_turn = dict(turns)
     start: list[CaptureClaim] = []
     while len(running) + len(start) < quota.total:
-        open_namespaces = [name for name, line in ready.items() if line and in_flight[name] < quota.per_namespace]
+        open_namespaces = [name for name, queue in ready.items() if queue and in_flight[name] < quota.per_namespace]
         if not open_namespaces:
             break
         name = min(open_namespaces, key=lambda name: (last_turn.get(name, -1), ready[name][0].arrival))
@@ -83,7 +83,7 @@ def decide(
         in_flight[name] += 1
         last_turn[name] = max(last_turn.values(), default=-1) + 1
 
-    for name, line in ready.items():
+    for name, queue in ready.items():
         reason = WaitReason.NAMESPACE_QUOTA if in_flight[name] >= quota.per_namespace else WaitReason.CLUSTER_QUOTA
-        waits.update((claim.uid, reason) for claim in line)
+        waits.update((claim.uid, reason) for claim in queue)
     return AdmissionDecision(tuple(start), waits)

@@ -95,7 +95,7 @@ class CaptureAttempt:
                 await self._finish_without_capture(decision.plan)
                 return
             claim = CaptureClaim(meta.uid, meta.namespace, self._arrival, decision.pods)
-            async with self._services.gate.passed(claim, self._report_queued) as waited:
+            async with self._services.gate.admitted(claim, self._report_queued) as waited:
                 if waited:
                     decision = await planner.plan(self._connection, self._number)
                 if not isinstance(decision, CaptureRefusal) and decision.pods and decision.pods <= claim.pods:

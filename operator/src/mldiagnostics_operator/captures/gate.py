@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Claims that wait and claims that are inside; `changed` gets their numbers."""
+    """Claims that wait and claims that are inside; `on_change` gets their numbers."""
 
-    def __init__(self, quota: Quota, changed: Callable[[int, int], None]) -> None:
+    def __init__(self, quota: Quota, on_change: Callable[[int, int], None]) -> None:
         self._quota = quota
-        self._changed = changed
+        self._on_change = on_change
         self._arrivals = 0
         self._waiting: dict[str, _Waiting] = {}
         self._inside: dict[str, CaptureClaim] = {}
@@ -29,7 +29,9 @@ class Gate:
         return self._arrivals
 
     @asynccontextmanager
-    async def passed(self, claim: CaptureClaim, report: Callable[[WaitReason], Awaitable[None]]) -> AsyncIterator[bool]:
+    async def admitted(
+        self, claim: CaptureClaim, report: Callable[[WaitReason], Awaitable[None]]
+    ) -> AsyncIterator[bool]:
         """Wait for admission and be inside the gate during the block.
 
         Yields whether the claim had to wait. `report` is called with each new reason to wait.
@@ -57,7 +59,7 @@ class Gate:
             self._turns[claim.namespace] = max(self._turns.values(), default=-1) + 1
         for uid, reason in decision.waits.items():
             self._waiting[uid].put(reason)
-        self._changed(len(self._waiting), len(self._inside))
+        self._on_change(len(self._waiting), len(self._inside))
 
 
 class _Waiting:

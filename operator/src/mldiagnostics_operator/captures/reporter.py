@@ -74,8 +74,8 @@ class CaptureReporter:
         status = self._builder.running(plan, now=self._clock())
         try:
             await self._writer.write(status, until=_loop_time() + _INTENT_TIMEOUT_S)
-        except Unavailable as absent:
-            _log.warning("Waiting for the API server before the capture starts: %s", absent)
+        except Unavailable as error:
+            _log.warning("Waiting for the API server before the capture starts: %s", error)
             return False
         return True
 
@@ -108,8 +108,8 @@ class CaptureReporter:
         for outcome in outcomes:
             size = outcome.bytes or 0 if outcome.stored else 0
             self._telemetry.target_ended(state=str(outcome.state), reason=outcome.reason, stored_bytes=size)
-        if (apart := skew(outcomes)) is not None:
-            self._telemetry.start_skew(apart.total_seconds())
+        if (span := skew(outcomes)) is not None:
+            self._telemetry.start_skew(span.total_seconds())
         await self._report_verdict(verdict)
 
     async def refuse(self, reason: str, message: str, *, timeout_s: float | None = None) -> None:

@@ -27,7 +27,7 @@ _NOT_STORED: Final = frozenset(
     str(reason) for reason in Reason if reason.startswith("Store") or reason is Reason.FILE_EXISTS
 )
 
-Fact = tuple[ConditionType, str, str, str]
+ConditionChange = tuple[ConditionType, str, str, str]
 """Type, status, reason and message of a condition."""
 
 
@@ -82,7 +82,7 @@ class StatusBuilder:
             {"message": message},
             CaptureResult(status="Failed", error_message=message),
             succeeded=False,
-            facts=[
+            changes=[
                 (ConditionType.ACCEPTED, "False", reason, message),
                 (ConditionType.COMPLETE, "True", reason, message),
             ],
@@ -92,12 +92,12 @@ class StatusBuilder:
     def finished(
         self, plan: CapturePlan, outcomes: Sequence[TargetOutcome], verdict: Verdict, *, now: datetime
     ) -> ConnectionStatus:
-        """Close a capture: numbers, verdict and as many results as fit."""
-        facts: list[Fact] = [
-            (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{plan.total} targets were chosen")
+        """Return the final status: numbers, verdict, and the results that fit."""
+        changes: list[ConditionChange] = [
+            (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, f"{plan.total} targets are selected")
         ]
         if not plan.dry_run:
-            facts += [_captured(outcomes), _stored(outcomes)]
+            changes += [_captured(outcomes), _stored(outcomes)]
         return self._close(
             {
                 **_numbers(outcomes, plan.total),
@@ -113,12 +113,18 @@ class StatusBuilder:
                 output_location=str(plan.output),
             ),
             succeeded=verdict.succeeded,
-            facts=[*facts, (ConditionType.COMPLETE, "True", verdict.reason, verdict.message)],
+            changes=[*changes, (ConditionType.COMPLETE, "True", verdict.reason, verdict.message)],
             now=now,
         )
 
     def _close(
-        self, fields: dict[str, object], result: CaptureResult, *, succeeded: bool, facts: Sequence[Fact], now: datetime
+        self,
+        fields: dict[str, object],
+        result: CaptureResult,
+        *,
+        succeeded: bool,
+        changes: Sequence[ConditionChange],
+        now: datetime,
     ) -> ConnectionStatus:
         closing = {
             "phase": Phase.SUCCEEDED if succeeded else Phase.FAILED,
@@ -126,13 +132,15 @@ class StatusBuilder:
             "completion_time": now,
             "capture_result": result,
         }
-        return self._write({**closing, **fields}, facts, now)
+        return self._write({**closing, **fields}, changes, now)
 
-    def _write(self, fields: dict[str, object], facts: Sequence[Fact], now: datetime | None) -> ConnectionStatus:
+    def _write(
+        self, fields: dict[str, object], changes: Sequence[ConditionChange], now: datetime | None
+    ) -> ConnectionStatus:
         if isinstance(message := fields.get("message"), str):
             fields["message"] = message[:_MESSAGE_LENGTH]
         conditions = {condition.type: condition for condition in self._last.conditions or ()}
-        for kind, status, reason, text in facts if now else ():
+        for kind, status, reason, text in changes if now else ():
             before = conditions.get(str(kind))
             conditions[str(kind)] = StatusCondition(
                 type=str(kind),
@@ -165,11 +173,11 @@ def _numbers(outcomes: Sequence[TargetOutcome], total: int) -> dict[str, object]
 
 def _skew_ms(outcomes: Sequence[TargetOutcome]) -> int | None:
     """Return whole milliseconds, bounded for a host whose clock is weeks off."""
-    apart = skew(outcomes)
-    return None if apart is None else min(round(apart / timedelta(milliseconds=1)), 2**31 - 1)
+    span = skew(outcomes)
+    return None if span is None else min(round(span / timedelta(milliseconds=1)), 2**31 - 1)
 
 
-def _captured(outcomes: Sequence[TargetOutcome]) -> Fact:
+def _captured(outcomes: Sequence[TargetOutcome]) -> ConditionChange:
     recorded = sum(outcome.stored or outcome.reason in _NOT_STORED for outcome in outcomes)
     whole = recorded == len(outcomes)
     message = f"{recorded} of {len(outcomes)} targets recorded"
@@ -177,7 +185,7 @@ def _captured(outcomes: Sequence[TargetOutcome]) -> Fact:
     return (ConditionType.CAPTURED, "True" if whole else "False", reason, message)
 
 
-def _stored(outcomes: Sequence[TargetOutcome]) -> Fact:
+def _stored(outcomes: Sequence[TargetOutcome]) -> ConditionChange:
     stored = sum(outcome.stored for outcome in outcomes)
     unstored = sorted({outcome.reason for outcome in outcomes if outcome.reason in _NOT_STORED})
     if not stored and not unstored:

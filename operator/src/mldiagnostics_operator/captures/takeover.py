@@ -49,8 +49,8 @@ async def _running_status(cluster: ApiClient, meta: ObjectMeta) -> ConnectionSta
     path = path_to(*CONNECTIONS.gvr, namespace=meta.namespace, name=meta.name)
     try:
         connection = await cluster.get(path)
-    except NotFound as absent:
-        raise ObjectGone(str(absent)) from absent
+    except NotFound as error:
+        raise ObjectGone(str(error)) from error
     status = ConnectionStatus.model_validate(connection.get("status") or {})
     if connection["metadata"]["uid"] != meta.uid or status.phase is not Phase.RUNNING:
         raise ObjectGone("the capture is not running any more")

@@ -41,10 +41,10 @@ def judge(outcomes: Sequence[TargetOutcome], *, needed: int) -> Verdict:
     if str(Reason.INTERRUPTED) in causes:
         reason = names.CompleteReason.INTERRUPTED
     elif len(causes) == 1:
-        return Verdict(succeeded=False, reason=causes.pop(), message=f"{message}; {needed} were needed")
+        return Verdict(succeeded=False, reason=causes.pop(), message=f"{message}; at least {needed} must be captured")
     else:
         reason = names.CompleteReason.TOO_FEW_CAPTURED if captured else names.CompleteReason.NOTHING_CAPTURED
-    return Verdict(succeeded=False, reason=str(reason), message=f"{message}; {needed} were needed")
+    return Verdict(succeeded=False, reason=str(reason), message=f"{message}; at least {needed} must be captured")
 
 
 def cancelled(outcomes: Sequence[TargetOutcome]) -> Verdict:
