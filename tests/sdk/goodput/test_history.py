@@ -50,7 +50,7 @@ def test_runs_with_ids_are_told_apart_by_them() -> None:
     assert told.runs(micros(2)) == ["1", "blue"]
     assert told.of(micros(70)).started == micros(5)
     assert told.of(micros(70), "blue").account(micros(70)).disruptions == 1
-    with pytest.raises(KeyError, match="no run 'red': there are 1, blue, green"):
+    with pytest.raises(KeyError, match="run 'red': not in the log; give one of 1, blue, green"):
         told.of(micros(70), "red")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput import kept
+from mldiagnostics.goodput import stored_history
 from mldiagnostics.goodput.__main__ import main
 from mldiagnostics.goodput.load_reports import read_exclusions
 from mldiagnostics.goodput.payload import payload_of
@@ -242,7 +242,7 @@ def test_the_runs_and_logs_below_a_root_are_listed_with_their_commands(
 def test_what_was_read_is_kept_for_the_next_call(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "_WORTH_KEEPING_S", -1.0)
+    monkeypatch.setattr(stored_history, "_SLOW_READ_S", -1.0)
     monkeypatch.setenv("ML_GOODPUT_CACHE_DIR", str(tmp_path / "cache"))
     log = write_log(tmp_path / "log.jsonl", finished().events)
     now = ("--now", str(finished().clock / 1e6))

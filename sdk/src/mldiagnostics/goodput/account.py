@@ -1,4 +1,4 @@
-"""What the ledger answers: exact sums in whole microseconds; pure."""
+"""Accounts of a job: exact sums in whole microseconds; pure."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ __all__ = ["Account", "Attempt", "Bucket", "Disruption", "StepTimes", "TimelineS
 
 
 class Bucket(NamedTuple):
-    """A bucket: what kind of badput, and for CUSTOM_BADPUT_EVENTS which type of event (upper-case, else empty)."""
+    """A kind of badput; `custom` is the upper-case type of a custom event, else empty."""
 
     bucket: BadputType
     custom: str = ""
 
 
 class TimelineSegment(NamedTuple):
-    """A piece of the timeline: from `start` to `end` (microseconds) the job did one thing; None is productive."""
+    """A part of the timeline, in microseconds; `spent` is None where the job was productive."""
 
     start: int
     end: int
     spent: Bucket | None
     step: int | None = None
-    """The step it belongs to, where it is productive, wasted or a step's startup."""
+    """The step of productive or wasted time, or of a startup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A stretch of the job's life, divided: `productive + sum(unproductive.values()) == elapsed`, always.
+    """A part of a job's time by bucket: `productive + sum(unproductive.values()) == elapsed`.
 
-    All times are microseconds. `start` and `end` are the stretch asked for, clipped to the life of the job; `elapsed`
-    is that less `excluded`. `unproductive` has only buckets with something in them, OTHER among them, and never
-    DATA_LOADING_ASYNC, which runs beside the rest and is `overlay`.
+    All times are microseconds. `start` and `end` are the bounds of the query, clipped to the job; `elapsed` is the time
+    between them without `excluded`. `unproductive` has the buckets that are not empty. DATA_LOADING_ASYNC runs beside
+    other buckets: its time is `overlay`, never in `unproductive`.
     """
 
     start: int
@@ -50,18 +50,18 @@ class Account:
     max_step: int | None
     """Highest index of a step that is done and not lost, as of `end`; None without one."""
     last_step: int | None
-    """Index of the step that began last before `end`; None without one."""
+    """Index of the step that started last before `end`; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """One loss of the job: its last attempt's end to the first completed step of the next. Times in microseconds.
+    """The end of an attempt, up to the first completed step of the next one; times in microseconds.
 
-    `lost` is where the old attempt's account ends (start of its last step, or where that is known to be done; no sooner
-    than the job's life begins), `seen` its last sign of life, `restarted` where the next attempt begins, `resumed` the
-    start of its first step, None while there is none. The phases, in order: detect = seen - lost, reschedule =
-    restarted - seen, init and restore what the spans between `restarted` and `resumed` say, first_step all program
-    startup there and in the first step.
+    `lost` is where the account of the old attempt ends: the start of its last step, or its recorded end, but not before
+    the start of the job. `seen` is its last event, `restarted` the start of the next attempt, `resumed` the start of
+    its first step, None without one. The phases, in order: detect is seen - lost, reschedule is restarted - seen, init
+    and restore are the spans between `restarted` and `resumed`, first_step is the program startup there and in the
+    first step.
     """
 
     lost: int
@@ -69,24 +69,24 @@ class Disruption:
     restarted: int
     resumed: int | None
     starts: int
-    """Job starts after the last step of the old attempt: each but the last came to no step."""
+    """Job starts after the last step of the old attempt; all but the last failed before their first step."""
     cause: str
     steps_lost: int
-    """Executions of steps that were done and have to be done again (the interrupted one is not among them)."""
+    """Completed executions of steps that have to be repeated; the interrupted step does not count."""
     wasted: int
-    """Time that those had taken."""
+    """The time of these executions."""
     detect: int
     reschedule: int
     init: int
     restore: int
     first_step: int
     recovered: int
-    """From `lost` to `resumed` (or to now), and the startup within the first step: time to recover."""
+    """Time to recover: from `lost` to `resumed`, or to now, and the startup within the first step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt did, in microseconds; `account` is the stretch from its begin to the next one's."""
+    """One attempt, in microseconds; `account` is its time up to the start of the next attempt."""
 
     number: int
     start: int
@@ -99,7 +99,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Durations of the steps that are done and not lost, without events inside them; in order of their index."""
+    """Durations of steps that are done and not lost, without events inside them, sorted by index."""
 
     steps: Sequence[int] = field(default_factory=tuple)
     durations: Sequence[int] = field(default_factory=tuple)

@@ -19,7 +19,7 @@ _LONGEST_RETENTION_S = 50 * 365 * 86_400.0
 
 
 def posix_now(clock: Callable[[], object]) -> float:
-    """Return the moment of a clock in POSIX seconds. Raises TypeError for any other result."""
+    """Return the POSIX seconds of a clock. Raises TypeError for other values."""
     now = clock()
     if isinstance(now, (float, int)) and 0 <= now < _END_OF_TIME_S:
         return now
@@ -29,7 +29,7 @@ def posix_now(clock: Callable[[], object]) -> float:
 def window(start: object, end: object) -> tuple[float, float]:
     """Return a window as POSIX seconds; bounds without a time zone are UTC.
 
-    Raises ValueError if a bound is None or the window is empty, TypeError if a bound is not a datetime.
+    Raises ValueError if a bound is missing or the window is empty, TypeError if a bound is not a datetime.
     """
     if start is None or end is None:
         raise ValueError(f"window from {start} to {end}: a bound is missing; give interval_start and interval_end")
@@ -42,9 +42,10 @@ def window(start: object, end: object) -> tuple[float, float]:
 
 
 def retention(period: timedelta | float | None) -> timedelta | None:
-    """Return how far back logs are read, None for all of a log; `period` is a timedelta or seconds.
+    """Return how far back logs are read; None is the whole log.
 
-    Raises TypeError if it is not a length of time, `ConfigurationError` if it is not above 0.
+    `period` is a timedelta or seconds. Raises TypeError if it is not a length of time, `ConfigurationError` if it is
+    not above 0.
     """
     if period is None:
         return None

@@ -1,4 +1,4 @@
-"""What a second of a job may be spent on, by the names of ml-goodput-measurement; pure."""
+"""Kinds of a job's time, with the names of ml-goodput-measurement; pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = [
 
 
 class BadputType(Enum):
-    """Where the time of a job goes that is not productive."""
+    """Kinds of unproductive time."""
 
     TPU_INITIALIZATION = 1
     TRAINING_PREP = 2
     PROGRAM_STARTUP = 3
     DATA_LOADING_SYNC = 4
     DATA_LOADING_ASYNC = 5
-    """An overlay: it runs beside steps and is in no sum."""
+    """An overlay: it runs beside steps and is not part of any sum."""
     UNPRODUCTIVE_CHECKPOINT_SAVE_TIME = 6
     UNPRODUCTIVE_CHECKPOINT_RESTORE_TIME = 7
     WASTED_PROGRESS_FROM_DISRUPTION = 8
@@ -37,7 +37,7 @@ class BadputType(Enum):
 
 
 class GoodputType(Enum):
-    """What productive time is counted as."""
+    """Kinds of productive time."""
 
     TOTAL = 1
 
@@ -64,11 +64,11 @@ class IntervalMetricType(Enum):
 
 
 class MonitoringWindowType(Enum):
-    """Over which time a value is told."""
+    """The time that a metric covers."""
 
     CUMULATIVE = "cumulative"
     INTERVAL = "interval"
 
 
 ACTIVITY_EXCLUSION_LIST = ["DATA_LOADING_ASYNC"]
-"""Names of buckets that run beside others and are in no sum."""
+"""Names of buckets that run beside others and are not part of any sum."""

@@ -1,6 +1,7 @@
-"""`GoodputCalculator`: the queries of ml-goodput-measurement, with its names, return types and errors.
+"""`GoodputCalculator`: the queries of ml-goodput-measurement.
 
-Numbers are exact: each microsecond counts once. Decision 0018 lists where they differ from ml-goodput-measurement.
+Names, return types and errors are the same. Numbers are exact: each microsecond counts once. Decision 0018 lists where
+they differ from ml-goodput-measurement.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class GoodputCalculator(GoodputExclusion):
         cloud_logger: An object with `read_cloud_logging_entries` to read instead of a log.
         using_pathways: Accepted and ignored: one controller records for all workers.
         max_logs_retention_period: How far back a remote log is read, as timedelta or in seconds; None reads all of it.
-        gcs_path: A `gs://` URL below which `sync_to_gcs` stores what was read.
-        cache_dir: A local directory for what was read, so that the next process starts faster.
+        gcs_path: A `gs://` URL below which `sync_to_gcs` stores the history that was read.
+        cache_dir: A local directory for the history that was read, for the next process.
         clock: Returns the moment of a query in POSIX seconds; later events are not counted. With the default, the
             time of day, a job whose recorded end lies in the future has ended.
         log: The path or URL of the log; None finds it by the two names, see `mldiagnostics.goodput.location`.
@@ -113,14 +114,16 @@ class GoodputCalculator(GoodputExclusion):
     @property
     @serialized
     def runs(self) -> list[str]:
-        """The names of the runs in the log, the oldest first; without `run`, queries are about the newest."""
+        """Names of the runs in the log, the oldest first."""
         return self._queries.runs(self._now())
 
     @serialized
     def get_job_goodput(
         self, include_badput_breakdown: bool = False, configured_ideal_step_time: float | None = None
     ) -> tuple[float, Unproductive, int]:
-        """Return goodput in per cent, the badput breakdown in per cent, and the highest completed step.
+        """Return goodput, badput breakdown and the highest completed step.
+
+        Goodput and breakdown are in per cent of the elapsed time of the job.
 
         Args:
             include_badput_breakdown: Whether to return the breakdown; without it, the second value is empty.
@@ -139,14 +142,16 @@ class GoodputCalculator(GoodputExclusion):
     def get_job_goodput_interval(
         self, interval_start: datetime, interval_end: datetime
     ) -> tuple[float, Unproductive, int, float, int]:
-        """Return goodput and breakdown of a window in per cent, highest step, seconds of the job, and disruptions.
+        """Return goodput, breakdown, highest step, seconds and disruptions of a window.
+
+        Goodput and breakdown are in per cent; the seconds are the time of the job in the window.
 
         Args:
             interval_start: Start of the window; without a time zone it is UTC.
             interval_end: End of the window, later than its start.
 
         Raises:
-            ValueError: A bound is None, the window is empty, or the job did not run in it.
+            ValueError: A bound is missing, the window is empty, or the job did not run in it.
             TypeError: A bound is not a datetime.
         """
         now = self._now()
@@ -160,9 +165,10 @@ class GoodputCalculator(GoodputExclusion):
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
     ) -> tuple[float, Unproductive, int, float]:
-        """Return goodput and breakdown in per cent of the time outside intervals, highest step, excluded seconds.
+        """Return goodput, breakdown, highest step and excluded seconds.
 
-        If the intervals cover the whole job, the result is `(0.0, {}, highest step, excluded seconds)`.
+        Goodput and breakdown are in per cent of the time outside the intervals, which need a time zone. If the
+        intervals cover the whole job, the result is `(0.0, {}, highest step, excluded seconds)`.
         """
         now = self._now()
         result = self._queries.excluding(normalize_intervals(exclusion_intervals), now)
@@ -174,7 +180,9 @@ class GoodputCalculator(GoodputExclusion):
 
     @serialized
     def get_step_deviation(self, configured_ideal_step_time: float | None = None) -> dict[int, float]:
-        """Return by how many seconds each step differs from the ideal step time, or from the configured one.
+        """Return by how many seconds each step differs from the ideal step time.
+
+        A configured ideal step time, in seconds, replaces the computed one.
 
         Raises:
             ValueError: No step has ended, or the steps have no ideal step time.
@@ -189,7 +197,10 @@ class GoodputCalculator(GoodputExclusion):
 
     @serialized
     def get_job_goodput_details(self) -> WorkloadMetricDetails:
-        """Return the last query of the whole job in seconds; before any query, empty maps and zeros."""
+        """Return the last query of the whole job in seconds.
+
+        Before any query, maps are empty and numbers are 0.
+        """
         if self._last_query is None:
             return empty_details()
         result, now, ideal = self._last_query
@@ -220,7 +231,7 @@ class GoodputCalculator(GoodputExclusion):
         exclude: Sequence[tuple[datetime, datetime]] = (),
         devices: float | None = None,
     ) -> GoodputReport:
-        """Return the whole account of the run: buckets, attempts, disruptions, windows and step times.
+        """Return buckets, attempts, disruptions, windows and step times of the run.
 
         Args:
             windows_s: Sizes of sliding windows that end now, in seconds.
@@ -232,7 +243,7 @@ class GoodputCalculator(GoodputExclusion):
 
     @serialized
     def sync_to_gcs(self) -> None:
-        """Store what was read below `gcs_path`, so that another machine does not read it again; never raises."""
+        """Store the history that was read below `gcs_path`, for other machines; never raises."""
         self._source.sync()
 
     def _now(self) -> float:

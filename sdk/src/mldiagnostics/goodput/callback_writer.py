@@ -14,7 +14,7 @@ __all__ = ["CallbackWriter"]
 
 
 class CallbackWriter:
-    """Calls `write_cloud_logging_entry` of an object with each payload, as ml-goodput-measurement does."""
+    """Calls `write_cloud_logging_entry` of an object with each payload."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer

@@ -1,7 +1,7 @@
-"""Checkpoints that Orbax logged, one by one: which entries are of one save or restore, and what they say; pure.
+"""Orbax's log entries, grouped by save or restore; pure.
 
-Several hosts log one save: their entries are one as long as they overlap. The same step saved again later, after a
-restart, is another.
+Several hosts log one save: entries of one step that overlap in time are one operation. The same step saved again after
+a restart is another one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["RESTORE", "SAVE", "DurationStats", "OperationTiming", "number", "ope
 
 
 class OperationTiming(NamedTuple):
-    """Which keys say when an operation began and for how many seconds it blocked training."""
+    """Keys of the start of an operation, and of the seconds for which it blocked training."""
 
     start: str
     duration: str
@@ -28,7 +28,7 @@ RESTORE = OperationTiming("checkpoint_manager_start_time", "checkpoint_manager_d
 
 
 class DurationStats(NamedTuple):
-    """Figures of one quantity over operations, in seconds; all are 0.0 without any."""
+    """Statistics of one quantity over operations, in seconds; 0.0 without operations."""
 
     total: float = 0.0
     average: float = 0.0
@@ -39,7 +39,7 @@ class DurationStats(NamedTuple):
 
 
 def operations(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) -> list[list[Mapping[str, Any]]]:
-    """Return entries by operation: those of one step and place whose times overlap."""
+    """Return entries by operation: those of one step and place that overlap in time."""
     places: dict[tuple[object, bool], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in entries:
         places[str(entry.get("step")), str(entry.get("directory")).startswith("gs://")].append(entry)
@@ -47,12 +47,12 @@ def operations(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) ->
 
 
 def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bool = True) -> DurationStats:
-    """Return the figures of the value at `key`, which of one operation is the mean of what its entries tell.
+    """Return statistics of the value at `key`; for one operation it is the mean of its entries.
 
-    Null values are none, and neither is 0 unless `zeros`.
+    Null values do not count, and 0 only with `zeros`.
     """
-    told = ([value for entry in each if (value := number(entry.get(key))) is not None] for each in groups)
-    counted = ([value for value in values if value or zeros] for values in told)
+    per_group = ([value for entry in each if (value := number(entry.get(key))) is not None] for each in groups)
+    counted = ([value for value in values if value or zeros] for values in per_group)
     means = [fmean(values) for values in counted if values]
     if not means:
         return DurationStats()
@@ -60,8 +60,8 @@ def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bo
 
 
 def number(value: object) -> float | None:
-    """Return a number as it is, and None for anything else."""
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else None  # noqa: PLR0124 - NaN is no number
+    """Return a number unchanged, None for any other value."""
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else None  # noqa: PLR0124 - NaN is not a number
 
 
 def _overlapping(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) -> Iterator[list[Mapping[str, Any]]]:

@@ -37,7 +37,7 @@ class WorkloadMetricDetails(TypedDict):
 
 
 class IntervalWorkloadMetricDetails(TypedDict):
-    """Result of `get_interval_metric_details()`: percentages, and the size in whole seconds."""
+    """Result of `get_interval_metric_details()`, in per cent and whole seconds."""
 
     interval_goodput: dict[GoodputType, float]
     interval_badput: UnproductiveTimeDict
@@ -45,21 +45,24 @@ class IntervalWorkloadMetricDetails(TypedDict):
 
 
 class ElasticWorkloadMetricDetails(WorkloadMetricDetails, total=False):
-    """The same of an elastic job, with the shares (0-1) of its slices that step and that are available."""
+    """Details of an elastic job, with the shares (0-1) of stepping and available slices."""
 
     stepping_slice_efficiency: float
     available_slice_efficiency: float
 
 
 class ElasticIntervalWorkloadMetricDetails(IntervalWorkloadMetricDetails, total=False):
-    """The same of a window of an elastic job."""
+    """Details of a window of an elastic job."""
 
     stepping_slice_efficiency: float
     available_slice_efficiency: float
 
 
 def job_details(result: GoodputResult, steps: StepSeries, configured_ideal: float | None) -> WorkloadMetricDetails:
-    """Return a query of the whole job in seconds, with deviations from the configured or the computed ideal."""
+    """Return a query of the whole job in seconds, with its step deviations.
+
+    Deviations are from the configured ideal step time, else from the computed one.
+    """
     ideal = steps.ideal if configured_ideal is None else configured_ideal
     return {
         "goodput_time": {GoodputType.TOTAL: result.productive},

@@ -23,7 +23,10 @@ class ElasticGoodputCalculator(GoodputCalculator):
 
     @serialized
     def get_job_goodput_details(self) -> ElasticWorkloadMetricDetails:  # type: ignore[explicit-override]
-        """Return the last query of the whole job; with slice efficiencies (0-1) if slices were recorded."""
+        """Return the last query of the whole job, with slice efficiencies (0-1).
+
+        They are missing if no slices were recorded.
+        """
         details = cast("ElasticWorkloadMetricDetails", super().get_job_goodput_details())
         shares = self._queries.slices(self._last_query.now) if self._last_query else None
         if shares is not None:
@@ -34,7 +37,10 @@ class ElasticGoodputCalculator(GoodputCalculator):
     def get_interval_metric_details(  # type: ignore[explicit-override]
         self, interval_start: datetime, interval_end: datetime
     ) -> ElasticIntervalWorkloadMetricDetails:
-        """Return goodput and badput of a window in per cent; with slice efficiencies (0-1) if slices were recorded."""
+        """Return goodput and badput of a window in per cent, with slice efficiencies (0-1).
+
+        They are missing if no slices were recorded.
+        """
         window_details = super().get_interval_metric_details(interval_start, interval_end)
         details = cast("ElasticIntervalWorkloadMetricDetails", window_details)
         if details["interval_size"]:

@@ -1,4 +1,7 @@
-"""What a recorder's events say: payloads with the keys of ml-goodput-measurement, made when a drain has time."""
+"""Payloads of a recorder's events, with the keys of ml-goodput-measurement.
+
+They are made by the thread that drains the buffer, not by the training.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +21,41 @@ RECORD_NAME = "goodput"
 """Name of the records that hold goodput events."""
 
 MAX_TEXT = 200
-"""How many characters the type of an event or the cause of a disruption may have; `payload` reads no more."""
+"""Characters of an event type or of the cause of a disruption; `payload` rejects more."""
 
 MAX_NAME = 1000
-"""How many characters the names of job and logger may have: each event carries the name of its job."""
+"""Characters of the names of job and logger; each event has the name of its job."""
 
 _MAX_STEP = 2**31 - 1
 
 
 def payload_maker(
-    job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **beside: Any
+    job_name: str, key: str, *, step_key: str = "", needs_step: bool = False, **more: Any
 ) -> PayloadMaker:
-    """Return what makes the payload of an event: `key` gets the moment, `step_key` the step, `beside` is beside them.
+    """Return a function that makes the payload of an event.
 
-    It raises whatever those raise that are no texts and no numbers.
+    Args:
+        job_name: Name of the job.
+        key: Key of the moment.
+        step_key: Key of the step.
+        needs_step: Whether an event without a step is dropped.
+        **more: Further keys with strings or numbers; converting any other value may raise anything.
     """
 
-    def tell(t: float, step: int | None, event_id: str) -> dict[str, object]:
-        told: dict[str, object] = {"job_name": job_name}
+    def make(t: float, step: int | None, event_id: str) -> dict[str, object]:
+        payload: dict[str, object] = {"job_name": job_name}
         if step is not None and 0 <= step <= _MAX_STEP:
-            told[step_key] = step
+            payload[step_key] = step
         elif step is not None or needs_step:
             raise Unrecordable("bad-value", f"{key} of step {step}")
-        for name, value in beside.items():
-            told[name] = value if isinstance(value, str) else _whole(name, int(value))
-        told[key] = round(t, 6)
+        for name, value in more.items():
+            payload[name] = value if isinstance(value, str) else _whole(name, int(value))
+        payload[key] = round(t, 6)
         if event_id:
-            told["event_id"] = event_id
-        return told
+            payload["event_id"] = event_id
+        return payload
 
-    return tell
+    return make
 
 
 def _whole(name: str, number: int) -> int:
@@ -57,27 +65,30 @@ def _whole(name: str, number: int) -> int:
 
 
 def entry_maker(job_name: str, entry: object) -> PayloadMaker:
-    """Return what makes the payload of a whole entry, as it is now. It raises if that is no dict of plain values."""
+    """Return a function that makes the payload of an entry, as the entry is now.
+
+    The function raises `Unrecordable` if the entry is not a dict of plain values.
+    """
     kept: object = None
-    with suppress(Exception):  # a foreign object may raise anything when it is looked at
+    with suppress(Exception):  # methods of a foreign object may raise anything
         kept = keep(entry)[0]
 
-    def tell(t: float, step: int | None, event_id: str) -> dict[str, object]:  # noqa: ARG001 - the entry says when
+    def make(t: float, step: int | None, event_id: str) -> dict[str, object]:  # noqa: ARG001 - the entry has its own times
         if not isinstance(kept, dict):
-            raise Unrecordable("bad-value", "an entry that is no dict of plain values")
+            raise Unrecordable("bad-value", "an entry that is not a dict of plain values")
         return {**kept, "job_name": job_name, **({"event_id": event_id} if event_id else {})}
 
-    return tell
+    return make
 
 
-def text(thing: object) -> str:
-    """Return a text for what should be one; of a member of an enum its value."""
-    return str.__str__(thing) if issubclass(type(thing), str) else shown(thing)
+def text(value: object) -> str:
+    """Return any value as a string; for a member of a string enum its value."""
+    return str.__str__(value) if issubclass(type(value), str) else shown(value)
 
 
-def short_text(thing: object) -> str:
-    """Return a text for what should be one, cut after as many characters as readers take, with one complaint."""
-    whole = text(thing)
+def short_text(value: object) -> str:
+    """Return any value as a string of at most 200 characters; warn once if it is cut."""
+    whole = text(value)
     if len(whole) <= MAX_TEXT:
         return whole
     warn_once(

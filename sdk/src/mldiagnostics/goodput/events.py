@@ -1,4 +1,4 @@
-"""What is logged of a job, as events of the ledger: instants in whole microseconds, and what happened then; pure."""
+"""Events of a job, in whole microseconds; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Arg", "CheckpointEvent", "Event", "EventCode", "SliceCounts"]
 
 
 class EventCode(IntEnum):
-    """What happened. Those that come in pairs open (even) and close (odd) a span of time."""
+    """Kinds of events; of a pair, the even code opens a span of time and the odd code closes it."""
 
     JOB_START = 0
     JOB_END = 1
@@ -35,15 +35,15 @@ class EventCode(IntEnum):
     SCALE_UP_END = 21
     CUSTOM_START = 22  # arg: the type, upper-case
     CUSTOM_END = 23
-    SLICES = 24  # arg: Slices
-    SAVED = 25  # t is its begin; arg: Saved
-    RESTORED = 26  # t is its begin; arg: Saved
-    CAUSE = 27  # arg: why the attempt ends: "preemption", …
-    ALIVE = 28  # a sign of life (heartbeat); nothing else follows from it
+    SLICES = 24  # arg: SliceCounts
+    SAVED = 25  # t is its start; arg: CheckpointEvent
+    RESTORED = 26  # t is its start; arg: CheckpointEvent
+    CAUSE = 27  # arg: the reason why the attempt ends, such as "preemption"
+    ALIVE = 28  # a heartbeat
 
 
 class SliceCounts(NamedTuple):
-    """How many slices of an elastic job there are at a moment."""
+    """Slices of an elastic job at a moment."""
 
     active: int
     total: int
@@ -51,10 +51,10 @@ class SliceCounts(NamedTuple):
 
 
 class CheckpointEvent(NamedTuple):
-    """A checkpoint written or read by one host, told when it was over; as Orbax logs it."""
+    """A save or restore by one host, as Orbax logs it when it ends."""
 
     until: int
-    """When it no longer blocked training, in microseconds."""
+    """The moment, in microseconds, at which it stopped blocking training."""
     step: int = -1
     tier: str = ""
     """`local` or `persistent`, empty if unknown."""
@@ -64,10 +64,10 @@ Arg: TypeAlias = "int | str | SliceCounts | CheckpointEvent"
 
 
 class Event(NamedTuple):
-    """One thing that happened to one run, at `t` microseconds of POSIX time by the clock of the host that told it.
+    """One event of one run, at `t` microseconds of POSIX time by the clock of the host that recorded it.
 
-    `rank` is the process that told it (the lowest rank that tells of steps is believed, checkpoints are believed of
-    all). `run` is the run id, empty in logs of ml-goodput-measurement.
+    `rank` is the process that recorded it: checkpoints count from all ranks, other events from the lowest rank that
+    records steps. `run` is the run id, empty in logs of ml-goodput-measurement.
     """
 
     t: int

@@ -1,4 +1,4 @@
-"""Stretches of time that somebody takes out of the account, as the queries are given them; pure."""
+"""Intervals that queries exclude; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["GoodputExclusion", "get_exclusion_overlap", "merged", "normalize_int
 
 
 class GoodputExclusion(ABC):
-    """Whoever can leave stretches of time out of a job's account: the calculator."""
+    """Interface of calculators that can exclude intervals from a job's time."""
 
     @abstractmethod
     def get_job_goodput_with_exclusions(
@@ -26,41 +26,41 @@ class GoodputExclusion(ABC):
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
     ) -> tuple[float, Unproductive, int, float]:
-        """Return goodput in per cent, the other time in per cent by bucket, the highest step and excluded seconds."""
+        """Return goodput and breakdown in per cent, the highest completed step, and the excluded seconds."""
 
 
 def normalize_intervals(intervals: Iterable[tuple[datetime, datetime]]) -> list[tuple[float, float]]:
-    """Return intervals as sorted POSIX seconds, those that overlap or touch made one.
+    """Return intervals as sorted POSIX seconds, with overlapping and touching ones merged.
 
-    What is no stretch of time is left out with a warning: pairs without a time zone and pairs that end before they
-    begin. Any time zone will do. Raises TypeError for what is no pair of datetimes.
+    Pairs without a time zone and pairs that do not end after their start are ignored, with a warning. Raises TypeError
+    for anything but pairs of datetimes.
     """
-    return merged(_stretches(intervals))
+    return merged(_valid_intervals(intervals))
 
 
-def merged(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return stretches sorted, those that overlap or touch made one."""
-    found: list[tuple[float, float]] = []
-    for start, end in sorted(stretches):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+def merged(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return intervals sorted, with overlapping and touching ones merged."""
+    merged_intervals: list[tuple[float, float]] = []
+    for start, end in sorted(intervals):
+        if merged_intervals and start <= merged_intervals[-1][1]:
+            merged_intervals[-1] = (merged_intervals[-1][0], max(merged_intervals[-1][1], end))
         else:
-            found.append((start, end))
-    return found
+            merged_intervals.append((start, end))
+    return merged_intervals
 
 
 def get_exclusion_overlap(start: float, end: float, exclusions: Sequence[tuple[float, float]]) -> float:
-    """Return how many seconds of [start, end) normalized exclusions cover."""
+    """Return the seconds of [start, end) that normalized exclusions cover."""
     return sum((max(0.0, min(end, until) - max(start, since)) for since, until in exclusions), 0.0)
 
 
-def _stretches(intervals: Iterable[tuple[object, object]]) -> Iterable[tuple[float, float]]:
+def _valid_intervals(intervals: Iterable[tuple[object, object]]) -> Iterable[tuple[float, float]]:
     for start, end in intervals:
         if not isinstance(start, datetime) or not isinstance(end, datetime):
-            raise TypeError(f"exclusion {start!r} to {end!r} is no pair of datetimes: give two, with a time zone")
+            raise TypeError(f"exclusion {start!r} to {end!r}: not datetimes; give two, with a time zone")
         if start.utcoffset() is None or end.utcoffset() is None:
-            LOGGER.warning("exclusion %s to %s is left out: it has no time zone, give it one", start, end)
+            LOGGER.warning("exclusion %s to %s ignored: no time zone; give datetimes with a time zone", start, end)
         elif start >= end:
-            LOGGER.warning("exclusion %s to %s is left out: it does not end after it begins", start, end)
+            LOGGER.warning("exclusion %s to %s ignored: it does not end after its start; give a later end", start, end)
         else:
             yield start.timestamp(), end.timestamp()

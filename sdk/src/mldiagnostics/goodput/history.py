@@ -1,4 +1,4 @@
-"""The runs that were told under one name, each with its ledger; pure."""
+"""The runs in one log, each with its ledger; pure."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _VERSION = 2
 
 
 class History:
-    """Events by the id of their run. Events without one are divided where a job starts after a recorded end.
+    """Events by run id. Events without an id belong to a new run if a job starts after a recorded end.
 
-    `ignored` counts what never became an event; what a run ignores is in its own `ignored`. `corrected` counts events
-    that are by another clock than the log says, by reason.
+    `ignored` counts the lines and payloads that are not events, by reason; each run counts the events that it ignores
+    itself. `corrected` counts the events that were moved because a clock was set, by reason.
     """
 
     def __init__(self) -> None:
         self.ignored: Counter[str] = Counter()
         self.corrected: Counter[str] = Counter()
         self.clocks = Clocks()
-        self._old = Ledger(splits=True)
+        self._without_id = Ledger(splits=True)
         self._ledgers: dict[str, Ledger] = {}
 
     def add(self, event: Event) -> None:
-        """Take an event in."""
+        """Add an event."""
         self._ledger(event.run).add(event)
 
     def extend(
@@ -52,49 +52,52 @@ class History:
         rank: int = 0,
         run: str = "",
     ) -> None:
-        """Take many events of one rank and run in, as `Ledger.extend` does."""
+        """Add many events of one rank and run, as `Ledger.extend` does."""
         self._ledger(run).extend(times, codes, args, rank=rank)
 
     def begin_again(self) -> bool:
-        """Forget all events if a clock was set after some of them were recorded; tell whether that is so.
+        """Forget all events if a clock was set after some of them were recorded; return whether it did.
 
-        If so, feed the history again from the beginning of the log, and drop the runs that it returned before.
+        If so, read the log again from its beginning, and drop the runs that were returned before.
         """
         if not self.clocks.changed:
             return False
         self.clocks.changed = False
         self.ignored.clear()
         self.corrected.clear()
-        self._old = Ledger(splits=True)
+        self._without_id = Ledger(splits=True)
         self._ledgers = {}
         return True
 
     @property
     def last_end(self) -> int:
-        """When a job of any run is told to have ended last, whatever time it is now; 0 if that is told of none."""
-        ledgers = (self._old, *self._ledgers.values())
+        """The latest recorded end of a job, in the future too; 0 without one."""
+        ledgers = (self._without_id, *self._ledgers.values())
         return max((ends[-1] for ledger in ledgers if (ends := ledger.log.job_edges()[1])), default=0)
 
     def runs(self, now: int) -> list[str]:
-        """Return the names of the runs that had begun at `now`, oldest first; those without an id are numbered."""
+        """Return the names of the runs that had started at `now`, oldest first.
+
+        Runs without an id have a number as their name.
+        """
         return list(self._runs(now))
 
     def of(self, now: int, run: str | None = None) -> Run:
-        """Return what to ask about a run, good until the next event comes; the newest one if none is named.
+        """Return a run, valid until the next event is added; without a name, the newest run.
 
-        Raises `KeyError` if there is no run of that name, saying which there are.
+        Raises `KeyError`, with the known names, if there is no such run.
         """
         if run is None and not self._ledgers:
-            return self._old.runs(now)[-1]
+            return self._without_id.runs(now)[-1]
         known = self._runs(now)
         if run is None:
             return next(reversed(known.values()))
         if run not in known:
-            raise KeyError(f"no run {run!r}: there are {', '.join(known)}")
+            raise KeyError(f"run {run!r}: not in the log; give one of {', '.join(known)}")
         return known[run]
 
     def dump(self, file: BinaryIO) -> None:
-        """Write all that is known, for `load`."""
+        """Write the history, for `load`."""
         head = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -104,12 +107,12 @@ class History:
             "runs": list(self._ledgers),
         }
         file.write(json.dumps(head, separators=(",", ":")).encode() + b"\n")
-        for ledger in (self._old, *self._ledgers.values()):
+        for ledger in (self._without_id, *self._ledgers.values()):
             ledger.dump(file)
 
     @classmethod
     def load(cls, file: BinaryIO) -> History:
-        """Read what `dump` has written. Raises `ValueError` saying what is wrong with anything else."""
+        """Read a history that `dump` wrote. Raises `ValueError` for any other content."""
         head = read_head(file, _FORMAT, _VERSION, max_bytes=1 << 24)
         history = cls()
         try:
@@ -118,33 +121,35 @@ class History:
             history.clocks = Clocks.unpacked(head["clocks"])
             names = [str(name) for name in head["runs"]]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"no {_FORMAT} of version {_VERSION}: {error!r}") from error
-        history._old = Ledger.load(file)
+            raise ValueError(f"not a {_FORMAT} of version {_VERSION}: {error!r}") from error
+        history._without_id = Ledger.load(file)
         for name in names:
             history._ledgers[name] = Ledger.load(file)
         return history
 
     def _ledger(self, run: str) -> Ledger:
         if not run:
-            return self._old
+            return self._without_id
         if run not in self._ledgers:
             self._ledgers[run] = Ledger(splits=False)
         return self._ledgers[run]
 
     def _runs(self, now: int) -> dict[str, Run]:
         """Return the runs by name, oldest first."""
-        begun = {
+        started = {
             name: ledger
             for name, ledger in self._ledgers.items()
             if ledger.first_event is not None and ledger.first_event <= now
         }
-        found: dict[str, Run] = {**(begun or {} if self._old.first_event is not None else begun or self._ledgers)}
-        if self._old.first_event is not None or not found:
-            found.update({str(number): life for number, life in enumerate(self._old.runs(now), 1)})
-        return dict(sorted(found.items(), key=lambda item: _begin(item[1])))
+        runs: dict[str, Run] = {
+            **(started or {} if self._without_id.first_event is not None else started or self._ledgers)
+        }
+        if self._without_id.first_event is not None or not runs:
+            runs.update({str(number): run for number, run in enumerate(self._without_id.runs(now), 1)})
+        return dict(sorted(runs.items(), key=lambda item: _start(item[1])))
 
 
-def _begin(run: Run) -> int:
-    """Return when a run began."""
-    begin = run.started if run.started is not None else run.first_event
-    return begin or 0
+def _start(run: Run) -> int:
+    """Return when a run started."""
+    start = run.started if run.started is not None else run.first_event
+    return start or 0

@@ -1,7 +1,7 @@
-"""How long a step should take, and how far steps are from it; pure.
+"""The ideal step time, and deviations from it; pure.
 
-Ideal is the mean of the steps that are no outliers: those at most three median absolute deviations above the median.
-All durations are seconds.
+The ideal step time is the mean of the steps that are at most three median absolute deviations above the median. All
+durations are seconds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 SHORTEST = 1.0
-"""Steps below this many seconds are left out of the ideal where they are the minority: they did hardly any work."""
+"""Steps below this many seconds do hardly any work; they do not count if they are the minority."""
 
 
 def compute_ideal_step_time(step_times: Sequence[float]) -> float | None:
-    """Return the ideal step time, None without any step.
+    """Return the ideal step time, None without steps.
 
     Steps below one second count only where they are at least half of all steps.
     """
@@ -65,11 +65,11 @@ def compute_step_deviation_from_baseline(
     baseline_window_size: int = 1000,
     spike_percentile: float = 90,
 ) -> float:
-    """Return one figure for the deviations of all steps, in seconds.
+    """Return one number for the deviations of all steps, in seconds.
 
-    The mean of fewer than `recent_window_size` steps; else the `spike_percentile` of the most recent ones; from
-    `recent_window_size + baseline_window_size` steps on less the median of the `baseline_window_size` before those,
-    unless `mode` is INTERVAL.
+    With fewer than `recent_window_size` steps, it is the mean of all. Otherwise it is the `spike_percentile` of the
+    most recent steps. With `recent_window_size + baseline_window_size` steps or more, the median of the steps before
+    the recent ones is subtracted, unless `mode` is INTERVAL.
     """
     deviations = [abs(deviation) for deviation in step_time_deviation.values()]
     if len(deviations) < recent_window_size:
@@ -99,6 +99,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Return the middle value: `statistics` would do, and takes longer to load than everything else here."""
+    """Return the median, without `statistics`, which loads slowly."""
     ordered, middle = sorted(values), len(values) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

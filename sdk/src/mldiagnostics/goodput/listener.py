@@ -1,4 +1,4 @@
-"""The interface between readers of logs and the history that takes their events; pure."""
+"""The interface between readers of logs and the history of their events; pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EventListener(Protocol):
         """Add many events whose arguments are numbers."""
 
     def begin_again(self) -> bool:
-        """Forget all events if a clock was set after some of them; return whether the log is to be read again."""
+        """Forget all events if a clock was set after some of them; return whether it did."""
 
 
 class ShiftingListener:

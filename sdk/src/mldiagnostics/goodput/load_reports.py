@@ -19,7 +19,7 @@ from mldiagnostics.goodput.log.snapshot import snapshot_path
 from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.render.words import moment
 from mldiagnostics.goodput.report import make_report
-from mldiagnostics.goodput.stored_history import KeptHistory
+from mldiagnostics.goodput.stored_history import StoredHistory
 from mldiagnostics.runs import run_at
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def read(
 def _runs(url: str, job: str | None, asked: ReportQuery) -> Iterator[tuple[GoodputReport, RunView]]:
     log = open_log(url, job_name=job)
     try:
-        history = KeptHistory(log, snapshot_path(_cache_dir(), log, job_name=job or "")).read(asked.now / 1e6)
+        history = StoredHistory(log, snapshot_path(_cache_dir(), log, job_name=job or "")).read(asked.now / 1e6)
     except LogMissing as error:
         raise LogMissing(below(url) or str(error)) from error
     if len(log.jobs) > 1:

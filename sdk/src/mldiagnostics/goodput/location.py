@@ -1,16 +1,16 @@
-"""Where the goodput log of a job is, told by its two names: one rule for who writes it and who reads it; pure.
+"""Location of a job's goodput log, by one rule for writers and readers; pure.
 
 1. `log=` is the log itself: a directory, `file:///…`, `gs://…`, for readers also a single file or a run's directory.
-   Nothing is appended, but to `cloud-logging:`, which is a project and no log: the two names follow.
+   Nothing is appended to it, except to `cloud-logging:`, which names a project: the two names follow.
 2. `MLDIAG_GOODPUT_LOG` is a root for all logs: `<root>/<logger>/<job>`.
-3. The storage of the run that the process is in, else `MLDIAG_STORAGE`, else `./mldiagnostics`, is a root for more than
-   logs: `<root>/goodput/<logger>/<job>`.
+3. The storage of the current run, else `MLDIAG_STORAGE`, else `./mldiagnostics` is a root for logs and other files:
+   `<root>/goodput/<logger>/<job>`.
 
-A recorder writes to the first of these places. A log stays where it was when its recorder began it, and there a reader
-in the same process finds it. A reader in another process looks at these places in turn, then where the last recorder
-of these names on this machine wrote (`goodput.log.pointers`).
+A recorder writes to the first of these places, and keeps writing there if the environment changes; a reader in the same
+process reads there too. A reader in another process tries these places in order, then the place to which the last
+recorder of these names on this machine wrote (`goodput.log.pointers`).
 
-Both names are made names of files (see `layout.sanitize`); in `cloud-logging:` they are kept, quoted as in a URL.
+Both names are converted to file names (see `layout.sanitize`); in `cloud-logging:` they are quoted as in a URL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEFAULT_ROOT = "mldiagnostics"
 
 
 class LogPlace(NamedTuple):
-    """The path or URL of a log, and how it is known, in words for people."""
+    """The path or URL of a log, and its source in words, such as `MLDIAG_STORAGE`."""
 
     url: str
     known_by: str
@@ -54,12 +54,14 @@ def log_places(
         run_storage: Root of the run that this process is in.
 
     Raises:
-        ConfigurationError: For a URL that `pathlib` took a slash from: it would be a directory like any other.
+        ConfigurationError: A URL lacks a slash, as `pathlib` writes it: it would be an ordinary directory.
     """
     roots = ((log, "log="), (None if log else env.get(VARIABLE), VARIABLE))
     for root, known_by in roots:
         if root and root.startswith(_CUT) and "://" not in root:
-            raise ConfigurationError(f"{root!r} lacks a slash: write it as a text, like gs://bucket/log or file:///log")
+            raise ConfigurationError(
+                f"{known_by.removesuffix('=')}: {root!r} lacks a slash; give a string such as gs://bucket/log or file:///log"
+            )
         if root and root.startswith(CLOUD_LOGGING):
             return [LogPlace(_in_cloud_logging(root, logger_name, job_name), known_by)]
     if log:
@@ -77,13 +79,13 @@ def log_places(
 def log_url(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> str:
-    """Return the path or URL to which a job's log is written. Arguments and errors are those of `log_places`."""
+    """Return the path or URL to which a job's log is written; arguments as `log_places`."""
     places = log_places(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
     return places[0].url
 
 
 class CloudLog(NamedTuple):
-    """A log of Cloud Logging: `project` is empty if it is to be found out, `endpoint` if it is Google's own."""
+    """A log of Cloud Logging; an empty `project` is looked up, an empty `endpoint` is Google's."""
 
     project: str
     endpoint: str
@@ -92,18 +94,19 @@ class CloudLog(NamedTuple):
 
 
 def cloud_log(url: str) -> CloudLog:
-    """Return what `cloud-logging://[project]/<logger>/<job>` or `cloud-logging:https://host/<logger>/<job>` names.
+    """Return the log of a `cloud-logging:` URL.
 
-    Raises `ConfigurationError` if it is neither.
+    It is `cloud-logging://[project]/<logger>/<job>` or `cloud-logging:https://host/<logger>/<job>`. Raises
+    `ConfigurationError` for any other URL.
     """
-    from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - only who has such a log
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - only such logs need it
 
     parts = urlsplit(url.removeprefix(CLOUD_LOGGING))
     names = [unquote(name) for name in parts.path.split("/")[1:]]
     if len(names) != 2 or not all(names) or parts.scheme not in {"", "http", "https"}:
         raise ConfigurationError(
-            f"{url!r} is no log of Cloud Logging: write cloud-logging://<project>/<logger name>/<job name>, without "
-            "project the one of the credentials"
+            f"{url!r}: not a log of Cloud Logging; give cloud-logging://<project>/<logger name>/<job name>; an empty "
+            "project is the project of the credentials"
         )
     if parts.scheme:
         return CloudLog("", f"{parts.scheme}://{parts.netloc}", *names)
@@ -111,10 +114,10 @@ def cloud_log(url: str) -> CloudLog:
 
 
 def _in_cloud_logging(root: str, logger_name: str, job_name: str) -> str:
-    from urllib.parse import quote, urlsplit  # noqa: PLC0415 - only who has such a log
+    from urllib.parse import quote, urlsplit  # noqa: PLC0415 - only such logs need it
 
     place = root.removeprefix(CLOUD_LOGGING)
-    if urlsplit(place).path.strip("/"):  # the names are there already
+    if urlsplit(place).path.strip("/"):  # the URL has the names
         return root
     return f"{CLOUD_LOGGING}{place.rstrip('/') or '//'}/{quote(logger_name, safe='')}/{quote(job_name, safe='')}"
 

@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 def serialized(
     query: Callable[Concatenate[Any, _Parameters], _Result],
 ) -> Callable[Concatenate[Any, _Parameters], _Result]:
-    """Return a query that holds the calculator's lock, so that several threads can share one calculator."""
+    """Return a query that holds the calculator's lock while it runs."""
 
     @wraps(query)
     def locked(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:

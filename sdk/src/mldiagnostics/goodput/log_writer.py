@@ -114,7 +114,7 @@ class LogWriter:
                 buffer.clock = ahead
 
     def _open_buffer(self) -> Buffer | None:
-        """Return the buffer of the log, opened by the first event; None if the log cannot be opened."""
+        """Return the buffer of the log, opened with the first event; None if that failed."""
         if self._run is not None and self._run is current():
             return PROCESS
         if self._buffer is None:
@@ -126,7 +126,7 @@ class LogWriter:
         if self._buffer is None and not self._failure:
             try:
                 self._open()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on
+            except Exception as error:  # noqa: BLE001 - no error may stop the training
                 self._failure = f"goodput of job {shown(self._names[0])}: nothing is recorded: {error}"
         if self._failure:
             warn_once("goodput-log", self._failure)

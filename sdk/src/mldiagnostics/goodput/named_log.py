@@ -1,4 +1,7 @@
-"""A job's log as an object that writes and reads payloads: what ml-goodput-measurement calls its cloud logger."""
+"""A job's log as an object that writes and reads payloads.
+
+It is the cloud logger of ml-goodput-measurement.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ __all__ = ["NamedLog"]
 
 
 class NamedLog:
-    """The log that a `GoodputRecorder` of the same names writes, for who wants an object to give as `cloud_logger=`."""
+    """The log of a `GoodputRecorder` with the same names, for `cloud_logger=`."""
 
     def __init__(
         self,
@@ -26,30 +29,33 @@ class NamedLog:
         log_name: str,
         max_logs_retention_period: timedelta | None = None,
         *,
-        background_grace_period_s: float = 5.0,  # noqa: ARG002 - of the peer, changes nothing
+        background_grace_period_s: float = 5.0,  # noqa: ARG002 - of the peer
         background_batch_size: int = 100,  # noqa: ARG002 - the same
         background_max_latency_s: float = 2.0,  # noqa: ARG002 - the same
     ) -> None:
         self.job_name, self.log_name = job_name, log_name
         self.retention_period = max_logs_retention_period or timedelta(days=7)
         self.job_start_time: datetime | None = None
-        """When the job started, once that was read."""
+        """Start of the job, once it was read."""
         self._writer = LogWriter(job_name, log_name, None)
 
     @property
     def project_id(self) -> str | None:
-        """The Google Cloud project that this machine is in, None if nobody knows within a second."""
-        from mldiagnostics.goodput.google_cloud import get_gcp_project_id  # noqa: PLC0415 - few ask
+        """Google Cloud project of this machine, None if the look-up takes over a second."""
+        from mldiagnostics.goodput.google_cloud import get_gcp_project_id  # noqa: PLC0415 - rarely used
 
         return get_gcp_project_id()
 
     def write_cloud_logging_entry(self, entry: Mapping[str, Any] | None) -> None:
-        """Write a payload; None and those of other jobs are passed over. Raises KeyError without `job_name`."""
+        """Write a payload; ignore None and payloads of other jobs.
+
+        Raises KeyError if the payload has no `job_name`.
+        """
         if entry is not None and entry["job_name"] == self.job_name:
             self._writer.write(entry_maker(self.job_name, entry))
 
     def flush(self) -> None:
-        """Return when all that was written is in the log, or after 10 s."""
+        """Wait until all payloads are in the log, for at most 10 s."""
         self._writer.flush()
 
     def read_cloud_logging_entries(
@@ -58,23 +64,23 @@ class NamedLog:
         end_time: datetime | None = None,
         last_entry_info: tuple[datetime, str] | None = None,
     ) -> tuple[list[dict[str, Any]], tuple[datetime | None, str | None]]:
-        """Return payloads logged after `start_time`, or after the last entry read, and when and which the last one was.
+        """Return payloads logged after `start_time`, or after the last entry that was read.
 
-        Raises `LogUnreadable`.
+        The second value has the time and id of the last entry, for the next call. Raises `LogUnreadable`.
         """
         end = end_time or datetime.now(timezone.utc)
         since = last_entry_info[0] if last_entry_info else start_time or end - self.retention_period
         known = last_entry_info[1] if last_entry_info else None
-        found: list[tuple[datetime, str, dict[str, Any]]] = []
+        entries: list[tuple[datetime, str, dict[str, Any]]] = []
         url = search_log(self.job_name, self.log_name)
         flush_written(url)
-        for told in open_log(url, job_name=self.job_name).payloads(end):
-            when = datetime.fromtimestamp(told.logged or 0.0, timezone.utc)
-            name = str(told.payload.get("event_id", ""))
+        for entry in open_log(url, job_name=self.job_name).payloads(end):
+            when = datetime.fromtimestamp(entry.logged or 0.0, timezone.utc)
+            name = str(entry.payload.get("event_id", ""))
             if since <= when <= end and (since < when or (known is not None and name != known)):
-                found.append((when, name, dict(told.payload)))
-        found.sort(key=lambda entry: entry[0])
-        starts = (payload["job_start_time"] for _, _, payload in found if "job_start_time" in payload)
+                entries.append((when, name, dict(entry.payload)))
+        entries.sort(key=lambda row: row[0])
+        starts = (payload["job_start_time"] for _, _, payload in entries if "job_start_time" in payload)
         if self.job_start_time is None and (start := next(starts, None)) is not None:
             self.job_start_time = datetime.fromtimestamp(start, timezone.utc)
-        return [payload for _, _, payload in found], found[-1][:2] if found else (None, None)
+        return [payload for _, _, payload in entries], entries[-1][:2] if entries else (None, None)

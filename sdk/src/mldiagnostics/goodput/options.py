@@ -1,4 +1,4 @@
-"""What people type: moments, lengths of time and stretches, as whole microseconds and seconds; pure."""
+"""Moments, durations and intervals from the command line; pure."""
 
 from __future__ import annotations
 
@@ -18,77 +18,84 @@ _LATEST_S = 7_258_118_400  # the year 2200
 
 
 def moment(text: str) -> int:
-    """Return the microseconds of POSIX time of `2026-11-21T10:00:00Z` or `1795254000.5`; no time zone means UTC.
+    """Return a moment as microseconds of POSIX time.
 
-    Raises `ConfigurationError` for what is no moment between 1970 and 2200.
+    It is written `2026-11-21T10:00:00Z`, in UTC if it has no time zone, or `1795254000.5`. Raises `ConfigurationError`
+    unless it lies between 1970 and 2200.
     """
     try:
         seconds = float(text)
     except ValueError:
         seconds = _calendar(text)
     if not 0 <= seconds < _LATEST_S:
-        raise ConfigurationError(f"{text!r} is no moment: write 2026-11-21T10:00:00Z or seconds since 1970")
+        raise ConfigurationError(f"{text!r}: not a moment; give 2026-11-21T10:00:00Z or seconds since 1970")
     return round(seconds * 1e6)
 
 
 def _calendar(text: str) -> float:
-    """Return the seconds of an ISO 8601 text, below 0 if it is none; Python 3.10 knows neither Z nor all fractions."""
-    text = _FRACTION.sub(lambda found: f".{found[1]:0<6}", re.sub(r"[zZ]$", "+00:00", text.strip()))
+    """Return the POSIX seconds of an ISO 8601 time, below 0 for any other text.
+
+    Python 3.10 parses neither `Z` nor all fractions.
+    """
+    text = _FRACTION.sub(lambda match: f".{match[1]:0<6}", re.sub(r"[zZ]$", "+00:00", text.strip()))
     try:
-        told = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return -1.0
-    return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def window(text: str) -> float:
-    """Return the seconds of `90`, `45s`, `30m`, `1h`, `7d` or `2w`. Raises `ConfigurationError` for anything else."""
-    found = _WINDOW.fullmatch(text.strip())
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    """Return the seconds of a duration such as `90`, `45s`, `30m`, `1h`, `7d` or `2w`.
+
+    Raises `ConfigurationError` for any other text.
+    """
+    match = _WINDOW.fullmatch(text.strip())
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not 0 < seconds < _LATEST_S:
-        raise ConfigurationError(f"{text!r} is no length of time: write seconds, or 45s, 30m, 1h, 7d, 2w")
+        raise ConfigurationError(f"{text!r}: not a length of time; give seconds, or 45s, 30m, 1h, 7d, 2w")
     return seconds
 
 
 def positive(text: str) -> float:
-    """Return a number above 0. Raises `ConfigurationError` for anything else."""
+    """Return a number above 0. Raises `ConfigurationError` for any other text."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < _LATEST_S:
-        raise ConfigurationError(f"{text!r} is no number above 0")
+        raise ConfigurationError(f"{text!r}: not a number above 0; give one such as 8")
     return number
 
 
 def interval(start: str, end: str) -> tuple[int, int]:
-    """Return a stretch from two moments. Raises `ConfigurationError` if it does not end after it begins."""
-    stretch = moment(start), moment(end)
-    if stretch[0] >= stretch[1]:
-        raise ConfigurationError(f"the interval from {start} to {end} does not end after it begins")
-    return stretch
+    """Return an interval from two moments. Raises `ConfigurationError` if it is empty."""
+    bounds = moment(start), moment(end)
+    if bounds[0] >= bounds[1]:
+        raise ConfigurationError(f"interval from {start} to {end}: does not end after its start; give a later end")
+    return bounds
 
 
 def exclusions(text: str, name: str) -> list[tuple[int, int]]:
-    """Return the stretches of a JSON text `[{"start_time_utc": …, "end_time_utc": …}, …]`, as of the file `name`.
+    """Return the intervals of a JSON list `[{"start_time_utc": …, "end_time_utc": …}, …]`.
 
-    Raises `ConfigurationError` naming file and entry where it says anything else.
+    Raises `ConfigurationError`, with the file `name` and the entry, for any other text.
     """
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{name} is no JSON: {error}") from error
+        raise ConfigurationError(f"{name}: not JSON: {error}; {_EXPECTED}") from error
     if not isinstance(entries, list):
-        raise ConfigurationError(f"{name} holds no list: {_EXPECTED}")
+        raise ConfigurationError(f"{name}: not a list; {_EXPECTED}")
     return [_exclusion(entry, f"{name}, entry {number}") for number, entry in enumerate(entries, start=1)]
 
 
-_EXPECTED = 'write [{"start_time_utc": "2026-11-21T10:00:00Z", "end_time_utc": "2026-11-21T11:00:00Z"}]'
+_EXPECTED = 'give [{"start_time_utc": "2026-11-21T10:00:00Z", "end_time_utc": "2026-11-21T11:00:00Z"}]'
 
 
 def _exclusion(entry: Any, where: str) -> tuple[int, int]:
     if not isinstance(entry, dict) or not {"start_time_utc", "end_time_utc"} <= entry.keys():
-        raise ConfigurationError(f"{where} has no start_time_utc and end_time_utc: {_EXPECTED}")
+        raise ConfigurationError(f"{where}: no start_time_utc and end_time_utc; {_EXPECTED}")
     try:
         return interval(str(entry["start_time_utc"]), str(entry["end_time_utc"]))
     except ConfigurationError as error:

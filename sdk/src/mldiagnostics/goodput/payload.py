@@ -1,13 +1,13 @@
-"""What a log says of an event: the keys of ml-goodput-measurement and ours, to and from events of the ledger; pure.
+"""Conversion between payloads of a log and events of the ledger; pure.
 
-A payload is a flat dict with `job_name` and the keys of one event. Ours are those that the peer has no words for:
+A payload is a flat dict with `job_name` and the keys of one event: those of ml-goodput-measurement, and our own
 `step_end_time`, `checkpoint_save_…` and `checkpoint_restore_…` with `checkpoint_step`, `program_startup_…`,
-`disruption_cause` with `disruption_time`, `clock_step_us` with `clock_step_time`, which is not an event (see `clocks`);
-and beside them `rank`, `attempt`, `event_id`, `run_id`. No key but those of
-moments has "time" in its name: the peer takes the first such key for the moment of the entry.
+`disruption_cause` with `disruption_time`, and `clock_step_us` with `clock_step_time`, which is not an event (see
+`clocks`). `rank`, `attempt`, `event_id` and `run_id` can stand beside them. Only keys of moments have "time" in their
+name: ml-goodput-measurement uses the first such key as the moment of the entry.
 
-Times are POSIX seconds. What cannot be meant is a reason, never an exception. Orbax tells what is over: a save or a
-restore is one event with its end in it, and a save that a preemption asked for is two events.
+Times are POSIX seconds. An invalid payload returns a reason and never raises. Orbax logs a save or restore when it
+ends: it is one event with its end in it, and a save before a preemption is two events.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PLAIN_KEYS = {
     "program_startup_start_time": EventCode.STARTUP_START,
     "program_startup_end_time": EventCode.STARTUP_END,
 }
-"""Keys of moments that need no other key."""
+"""Keys of moments that stand alone."""
 
 STEP_KEYS = {"step_start_time": EventCode.STEP_START, "step_end_time": EventCode.STEP_END}
 _CHECKPOINT_KEYS = {
@@ -58,66 +58,69 @@ _ORBAX_TIMES = {
     EventCode.SAVED: ("checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs"),
     EventCode.RESTORED: ("checkpoint_manager_start_time", "checkpoint_manager_duration_secs"),
 }
-"""When training was blocked, and for how long."""
+"""Keys of the moment at which training was blocked, and of the duration."""
 
 _END_OF_TIME = 7_258_118_400.0  # the year 2200; a time in milliseconds is far beyond
 _MAX_STEP = 2**31 - 1
 _MAX_TYPE = 200
 
 
-class _Unmeant(Exception):
-    """The payload says nothing that can be believed; the message is the reason, one of a few."""
+class _InvalidPayload(Exception):
+    """A payload without a valid event; the message is the reason."""
 
 
 def parse(
     payload: Mapping[str, Any], *, rank: int = 0, run: str = "", logged: float | None = None
 ) -> tuple[Event, ...] | str:
-    """Return the events that a payload tells of, or why there is none.
+    """Return the events of a payload, or the reason why it has none.
 
-    `rank` and `run` are those of the file; what the payload itself says wins. `logged` is when the entry was logged, in
-    POSIX seconds, for one that says how long something took and not when it began.
+    Args:
+        payload: The payload.
+        rank: Rank of the process that wrote the file; a rank in the payload overrides it.
+        run: Run id of the file; a run id in the payload overrides it.
+        logged: When the entry was logged, in POSIX seconds, for payloads with a duration and without a start.
     """
     try:
         if "rank" in payload:
             rank = _count(payload["rank"], "bad rank")
         if payload.get("run_id"):
             run = _text(payload["run_id"], "bad run id")
-        return tuple([Event(t, code, arg, rank, run) for t, code, arg in _told(payload, logged)])
-    except _Unmeant as reason:
+        return tuple([Event(t, code, arg, rank, run) for t, code, arg in _events(payload, logged)])
+    except _InvalidPayload as reason:
         return str(reason)
-    except Exception:  # noqa: BLE001 - a mapping of somebody else's may do anything
+    except Exception:  # noqa: BLE001 - a foreign mapping may raise anything
         return "unreadable payload"
 
 
 def payload_of(event: Event, job_name: str) -> dict[str, Any]:
-    """Return the payload that `parse` reads as this event. Raises `ValueError` for ALIVE, which has none."""
+    """Return the payload of an event. Raises `ValueError` for ALIVE, which has none."""
     key = _KEY_OF.get(event.code)
     if key is None:
-        raise ValueError(f"{event.code.name} has no payload")
-    return {"job_name": job_name, **_beside(event), key: event.t / 1e6}
+        raise ValueError(f"{event.code.name}: this kind of event has no payload")
+    return {"job_name": job_name, **_details(event), key: event.t / 1e6}
 
 
 def micros(value: object) -> int | None:
-    """Return a time in POSIX seconds as whole microseconds; None if it is none between 1970 and 2200."""
+    """Return POSIX seconds as whole microseconds; None unless between 1970 and 2200."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
         return None
     return round(value * 1e6)
 
 
 def _whole(value: object) -> int | None:
-    """Return the index of a step, which may have come through a format that has only floats; None if it is none."""
+    """Return a step index, which some formats have made a float; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_STEP:
         return None
     return int(value) if value == int(value) else None
 
 
-def _told(payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, EventCode, Arg]]:
+def _events(payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, EventCode, Arg]]:
     if "event_type" in payload and (kind := payload["event_type"]) in _ORBAX:
         return _checkpoint(_ORBAX[kind], payload, logged)
-    found = [(_moment(payload[key]), *_READERS[key](payload, key)) for key in payload if key in _READERS]
-    if not found:
-        raise _Unmeant("no known event")
-    return found
+    events = [(_moment(payload[key]), *_READERS[key](payload, key)) for key in payload if key in _READERS]
+    if not events:
+        raise _InvalidPayload("no known event")
+    return events
 
 
 def _plain(_: Mapping[str, Any], key: str) -> tuple[EventCode, Arg]:
@@ -160,32 +163,32 @@ _READERS: dict[str, Callable[[Mapping[str, Any], str], tuple[EventCode, Arg]]] =
     _SLICES_KEY: _slices,
     _CAUSE_KEY: _cause,
 }
-"""Key of a moment -> what happened then."""
+"""Reader of the event code and argument, by the key of the moment."""
 
 
 def _checkpoint(code: EventCode, payload: Mapping[str, Any], logged: float | None) -> list[tuple[int, EventCode, Arg]]:
-    """Read what Orbax logs of a save or a restore: every field may be null."""
+    """Read Orbax's entry of a save or restore; every field may be null."""
     start, took = map(payload.get, _ORBAX_TIMES[code])
-    found: list[tuple[int, EventCode, Arg]] = []
+    events: list[tuple[int, EventCode, Arg]] = []
     if took is not None and (start is not None or logged is not None):
         length = micros(took)
         if length is None:
-            raise _Unmeant("bad duration")
-        began = _moment(start) if start is not None else _moment(logged) - length
+            raise _InvalidPayload("bad duration")
+        start_us = _moment(start) if start is not None else _moment(logged) - length
         directory = payload.get("directory")
         tier = "" if not isinstance(directory, str) else "persistent" if directory.startswith("gs://") else "local"
-        found.append((began, code, CheckpointEvent(began + length, _checkpoint_step(payload.get("step")), tier)))
+        events.append((start_us, code, CheckpointEvent(start_us + length, _checkpoint_step(payload.get("step")), tier)))
     if payload.get("reached_preemption") is True:
-        told = [payload.get("preemption_received_at"), start, logged]
-        if moments := [t for t in map(micros, told) if t is not None]:
-            found.append((moments[0], EventCode.CAUSE, "preemption"))
-    if not found:
-        raise _Unmeant("checkpoint without times")
-    return found
+        times = [payload.get("preemption_received_at"), start, logged]
+        if moments := [t for t in map(micros, times) if t is not None]:
+            events.append((moments[0], EventCode.CAUSE, "preemption"))
+    if not events:
+        raise _InvalidPayload("checkpoint without times")
+    return events
 
 
-def _beside(event: Event) -> dict[str, Any]:
-    """Return what a payload says beside the moment."""
+def _details(event: Event) -> dict[str, Any]:
+    """Return the keys of a payload besides its moment."""
     code, arg = event.code, event.arg
     if isinstance(arg, SliceCounts):
         return {f"{name}_slices": number for name, number in arg._asdict().items()}
@@ -205,14 +208,14 @@ def _beside(event: Event) -> dict[str, Any]:
 def _moment(value: object) -> int:
     t = micros(value)
     if t is None:
-        raise _Unmeant("bad time")
+        raise _InvalidPayload("bad time")
     return t
 
 
 def _count(value: object, reason: str) -> int:
     number = _whole(value)
     if number is None:
-        raise _Unmeant(reason)
+        raise _InvalidPayload(reason)
     return number
 
 
@@ -223,7 +226,7 @@ def _checkpoint_step(value: object) -> int:
 
 def _text(value: object, reason: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= _MAX_TYPE:
-        raise _Unmeant(reason)
+        raise _InvalidPayload(reason)
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.results import answer_of, nothing_in, percentages
+from mldiagnostics.goodput.results import empty_buckets, percentages, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ __all__ = ["RunQueries", "StepSeries", "micros"]
 
 
 class StepSeries(NamedTuple):
-    """Indexes of steps, the seconds that each took, and their ideal step time; None if it is unknown."""
+    """Indexes and seconds of steps, and their ideal step time if it is known."""
 
     steps: Sequence[int]
     durations: Sequence[float]
@@ -34,20 +34,20 @@ class StepSeries(NamedTuple):
 
 
 class RunQueries:
-    """Queries of one run of a log, the newest by default; breakdowns always have each of `buckets`.
+    """Queries of one run of a log, by default the newest.
 
-    Results are as of `now`, in POSIX seconds. If that is the time of day (`live`), a job whose recorded end lies in the
-    future has ended too: its clock is ahead, or a test made its times up.
+    Breakdowns have all of `buckets`. Results are as of `now`, in POSIX seconds. If that is the time of day (`live`), a
+    job whose recorded end lies in the future has ended too: its clock is ahead, or a test made its times up.
     """
 
     def __init__(self, source: LogSource, *, run: str | None, buckets: Sequence[BadputType], live: bool) -> None:
         self._source = source
         self._run = run
-        self._nothing = nothing_in(buckets)
+        self._empty = empty_buckets(buckets)
         self._live = live
 
     def view(self, now: float) -> tuple[Run, int]:
-        """Return the run with everything new in the log, and the moment of the query in microseconds."""
+        """Return the updated run, and the moment of the query in microseconds."""
         history, moment = self._read(now)
         try:
             return history.of(moment, self._run), moment
@@ -67,7 +67,7 @@ class RunQueries:
         return self.ignored_in(view)
 
     def ignored_in(self, view: Run) -> dict[str, int]:
-        """Return the ignored entries of a run that was queried, and of the log, without reading anything."""
+        """Return how many entries of a queried run and its log were ignored, by reason."""
         return dict(Counter(self._source.history.ignored) + Counter(view.ignored))
 
     def cumulative(self, now: float) -> GoodputResult:
@@ -76,21 +76,21 @@ class RunQueries:
         account, started = view.account(moment), view.started
         if started is None or started > moment or not account.elapsed:
             raise ValueError(f"total job time is 0: {self._source.name} has no job start before now")
-        return answer_of(account)
+        return result_of(account)
 
     def interval(self, start: float, end: float, now: float) -> GoodputResult:
-        """Return the account of a window. Raises ValueError if nothing of the job lies in it."""
+        """Return the account of a window. Raises ValueError if the job did not run in it."""
         view, moment = self.view(now)
         account = view.account(moment, start=micros(start), end=micros(end))
         if not account.elapsed:
             raise ValueError(f"no entries in the window: {self._source.name} has no job that ran then")
-        return answer_of(account)
+        return result_of(account)
 
     def excluding(self, windows: Sequence[tuple[float, float]], now: float) -> GoodputResult:
-        """Return the account of the job without the time in normalized windows; elapsed may be 0."""
+        """Return the account of the job without the time in normalized windows."""
         exclude = [(micros(start), micros(end)) for start, end in windows]
         view, moment = self.view(now)
-        return answer_of(view.account(moment, exclude=exclude))
+        return result_of(view.account(moment, exclude=exclude))
 
     def report(
         self,
@@ -124,10 +124,10 @@ class RunQueries:
 
     def breakdown(self, result: GoodputResult) -> Unproductive:
         """Return the buckets of a result in per cent."""
-        return percentages({**self._nothing, **result.unproductive}, result.elapsed)
+        return percentages({**self._empty, **result.unproductive}, result.elapsed)
 
     def steps(self, now: float) -> StepSeries:
-        """Return the durations of steps that are done and not lost, without events inside them."""
+        """Return the durations of completed steps, without events inside them."""
         view, moment = self.view(now)
         times = view.step_times(moment)
         ideal = view.ideal_step_time(moment)
@@ -135,7 +135,7 @@ class RunQueries:
         return StepSeries(times.steps, durations, None if ideal is None else ideal / 1e6)
 
     def slices(self, now: float, window: tuple[float, float] | None = None) -> tuple[float, float] | None:
-        """Return the shares of slices that stepped and that were available; None without slice records."""
+        """Return the shares of stepping and available slices; None without records."""
         view, moment = self.view(now)
         if window is not None:
             return view.slices(moment, *map(micros, window))

@@ -1,7 +1,7 @@
-"""`GoodputRecorder`: what happens to a job, told from the training loop by the names of ml-goodput-measurement.
+"""`GoodputRecorder`: records the events of a job, with the names of ml-goodput-measurement.
 
-A call costs a tuple and an append: payloads are made and written by other threads. Nothing raises, nothing waits but
-`flush` and `close`.
+A call appends a tuple to a buffer; other threads make and write the payloads. No method raises, and only `flush` and
+`close` wait.
 """
 
 from __future__ import annotations
@@ -28,17 +28,31 @@ Moment: TypeAlias = "datetime | float | None"
 
 
 class GoodputRecorder:
-    """Records what a job spends its time on.
+    """Records how a job spends its time.
 
-    With `logging_enabled=False`, the default, every method returns at once: one process of a job, or all, pass true.
-    Events go to the log at `log` (see `mldiagnostics.goodput.location`), or to `cloud_logger`, an object with
-    `write_cloud_logging_entry(entry)`, which is called at once. The `background_…` parameters of ml-goodput-measurement
-    are accepted and change nothing.
+    Moments are datetimes (naive ones are local time) or POSIX seconds, by default now. A step can be an array on a
+    device: another thread reads it. Invalid values are dropped, with one warning on the logger `mldiagnostics`.
 
-    All moments are datetimes (naive ones are local time) or POSIX seconds, by default now. A step may be an array on a
-    device: it is read by another thread. What cannot be meant is dropped and told once on the logger `mldiagnostics`.
+    `with recorder.step(n):` and the other context managers record a start and an end; a step or job that an exception
+    leaves has no end.
 
-    `with recorder.step(n):` and its like record start and end; a step or job that an exception leaves has no end.
+    Args:
+        job_name: The job.
+        logger_name: The log; calculators and monitors find it by the same two names.
+        logging_enabled: Whether to record; without it, every method returns at once. One process of a job records, or
+            all of them.
+        cloud_logger: An object with `write_cloud_logging_entry(entry)`, called with each event instead of a log.
+        background_grace_period_s: Accepted and ignored, as are the other `background_…` parameters.
+        background_batch_size: Accepted and ignored.
+        background_max_latency_s: Accepted and ignored.
+        log: The path or URL of the log; None derives it from the names, see `mldiagnostics.goodput.location`.
+
+    Example:
+        >>> recorder = GoodputRecorder("my-job", "goodput_my-job", logging_enabled=True)
+        >>> with recorder.job():
+        ...     for n in range(3):
+        ...         with recorder.step(n):
+        ...             pass
     """
 
     def __init__(
@@ -48,7 +62,7 @@ class GoodputRecorder:
         logging_enabled: bool = False,
         cloud_logger: Any = None,
         *,
-        background_grace_period_s: float = 5.0,  # noqa: ARG002 - see above
+        background_grace_period_s: float = 5.0,  # noqa: ARG002 - of the peer
         background_batch_size: int = 100,  # noqa: ARG002 - the same
         background_max_latency_s: float = 2.0,  # noqa: ARG002 - the same
         log: str | os.PathLike[str] | None = None,
@@ -67,33 +81,36 @@ class GoodputRecorder:
             self._load_end = payload_maker(self.job_name, "data_loading_end_time")
 
     def record_job_start_time(self, start_time: Moment = None) -> None:
-        """Record that the job begins, or begins again."""
+        """Record that the job starts, or starts again."""
         self._record("job_start_time", start_time)
 
     def record_job_end_time(self, end_time: Moment = None) -> None:
-        """Record that the job is done."""
+        """Record that the job has ended."""
         self._record("job_end_time", end_time)
 
     def record_step_start_time(self, step: Any, start_time: Moment = None) -> None:
-        """Record that a step begins."""
+        """Record that a step starts."""
         if self._writer is not None:
             self._writer.write(self._step_start, start_time, step)
 
     def record_step_end_time(self, step: Any, end_time: Moment = None) -> None:
-        """Record that a step is done: counts for the last step of an attempt, the others end where the next begins."""
+        """Record that a step has ended.
+
+        It counts for the last step of an attempt; any other step ends at the start of the next one.
+        """
         if self._writer is not None:
             self._writer.write(self._step_end, end_time, step)
 
     def record_tpu_init_start_time(self, start_time: Moment = None) -> None:
-        """Record that accelerators begin to be initialised."""
+        """Record that the initialization of accelerators starts."""
         self._record("tpu_init_start_time", start_time)
 
     def record_tpu_init_end_time(self, end_time: Moment = None) -> None:
-        """Record that accelerators are there."""
+        """Record that accelerators are initialized."""
         self._record("tpu_init_end_time", end_time)
 
     def record_training_preparation_start_time(self, start_time: Moment = None) -> None:
-        """Record that the training begins to be prepared."""
+        """Record that the preparation of the training starts."""
         self._record("training_prep_start_time", start_time)
 
     def record_training_preparation_end_time(self, end_time: Moment = None) -> None:
@@ -101,19 +118,19 @@ class GoodputRecorder:
         self._record("training_prep_end_time", end_time)
 
     def record_data_loading_start_time(self, start_time: Moment = None) -> None:
-        """Record that data begins to be loaded."""
+        """Record that a load of data starts."""
         if self._writer is not None:
             self._writer.write(self._load_start, start_time)
 
     def record_data_loading_end_time(self, end_time: Moment = None) -> None:
-        """Record that data is there."""
+        """Record that a load of data has ended."""
         if self._writer is not None:
             self._writer.write(self._load_end, end_time)
 
     def record_custom_badput_event_start_time(
         self, start_time: Moment = None, custom_badput_event_type: str = "unknown"
     ) -> None:
-        """Record that something of a kind that the program names begins, like `EVAL`."""
+        """Record that a custom event starts, such as `EVAL`."""
         self._record(
             "custom_badput_event_start_time", start_time, custom_badput_event_type=short_text(custom_badput_event_type)
         )
@@ -121,96 +138,96 @@ class GoodputRecorder:
     def record_custom_badput_event_end_time(
         self, end_time: Moment = None, custom_badput_event_type: str = "unknown"
     ) -> None:
-        """Record that it is over."""
+        """Record that a custom event has ended."""
         kind = short_text(custom_badput_event_type)
         self._record("custom_badput_event_end_time", end_time, custom_badput_event_type=kind)
 
     def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Moment) -> None:
-        """Do nothing, as in ml-goodput-measurement: `record_checkpoint_save_start_time` tells of checkpoints."""
+        """Do nothing, as in ml-goodput-measurement; see `record_checkpoint_save_start_time`."""
 
     def record_checkpoint_save_start_time(self, step: Any = None, start_time: Moment = None) -> None:
-        """Record that training is held up by a checkpoint being saved, of `step` where it is known."""
+        """Record that a save starts to block training; `step` is the checkpoint's, if known."""
         self._record_checkpoint("checkpoint_save_start_time", start_time, step)
 
     def record_checkpoint_save_end_time(self, step: Any = None, end_time: Moment = None) -> None:
-        """Record that it is held up no longer."""
+        """Record that a save has stopped blocking training."""
         self._record_checkpoint("checkpoint_save_end_time", end_time, step)
 
     def record_checkpoint_restore_start_time(self, step: Any = None, start_time: Moment = None) -> None:
-        """Record that a checkpoint begins to be restored, of `step` where it is known."""
+        """Record that a restore starts; `step` is the checkpoint's, if known."""
         self._record_checkpoint("checkpoint_restore_start_time", start_time, step)
 
     def record_checkpoint_restore_end_time(self, step: Any = None, end_time: Moment = None) -> None:
-        """Record that it is restored."""
+        """Record that a restore has ended."""
         self._record_checkpoint("checkpoint_restore_end_time", end_time, step)
 
     def record_program_startup_start_time(self, start_time: Moment = None) -> None:
-        """Record that the program begins to be compiled."""
+        """Record that the compilation of the program starts."""
         self._record("program_startup_start_time", start_time)
 
     def record_program_startup_end_time(self, end_time: Moment = None) -> None:
-        """Record that it is compiled."""
+        """Record that the program is compiled."""
         self._record("program_startup_end_time", end_time)
 
     def record_disruption(self, cause: str, time: Moment = None) -> None:
-        """Record why this attempt is about to end, like `preemption`."""
+        """Record the cause for which this attempt is about to end, such as `preemption`."""
         self._record("disruption_time", time, disruption_cause=short_text(cause))
 
     def record_entry(self, entry: Mapping[str, Any]) -> None:
-        """Record what Orbax says of a save or a restore that is over."""
+        """Record an entry of Orbax about a save or restore that has ended."""
         if self._writer is not None:
             self._writer.write(entry_maker(self.job_name, entry))
 
     def step(self, step: Any) -> Span:
-        """Record the step that the block is."""
+        """Record a block as a step."""
         return Span(self.record_step_start_time, self.record_step_end_time, step, whole=True)
 
     def job(self) -> Span:
-        """Record the job that the block is."""
+        """Record a block as the job."""
         return Span(self.record_job_start_time, self.record_job_end_time, whole=True)
 
     def event(self, custom_badput_event_type: str) -> Span:
-        """Record the block as an event of a kind that the program names, like `EVAL`."""
+        """Record a block as a custom event, such as `EVAL`."""
         start, end = self.record_custom_badput_event_start_time, self.record_custom_badput_event_end_time
         return Span(start, end, None, custom_badput_event_type)
 
     def tpu_init(self) -> Span:
-        """Record that the block initialises accelerators."""
+        """Record a block as the initialization of accelerators."""
         return Span(self.record_tpu_init_start_time, self.record_tpu_init_end_time)
 
     def training_preparation(self) -> Span:
-        """Record that the block prepares the training."""
+        """Record a block as the preparation of the training."""
         return Span(self.record_training_preparation_start_time, self.record_training_preparation_end_time)
 
     def data_loading(self) -> Span:
-        """Record that the block loads data."""
+        """Record a block as a load of data."""
         return Span(self.record_data_loading_start_time, self.record_data_loading_end_time)
 
     def program_startup(self) -> Span:
-        """Record that the block compiles the program."""
+        """Record a block as the compilation of the program."""
         return Span(self.record_program_startup_start_time, self.record_program_startup_end_time)
 
     def checkpoint_save(self, step: Any = None) -> Span:
-        """Record that the block saves a checkpoint."""
+        """Record a block as a save."""
         return Span(self.record_checkpoint_save_start_time, self.record_checkpoint_save_end_time, step)
 
     def checkpoint_restore(self, step: Any = None) -> Span:
-        """Record that the block restores a checkpoint."""
+        """Record a block as a restore."""
         return Span(self.record_checkpoint_restore_start_time, self.record_checkpoint_restore_end_time, step)
 
     def flush(self) -> None:
-        """Return when all that was recorded is in the log, or after 10 s."""
+        """Wait until all events are in the log, for at most 10 s."""
         if self._writer is not None:
             self._writer.flush()
 
     def close(self) -> None:
-        """Flush, and give threads and files back; recording again begins anew."""
+        """Flush, and release threads and files; a later event opens the log again."""
         if self._writer is not None:
             self._writer.close()
 
-    def _record(self, key: str, moment: object, **beside: Any) -> None:
+    def _record(self, key: str, moment: object, **more: Any) -> None:
         if self._writer is not None:
-            self._writer.write(payload_maker(self.job_name, key, **beside), moment)
+            self._writer.write(payload_maker(self.job_name, key, **more), moment)
 
     def _record_checkpoint(self, key: str, moment: object, step: object) -> None:
         if self._writer is not None:

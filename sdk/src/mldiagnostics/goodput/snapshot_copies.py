@@ -1,4 +1,4 @@
-"""Copies of local files in a store, so that another machine need not begin from nothing; failures are only told."""
+"""Copies of snapshots in a store, for other machines; failures are only warned about."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "fetch", "keep"]
 
 FOLDER = "goodput_cache"
-"""Where the copies are below the path that people give."""
+"""The folder of the copies below the URL that the user gives."""
 
 
 def keep(files: Iterable[Path], url: str) -> None:
-    """Put files into `<url>/goodput_cache/`, over those of the same names."""
-    from mldiagnostics.store import open_store  # noqa: PLC0415 - only who keeps copies needs it
+    """Copy files to `<url>/goodput_cache/`, replacing those of the same names."""
+    from mldiagnostics.store import open_store  # noqa: PLC0415 - only copies need it
 
     try:
         store = open_store(url)
         for file in files:
             with file.open("rb") as data:
                 store.put(f"{FOLDER}/{file.name}", data, replace=True)
-    except Exception as error:  # noqa: BLE001 - without copies it takes longer elsewhere, that is all
-        warn_once("goodput-copy", f"no copies could be put into {url}: {error}")
+    except Exception as error:  # noqa: BLE001 - copies only save time
+        warn_once("goodput-copy", f"{url}: cannot store copies of what was read: {error}")
 
 
 def fetch(files: Iterable[Path], url: str) -> None:
-    """Replace those files that are missing or older than their copies."""
-    from mldiagnostics.store import open_store  # noqa: PLC0415 - only who keeps copies needs it
+    """Replace files that are missing or older than their copies."""
+    from mldiagnostics.store import open_store  # noqa: PLC0415 - only copies need it
 
     try:
         store = open_store(url)
-        kept = {entry.key: entry.modified.timestamp() for entry in store.list(FOLDER)}
+        copies = {entry.key: entry.modified.timestamp() for entry in store.list(FOLDER)}
         for file in files:
             key = f"{FOLDER}/{file.name}"
-            if key in kept and (not file.exists() or file.stat().st_mtime < kept[key]):
+            if key in copies and (not file.exists() or file.stat().st_mtime < copies[key]):
                 with store.open(key) as data:
                     _replace(file, data.read())
-    except Exception as error:  # noqa: BLE001 - without copies it takes longer, that is all
-        warn_once("goodput-copy", f"the copies in {url} could not be read, begin without them: {error}")
+    except Exception as error:  # noqa: BLE001 - copies only save time
+        warn_once(
+            "goodput-copy", f"{url}: cannot read copies of what was read, the log is read from its beginning: {error}"
+        )
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
     try:

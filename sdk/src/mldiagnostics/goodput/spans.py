@@ -12,7 +12,10 @@ __all__ = ["Span"]
 
 
 class Span:
-    """Records the start and end of a block; with `whole`, no end if an exception leaves the block."""
+    """Records the start and end of a block.
+
+    With `whole`, no end is recorded if an exception leaves the block.
+    """
 
     __slots__ = ("_arguments", "_end", "_start", "_whole")
 

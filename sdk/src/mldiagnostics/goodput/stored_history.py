@@ -1,4 +1,4 @@
-"""The history of a log, read by what is new and kept for the next process."""
+"""The history of a log, read incrementally and stored for the next process."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.log import Log
 
-__all__ = ["KeptHistory"]
+__all__ = ["StoredHistory"]
 
-_WORTH_KEEPING_S = 1.0
-"""What took longer to read is kept for the next process,"""
+_SLOW_READ_S = 1.0
+"""A history is stored after a read that took longer."""
 
-_KEEP_EVERY_S = 600.0
-"""and not more often: a service may always take that long."""
+_STORE_INTERVAL_S = 600.0
+"""The least time between two such stores: every read of a slow service may take that long."""
 
 
-class KeptHistory:
-    """Reads a log into a history; with `snapshot`, from where the last process that read it ended."""
+class StoredHistory:
+    """Reads a log into a history; with `snapshot`, it continues where the last process stopped."""
 
     def __init__(self, log: Log, snapshot: Path | None) -> None:
         self.log = log
         self._snapshot = snapshot
         self.history = (None if snapshot is None else recall(snapshot, log)) or History()
-        self._keep_after = 0.0
+        self._store_after = 0.0
 
     def read(self, now: float) -> History:
         """Return the history of everything logged until now (POSIX seconds). Raises `LogUnreadable`."""
-        asked = time.monotonic()
+        started = time.monotonic()
         self.log.read_new(self.history, datetime.fromtimestamp(now, timezone.utc))
         done = time.monotonic()
-        if self._snapshot is not None and done - asked > _WORTH_KEEPING_S and done > self._keep_after:
-            self._keep_after = done + _KEEP_EVERY_S
+        if self._snapshot is not None and done - started > _SLOW_READ_S and done > self._store_after:
+            self._store_after = done + _STORE_INTERVAL_S
             moment = round(now * 1e6)
-            self.history.of(moment).account(moment)  # folded: the next process need not
+            self.history.of(moment).account(moment)  # the next process loads the computed account
             self.keep()
         return self.history
 
     def keep(self) -> bool:
-        """Write the snapshot; false if there is no place for it, or the disk does not take it."""
+        """Write the snapshot; return false if there is no path for it or the disk rejects it."""
         return self._snapshot is not None and keep(self._snapshot, self.log, self.history)

@@ -25,7 +25,7 @@ def note_written(job_name: str, logger_name: str, url: str) -> None:
 
 
 def written_log(job_name: str, logger_name: str) -> str | None:
-    """Return the path or URL to which a recorder of this process writes, None without such a recorder."""
+    """Return the path or URL of a log that this process writes, None without one."""
     return _urls.get((job_name, logger_name))
 
 
@@ -35,9 +35,9 @@ def forget_written() -> None:
 
 
 def flush_written(url: str) -> None:
-    """Flush the records of this process in the log at `url`, or in a log above it, for at most 5 s.
+    """Flush this process's records in the log at `url`, or in a log above it.
 
-    A reader in the process of a recorder then sees all that was recorded before.
+    It takes at most 5 s. A reader in the process of a recorder then sees all that was recorded before.
     """
     if not _urls and current() is None:
         return
@@ -52,7 +52,7 @@ def flush_written(url: str) -> None:
 
 
 def _close_logs() -> None:
-    """Close all logs after the program's own exit handlers, which may record the end of the job."""
+    """Close all logs after the program's exit handlers, which may record a job end."""
     if _urls:
         from mldiagnostics.pipeline.recorder import close_all  # noqa: PLC0415 - the writer has loaded it
 

@@ -1,1 +1,1 @@
-"""Where events come from without the program recording them."""
+"""Sources of events that the program does not record itself."""

@@ -1,4 +1,7 @@
-"""Compilation as JAX tells of it: the outermost of its durations, as spans of the program's startup."""
+"""Compilations that JAX reports, as spans of the program's startup.
+
+Only the outermost of JAX's durations counts.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ _PHASES = frozenset(
         "/jax/core/compile/backend_compile_duration",
     }
 )
-"""What happens on the way from a Python function to a program; each may have another one inside."""
+"""JAX's phases from a Python function to a program; each can contain another one."""
 
 
 class Compilations:
-    """Records what JAX compiles on the thread that made this, until it is closed.
+    """Records the compilations of JAX on the thread that created this object, until it is closed.
 
-    What other threads compile happens beside the training. JAX says when a phase begins (by its listeners for numbers,
-    which old versions have not) and how long it took when it is over; one inside another is part of that.
+    Compilations of other threads run beside the training. JAX reports the start of a phase (to its listeners for
+    numbers, which old versions do not have) and its duration at the end; a phase inside another one is part of it.
     """
 
     def __init__(self, recorder: GoodputRecorder) -> None:
@@ -36,28 +39,28 @@ class Compilations:
         self._listens = False
 
     def listen(self) -> bool:
-        """Listen from now on; false while the program has not imported JAX, which is not done here."""
+        """Start listening; return false while the program has not imported JAX."""
         monitoring = sys.modules.get("jax.monitoring") if "jax" in sys.modules else None
         if self._listens or monitoring is None:
             return self._listens
         self._listens = True
         try:
             if hasattr(monitoring, "register_scalar_listener"):
-                monitoring.register_scalar_listener(self._begins)
-            monitoring.register_event_duration_secs_listener(self._ends)
-        except Exception as error:  # noqa: BLE001 - another version may want another call
-            warn_once("compilation", f"this version of JAX does not tell of compilations: {error!r}")
+                monitoring.register_scalar_listener(self._on_start)
+            monitoring.register_event_duration_secs_listener(self._on_end)
+        except Exception as error:  # noqa: BLE001 - another version may have another signature
+            warn_once("compilation", f"JAX: this version does not report compilations: {error!r}")
         return True
 
     def close(self) -> None:
-        """Hear nothing more; JAX keeps the listeners, not every version gives them back."""
+        """Stop recording; JAX keeps the listeners, since some versions cannot remove them."""
         self._recorder = None
 
-    def _begins(self, event: str, _: float, **__: Any) -> None:
+    def _on_start(self, event: str, _: float, **__: Any) -> None:
         if event in _PHASES and threading.get_ident() == self._thread:
             self._depth += 1
 
-    def _ends(self, event: str, duration: float, **_: Any) -> None:
+    def _on_end(self, event: str, duration: float, **_: Any) -> None:
         if event not in _PHASES or threading.get_ident() != self._thread:
             return
         self._depth = max(0, self._depth - 1)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.goodput import GoodputCalculator, kept
+from mldiagnostics.goodput import GoodputCalculator, stored_history
 from support.goodput_entries import JOB, T0, Entries, Payload, at, span, step, steps
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def always_worth_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_WORTH_KEEPING_S", -1.0)
+def every_read_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_history, "_SLOW_READ_S", -1.0)
 
 
 def write(file: Path, payloads: list[Payload]) -> None:
@@ -43,7 +43,7 @@ def calculator(log: Path, cache: Path, now: float, gcs_path: str | None = None) 
     return GoodputCalculator(JOB, "any", log=log.parent, cache_dir=cache, gcs_path=gcs_path, clock=lambda: T0 + now)
 
 
-@pytest.mark.usefixtures("always_worth_keeping")
+@pytest.mark.usefixtures("every_read_is_slow")
 def test_the_next_calculator_reads_only_what_is_new(log: Path, tmp_path: Path) -> None:
     assert calculator(log, tmp_path / "cache", 50).get_job_goodput() == (60.0, {}, 2)
     spoil(log)
@@ -52,7 +52,7 @@ def test_the_next_calculator_reads_only_what_is_new(log: Path, tmp_path: Path) -
     assert calculator(log, tmp_path / "elsewhere", 50).ignored == {"unreadable line": 1}
 
 
-@pytest.mark.usefixtures("always_worth_keeping")
+@pytest.mark.usefixtures("every_read_is_slow")
 def test_a_log_that_began_anew_is_read_anew(log: Path, tmp_path: Path) -> None:
     calculator(log, tmp_path / "cache", 50).get_job_goodput()
     log.unlink()
@@ -96,7 +96,7 @@ def test_the_log_of_an_object_is_not_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("always_worth_keeping")
+@pytest.mark.usefixtures("every_read_is_slow")
 def test_a_log_that_is_always_slow_is_not_kept_each_time(log: Path, tmp_path: Path) -> None:
     asked = calculator(log, tmp_path / "cache", 50)
     asked.get_job_goodput()
