@@ -54,7 +54,7 @@ print(sink_maker("mlflow:0123abc").name)
 
 
 @pytest.mark.peers
-def test_without_a_run_of_mlflow_it_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_without_an_mlflow_run_it_is_rejected_with_an_action(tmp_path: Path) -> None:
     refusal, name = run_source(MAKE, tmp_path, environment="trackers").out.splitlines()
     assert "call mlflow.start_run() before" in refusal
     assert name == "mlflow:0123abc"
@@ -69,7 +69,7 @@ with m.machinelearning_run("job", sinks=["jsonl:", "mlflow:0123abc"], log_system
 
 
 @pytest.mark.peers
-def test_a_server_that_is_gone_is_only_told(tmp_path: Path) -> None:
+def test_a_dead_server_is_only_logged(tmp_path: Path) -> None:
     variables = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
     example = run_source(DEAD_SERVER, tmp_path, environment="trackers", **variables)
     assert [step for step, _ in example.series("loss")] == list(range(50))
@@ -77,6 +77,6 @@ def test_a_server_that_is_gone_is_only_told(tmp_path: Path) -> None:
     assert "MLflow run 0123abc" in example.err
 
 
-def test_without_mlflow_it_is_refused_with_what_to_install() -> None:
+def test_without_mlflow_it_is_rejected_with_the_package() -> None:
     with pytest.raises(ConfigurationError, match="pip install mlflow"):
         sink_maker("mlflow:")

@@ -78,7 +78,7 @@ def test_checkpoints_are_among_the_records_of_the_run(tmp_path: Path) -> None:
     assert 0 < restored < took["restore"] + TOLERANCE_S  # less what was compiled for it
 
 
-def test_without_a_run_and_with_odd_entries_checkpoints_are_saved_all_the_same(tmp_path: Path) -> None:
+def test_checkpoints_are_saved_without_a_run_and_with_odd_entries(tmp_path: Path) -> None:
     programs = Programs(tmp_path, python("orbax"))
     ended = programs.run(
         f"""{BEGIN}

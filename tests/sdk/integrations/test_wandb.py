@@ -64,18 +64,18 @@ with wandb.init() as theirs:
 
 
 @pytest.mark.peers
-def test_steps_before_those_of_the_program_are_refused_and_never_disturb_it(tmp_path: Path) -> None:
+def test_steps_below_those_of_the_program_are_dropped(tmp_path: Path) -> None:
     variables = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
     example = run_source(LATE, tmp_path, environment="trackers", **variables)
     for expected in ("'own': 2", "'loss': 0.25", "'stepless': 2"):
         assert expected in example.out
-    assert "W&B is at step 100 and takes no row of step 1" in example.err
+    assert "row of step 1 dropped, W&B is already at step 100" in example.err
     assert example.row.document["complaints"]["wandb-late"] == 1
     assert example.row.document["drops"] == {}
     assert [value for _, value in example.series("loss")] == [0.5, 0.25]
 
 
-def test_without_a_run_of_wandb_it_is_refused_with_what_to_do() -> None:
+def test_without_a_wandb_run_it_is_rejected_with_an_action() -> None:
     with pytest.raises(ConfigurationError, match=r"call wandb\.init\(\) before"):
         sink_maker("wandb:")
 

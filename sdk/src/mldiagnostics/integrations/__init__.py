@@ -1,1 +1,1 @@
-"""Other people's training loops and trackers, each in a module that is loaded only by those who use it."""
+"""Integrations with training frameworks and trackers, one module each."""

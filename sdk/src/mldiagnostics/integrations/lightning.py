@@ -1,6 +1,7 @@
-"""PyTorch Lightning: a logger that makes its training a run, or a part of the run that has begun, and its goodput.
+"""PyTorch Lightning: a logger that records a run, and a callback for goodput.
 
-Trainer(..., logger=MLDiagnosticsLogger(), callbacks=[MLDiagnosticsCallback()])
+Example:
+    >>> Trainer(..., logger=MLDiagnosticsLogger(), callbacks=[MLDiagnosticsCallback()])  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ if TYPE_CHECKING:
 __all__ = ["MLDiagnosticsCallback", "MLDiagnosticsLogger"]
 
 FLUSH_TIMEOUT_S = 10.0
-"""How long the end of a training may wait until its metrics are written."""
+"""Timeout for writing the metrics at the end of a training."""
 
 _PACKAGE = "lightning.pytorch" if "lightning" in sys.modules else "pytorch_lightning"
-"""The library has two names; the program has imported the one whose classes count."""
+"""The library has two names; the base classes must come from the one that the program imports."""
 
 _Callback: Any = import_module(f"{_PACKAGE}.callbacks").Callback
 _Logger: Any = import_module(f"{_PACKAGE}.loggers").Logger
 _rank_zero_only: Any = import_module(f"{_PACKAGE}.utilities").rank_zero_only
 
 
-class MLDiagnosticsLogger(_Logger):  # type: ignore[misc]  # which base it has is known when it is imported
-    """Records what is logged, and tells the run of the steps at which it is, unless the callback tells of all steps.
+class MLDiagnosticsLogger(_Logger):  # type: ignore[misc]  # the base class is known at import time
+    """Records logged metrics, and their steps unless the callback records all steps.
 
-    Without a current run the first use begins one, with `arguments` for `machinelearning_run`. It is closed by the end
-    of the program, since tests may follow.
+    A run that the logger starts stays open until the end of the program, because tests may follow.
+
+    Args:
+        name: name of a new run.
+        run: run to record to; default: the current run, or a new one on first use.
+        **arguments: further arguments of `machinelearning_run` for a new run.
     """
 
     def __init__(self, name: str = "lightning", run: MLRun | None = None, **arguments: Any) -> None:
@@ -46,7 +51,7 @@ class MLDiagnosticsLogger(_Logger):  # type: ignore[misc]  # which base it has i
 
     @property
     def experiment(self) -> MLRun:
-        """The run."""
+        """The run; started on first use."""
         if self._run is None or self._run.closed:
             self._run = current() or machinelearning_run(
                 **{"name": self._name, "framework": Framework.PYTORCH, **self._arguments}
@@ -55,17 +60,17 @@ class MLDiagnosticsLogger(_Logger):  # type: ignore[misc]  # which base it has i
 
     @property
     def name(self) -> str:
-        """What the run is called; Lightning puts checkpoints into a folder of that name."""
+        """Name of the run; Lightning uses it as a directory of checkpoints."""
         return self._name
 
     @property
     def version(self) -> str:
-        """The id of the run; Lightning puts its checkpoints into a folder of that name."""
+        """Id of the run; Lightning uses it as a directory of checkpoints."""
         return str(self.experiment.run_id)
 
     @_rank_zero_only  # type: ignore[untyped-decorator]
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Record metrics; `step` is the number of optimizer steps before."""
+        """Record metrics; `step` is the number of optimizer steps so far."""
         run = self.experiment
         if step is not None and self.tells_steps:
             run.step(step)
@@ -74,19 +79,19 @@ class MLDiagnosticsLogger(_Logger):  # type: ignore[misc]  # which base it has i
 
     @_rank_zero_only  # type: ignore[untyped-decorator]
     def log_hyperparams(self, params: Any, *_: Any, **__: Any) -> None:
-        """Keep hyperparameters, a dict or a namespace, with the run's configuration."""
+        """Add hyperparameters (a dict or a namespace) to the run's configuration."""
         self.experiment.configs.update(params if hasattr(params, "keys") else vars(params))
 
-    def finalize(self, status: str) -> None:  # noqa: ARG002 - an exception is seen by the run itself
-        """Write what is recorded; the run goes on."""
+    def finalize(self, status: str) -> None:  # noqa: ARG002 - the run detects exceptions itself
+        """Flush the records; the run stays open."""
         if self._run is not None:
             self._run.recording.flush(FLUSH_TIMEOUT_S)
 
 
 class MLDiagnosticsCallback(_Callback):  # type: ignore[misc]  # as above
-    """Tells the run of every step as it begins, and accounts for validation, as the event EVAL.
+    """Records the start of every step, and validation as event EVAL.
 
-    The run is the one that has begun, else the logger's.
+    The run is the current one, else the logger's.
     """
 
     def __init__(self) -> None:
@@ -94,7 +99,7 @@ class MLDiagnosticsCallback(_Callback):  # type: ignore[misc]  # as above
         self._run: MLRun | None = None
 
     def setup(self, trainer: Any, *_: Any, **__: Any) -> None:
-        """Find the run, and tell the logger that its word for steps is not needed."""
+        """Find the run, and stop the logger from recording steps."""
         loggers = [logger for logger in trainer.loggers if isinstance(logger, MLDiagnosticsLogger)]
         for logger in loggers:
             logger.tells_steps = False
@@ -103,16 +108,16 @@ class MLDiagnosticsCallback(_Callback):  # type: ignore[misc]  # as above
             self._run = loggers[0].experiment
 
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
-        """Say that a step begins; several batches may belong to one."""
+        """Record the start of a step; several batches may belong to one step."""
         if self._run is not None:
             self._run.step(trainer.global_step)
 
     def on_validation_start(self, *_: Any) -> None:
-        """Say that validation begins."""
+        """Record the start of validation."""
         if self._run is not None:
             self._run.recorder.record_custom_badput_event_start_time(custom_badput_event_type="EVAL")
 
     def on_validation_end(self, *_: Any) -> None:
-        """Say that validation is over."""
+        """Record the end of validation."""
         if self._run is not None:
             self._run.recorder.record_custom_badput_event_end_time(custom_badput_event_type="EVAL")

@@ -1,7 +1,7 @@
-"""Metrics for an MLflow run that the program has started: `sinks=["jsonl:", "mlflow:"]`, or `mlflow:<run id>`.
+"""A sink for an MLflow run of the program: `mlflow:` or `mlflow:<run id>`.
 
-A metric's labels and devices become a part of its key, as TensorBoard's tags do. MLflow is called by the sink's own
-thread, so a tracking server that is slow or gone costs the training nothing.
+Labels and devices are part of a metric's key, as in TensorBoard's tags. The sink's own thread calls MLflow, so a slow
+or dead tracking server does not delay the training.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 PACE = BatchPolicy(records=500, gather_s=1.0)
-"""A call for at most one second of records: each is a request to the server or a lock of its database."""
+"""One call per second at most: each is a request to the server or a lock of its database."""
 
 LIMIT = 1000
-"""How many metrics MLflow takes at once."""
+"""Most metrics in one call of MLflow."""
 
 _REFUSALS = frozenset({"INVALID_PARAMETER_VALUE", "INVALID_STATE", "PERMISSION_DENIED", "RESOURCE_DOES_NOT_EXIST"})
-_NO_KEY = re.compile(r"[^\w\-./ :]")
+_INVALID_KEY = re.compile(r"[^\w\-./ :]")
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker for `mlflow:` (the active run of the calling thread) or `mlflow:<run id>`.
+    """Return the sink maker for `mlflow:` (the active run) or `mlflow:<run id>`.
 
-    Raises `ConfigurationError` if the program has not started one, or MLflow is not installed.
+    Raises:
+        ConfigurationError: MLflow is not installed, or the thread has no active run.
     """
     if find_spec("mlflow") is None:
-        raise ConfigurationError(f"{url!r} needs MLflow: pip install mlflow")
+        raise ConfigurationError(f"sink {url!r}: MLflow is not installed; run pip install mlflow")
     run_id = url.removeprefix("mlflow:") or _active_run_id()
     if run_id is None:
         raise ConfigurationError(
-            f"{url!r}: MLflow has no active run in this thread: call mlflow.start_run() before machinelearning_run, "
-            "or name one: mlflow:<run id>"
+            f"sink {url!r}: MLflow has no active run in this thread; call mlflow.start_run() before "
+            "machinelearning_run, or write mlflow:<run id>"
         )
     return SinkMaker(url, lambda _: MlflowSink(run_id))
 
 
 class MlflowSink:
-    """Adds metrics to a run; it neither begins nor ends it."""
+    """Adds metrics to an MLflow run, without starting or ending it."""
 
     pace = PACE
     durable = True
@@ -58,34 +59,34 @@ class MlflowSink:
         self._client: Any = None
 
     def open(self) -> None:
-        """Make a client for the program's tracking server."""
-        from mlflow import MlflowClient  # noqa: PLC0415 - takes a second, and is this thread's
+        """Create the client of the tracking server."""
+        from mlflow import MlflowClient  # noqa: PLC0415 - slow, so in the sink's thread
 
         self._client = MlflowClient()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Log the batch's metrics; a metric without a step counts as step 0, as MLflow has it."""
+        """Log the metrics of the batch; without a step they have step 0, as in MLflow."""
         from mlflow.entities import Metric  # noqa: PLC0415
         from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
-        found = (
-            Metric(_NO_KEY.sub("_", tag), number, int(1000 * record.t), record.step or 0)
+        points = (
+            Metric(_INVALID_KEY.sub("_", tag), number, int(1000 * record.t), record.step or 0)
             for record in batch
             if record.kind == "metric"
             for tag, number in tagged(record)
         )
         try:
-            while part := list(islice(found, LIMIT)):
-                self._client.log_batch(self._run_id, metrics=part, synchronous=True)
+            while chunk := list(islice(points, LIMIT)):
+                self._client.log_batch(self._run_id, metrics=chunk, synchronous=True)
         except MlflowException as error:
             kind = SinkRefused if error.error_code in _REFUSALS else SinkUnavailable
             raise kind(f"MLflow run {self._run_id}: {error.message}") from error
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: `write` is synchronous."""
 
     def close(self) -> None:
-        """Leave the run open: it is the program's."""
+        """Do nothing: the run belongs to the program."""
 
 
 def _active_run_id() -> str | None:

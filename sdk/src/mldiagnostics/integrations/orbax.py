@@ -1,6 +1,7 @@
-"""Orbax: a logger that accounts for the checkpoints of a `CheckpointManager`.
+"""Orbax: a logger that records checkpoints for goodput.
 
-CheckpointManager(directory, logger=MLDiagnosticsLogger())
+Example:
+    >>> CheckpointManager(directory, logger=MLDiagnosticsLogger())  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -18,22 +19,26 @@ if TYPE_CHECKING:
 __all__ = ["MLDiagnosticsLogger"]
 
 
-class MLDiagnosticsLogger(AbstractLogger):  # type: ignore[misc]  # Orbax is not there for mypy
-    """Records how long each save and restore held up the training, as Orbax measured it.
+class MLDiagnosticsLogger(AbstractLogger):  # type: ignore[misc]  # mypy runs without Orbax
+    """Records how long each save and restore blocked the training.
 
-    Into the log of `recorder`, by default among the records of the current run. Every process should have one: Orbax
-    saves and restores on all of them.
+    Use one in every process: Orbax saves and restores on all of them.
+
+    Args:
+        recorder: recorder to use; default: that of the current run.
     """
 
     def __init__(self, recorder: GoodputRecorder | None = None) -> None:
         self._recorder = recorder
 
     def log_entry(self, msg: Any, *_: Any, **__: Any) -> None:
-        """Take what Orbax says of a save or a restore that is over; anything else is nothing to account for."""
+        """Record the end of a save or a restore; ignore other entries."""
         recorder = self._recorder
         if recorder is None and (run := current()) is not None:
             recorder = run.recorder
         if recorder is None:
-            warn_once("orbax", "a checkpoint is not accounted for: no run has begun, and the logger has no recorder")
+            warn_once(
+                "orbax", "Orbax logger: a checkpoint is not recorded, there is no run; start one or pass `recorder`"
+            )
             return
         recorder.record_entry(msg)

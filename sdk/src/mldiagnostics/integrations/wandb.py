@@ -1,8 +1,8 @@
-"""Metrics for a Weights & Biases run that the program has started: `sinks=["jsonl:", "wandb:"]`.
+"""A sink for the Weights & Biases run of the program: `wandb:`.
 
-W&B takes rows whose steps never go back. What comes later than a row that the program itself has logged with a higher
-step is left out there; each such row counts among the run's complaints. Metrics without a step go to the row that is
-being filled, so that none moves W&B's own count.
+W&B rejects rows whose step is below the last one. If the program itself has logged a higher step, such rows are dropped
+and counted in the run's complaints. Metrics without a step go to the current row, so that they do not change
+W&B's step.
 """
 
 from __future__ import annotations
@@ -23,16 +23,22 @@ if TYPE_CHECKING:
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker for `wandb:`. Raises `ConfigurationError` if the program has started no W&B run."""
+    """Return the sink maker for `wandb:`.
+
+    Raises:
+        ConfigurationError: the program has no W&B run.
+    """
     wandb = sys.modules.get("wandb")
     run = getattr(wandb, "run", None)
     if run is None:
-        raise ConfigurationError(f"{url!r}: W&B has no run in this process: call wandb.init() before")
+        raise ConfigurationError(
+            f"sink {url!r}: W&B has no run in this process; call wandb.init() before machinelearning_run"
+        )
     return SinkMaker(url, lambda _: WandbSink(run))
 
 
 class WandbSink:
-    """Adds rows to a run; it neither begins nor ends it."""
+    """Adds rows to a W&B run, without starting or ending it."""
 
     pace = BatchPolicy(records=256, gather_s=0.5)
     durable = True
@@ -41,28 +47,26 @@ class WandbSink:
         self._run = run
 
     def open(self) -> None:
-        """Do nothing: the program has opened it."""
+        """Do nothing: the run belongs to the program."""
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Log the batch's metrics, those of one step as one row."""
+        """Log the metrics of the batch, one row per step."""
         metrics = (record for record in batch if record.kind == "metric")
         for step, records in groupby(metrics, lambda record: record.step):
             row = dict(pair for record in records for pair in tagged(record))
             self._log(row, self._run.step if step is None else step)
 
     def flush(self) -> None:
-        """Do nothing: W&B's own process has it."""
+        """Do nothing: W&B's own process has the rows."""
 
     def close(self) -> None:
-        """Leave the run open: it is the program's."""
+        """Do nothing: the run belongs to the program."""
 
     def _log(self, row: dict[str, float], step: int) -> None:
         if step < self._run.step:
-            warn_once(
-                "wandb-late", f"W&B is at step {self._run.step} and takes no row of step {step}: it is left out there"
-            )
+            warn_once("wandb-late", f"sink wandb: row of step {step} dropped, W&B is already at step {self._run.step}")
             return
         try:
             self._run.log(row, step=step)
         except Exception as error:
-            raise SinkRefused(f"W&B does not take metrics any more: {error}") from error
+            raise SinkRefused(f"W&B rejects metrics: {error}") from error
