@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.apiserver
 class TestAgainstARealServer:
-    async def test_the_managed_addon_is_known_by_its_namespace_while_it_stays(self, cluster: ApiClient) -> None:
+    async def test_the_managed_addon_is_recognised_by_its_namespace(self, cluster: ApiClient) -> None:
         await install(cluster)
         assert await missing_resource(cluster, [CONNECTIONS]) is None
         assert await managed_addon(cluster) is None

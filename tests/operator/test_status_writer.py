@@ -38,7 +38,7 @@ def running(holder: str) -> ConnectionStatus:
     return StatusBuilder(None, generation=1, me=holder).running(plan(), now=NOW)
 
 
-async def test_a_written_status_reads_back_whole(ml: Namespace) -> None:
+async def test_a_written_status_reads_back_unchanged(ml: Namespace) -> None:
     body = await ml.capture(podName="a")
     await writer(ml, body).write(running(ME))
     assert ConnectionStatus.model_validate(await ml.status()) == running(ME)

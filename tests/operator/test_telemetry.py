@@ -52,7 +52,7 @@ def test_a_scraper_reads_the_recorded_events() -> None:
     assert {key: read.get(key) for key in expected} == expected
 
 
-def test_a_clock_that_went_back_gives_no_negative_time() -> None:
+def test_a_clock_that_goes_back_records_no_negative_time() -> None:
     telemetry = OperatorMetrics()
     telemetry.capture_started(delay_s=-3.0)
     telemetry.capture_ended(result="Succeeded", reason="Succeeded", duration_s=-3.0)

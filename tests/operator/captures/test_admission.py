@@ -95,7 +95,7 @@ def test_a_namespace_with_a_long_queue_does_not_delay_another() -> None:
     assert [claim.uid for claim in decision.start] == ["busy0", "quiet0"]
 
 
-def test_the_place_goes_to_the_namespace_that_was_served_longest_ago() -> None:
+def test_the_next_place_is_for_the_namespace_that_was_served_longest_ago() -> None:
     both = line_of("x", 1) + line_of("y", 1, first=1)
     quota = Quota(per_namespace=1, total=1)
     assert [claim.namespace for claim in decide(both, (), quota, {"x": 7, "y": 3}).start] == ["y"]

@@ -264,7 +264,7 @@ async def test_a_deleted_capture_ends_and_leaves_no_files(ml: Namespace, tmp_pat
                 await asyncio.sleep(0.05)
 
 
-async def test_pods_that_are_starting_are_waited_for(ml: Namespace) -> None:
+async def test_a_capture_waits_for_pods_that_are_starting(ml: Namespace) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         pod = await ml.pod("a", server.port, phase="Pending")
         await ml.capture(podName="a", durationMilliseconds=10, waitForPodsSeconds=60)
@@ -278,7 +278,7 @@ async def test_pods_that_are_starting_are_waited_for(ml: Namespace) -> None:
         assert verdict(await ml.finished()) == ("Succeeded", "Succeeded")
 
 
-async def test_a_trace_that_came_from_another_pod_is_not_stored(ml: Namespace, tmp_path: Path) -> None:
+async def test_a_trace_from_another_pod_is_not_stored(ml: Namespace, tmp_path: Path) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         await ml.capture(podName="a", durationMilliseconds=1500)
@@ -290,9 +290,7 @@ async def test_a_trace_that_came_from_another_pod_is_not_stored(ml: Namespace, t
     assert files(tmp_path) == {"capture.json"}
 
 
-async def test_finished_captures_are_deleted_when_their_time_is_over_and_files_stay(
-    ml: Namespace, tmp_path: Path
-) -> None:
+async def test_expired_captures_are_deleted_and_their_files_stay(ml: Namespace, tmp_path: Path) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
         await ml.pod("a", server.port)
         await ml.capture("brief", podName="a", durationMilliseconds=10, ttlSecondsAfterFinished=1)

@@ -96,7 +96,7 @@ async def test_all_pods_of_a_workload_and_no_others_are_captured_by_rank_into_th
     assert status["captureResult"]["outputLocation"] == f"volume:///{run}"
 
 
-async def test_a_jobset_of_many_jobs_is_captured_whole(stage: Stage) -> None:
+async def test_all_jobs_of_a_jobset_are_captured(stage: Stage) -> None:
     workload = await kinds.jobset(stage, parts=(("workers", 22, 1),))
     await stage.impostors()
     status = await captured(stage, workload)
@@ -116,7 +116,7 @@ async def test_a_jobset_of_many_jobs_is_captured_whole(stage: Stage) -> None:
     ],
     ids=str,
 )
-async def test_a_target_is_narrowed_and_ranks_stay_what_they_are(
+async def test_a_narrowed_target_keeps_its_ranks(
     stage: Stage, profiler: FakeProfiler, narrowing: dict[str, Any], ranks: list[int]
 ) -> None:
     status = await captured(stage, await kinds.jobset(stage), narrowing=narrowing)

@@ -18,7 +18,7 @@ OBJECT = parsed(connection("capture", uid="uid-of-capture", podName="trainer-0",
 VERSIONS = {"operator": "1.2.3"}
 
 
-def test_a_claim_says_whose_session_it_is_and_promises_nothing() -> None:
+def test_a_claim_names_the_owner_and_plans_the_targets() -> None:
     content = claim(OBJECT, plan(2), OUT, VERSIONS)
     assert owner(content) == "uid-of-capture"
     record = json.loads(content)
@@ -48,5 +48,5 @@ def test_each_runs_directory_records_its_own_targets() -> None:
 
 
 @given(st.binary(max_size=100) | st.sampled_from([b"[]", b"{}", b"null", b'{"uid": 7}']))
-def test_any_other_file_belongs_to_nobody(content: bytes) -> None:
+def test_any_other_file_has_no_owner(content: bytes) -> None:
     assert owner(content) is None

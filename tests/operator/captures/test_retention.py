@@ -27,7 +27,7 @@ def due(item: Finished) -> datetime | None:
 
 
 @given(OBJECTS)
-def test_exactly_the_objects_whose_time_has_come_are_deleted(objects: list[Finished]) -> None:
+def test_exactly_the_expired_objects_are_deleted(objects: list[Finished]) -> None:
     expired = set(sweep(objects, now=NOW).expired)
     for item in objects:
         moment = due(item)
@@ -35,7 +35,7 @@ def test_exactly_the_objects_whose_time_has_come_are_deleted(objects: list[Finis
 
 
 @given(OBJECTS)
-def test_the_next_look_comes_no_later_than_the_next_object_is_due(objects: list[Finished]) -> None:
+def test_the_next_sweep_is_not_later_than_the_next_expiry(objects: list[Finished]) -> None:
     result = sweep(objects, now=NOW)
     assert SHORTEST_WAIT <= result.wait <= LONGEST_WAIT
     moments = [moment for moment in map(due, objects) if moment is not None and moment > NOW]

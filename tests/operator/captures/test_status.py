@@ -62,7 +62,7 @@ def test_a_finished_capture_is_complete_and_its_numbers_add_up(outcomes: list[Ta
 
 
 def test_an_object_with_a_thousand_targets_is_below_half_a_mebibyte() -> None:
-    long = "the profiler said something of considerable length, " * 20
+    long = "the profiler returned a long message, " * 20
     outcomes = [failed(rank, Reason.SERVER_ERROR, long) for rank in range(1000)]
     status = builder().finished(plan(1000), outcomes, judge(outcomes, needed=1000), now=NOW)
     size = len(json.dumps(dump(status)))

@@ -30,19 +30,19 @@ def test_a_cancelled_capture_never_succeeds(outcomes: list[TargetOutcome]) -> No
     assert (verdict.succeeded, verdict.reason) == (False, Words.CANCELLED)
 
 
-def test_a_failure_that_all_share_is_the_reason_of_the_whole() -> None:
+def test_a_reason_that_all_failures_share_is_the_reason_of_the_capture() -> None:
     assert judge([failed(0, Reason.STORE_FORBIDDEN), failed(1, Reason.STORE_FORBIDDEN)], needed=2).reason == (
         Reason.STORE_FORBIDDEN
     )
     assert judge([captured(0), failed(1, Reason.BUSY)], needed=2).reason == Reason.BUSY
 
 
-def test_different_failures_are_summed_up() -> None:
+def test_different_failures_have_a_common_reason() -> None:
     assert judge([failed(0, Reason.BUSY), failed(1, Reason.SLOW)], needed=1).reason == Words.NOTHING_CAPTURED
     mixed = [captured(0), failed(1, Reason.BUSY), failed(2, Reason.SLOW)]
     assert judge(mixed, needed=2).reason == Words.TOO_FEW_CAPTURED
     assert judge(mixed, needed=1).reason == Words.PARTLY_SUCCEEDED
 
 
-def test_a_restart_is_named_whatever_else_failed() -> None:
+def test_an_interruption_is_the_reason_even_with_other_failures() -> None:
     assert judge([failed(0, Reason.INTERRUPTED), failed(1)], needed=1).reason == Words.INTERRUPTED

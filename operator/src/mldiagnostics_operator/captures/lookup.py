@@ -77,9 +77,9 @@ class Lookup:
             named = await asyncio.gather(*(self._get(f"{pods}/{name}") for name in request.pods))
             return [PodView.of(pod) for pod in named if pod is not None]
         if request.pods:
-            wanted = frozenset(request.pods)
-            every = await self._cluster.items(pods, lambda pod: pod["metadata"]["name"] in wanted and PodView.of(pod))
-            return [pod for pod in every if pod]
+            names = frozenset(request.pods)
+            matching = await self._cluster.items(pods, lambda pod: pod["metadata"]["name"] in names and PodView.of(pod))
+            return [pod for pod in matching if pod]
         selector = request.selector
         if request.workload is not None:
             selector = request.workload.pods(workload) if workload is not None else None
@@ -106,14 +106,16 @@ class Lookup:
         group, _, version = one.api_version.rpartition("/")
         path = path_to(group, version, kind.plural if kind else "", namespace=one.namespace)
         metadata: dict[str, Object | None] = {}
-        wanted = {reference.name for reference in references}
+        names = {reference.name for reference in references}
         try:
-            if len(wanted) <= FEW:
-                names = sorted(wanted)
-                read = await asyncio.gather(*(self._get(f"{path}/{name}", metadata_only=True) for name in names))
-                metadata = dict(zip(names, read, strict=True))
+            if len(names) <= FEW:
+                ordered = sorted(names)
+                read = await asyncio.gather(*(self._get(f"{path}/{name}", metadata_only=True) for name in ordered))
+                metadata = dict(zip(ordered, read, strict=True))
             else:
-                listed = await self._cluster.items(path, lambda item: _wanted(item, wanted), metadata_only=True)
+                listed = await self._cluster.items(
+                    path, lambda item: _metadata_if_named(item, names), metadata_only=True
+                )
                 metadata = {item["metadata"]["name"]: item for item in listed if item}
         except (NotFound, RequestRejected) as error:
             _log.warning("The owners of the pods cannot be read: %s", error)
@@ -148,7 +150,7 @@ class Lookup:
             return None
 
 
-def _wanted(item: dict[str, Any], names: Collection[str]) -> dict[str, Any] | None:
+def _metadata_if_named(item: dict[str, Any], names: Collection[str]) -> dict[str, Any] | None:
     """Return the metadata of an object with one of the names, without managedFields."""
     if item["metadata"]["name"] not in names:
         return None
