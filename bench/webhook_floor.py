@@ -1,4 +1,4 @@
-"""The floor: an aiohttp handler over TLS that allows every review, no more; `FOLDER` has the certificate."""
+"""Baseline: an aiohttp handler over TLS that allows every review; `FOLDER` has the certificate."""
 
 import asyncio
 import ssl

@@ -1,6 +1,6 @@
-"""The peer: a kopf admission handler over TLS that adds as much as ours, without finding out what.
+"""Peer: a kopf admission handler over TLS that adds a patch of the same size, without lookups.
 
-`FOLDER` has the certificate; KUBECONFIG counts.
+`FOLDER` has the certificate; the cluster is that of KUBECONFIG.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 import kopf
 from cluster.health import free_ports
 
-# As many and as long as those of a JobSet's pod.
+# As many variables, of the same length, as for a pod of a JobSet.
 VARIABLES = [
     *({"name": f"MLDIAG_FIELD_{n}", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} for n in range(7)),
     *({"name": f"MLDIAG_VALUE_{n}", "value": "x" * 100} for n in range(6)),
@@ -35,8 +35,8 @@ def registry(folder: Path, port: int) -> kopf.OperatorRegistry:
 
     @kopf.on.mutate("", "v1", "pods", id="mutate/workload", registry=handlers)
     def inject(spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
-        told = [{**container, "env": [*container.get("env", ()), *VARIABLES]} for container in spec["containers"]]
-        patch.spec["containers"] = told
+        containers = [{**container, "env": [*container.get("env", ()), *VARIABLES]} for container in spec["containers"]]
+        patch.spec["containers"] = containers
         patch.metadata.labels["diagon.gke.io/run"] = "0" * 32
         patch.metadata.annotations["diagon.gke.io/run-id"] = "0" * 64
         patch.metadata.annotations["diagon.gke.io/injection"] = "Injected: run " + "0" * 100

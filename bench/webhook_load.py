@@ -1,7 +1,7 @@
-"""Sends one review again and again, as fast as it is answered or at a rate: `python -m bench.webhook_load JOB`.
+"""Load generator: sends one review repeatedly, at full speed or at a rate: `python -m bench.webhook_load JOB`.
 
-A process of its own on a core of its own, with nothing between the event loop and the bytes, so that it measures the
-server and not itself. JOB is a JSON object with the fields of Job; the answer is one with the fields of Figures.
+A separate process on its own core without an HTTP library, so that it measures the server and not itself. JOB is a JSON
+object with the fields of Job; the output is a JSON object with the fields of Figures.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from typing_extensions import override
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is to be sent; `per_second` is 0 for as fast as possible."""
+    """Load to generate; `per_second` 0 means full speed."""
 
     ports: list[int]
     pids: list[int]
@@ -36,20 +36,20 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was answered. Latencies count from the moment when a request was due."""
+    """Results; latencies count from the time when a request was due."""
 
     answers: int
     denied: int
     patched: int
     seconds: float
     cpu_seconds: float
-    """What the servers took of the processors: less than `seconds` where they shared them."""
+    """CPU time of the servers."""
     p50_ms: float
     p99_ms: float
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time."""
+    """Connection with one request at a time."""
 
     def __init__(self, request: bytes) -> None:
         self._request = request
@@ -59,10 +59,10 @@ class Connection(asyncio.Protocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's derive from nothing
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports have no base class
 
-    async def ask(self) -> bytes:
-        """Send the request and give the answer, head and body."""
+    async def send(self) -> bytes:
+        """Send the request and return the response, head and body."""
         assert self._transport
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(self._request)
@@ -86,13 +86,13 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(exc or ConnectionResetError("closed by the server"))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._transport:
             self._transport.abort()
 
 
 class Load:
-    """Everything that was answered so far."""
+    """Responses so far."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -100,16 +100,16 @@ class Load:
         self.denied = self.patched = 0
 
     async def run(self) -> Figures:
-        """Warm up for a second, then send."""
+        """Warm up for a second, then measure."""
         connections = await self._connect()
         await self._as_fast_as_possible(connections, time.perf_counter() + 1.0)
         self.latencies_ms, self.denied, self.patched = [], 0, 0
-        begun, cpu_begun = time.perf_counter(), self._cpu_seconds()
+        start, cpu_start = time.perf_counter(), self._cpu_seconds()
         if self._job.per_second:
-            await self._paced(connections, begun)
+            await self._paced(connections, start)
         else:
-            await self._as_fast_as_possible(connections, begun + self._job.seconds)
-        seconds, cpu_seconds = time.perf_counter() - begun, self._cpu_seconds() - cpu_begun
+            await self._as_fast_as_possible(connections, start + self._job.seconds)
+        seconds, cpu_seconds = time.perf_counter() - start, self._cpu_seconds() - cpu_start
         for connection in connections:
             connection.close()
         return Figures(
@@ -123,7 +123,7 @@ class Load:
         )
 
     def _cpu_seconds(self) -> float:
-        """Sum the time that the servers' threads have run: their first figure, in nanoseconds."""
+        """Return the CPU time of all threads of the servers."""
         threads = (thread for pid in self._job.pids for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"))
         return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
@@ -140,33 +140,33 @@ class Load:
         return made
 
     async def _as_fast_as_possible(self, connections: list[Connection], until: float) -> None:
-        async def go_on(connection: Connection) -> None:
-            while (begun := time.perf_counter()) < until:
-                await self._one(connection, begun)
+        async def repeat(connection: Connection) -> None:
+            while (start := time.perf_counter()) < until:
+                await self._one(connection, start)
 
         async with asyncio.TaskGroup() as group:
             for connection in connections:
-                group.create_task(go_on(connection))
+                group.create_task(repeat(connection))
 
-    async def _paced(self, connections: list[Connection], begun: float) -> None:
-        """Each request has its moment; a late one is late, and counts so."""
-        moments = self._moments(begun)
+    async def _paced(self, connections: list[Connection], start: float) -> None:
+        """Send each request at its time; delays count as latency."""
+        moments = self._moments(start)
 
-        async def go_on(connection: Connection) -> None:
+        async def repeat(connection: Connection) -> None:
             for due in moments:
                 await asyncio.sleep(max(due - time.perf_counter(), 0.0))
                 await self._one(connection, due)
 
         async with asyncio.TaskGroup() as group:
             for connection in connections:
-                group.create_task(go_on(connection))
+                group.create_task(repeat(connection))
 
-    def _moments(self, begun: float) -> Iterator[float]:
+    def _moments(self, start: float) -> Iterator[float]:
         count = int(self._job.per_second * self._job.seconds)
-        return iter([begun + n / self._job.per_second for n in range(count)])
+        return iter([start + n / self._job.per_second for n in range(count)])
 
     async def _one(self, connection: Connection, due: float) -> None:
-        answer = await connection.ask()
+        answer = await connection.send()
         self.latencies_ms.append((time.perf_counter() - due) * 1000)
         self.denied += not (answer.startswith(b"HTTP/1.1 200") and b'"allowed":true' in answer.replace(b" ", b""))
         self.patched += b'"patch"' in answer

@@ -1,4 +1,4 @@
-"""The webhook beside a floor and a peer: reviews of a 7 kB pod of a JobSet over TLS, and memory with a full cache."""
+"""Benchmark of the webhook, a baseline and a peer: reviews over TLS, and memory with a full cache."""
 
 import asyncio
 import json
@@ -42,8 +42,8 @@ PERMISSIONS = path_to("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """What all servers are given."""
+class BenchInputs:
+    """Inputs of all servers."""
 
     kubeconfig: Path
     files: Certificates
@@ -52,23 +52,29 @@ class Stand:
 
 
 def measure() -> Section:
-    """Run everything; takes about six minutes."""
+    """Run all measurements, in about six minutes."""
     machine_load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, apiserver() as server:
         rows = asyncio.run(_measure(server, Path(folder)))
     return Section(
         name="webhook",
-        title="The webhook: reviews of a 7 kB pod of a JobSet over TLS",
-        columns=("what", "mldiagnostics", "floor: aiohttp that allows", "kopf, the same additions", "goal"),
+        title="Webhook: reviews of a 7 kB pod of a JobSet over TLS",
+        columns=(
+            "measurement",
+            "mldiagnostics",
+            "baseline: aiohttp that allows",
+            "kopf, patch of the same size",
+            "goal",
+        ),
         rows=rows,
         notes=(
-            f"Median (lowest-highest) of {ROUNDS} rounds of {ROUND_S:g} s in turn, {CONNECTIONS} connections that ask "
-            f"without pause, per second of processor time. Each server on one core, the load on another "
-            f"({os.cpu_count()} cores, {platform.machine()}, load average {machine_load:.1f} at the start), save that "
-            f"the {REPLICAS} replicas share both with it. Ours parses, walks Pod → Job → JobSet in its cache and "
-            "patches; the floor parses and allows; kopf adds as much and finds nothing out. Latencies count from the "
-            f"moment when a request was due. The API server is a real one; {WORKLOADS} workloads are as many JobSets "
-            "as Jobs."
+            f"Median (lowest-highest) of {ROUNDS} alternating rounds of {ROUND_S:g} s, {CONNECTIONS} connections that "
+            f"send without pause, per second of CPU time. Each server runs on one core, the load on another "
+            f"({os.cpu_count()} cores, {platform.machine()}, load average {machine_load:.1f} at the start); the "
+            f"{REPLICAS} replicas share both cores with the load. Our webhook parses, walks Pod → Job → JobSet in its "
+            "cache and patches; the baseline parses and allows; kopf adds a patch of the same size without lookups. "
+            f"Latencies count from the time when a request was due. The API server is real; of the {WORKLOADS} "
+            "workloads, half are JobSets and half are Jobs."
         ),
     )
 
@@ -76,18 +82,18 @@ def measure() -> Section:
 async def _measure(server: ApiServer, folder: Path) -> Sequence[Sequence[str]]:
     cluster = await ApiClient.connect({"KUBECONFIG": str(server.kubeconfig)})
     try:
-        stand = await _stand(cluster, server.kubeconfig, folder)
-        rates = await _rates(stand)
-        paced = [await _alone(stand, name, per_second=PACED_PER_SECOND, seconds=PACED_S) for name in (OURS, FLOOR)]
-        peak = await _peak(stand)
-        idle_mb, full_mb = await _memory(cluster, stand)
+        inputs = await _prepare(cluster, server.kubeconfig, folder)
+        rates = await _rates(inputs)
+        paced = [await _alone(inputs, name, per_second=PACED_PER_SECOND, seconds=PACED_S) for name in (OURS, FLOOR)]
+        peak = await _peak(inputs)
+        idle_mb, full_mb = await _memory(cluster, inputs)
     finally:
         await cluster.aclose()
     ours, floor, peer = (statistics.median(rates[name]) for name in (OURS, FLOOR, PEER))
     return (
         ("reviews per second of one core", *(_spread(rates[name]) for name in (OURS, FLOOR, PEER)), ""),
         (
-            "ours as a multiple of it",
+            "ours as a multiple of that",
             "",
             f"{ours / floor:.2f}",
             f"{ours / peer:.1f}",
@@ -101,10 +107,10 @@ async def _measure(server: ApiServer, folder: Path) -> Sequence[Sequence[str]]:
         ),
         (
             f"{REPLICAS} replicas, {PEAK_PER_SECOND} a second for {PEAK_S:g} s: answered, p50 / p99",
-            _held(peak),
+            _sustained(peak),
             "",
             "",
-            f"{PEAK_PER_SECOND}/s held",
+            f"{PEAK_PER_SECOND}/s sustained",
         ),
         ("memory when idle", f"{idle_mb:.0f} MB", "", "", ""),
         (f"memory with {NAMESPACES} namespaces, {WORKLOADS} workloads", f"{full_mb:.0f} MB", "", "", "≤ 120 MB"),
@@ -119,7 +125,7 @@ def _p50_p99(figures: Figures) -> str:
     return f"{figures.p50_ms:.1f} / {figures.p99_ms:.1f} ms"
 
 
-def _held(peak: Figures) -> str:
+def _sustained(peak: Figures) -> str:
     faults = f"{peak.denied} not allowed, {peak.answers - peak.patched} not injected"
     return f"{peak.answers / peak.seconds:.0f}/s, {_p50_p99(peak)}, {faults}"
 
@@ -128,8 +134,8 @@ def _say(text: str) -> None:
     print(f"... {text}", flush=True)
 
 
-async def _stand(cluster: ApiClient, kubeconfig: Path, folder: Path) -> Stand:
-    """Make the workload of the pod that is reviewed, and a certificate for the servers."""
+async def _prepare(cluster: ApiClient, kubeconfig: Path, folder: Path) -> BenchInputs:
+    """Create the workload of the reviewed pod, and a certificate for the servers."""
     await _define(cluster)
     top = await cluster.create(JOBSETS, _jobset("trainer", labels=LABEL))
     part = await cluster.create(JOBS, _job("trainer-workers-0", top))
@@ -141,7 +147,7 @@ async def _stand(cluster: ApiClient, kubeconfig: Path, folder: Path) -> Stand:
     mounted.mkdir()
     (mounted / "tls.crt").write_bytes(files.certificate("apiserver").read_bytes())
     (mounted / "tls.key").write_bytes(files.key("apiserver").read_bytes())
-    return Stand(kubeconfig, files, mounted, review)
+    return BenchInputs(kubeconfig, files, mounted, review)
 
 
 async def _define(cluster: ApiClient) -> None:
@@ -184,54 +190,54 @@ def _to_create(made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-async def _rates(stand: Stand) -> dict[str, list[float]]:
-    """Measure all servers in turn, round by round: other work on the machine then slows all alike."""
+async def _rates(inputs: BenchInputs) -> dict[str, list[float]]:
+    """Measure all servers in each round, so that other work on the machine slows all of them equally."""
     rates: dict[str, list[float]] = {OURS: [], FLOOR: [], PEER: []}
     for round_ in range(ROUNDS):
-        for name, found in rates.items():
+        for name, values in rates.items():
             _say(f"round {round_ + 1} of {ROUNDS}: {name}")
-            figures = await _alone(stand, name, per_second=0, seconds=ROUND_S)
+            figures = await _alone(inputs, name, per_second=0, seconds=ROUND_S)
             if figures.denied or (name != FLOOR and figures.patched < figures.answers):
                 raise RuntimeError(f"{name}: {figures.denied} denied, {figures.patched} of {figures.answers} patched")
-            found.append(figures.answers / figures.cpu_seconds)
+            values.append(figures.answers / figures.cpu_seconds)
     return rates
 
 
-async def _alone(stand: Stand, name: str, *, per_second: float, seconds: float) -> Figures:
-    """Load one server on a core of its own."""
-    async with _server(stand, name, core=SERVER_CORE) as server:
-        return await _load(stand, [server], per_second=per_second, seconds=seconds)
+async def _alone(inputs: BenchInputs, name: str, *, per_second: float, seconds: float) -> Figures:
+    """Measure one server on its own core."""
+    async with _server(inputs, name, core=SERVER_CORE) as server:
+        return await _load(inputs, [server], per_second=per_second, seconds=seconds)
 
 
-async def _peak(stand: Stand) -> Figures:
-    """Load three replicas at the rate at which a large cluster makes pods."""
+async def _peak(inputs: BenchInputs) -> Figures:
+    """Measure three replicas at the rate of pod creations in a large cluster."""
     _say(f"{REPLICAS} replicas at {PEAK_PER_SECOND} a second for {PEAK_S:g} s")
     async with AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(_server(stand, OURS)) for _ in range(REPLICAS)]
-        return await _load(stand, servers, per_second=PEAK_PER_SECOND, seconds=PEAK_S)
+        servers = [await stack.enter_async_context(_server(inputs, OURS)) for _ in range(REPLICAS)]
+        return await _load(inputs, servers, per_second=PEAK_PER_SECOND, seconds=PEAK_S)
 
 
-async def _memory(cluster: ApiClient, stand: Stand) -> tuple[float, float]:
-    """Fill the cluster; gives the resident memory of a replica before and after, in MB."""
-    async with _server(stand, OURS) as (idle, _):
+async def _memory(cluster: ApiClient, inputs: BenchInputs) -> tuple[float, float]:
+    """Return the resident memory of a replica in MB, with an empty and a full cluster."""
+    async with _server(inputs, OURS) as (idle, _):
         idle_mb = await _settled(idle)
-    _say(f"making {NAMESPACES} namespaces and {WORKLOADS} workloads")
+    _say(f"creating {NAMESPACES} namespaces and {WORKLOADS} workloads")
     spaces = path_to("", "v1", "namespaces")
     await _all(cluster.create(spaces, {"metadata": {"name": f"team-{n}", "labels": LABEL}}) for n in range(NAMESPACES))
     await _all(_workload(cluster, n) for n in range(WORKLOADS // 2))
-    async with _server(stand, OURS) as (full, _):
+    async with _server(inputs, OURS) as (full, _):
         return idle_mb, await _settled(full)
 
 
 async def _workload(cluster: ApiClient, number: int) -> None:
-    """A JobSet with ten labels, and its Job with those that JobSet's controller gives."""
+    """Create a JobSet with ten labels, and its Job with the controller's labels."""
     labels = {f"team.example.com/label-{n}": f"value-{n}-of-{number}" for n in range(10)}
     top = await cluster.create(JOBSETS, _jobset(f"run-{number}", labels=LABEL | labels))
     await cluster.create(JOBS, _job(f"run-{number}-workers-0", top))
 
 
 async def _settled(pid: int) -> float:
-    """Resident memory once it has stopped growing: the same to 1 MB over five seconds."""
+    """Return the resident memory in MB when it grows by less than 1 MB in five seconds."""
     before = 0.0
     while (now := rss_mb(pid)) - before >= 1:
         before = now
@@ -240,30 +246,30 @@ async def _settled(pid: int) -> float:
 
 
 @asynccontextmanager
-async def _server(stand: Stand, module: str, *, core: str = "0-64") -> AsyncIterator[tuple[int, int]]:
-    """Run a server until it answers; gives its pid and port."""
+async def _server(inputs: BenchInputs, module: str, *, core: str = "0-64") -> AsyncIterator[tuple[int, int]]:
+    """Run a server while the block runs; yield its pid and port when it answers."""
     environ = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "KUBECONFIG": str(stand.kubeconfig),
+        "KUBECONFIG": str(inputs.kubeconfig),
         "MLDIAG_CLUSTER_NAME": "bench",
         "MLDIAG_PORT": "0",
         "MLDIAG_HTTP_PORT": "0",
-        "MLDIAG_CERTIFICATE_FOLDER": str(stand.mounted),
+        "MLDIAG_CERTIFICATE_FOLDER": str(inputs.mounted),
     }
     pinned = ["taskset", "-c", core] if core == SERVER_CORE else []
-    command = [*pinned, sys.executable, "-m", module, str(stand.mounted)]
+    command = [*pinned, sys.executable, "-m", module, str(inputs.mounted)]
     process = await asyncio.create_subprocess_exec(*command, env=environ, stdout=asyncio.subprocess.PIPE)
     try:
-        said = await asyncio.wait_for(
+        ports = await asyncio.wait_for(
             _ports(process, {"port", "http_port"} if module == OURS else {"port"}), DEADLINE_S
         )
         if module == OURS:
-            await _until_ready(said["http_port"])
+            await _until_ready(ports["http_port"])
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(_drain(process))
-            await _until_answers(said["port"])
-            yield process.pid, said["port"]
+            await _until_answers(ports["port"])
+            yield process.pid, ports["port"]
             reading.cancel()
     finally:
         with suppress(ProcessLookupError):
@@ -273,13 +279,13 @@ async def _server(stand: Stand, module: str, *, core: str = "0-64") -> AsyncIter
 
 async def _ports(process: asyncio.subprocess.Process, wanted: set[str]) -> dict[str, int]:
     assert process.stdout
-    said: dict[str, int] = {}
+    ports: dict[str, int] = {}
     async for raw in process.stdout:
         line = json.loads(raw)
-        said |= {key: line[key] for key in wanted & line.keys()}
-        if said.keys() == wanted:
-            return said
-    raise RuntimeError("the server ended before it said where it listens")
+        ports |= {key: line[key] for key in wanted & line.keys()}
+        if ports.keys() == wanted:
+            return ports
+    raise RuntimeError("the server exited before it logged its ports")
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
@@ -307,12 +313,12 @@ async def _until_answers(port: int) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _load(stand: Stand, servers: list[tuple[int, int]], *, per_second: float, seconds: float) -> Figures:
+async def _load(inputs: BenchInputs, servers: list[tuple[int, int]], *, per_second: float, seconds: float) -> Figures:
     order = Job(
         ports=[port for _, port in servers],
         pids=[pid for pid, _ in servers],
-        ca=str(stand.files.ca),
-        body=str(stand.review),
+        ca=str(inputs.files.ca),
+        body=str(inputs.review),
         connections=CONNECTIONS,
         seconds=seconds,
         per_second=per_second,
@@ -322,7 +328,7 @@ async def _load(stand: Stand, servers: list[tuple[int, int]], *, per_second: flo
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     if process.returncode:
-        raise RuntimeError(f"the load ended with {process.returncode}")
+        raise RuntimeError(f"the load generator exited with {process.returncode}")
     return Figures(**json.loads(output))
 
 

@@ -1,4 +1,4 @@
-"""A Flax and Optax training loop as a run of mldiagnostics: curves, configuration, and a profile of three steps.
+"""Training loop with Flax and Optax as a run: metrics, configuration, and a profile of three steps.
 
 pip install ./sdk flax optax jax; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
@@ -14,7 +14,7 @@ CONFIG = {"learning_rate": 0.01, "width": 64, "batch": 128, "steps": 30}
 
 
 class Net(nn.Module):
-    """Two layers."""
+    """Multi-layer perceptron with two layers."""
 
     @nn.compact
     def __call__(self, inputs: jax.Array) -> jax.Array:
@@ -22,14 +22,15 @@ class Net(nn.Module):
 
 
 def main() -> None:
+    """Train for 30 steps."""
     net, optimizer = Net(), optax.adamw(CONFIG["learning_rate"])
     parameters = net.init(jax.random.key(0), jnp.zeros((1, 8)))
     state = optimizer.init(parameters)
 
     @jax.jit
-    def step(parameters, state, inputs, wanted):  # noqa: ANN001, ANN202 - pytrees
+    def step(parameters, state, inputs, targets):  # noqa: ANN001, ANN202 - pytrees
         def loss(parameters):  # noqa: ANN001, ANN202
-            return jnp.mean((net.apply(parameters, inputs) - wanted) ** 2)
+            return jnp.mean((net.apply(parameters, inputs) - targets) ** 2)
 
         error, gradients = jax.value_and_grad(loss)(parameters)
         updates, state = optimizer.update(gradients, state, parameters)
@@ -41,9 +42,9 @@ def main() -> None:
         for number in range(CONFIG["steps"]):
             run.step(number)
             inputs = random.normal(size=(CONFIG["batch"], 8)).astype(np.float32)
-            wanted = inputs.sum(axis=1, keepdims=True)
-            parameters, state, error, norm = step(parameters, state, inputs, wanted)
-            # Arrays are recorded as they are: the training does not wait for their values.
+            targets = inputs.sum(axis=1, keepdims=True)
+            parameters, state, error, norm = step(parameters, state, inputs, targets)
+            # Record the arrays: the training loop does not wait for their values.
             metrics.record("loss", error, step=number)
             metrics.record("gradient_norm", norm, step=number)
     print(f"loss {float(error):.3f}")

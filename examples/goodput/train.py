@@ -1,4 +1,4 @@
-"""A JAX loop whose time is accounted for, over all its restarts: kill it, start it again, and ask.
+"""JAX loop with goodput over all restarts: kill it, start it again, and print the report.
 
 pip install ./sdk jax orbax-checkpoint; python train.py; python -m mldiagnostics.goodput mldiagnostics/goodput-example
 """
@@ -18,14 +18,15 @@ WIDTH = 256
 
 @jax.jit
 def step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One step of gradient descent towards weights that change nothing."""
+    """Return weights and loss after one step of gradient descent towards the identity."""
     error, gradient = jax.value_and_grad(lambda weights: jnp.mean((batch @ weights - batch) ** 2))(weights)
     return weights - 10 * gradient, error
 
 
 def main() -> None:
+    """Train from the latest checkpoint to step 40."""
     random = np.random.default_rng(0)
-    # Restarts of one job belong to one run. On Kubernetes the operator says so; here it is a name.
+    # Restarts of a job belong to one run. On Kubernetes the webhook injects the run id; here a name sets it.
     with machinelearning_run("goodput", run_workload_id="goodput-example") as run:
         with run.recorder.training_preparation():
             weights, first = jnp.zeros((WIDTH, WIDTH)), 0

@@ -1,4 +1,4 @@
-"""A Hugging Face Trainer as a run of mldiagnostics, by one callback. Needs no network: the model is small and new.
+"""Hugging Face Trainer as a run, with one callback. It needs no network: the model is small and untrained.
 
 pip install ./sdk transformers accelerate torch; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
@@ -9,7 +9,7 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, Tra
 
 
 class Sentences(torch.utils.data.Dataset):
-    """Random tokens; the label says whether the first one is a high number."""
+    """Random tokens; the label is 1 if the first token is at least 50."""
 
     def __init__(self, count: int) -> None:
         self.tokens = torch.randint(0, 100, (count, 16), generator=torch.Generator().manual_seed(0))
@@ -23,6 +23,7 @@ class Sentences(torch.utils.data.Dataset):
 
 
 def main() -> None:
+    """Train and evaluate a small BERT."""
     model = BertForSequenceClassification(
         BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
     )

@@ -1,13 +1,13 @@
-"""Data-parallel training on every host of a JAX job, as one run of mldiagnostics.
+"""Data-parallel training on every host of a JAX job, as one run.
 
-Started once per host. The environment says who is who; without it the program trains alone:
-  JAX_COORDINATOR_ADDRESS  host:port of process 0, the same for all
-  JAX_PROCESS_COUNT        how many processes take part
-  JAX_PROCESS_ID           which one this is; on Kubernetes the completion index of an Indexed Job
-  MLDIAG_PROFILER_PORT     where this process can be profiled (9999)
-  MLDIAG_STORAGE           where the run's files are (./mldiagnostics)
-  REST_SECONDS             pause between two steps, so that a small machine has room for others (0.04)
-  STEPS                    how many steps to train; 0 = until stopped
+Start it once per host. Without these variables it trains as a single process:
+  JAX_COORDINATOR_ADDRESS  host:port of process 0, equal for all processes
+  JAX_PROCESS_COUNT        number of processes
+  JAX_PROCESS_ID           index of this process; on Kubernetes the completion index of an Indexed Job
+  MLDIAG_PROFILER_PORT     port of the profiler (9999)
+  MLDIAG_STORAGE           root directory of the run's files (./mldiagnostics)
+  REST_SECONDS             pause after each step, to leave CPU time on a small machine (0.04)
+  STEPS                    number of steps; 0: until stopped
 """
 
 import os
@@ -31,7 +31,7 @@ Step = Callable[[Parameters, jax.Array, jax.Array], tuple[Parameters, jax.Array]
 
 
 def join_job() -> None:
-    """Meet the other processes; nothing to do when there are none."""
+    """Connect to the other processes, if there are any."""
     if coordinator := os.environ.get("JAX_COORDINATOR_ADDRESS"):
         jax.distributed.initialize(
             coordinator_address=coordinator,
@@ -40,27 +40,27 @@ def join_job() -> None:
         )
 
 
-def loss(parameters: Parameters, inputs: jax.Array, wanted: jax.Array) -> jax.Array:
-    """Mean squared error of a small multi-layer perceptron over the batch of all hosts."""
+def loss(parameters: Parameters, inputs: jax.Array, targets: jax.Array) -> jax.Array:
+    """Return the mean squared error of a small multi-layer perceptron over the batch of all hosts."""
     hidden = inputs
     for weights in parameters[:-1]:
         hidden = jnp.tanh(hidden @ weights)
-    return jnp.mean((hidden @ parameters[-1] - wanted) ** 2)
+    return jnp.mean((hidden @ parameters[-1] - targets) ** 2)
 
 
 def make_step(mesh: Mesh) -> Step:
-    """One step of gradient descent: parameters on every host, the batch split, so gradients are summed over hosts."""
-    everywhere, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("host"))
+    """Return a step of gradient descent: parameters are replicated, the batch is split over the hosts."""
+    replicated, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("host"))
 
-    def step(parameters: Parameters, inputs: jax.Array, wanted: jax.Array) -> tuple[Parameters, jax.Array]:
-        error, gradients = jax.value_and_grad(loss)(parameters, inputs, wanted)
+    def step(parameters: Parameters, inputs: jax.Array, targets: jax.Array) -> tuple[Parameters, jax.Array]:
+        error, gradients = jax.value_and_grad(loss)(parameters, inputs, targets)
         return jax.tree.map(lambda p, g: p - LEARNING_RATE * g, parameters, gradients), error
 
-    return jax.jit(step, in_shardings=(everywhere, split, split), out_shardings=(everywhere, everywhere))
+    return jax.jit(step, in_shardings=(replicated, split, split), out_shardings=(replicated, replicated))
 
 
 def train(run: MLRun, steps: int, rest_seconds: float) -> None:
-    """Train until done or stopped, saying every second how it goes."""
+    """Train until the last step or a signal, and print the progress every second."""
     mesh = Mesh(np.array(jax.devices()), ("host",))
     split = NamedSharding(mesh, PartitionSpec("host"))
     step = make_step(mesh)
@@ -71,15 +71,15 @@ def train(run: MLRun, steps: int, rest_seconds: float) -> None:
     number, reported_at, reported_number = 0, time.monotonic(), 0
     while not steps or number < steps:
         run.step(number)
-        began = time.monotonic()
+        start = time.monotonic()
         with jax.profiler.StepTraceAnnotation("train", step_num=number):
             batch = own.normal(size=(BATCH_PER_HOST, WIDTH)).astype(np.float32)
             inputs = jax.make_array_from_process_local_data(split, batch)
-            wanted = jax.make_array_from_process_local_data(split, np.roll(batch, 1, axis=1))
-            parameters, error = step(parameters, inputs, wanted)
+            targets = jax.make_array_from_process_local_data(split, np.roll(batch, 1, axis=1))
+            parameters, error = step(parameters, inputs, targets)
             error.block_until_ready()
         metrics.record("loss", error, step=number)
-        metrics.record("step_time", time.monotonic() - began, step=number)
+        metrics.record("step_time", time.monotonic() - start, step=number)
         number += 1
         if (elapsed := time.monotonic() - reported_at) >= 1:
             milliseconds = 1000 * elapsed / (number - reported_number)
@@ -89,8 +89,8 @@ def train(run: MLRun, steps: int, rest_seconds: float) -> None:
 
 
 def main() -> None:
-    """Join the job, begin the run, train."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # process 1 of a container ignores it otherwise
+    """Join the job, start the run, train."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # by default, process 1 of a container ignores SIGTERM
     join_job()
     configs = {"width": WIDTH, "layers": LAYERS, "batch_per_host": BATCH_PER_HOST, "learning_rate": LEARNING_RATE}
     with machinelearning_run("training", configs=configs, on_demand_xprof=True) as run:

@@ -1,4 +1,4 @@
-"""A PyTorch Lightning training as a run of mldiagnostics, by one logger; with the callback, its goodput too.
+"""PyTorch Lightning training as a run, with one logger; the callback adds goodput.
 
 pip install ./sdk pytorch-lightning torch; python train.py; python -m mldiagnostics.runs mldiagnostics
 """
@@ -9,7 +9,7 @@ from mldiagnostics.integrations.lightning import MLDiagnosticsCallback, MLDiagno
 
 
 class Net(lightning.LightningModule):
-    """One layer that learns to add."""
+    """Linear layer that learns to add."""
 
     def __init__(self, learning_rate: float) -> None:
         super().__init__()
@@ -32,6 +32,7 @@ class Net(lightning.LightningModule):
 
 
 def main() -> None:
+    """Train for one epoch."""
     data = torch.utils.data.TensorDataset(torch.randn(80, 4, generator=torch.Generator().manual_seed(0)))
     batches = torch.utils.data.DataLoader(data, batch_size=8)
     trainer = lightning.Trainer(

@@ -1,4 +1,4 @@
-"""Metrics recorded once, kept in files and forwarded to the MLflow run of the program.
+"""Metrics written to files and forwarded to the MLflow run of the program.
 
 pip install ./sdk mlflow; python with_mlflow.py
 """
@@ -8,6 +8,7 @@ from mldiagnostics import machinelearning_run, metrics
 
 
 def main() -> None:
+    """Record 20 steps."""
     with (
         mlflow.start_run(run_name="forwarded"),
         machinelearning_run("forwarded", sinks=["jsonl:", "mlflow:"], log_system_metrics=False),

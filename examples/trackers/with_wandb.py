@@ -1,6 +1,6 @@
-"""Metrics recorded once, kept in files and forwarded to the Weights & Biases run of the program.
+"""Metrics written to files and forwarded to the Weights & Biases run of the program.
 
-pip install ./sdk wandb; python with_wandb.py     (WANDB_MODE=offline where there is no network)
+pip install ./sdk wandb; python with_wandb.py     (WANDB_MODE=offline without a network)
 """
 
 import wandb
@@ -8,6 +8,7 @@ from mldiagnostics import machinelearning_run, metrics
 
 
 def main() -> None:
+    """Record 20 steps."""
     with (
         wandb.init(project="examples", name="forwarded"),
         machinelearning_run("forwarded", sinks=["jsonl:", "wandb:"], log_system_metrics=False),

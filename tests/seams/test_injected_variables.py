@@ -1,7 +1,7 @@
-"""Each value that chart, annotation and webhook hand to a pod has its documented effect there, without a complaint.
+"""Every injected variable has its documented effect in a real program, without warnings.
 
-The values go the whole way: the rendered chart, the webhook's own configuration, the patch of a pod, the kubelet's
-resolution, a real program that begins a run. The table of variables is the product's: a new variable needs a case.
+The values pass the rendered chart, the webhook's configuration, the patch of a pod, the kubelet's resolution, and a
+real program that starts a run. Every variable of the product needs a case here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mldiagnostics_api.variables import (
 )
 from mldiagnostics_api.workloads import WORKLOADS
 from support import builders as a
-from support.injected_programs import Left, injected, run_in
+from support.injected_programs import ProgramResult, injected, run_in
 from support.jax_programs import free_port
 from support.logging_server import logging_server
 from support.receivers import grpc_receiver, http_receiver
@@ -57,17 +57,17 @@ NOT_USED_YET = {
     "DIAGON_CLUSTER_ID": "DIAGON_BASE_URL",
     "DIAGON_WORKLOAD_ID": "DIAGON_BASE_URL",
 }
-"""Variables without an effect in the SDK -> the variable of the one warning that says so."""
+"""Variables without an effect in the SDK, with the variable that the warning names."""
 
-NEED_A_RUN_OF_THEIRS = {"mlflow", "wandb"}
-"""Sinks that add to what the program has begun itself; tests/sdk/integrations has real programs for them."""
+NEED_THEIR_OWN_RUN = {"mlflow", "wandb"}
+"""Sinks that need a tracker's run in the program; tests/sdk/integrations covers them."""
 
 
 # Situations -----------------------------------------------------------------------------------------------------------
 
 
 def one_job(*, attempt: str = "3") -> a.World:
-    """A JobSet of one Job with three pods, which makes the completion index the rank."""
+    """Return a JobSet of one Job with three pods; the completion index is the rank."""
     world = a.jobset(jobs={"workers": (1, 3)}, labels={"team": "infra"})
     for pod in world.pods:
         pod["metadata"]["labels"] |= {f"{a.JOBSET}/restart-attempt": attempt, f"{a.JOBSET}/global-replicas": "1"}
@@ -83,61 +83,61 @@ def chart_values(folder: Path) -> dict[str, Any]:
     }
 
 
-def everything(folder: Path) -> Left:
-    """The last pod of three."""
+def everything(folder: Path) -> ProgramResult:
+    """Run the last pod of three."""
     return run_in(injected(chart_values(folder), one_job()), folder)
 
 
-def leader(folder: Path) -> Left:
-    """The first pod, which speaks for the run."""
+def leader(folder: Path) -> ProgramResult:
+    """Run the first pod, which writes the run's document."""
     return run_in(injected(chart_values(folder), one_job(), 0), folder)
 
 
-def slices(folder: Path) -> Left:
-    """A pod of the second of two slices."""
+def slices(folder: Path) -> ProgramResult:
+    """Run a pod of the second of two slices."""
     return run_in(injected(chart_values(folder), a.jobset(jobs={"workers": (2, 3)})), folder)
 
 
-def without_ours(folder: Path) -> Left:
-    """A program that has only what Google's SDK reads."""
+def without_ours(folder: Path) -> ProgramResult:
+    """Run a program that has only the variables of Google's SDK."""
     without = ("MLDIAG_RUN_ID", "MLDIAG_WORKLOAD", "MLDIAG_NAMESPACE")
     return run_in(injected(chart_values(folder), one_job()), folder, without=without)
 
 
-def control_plane(folder: Path) -> Left:
+def control_plane(folder: Path) -> ProgramResult:
     ca = make_certificates(folder / "certificates", hosts=["control"]).ca.read_text()
     values = chart_values(folder) | {"controlPlane.url": CONTROL_PLANE, "controlPlane.ca": ca}
     return run_in(injected(values, one_job()), folder)
 
 
-def peer(folder: Path) -> Left:
-    """A workload whose annotation puts Google's SDK in its self-hosted mode."""
+def peer(folder: Path) -> ProgramResult:
+    """Run a workload whose annotation sets Google's SDK to self-hosted mode."""
     annotations = {names.PEER_URL_ANNOTATION: PEER_CONTROL_PLANE}
     without = ("MLDIAG_NAMESPACE",)
     return run_in(injected(chart_values(folder), one_job(), annotations=annotations), folder, without=without)
 
 
-def annotated(folder: Path) -> Left:
+def annotated(folder: Path) -> ProgramResult:
     values = chart_values(folder) | {"sinks": ["stdout:"]}
     sinks = f"jsonl:, tensorboard:{folder}/curves"
     return run_in(injected(values, one_job(), annotations={names.SINKS_ANNOTATION: sinks}), folder)
 
 
 SITUATIONS = [everything, leader, slices, without_ours, control_plane, peer, annotated]
-Situation = "Callable[[Path], Left]"
+Situation = "Callable[[Path], ProgramResult]"
 
 
 @pytest.fixture(scope="module")
-def left_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Left]:
-    """What the program of a situation leaves; it runs once."""
-    done: dict[Any, Left] = {}
+def result_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], ProgramResult]:
+    """Return the results of a situation's program, which runs once."""
+    results: dict[Any, ProgramResult] = {}
 
-    def left(situation: Any) -> Left:
-        if situation not in done:
-            done[situation] = situation(tmp_path_factory.mktemp(situation.__name__))
-        return done[situation]
+    def result(situation: Any) -> ProgramResult:
+        if situation not in results:
+            results[situation] = situation(tmp_path_factory.mktemp(situation.__name__))
+        return results[situation]
 
-    return left
+    return result
 
 
 # Effects --------------------------------------------------------------------------------------------------------------
@@ -147,80 +147,82 @@ def expected_id() -> str:
     return run_id(cluster="train", namespace="ml", kind="JobSet", name="trainer", created=CREATED)
 
 
-def names_the_host(left: Left) -> bool:
-    return bool(left.process["host"] == left.pod.object["metadata"]["name"])
+def names_the_host(result: ProgramResult) -> bool:
+    return bool(result.process["host"] == result.pod.object["metadata"]["name"])
 
 
-def records_the_pod(left: Left) -> bool:
-    return bool(left.process["podUid"] == left.pod.object["metadata"]["uid"])
+def records_the_pod(result: ProgramResult) -> bool:
+    return bool(result.process["podUid"] == result.pod.object["metadata"]["uid"])
 
 
-def records_the_node(left: Left) -> bool:
-    return bool(left.process["node"] == left.pod.object["spec"]["nodeName"])
+def records_the_node(result: ProgramResult) -> bool:
+    return bool(result.process["node"] == result.pod.object["spec"]["nodeName"])
 
 
-def has_the_namespace(left: Left) -> bool:
-    return bool(left.reported["namespace"] == "ml")
+def has_the_namespace(result: ProgramResult) -> bool:
+    return bool(result.reported["namespace"] == "ml")
 
 
-def is_the_run(left: Left) -> bool:
-    return bool(left.reported["run_id"] == expected_id() == Path(left.reported["directory"]).name)
+def is_the_run(result: ProgramResult) -> bool:
+    return bool(result.reported["run_id"] == expected_id() == Path(result.reported["directory"]).name)
 
 
-def records_the_workload(left: Left) -> bool:
-    workload = left.document["identity"]["workload"]
+def records_the_workload(result: ProgramResult) -> bool:
+    workload = result.document["identity"]["workload"]
     return bool((workload["name"], workload["uid"]) == ("trainer", a.uid_of("JobSet", "trainer")))
 
 
-def knows_the_workload_by_google(left: Left) -> bool:
-    workload = left.reported["workload"]
+def knows_the_workload_by_google(result: ProgramResult) -> bool:
+    workload = result.reported["workload"]
     return bool((workload["kind"], workload["cluster"], workload["labels"]) == ("JobSet", CLUSTER, {"team": "infra"}))
 
 
-def has_the_rank(left: Left) -> bool:
-    return left.reported["rank"] == 2 and {record.rank for record in left.records} == {2}
+def has_the_rank(result: ProgramResult) -> bool:
+    return result.reported["rank"] == 2 and {record.rank for record in result.records} == {2}
 
 
-def is_in_the_slice(left: Left) -> bool:
-    return bool(left.process["slice"] == 1)
+def is_in_the_slice(result: ProgramResult) -> bool:
+    return bool(result.process["slice"] == 1)
 
 
-def is_the_host_of_its_slice(left: Left) -> bool:
-    return bool(left.process["hostIndex"] == 2)
+def is_the_host_of_its_slice(result: ProgramResult) -> bool:
+    return bool(result.process["hostIndex"] == 2)
 
 
-def is_the_attempt(left: Left) -> bool:
-    return {record.attempt for record in left.records} == {3}
+def is_the_attempt(result: ProgramResult) -> bool:
+    return {record.attempt for record in result.records} == {3}
 
 
-def writes_into_the_storage(left: Left) -> bool:
-    return left.storage == f"{left.folder}/runs-$(POD_NAME)" and "loss" in {record.name for record in left.records}
+def writes_into_the_storage(result: ProgramResult) -> bool:
+    return result.storage == f"{result.folder}/runs-$(POD_NAME)" and "loss" in {
+        record.name for record in result.records
+    }
 
 
-def writes_to_the_annotated_sinks(left: Left) -> bool:
-    curves = list(Path(left.folder, "curves").rglob("events.out.tfevents.*"))
-    return "loss" in {record.name for record in left.records} and bool(curves) and "0.5" not in left.out
+def writes_to_the_annotated_sinks(result: ProgramResult) -> bool:
+    curves = list(Path(result.folder, "curves").rglob("events.out.tfevents.*"))
+    return "loss" in {record.name for record in result.records} and bool(curves) and "0.5" not in result.out
 
 
-def shows_the_view(left: Left) -> bool:
-    return f"look at it with {VIEW}/{expected_id()}\n" in left.err
+def shows_the_view(result: ProgramResult) -> bool:
+    return f"look at it with {VIEW}/{expected_id()}\n" in result.err
 
 
-def says_that_it_is_not_used_yet(variable: str) -> Callable[[Left], bool]:
-    def says(left: Left) -> bool:
-        assert left.pod.environment[variable]
-        (note,) = left.notes
+def warns_that_it_is_not_used(variable: str) -> Callable[[ProgramResult], bool]:
+    def warns(result: ProgramResult) -> bool:
+        assert result.pod.environment[variable]
+        (note,) = result.notes
         return note.startswith(f"{NOT_USED_YET[variable]}=") and "has no effect yet" in note
 
-    return says
+    return warns
 
 
 @dataclass(frozen=True)
 class Case:
-    """In which situation a variable shows, and how."""
+    """Situation and effect of a variable."""
 
     situation: Any
-    effect: Callable[[Left], bool]
+    effect: Callable[[ProgramResult], bool]
 
 
 CASES = {
@@ -240,42 +242,42 @@ CASES = {
     "MLDIAG_SINKS": Case(annotated, writes_to_the_annotated_sinks),
     "MLDIAG_VIEW_URL": Case(leader, shows_the_view),
     "POD_NAMESPACE": Case(peer, has_the_namespace),
-    "MLDIAG_CONTROL_PLANE_URL": Case(control_plane, says_that_it_is_not_used_yet("MLDIAG_CONTROL_PLANE_URL")),
-    "MLDIAG_CONTROL_PLANE_CA": Case(control_plane, says_that_it_is_not_used_yet("MLDIAG_CONTROL_PLANE_CA")),
-    "DIAGON_BASE_URL": Case(peer, says_that_it_is_not_used_yet("DIAGON_BASE_URL")),
-    "DIAGON_CLUSTER_ID": Case(peer, says_that_it_is_not_used_yet("DIAGON_CLUSTER_ID")),
-    "DIAGON_WORKLOAD_ID": Case(peer, says_that_it_is_not_used_yet("DIAGON_WORKLOAD_ID")),
+    "MLDIAG_CONTROL_PLANE_URL": Case(control_plane, warns_that_it_is_not_used("MLDIAG_CONTROL_PLANE_URL")),
+    "MLDIAG_CONTROL_PLANE_CA": Case(control_plane, warns_that_it_is_not_used("MLDIAG_CONTROL_PLANE_CA")),
+    "DIAGON_BASE_URL": Case(peer, warns_that_it_is_not_used("DIAGON_BASE_URL")),
+    "DIAGON_CLUSTER_ID": Case(peer, warns_that_it_is_not_used("DIAGON_CLUSTER_ID")),
+    "DIAGON_WORKLOAD_ID": Case(peer, warns_that_it_is_not_used("DIAGON_WORKLOAD_ID")),
 }
 ELSEWHERE = {"MLDIAG_PROFILER_PORT"}
-"""Variables with a test of their own below."""
+"""Variables with a separate test below."""
 
 
 @pytest.mark.parametrize("variable", CASES)
-def test_a_variable_has_its_documented_effect(variable: str, left_by: Callable[[Any], Left]) -> None:
+def test_a_variable_has_its_documented_effect(variable: str, result_of: Callable[[Any], ProgramResult]) -> None:
     case = CASES[variable]
-    left = left_by(case.situation)
-    assert variable in left.pod.environment
-    assert case.effect(left), (left.reported, left.err)
+    result = result_of(case.situation)
+    assert variable in result.pod.environment
+    assert case.effect(result), (result.reported, result.err)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_nobody_complains_but_of_what_is_not_used_yet(situation: Any, left_by: Callable[[Any], Left]) -> None:
-    left = left_by(situation)
-    unused = {NOT_USED_YET[name] for name in left.pod.environment if name in NOT_USED_YET}
-    assert left.reported["complaints"] == {f"start-no-effect-{name}": 1 for name in unused}
-    assert len(left.notes) == len(unused), left.err
+def test_only_unused_variables_cause_warnings(situation: Any, result_of: Callable[[Any], ProgramResult]) -> None:
+    result = result_of(situation)
+    unused = {NOT_USED_YET[name] for name in result.pod.environment if name in NOT_USED_YET}
+    assert result.reported["complaints"] == {f"start-no-effect-{name}": 1 for name in unused}
+    assert len(result.notes) == len(unused), result.err
 
 
 @pytest.mark.parametrize("annotation", [None, "10003,10004"])
 @pytest.mark.peers
-def test_the_profiler_listens_on_the_port_that_was_injected(annotation: str | None, tmp_path: Path) -> None:
+def test_the_profiler_listens_on_the_injected_port(annotation: str | None, tmp_path: Path) -> None:
     values = chart_values(tmp_path)
     annotations = {names.PROFILER_PORTS_ANNOTATION: annotation} if annotation else {}
     pod = injected(values, one_job(), 0, annotations=annotations)
-    left = run_in(pod, tmp_path, prepare="import jax", arguments=", on_demand_xprof=True")
+    result = run_in(pod, tmp_path, prepare="import jax", arguments=", on_demand_xprof=True")
     assert pod.environment["MLDIAG_PROFILER_PORT"] == (annotation or str(values["profilerPort"])).partition(",")[0]
-    assert left.document["profiler"]["port"] == int(pod.environment["MLDIAG_PROFILER_PORT"])
-    assert left.reported["complaints"] == {}, left.err
+    assert result.document["profiler"]["port"] == int(pod.environment["MLDIAG_PROFILER_PORT"])
+    assert result.reported["complaints"] == {}, result.err
 
 
 # Sinks ----------------------------------------------------------------------------------------------------------------
@@ -295,7 +297,7 @@ print("scraped", "ml_loss" in page)
 
 @pytest.fixture(scope="module")
 def sinks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
-    """Whether each sink, named in the chart's values, got the program's metric."""
+    """Return whether each sink of the chart's values got the metric of the program."""
     folder, port = tmp_path_factory.mktemp("sinks"), free_port()
     with grpc_receiver() as by_grpc, http_receiver() as by_http, logging_server() as logging:
         urls = [
@@ -308,15 +310,15 @@ def sinks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
         ]
         pod = injected(chart_values(folder) | {"sinks": urls}, one_job(), 0)
         where = ', project="p", region="us-central1"'
-        left = run_in(pod, folder, arguments=where, while_it_runs=SCRAPE.format(port=port))
-    assert left.document["sinks"] == urls
-    # On a busy machine Google's libraries take more than the 2 s after which the first records wait on the disk.
-    assert not [key for key in left.reported["complaints"] if "cloud-logging" not in key], left.err
+        result = run_in(pod, folder, arguments=where, while_it_runs=SCRAPE.format(port=port))
+    assert result.document["sinks"] == urls
+    # On a busy machine Google's libraries may need more than 2 s; then the first records wait in the spool.
+    assert not [key for key in result.reported["complaints"] if "cloud-logging" not in key], result.err
     return {
-        "jsonl": "loss" in {record.name for record in left.records},
-        "stdout": any("loss" in line and "0.5" in line for line in left.out.splitlines()[:-1]),
+        "jsonl": "loss" in {record.name for record in result.records},
+        "stdout": any("loss" in line and "0.5" in line for line in result.out.splitlines()[:-1]),
         "tensorboard": any(Path(folder, "curves").rglob("events.out.tfevents.*")),
-        "prometheus": "scraped True" in left.out,
+        "prometheus": "scraped True" in result.out,
         "otlp": "loss" in by_grpc.metrics,
         "otlp+http": any(request.path == "/v1/metrics" for request in by_http.taken),
         "cloud-logging": any("loss" in json.dumps(entry) for entry in logging.entries.values()),
@@ -324,29 +326,29 @@ def sinks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
 
 
 OVER_TLS = {"otlp+https"}
-"""As `otlp+http`, to a receiver with a certificate: tests/sdk/sinks/test_otlp.py."""
+"""Like `otlp+http`, with a certificate: tests/sdk/sinks/test_otlp.py covers it."""
 
 
-@pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - NEED_A_RUN_OF_THEIRS - OVER_TLS))
+@pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - NEED_THEIR_OWN_RUN - OVER_TLS))
 def test_a_sink_of_the_chart_gets_the_records(scheme: str, sinks: dict[str, bool]) -> None:
     assert sinks[scheme]
 
 
-# Nothing is left out --------------------------------------------------------------------------------------------------
+# Completeness ---------------------------------------------------------------------------------------------------------
 
 
 def product_variables() -> set[str]:
-    """Name all that any pod can get."""
-    found = {profiler_port(1)["name"], *(each["name"] for each in control_plane_variables(FULL))}
+    """Return the names of all variables that a pod can get."""
+    variable_names = {profiler_port(1)["name"], *(each["name"] for each in control_plane_variables(FULL))}
     for workload in WORKLOADS:
         if workload.groups:
             continue
         body = a.thing("w", kind=workload.kind, api_version=workload.api_version)
         identity = InjectedIdentity.of(WorkloadRun(body, "group"), workload, cluster=CLUSTER, namespace="ml")
-        for labels in ({}, {workload.places.jobs: "1"} if workload.places.jobs else {}):
+        for labels in ({}, {workload.rank_labels.jobs: "1"} if workload.rank_labels.jobs else {}):
             reported = variables(identity, FULL, pod_labels=labels, peer_url=PEER_CONTROL_PLANE)
-            found |= {each["name"] for each in reported}
-    return found
+            variable_names |= {each["name"] for each in reported}
+    return variable_names
 
 
 def test_every_variable_that_a_pod_can_get_has_a_case() -> None:
@@ -358,6 +360,6 @@ def test_every_setting_of_the_webhook_is_set_here() -> None:
     assert not [name for name, default in defaults.items() if getattr(FULL, name) == default]
 
 
-def test_what_is_not_used_yet_is_a_variable_of_the_product() -> None:
+def test_unused_variables_are_variables_of_the_product() -> None:
     assert NOT_USED_YET.keys() <= product_variables()
     assert set(NOT_USED_YET.values()) <= NOT_USED_YET.keys()

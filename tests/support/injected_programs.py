@@ -1,4 +1,4 @@
-"""Programs in the pods of an installation: chart values in, what the program leaves behind out; nothing is made up."""
+"""Programs in injected pods: from chart values to the results of a real program."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ print(json.dumps({{
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod that the webhook has changed, and the environment of its container."""
+    """Pod after injection, and the environment of its container."""
 
     object: Object
     environment: Mapping[str, str]
 
 
 def injected(values: Object, world: a.World, index: int = -1, *, annotations: Mapping[str, str] | None = None) -> Pod:
-    """Return a pod of the world as it starts in a cluster where the webhook's chart is installed with `values`."""
+    """Return a pod of the world after injection by the webhook installed with `values`."""
     installed = pod_template(rendered(WEBHOOK, values), WEBHOOK)
     installed["metadata"] |= {"name": "webhook-0", "namespace": "gke-mldiagnostics"}
     settings = config.load(environment_of(installed, "webhook"))
@@ -75,8 +75,8 @@ def injected(values: Object, world: a.World, index: int = -1, *, annotations: Ma
 
 
 @dataclass(frozen=True)
-class Left:
-    """What the program of a pod has left."""
+class ProgramResult:
+    """Results of the program of a pod."""
 
     pod: Pod
     folder: Path
@@ -84,32 +84,35 @@ class Left:
     err: str
 
     @cached_property
-    def told(self) -> dict[str, Any]:
-        """What the program says of its run."""
-        said: dict[str, Any] = json.loads(self.out.splitlines()[-1])
-        return said
+    def reported(self) -> dict[str, Any]:
+        """Run, rank and diagnostics that the program printed."""
+        report: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        return report
 
     @property
     def storage(self) -> str:
-        return str(Path(self.told["directory"]).parent)
+        """Root directory of the run's files."""
+        return str(Path(self.reported["directory"]).parent)
 
     @cached_property
     def records(self) -> list[Record]:
-        return list(read_records(self.storage, self.told["run_id"]))
+        """Records of the run."""
+        return list(read_records(self.storage, self.reported["run_id"]))
 
     @property
     def process(self) -> Mapping[str, Any]:
-        """What the records say of the process, from its first phase on."""
+        """Description of the process, from the first record of its phase."""
         return next(record.payload or {} for record in self.records if record.kind == "phase")
 
     @property
     def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads((Path(self.told["directory"]) / "run.json").read_text())
+        """Content of run.json."""
+        document: dict[str, Any] = json.loads((Path(self.reported["directory"]) / "run.json").read_text())
         return document
 
     @property
     def notes(self) -> list[str]:
-        """What the program was told on standard error, but for the line that says where its run is."""
+        """Lines on standard error, without the line about the start of the run."""
         return [line for line in self.err.splitlines() if not line.startswith("mldiagnostics: run 'job' began: ")]
 
 
@@ -121,11 +124,11 @@ def run_in(
     prepare: str = "",
     arguments: str = "",
     while_it_runs: str = "",
-) -> Left:
-    """Run the program in the pod's environment, `without` some of its variables."""
+) -> ProgramResult:
+    """Run the program with the pod's environment, except the variables in `without`."""
     programs = Programs(folder)
     source = PROGRAM.format(prepare=prepare, arguments=arguments, while_it_runs=while_it_runs)
     environment = {name: value for name, value in pod.environment.items() if name not in without}
-    ended = programs.run(source, env=environment)
-    assert ended.code == 0, ended.err
-    return Left(pod, folder, ended.out, ended.err)
+    process = programs.run(source, env=environment)
+    assert process.code == 0, process.err
+    return ProgramResult(pod, folder, process.out, process.err)

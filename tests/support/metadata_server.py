@@ -1,4 +1,4 @@
-"""An API server that serves metadata by list, watch and get, as slowly, forbiddingly or brokenly as a test wants."""
+"""API server for metadata (list, watch, get) with configurable delays and errors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Object = dict[str, Any]
 
 @dataclass
 class MetadataServer:
-    """Objects by the path of their collection; kinds that are no key here do not exist."""
+    """Objects by the path of their collection; other kinds do not exist."""
 
     kinds: dict[str, list[Object]]
     slow_s: float = 0.0
-    """How long single objects take."""
+    """Delay of a GET of one object, in seconds."""
     status: dict[str, int] = field(default_factory=dict)
-    """HTTP status of every answer below a collection's path."""
+    """HTTP status of every answer for a collection."""
     hidden: set[str] = field(default_factory=set)
-    """Names that lists leave out: made after the watch began, which tells nothing."""
+    """Names that lists and watches omit, as if the watch were late."""
     requested: list[str] = field(default_factory=list)
-    """Paths of the single objects that were requested."""
+    """Paths of GET requests of single objects."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path
         collection, name = self._split(path)
         if status := self.status.get(collection):
-            return web.json_response({"message": f"test says {status}"}, status=status)
+            return web.json_response({"message": f"test returns {status}"}, status=status)
         if collection not in self.kinds:
             return web.json_response({"message": "no such kind"}, status=404)
         if request.query.get("watch"):
@@ -47,12 +47,12 @@ class MetadataServer:
         self.requested.append(path)
         await asyncio.sleep(self.slow_s)
         space, _, plain = name.rpartition("/")
-        found = (i for i in self.kinds[collection] if i["metadata"]["name"] == plain)
-        item = next((i for i in found if i["metadata"].get("namespace", "") == space), None)
+        candidates = (i for i in self.kinds[collection] if i["metadata"]["name"] == plain)
+        item = next((i for i in candidates if i["metadata"].get("namespace", "") == space), None)
         return web.json_response(item or {"message": f"{name} not found"}, status=200 if item else 404)
 
     def _split(self, path: str) -> tuple[str, str]:
-        """Take `/apis/batch/v1/namespaces/ml/jobs/a` for `/apis/batch/v1/jobs` and `ml/a`."""
+        """Split `/apis/batch/v1/namespaces/ml/jobs/a` into `/apis/batch/v1/jobs` and `ml/a`."""
         parts = path.strip("/").split("/")
         head, rest = parts[: 2 if parts[0] == "api" else 3], parts[2 if parts[0] == "api" else 3 :]
         if len(rest) > 2 and rest[0] == "namespaces":
@@ -70,7 +70,7 @@ class MetadataServer:
 
 @asynccontextmanager
 async def metadata_server(kinds: dict[str, list[Object]]) -> AsyncIterator[tuple[MetadataServer, ApiClient]]:
-    """Serve these objects, and connect to it."""
+    """Serve these objects while the block runs; yield the server and a client."""
     server = MetadataServer(kinds)
     app = web.Application()
     app.router.add_route("GET", "/{path:.*}", server.answer)

@@ -1,4 +1,4 @@
-"""The webhook as a process of its own, called by a real API server."""
+"""Webhook processes that a real API server calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONFIGURATIONS = path_to("admissionregistration.k8s.io", "v1", "mutatingwebhookc
 
 @dataclass
 class Process:
-    """One replica; the ports are 0 until its log tells them."""
+    """One replica; the ports are 0 until they appear in its log."""
 
     process: asyncio.subprocess.Process
     ca: bytes
@@ -44,7 +44,7 @@ class Process:
     reading: asyncio.Task[None] | None = None
 
     async def read(self) -> None:
-        """Read its log to the end."""
+        """Read the log to the end."""
         assert self.process.stdout
         async for raw in self.process.stdout:
             line = json.loads(raw)
@@ -52,8 +52,8 @@ class Process:
             self.port = line.get("port", self.port)
             self.http_port = line.get("http_port", self.http_port)
 
-    async def ask(self, path: str) -> tuple[int, str]:
-        """Ask the plain HTTP side; 0 without an answer."""
+    async def get(self, path: str) -> tuple[int, str]:
+        """Send GET to the HTTP port; the status is 0 without an answer."""
         url = f"http://127.0.0.1:{self.http_port}{path}"
         try:
             async with aiohttp.ClientSession() as session, session.get(url) as answer:
@@ -61,23 +61,23 @@ class Process:
         except aiohttp.ClientError:
             return 0, ""
 
-    async def is_ready(self, said: str = "serving", status: int = 200) -> None:
-        """Wait until readiness is this."""
+    async def is_ready(self, state: str = "serving", status: int = 200) -> None:
+        """Wait until the readiness probe returns this state."""
         end = asyncio.get_running_loop().time() + DEADLINE_S
-        while (now := await self.ask("/readyz")) != (status, said):
+        while (now := await self.get("/readyz")) != (status, state):
             late = self.process.returncode is not None or asyncio.get_running_loop().time() > end
-            assert not late, f"{now} instead of {said}: {[line['message'] for line in self.lines]}"
+            assert not late, f"{now} instead of {state}: {[line['message'] for line in self.lines]}"
             await asyncio.sleep(0.02)
 
     async def reviews(self) -> dict[tuple[str, str], float]:
-        """Count its answers by result and reason."""
-        _, text = await self.ask("/metrics")
+        """Return the number of reviews by result and reason."""
+        _, text = await self.get("/metrics")
         samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
         total = "mldiagnostics_webhook_reviews_total"
         return {(s.labels["result"], s.labels["reason"]): s.value for s in samples if s.name == total}
 
     async def ends(self) -> int:
-        """Wait for its end; gives the exit status."""
+        """Wait until the process exits, and return the exit status."""
         status = await asyncio.wait_for(self.process.wait(), DEADLINE_S)
         assert self.reading
         await self.reading
@@ -86,7 +86,7 @@ class Process:
 
 @asynccontextmanager
 async def webhook_process(kubeconfig: Path, folder: Path, **environ: str) -> AsyncIterator[Process]:
-    """Run `python -m mldiagnostics_webhook` with a certificate for this machine; killed at the end if it still runs."""
+    """Run `python -m mldiagnostics_webhook` with a local certificate while the block runs."""
     files = make_certificates(folder / "pki", hosts=["127.0.0.1"])
     mounted = folder / "mounted"
     mounted.mkdir()
@@ -115,7 +115,7 @@ async def webhook_process(kubeconfig: Path, folder: Path, **environ: str) -> Asy
 
 
 def configuration(name: str, process: Process, namespace: str) -> Object:
-    """Register a process for one namespace, with the entries of the chart; a busy machine has more time to answer."""
+    """Return a configuration for one namespace with the chart's entries and a longer timeout."""
     only = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}
     entries = webhooks()
     for entry in entries:
@@ -129,7 +129,7 @@ def configuration(name: str, process: Process, namespace: str) -> Object:
 
 @asynccontextmanager
 async def registered(stage: Stage, process: Process) -> AsyncIterator[str]:
-    """Have the API server call the process for the pods of a namespace; gives the configuration's name."""
+    """Register the process for the pods of a namespace; yield the configuration's name."""
     await process.is_ready()
     cluster, name = stage.ml.cluster, f"webhook-of-{stage.ml.name}"
     made = await cluster.create(CONFIGURATIONS, configuration(name, process, stage.ml.name))
@@ -143,12 +143,12 @@ async def registered(stage: Stage, process: Process) -> AsyncIterator[str]:
 
 
 async def dry_run(cluster: ApiClient, namespace: str, **parts: Any) -> Object:
-    """Create a pod for the look of it: admission is called as ever, and nothing is stored."""
+    """Create a pod as a dry run and return it."""
     body = {"metadata": {"name": "probe", **parts}, "spec": {"containers": [{"name": "train", "image": "train:1"}]}}
     path = path_to("", "v1", "pods", namespace=namespace)
     return await cluster.request("POST", path, query=[("dryRun", "All")], body=body)
 
 
 def injected(pod: Object) -> bool:
-    """Whether a pod has been told of its run."""
+    """Return whether a pod has a run."""
     return RUN_ANNOTATION in pod["metadata"].get("annotations", {})

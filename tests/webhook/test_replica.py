@@ -156,7 +156,7 @@ async def test_a_slow_api_server_does_not_delay_pods_and_is_named(
         assert not injected(pod)
         assert pod["metadata"]["annotations"][INJECTION_ANNOTATION].startswith("OwnersUnknown: ")
         assert (await process.reviews())["failed", "OwnersUnknown"] >= 1
-        assert await process.ask("/readyz") == (200, "serving")
+        assert await process.get("/readyz") == (200, "serving")
         wire.mend()
         await create_injected(stage, owner)
 
@@ -166,12 +166,12 @@ async def test_it_is_ready_when_the_cluster_name_is_known(api_server: ApiServer,
         wire.cut()
         async with webhook_process(kubeconfig, tmp_path, MLDIAG_CLUSTER_NAME="") as process:
             await process.is_ready("resolving the cluster's name", 503)
-            assert await process.ask("/healthz") == (200, "resolving the cluster's name")
+            assert await process.get("/healthz") == (200, "resolving the cluster's name")
             wire.mend()
             await process.is_ready()
             space = await stage.ml.cluster.get(path_to("", "v1", "namespaces", name="kube-system"))
             name = f"k8s-{space['metadata']['uid'][:8]}"
-            assert f'mldiagnostics_webhook_info{{cluster="{name}"' in (await process.ask("/metrics"))[1]
+            assert f'mldiagnostics_webhook_info{{cluster="{name}"' in (await process.get("/metrics"))[1]
 
 
 async def test_it_is_not_ready_before_the_cache_is_synced(api_server: ApiServer, tmp_path: Path) -> None:
