@@ -1,11 +1,11 @@
-"""Self-hosted diagnostics for ML workloads, importable without any third-party package.
+"""Self-hosted diagnostics for ML workloads, without required third-party packages.
 
     from mldiagnostics import machinelearning_run, metrics, xprof, metric_types
 
-`machinelearning_run` begins a run, `metrics` records its curves, `xprof` takes profiles of it; `mldiagnostics.runs`
-reads runs back. `goodput` accounts for a job's time and `monitoring` tells it while the job runs, with the names of
-ml-goodput-measurement. `mldiagnostics.capture` takes profiles of running jobs, `mldiagnostics.store` keeps files and
-`mldiagnostics.identity` names runs. What this module offers beyond the errors loads when it is first used.
+`machinelearning_run` starts a run, `metrics` records its curves, `xprof` takes its profiles; `mldiagnostics.runs` reads
+runs. `goodput` accounts for a job's time and `monitoring` uploads it while the job runs, with the names of
+ml-goodput-measurement. `mldiagnostics.capture` takes profiles of running jobs, `mldiagnostics.store` stores files and
+`mldiagnostics.identity` computes run ids. All names except the errors load at their first use.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ _HOMES = {
     "open_store": "mldiagnostics.store",
     "xprof": "mldiagnostics.profiling.xprof",
 }
-"""Name -> the module that has it."""
+"""Name -> module that has it."""
 
 _MODULES = frozenset(
     {
@@ -146,7 +146,7 @@ _MODULES = frozenset(
 
 
 class _OldPathFinder:
-    """Finds modules by the import paths that other packages and earlier versions gave them."""
+    """Finds modules by the import paths of other packages and earlier versions."""
 
     @staticmethod
     def find_spec(
@@ -168,7 +168,7 @@ class _OldPathFinder:
         return ModuleSpec(fullname, AliasLoader(OLD_PATHS[fullname]))
 
 
-sys.meta_path.append(_OldPathFinder)  # last: it is asked only for names that no file has
+sys.meta_path.append(_OldPathFinder)  # last: it is called only for names that no file has
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
-"""Google Cloud project and region of this process, for sinks that need them; looked up when one of them asks.
+"""Look up the Google Cloud project and region of this process.
 
-Every question may take its time limit: never on a thread of the training. In this order: what the program said, the
-environment, gcloud's configuration, the metadata server.
+A look-up may take its whole time limit, so it must not run on a thread of the training. Sources, in this order: the
+program, the environment, gcloud's configuration, the metadata server.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LINK_LOCAL = "169.254.169.254"
-"""The metadata server's address, which needs no name service."""
+"""Address of the metadata server, which needs no DNS."""
 
 
 class CloudEnvironment:
-    """Answers once asked, and remembers; `project` and `region` are what the program said."""
+    """Looks up project and region once; the program may give both."""
 
     def __init__(self, *, project: str | None = None, region: str | None = None, env: Mapping[str, str]) -> None:
-        self._said = {"project": project, "region": region}
+        self._given = {"project": project, "region": region}
         self._env = env
-        self._known: dict[str, str | None] = {}
+        self._cache: dict[str, str | None] = {}
         self._lock = threading.Lock()
 
     def project(self, timeout_s: float = 5.0) -> str | None:
-        """Return the project's id, None if nobody knows."""
+        """Return the project id, None if unknown."""
         return self._find("project", timeout_s)
 
     def region(self, timeout_s: float = 5.0) -> str | None:
-        """Return the region, like `us-central1`; None if nobody knows."""
+        """Return the region, such as `us-central1`; None if unknown."""
         return self._find("region", timeout_s)
 
     def _find(self, what: str, timeout_s: float) -> str | None:
         with self._lock:
-            if what not in self._known:
-                self._known[what] = self._said[what] or self._look_up(what, timeout_s)
-            return self._known[what]
+            if what not in self._cache:
+                self._cache[what] = self._given[what] or self._look_up(what, timeout_s)
+            return self._cache[what]
 
     def _look_up(self, what: str, timeout_s: float) -> str | None:
         if what == "project":
@@ -58,39 +58,39 @@ class CloudEnvironment:
 
 
 def metadata(path: str, *, env: Mapping[str, str], timeout_s: float) -> str | None:
-    """Return a value of the metadata server, None if there is none within `timeout_s`, look-up of its name included."""
-    answers: SimpleQueue[str | None] = SimpleQueue()
+    """Return a value of the metadata server, None without a response in `timeout_s`."""
+    values: SimpleQueue[str | None] = SimpleQueue()
     host = env.get("GCE_METADATA_HOST") or LINK_LOCAL
-    arguments = (answers, host, f"/computeMetadata/v1/{path}", timeout_s)
-    threading.Thread(target=_ask, args=arguments, name="mldiagnostics-metadata", daemon=True).start()
+    arguments = (values, host, f"/computeMetadata/v1/{path}", timeout_s)
+    threading.Thread(target=_request, args=arguments, name="mldiagnostics-metadata", daemon=True).start()
     try:
-        return answers.get(timeout=timeout_s)
+        return values.get(timeout=timeout_s)
     except Empty:
         return None
 
 
-def _ask(answers: SimpleQueue[str | None], host: str, path: str, timeout_s: float) -> None:
-    import http.client  # noqa: PLC0415 - only who asks loads it
+def _request(values: SimpleQueue[str | None], host: str, path: str, timeout_s: float) -> None:
+    import http.client  # noqa: PLC0415 - loaded at the first look-up
 
     try:
         with contextlib.closing(http.client.HTTPConnection(host, timeout=timeout_s)) as connection:
             connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
-            answer = connection.getresponse()
-            genuine = answer.status == 200 and answer.getheader("Metadata-Flavor") == "Google"
-            answers.put(answer.read(4096).decode() if genuine else None)
+            response = connection.getresponse()
+            genuine = response.status == 200 and response.getheader("Metadata-Flavor") == "Google"
+            values.put(response.read(4096).decode() if genuine else None)
     except (OSError, http.client.HTTPException, ValueError):
-        answers.put(None)
+        values.put(None)
 
 
 def _gcloud(env: Mapping[str, str]) -> configparser.ConfigParser:
-    """Return gcloud's active configuration, empty if there is none."""
-    import configparser  # noqa: PLC0415 - only who asks loads it
+    """Return the active configuration of gcloud, empty if there is none."""
+    import configparser  # noqa: PLC0415 - loaded at the first look-up
 
-    found = configparser.ConfigParser(interpolation=None)
+    configuration = configparser.ConfigParser(interpolation=None)
     folder = Path(env.get("CLOUDSDK_CONFIG") or Path(env.get("HOME") or os.path.expanduser("~")) / ".config/gcloud")  # noqa: PTH111
     try:
         active = env.get("CLOUDSDK_ACTIVE_CONFIG_NAME") or (folder / "active_config").read_text().strip()
-        found.read_string((folder / "configurations" / f"config_{active}").read_text())
+        configuration.read_string((folder / "configurations" / f"config_{active}").read_text())
     except (OSError, ValueError, configparser.Error):
         pass
-    return found
+    return configuration

@@ -1,7 +1,7 @@
-"""Problems told to people: one line for each on the logger `mldiagnostics`, counted from then on, never raised.
+"""Report problems on the logger `mldiagnostics`, each kind once.
 
-A library that runs inside somebody's training must neither raise nor flood: what goes wrong a million times is said
-once. The root logger is the application's and stays as it is.
+A library inside a training job must not raise and must not flood the log: a problem that occurs a million times is
+logged once and counted. The root logger belongs to the application and is not changed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from mldiagnostics.text.terminal import printable
 
 LOGGER = logging.getLogger("mldiagnostics")
 
-_lock = threading.RLock()  # a signal's handler may complain while its thread does
+_lock = threading.RLock()  # a signal handler may interrupt a warning
 _counts: dict[str, int] = {}
 
 
 def warn_once(key: str, message: str, *, level: int = logging.WARNING) -> None:
-    """Say `message` the first time that `key` comes, and count every time.
+    """Log `message` at the first occurrence of `key`, and count every occurrence.
 
-    `key` names the kind of problem, from a fixed vocabulary: a text that varies without end belongs in the message.
+    Args:
+        key: Kind of the problem, of a bounded set; variable parts belong in the message.
+        message: Text of the log entry.
+        level: Level of the log entry.
     """
     with _lock:
         seen = _counts.get(key, 0)
@@ -36,28 +39,28 @@ def warn_once(key: str, message: str, *, level: int = logging.WARNING) -> None:
 
 
 def counts() -> dict[str, int]:
-    """Return how often each kind of problem has come in this process."""
+    """Return the number of occurrences of each kind of problem in this process."""
     with _lock:
         return dict(_counts)
 
 
 def detail(message: str) -> None:
-    """Say `message` to people who look for details: with the logger at DEBUG."""
+    """Log `message` at level DEBUG."""
     with contextlib.suppress(Exception):  # of the application's handlers
         LOGGER.debug("%s", _safe(message))
 
 
 def announce(message: str) -> None:
-    """Show a line that people look for: as a log entry where somebody reads those, else on standard error."""
+    """Show a line as a log entry, or on standard error without a handler."""
     with contextlib.suppress(Exception):  # of the application's handlers, or of a standard error that is closed
         if LOGGER.isEnabledFor(logging.INFO) and LOGGER.hasHandlers():
             LOGGER.info("%s", _safe(message))
-        elif LOGGER.level <= logging.INFO and sys.stderr is not None:  # nobody asked this logger to be quiet
-            print(f"mldiagnostics: {_safe(message)}", file=sys.stderr, flush=True)  # noqa: T201 - no handler would
+        elif LOGGER.level <= logging.INFO and sys.stderr is not None:  # the application has not silenced this logger
+            print(f"mldiagnostics: {_safe(message)}", file=sys.stderr, flush=True)  # noqa: T201 - no handler is there
 
 
 def _safe(message: str) -> str:
-    """Return the message without control characters and credentials, which names and URLs in it may have."""
+    """Return the message without control characters and credentials."""
     if "://" in message and "@" in message:
         from mldiagnostics.text.redaction import redact  # noqa: PLC0415 - rarely needed
 
@@ -66,7 +69,7 @@ def _safe(message: str) -> str:
 
 
 def _renew_lock() -> None:
-    global _lock  # noqa: PLW0603 - another thread of the parent may hold the old one, for ever
+    global _lock  # noqa: PLW0603 - a thread of the parent may hold the old lock
     _lock = threading.RLock()
 
 

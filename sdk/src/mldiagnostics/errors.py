@@ -1,104 +1,104 @@
-"""Every error that this package raises on purpose, named for who can do something about it.
+"""All errors that this package raises on purpose.
 
 MLDiagnosticsError
-├── ConfigurationError   what was asked for cannot be meant: the caller mends the call (also a ValueError)
-│   └── MLRunConfigurationError  it was asked of `machinelearning_run`, with `strict=True`
-├── MissingExtraError    an optional part is not installed: whoever builds the image (also an ImportError)
-├── RecordingError       one of Google's SDK: here records that cannot be kept are counted (also a ValueError)
-├── NoActiveRunError     one of Google's SDK: here what needs a run waits for one
-├── ProfilingError       one of Google's SDK: here a profile that cannot be taken is told in the log
-├── ControlPlaneClientNotInitializedError  one of Google's SDK: here runs need no control plane
-├── LogUnreadable        the goodput log of a job is missing or may not be read: whoever named it (also a ValueError)
+├── ConfigurationError   an argument or setting is invalid: correct the call (also a ValueError)
+│   └── MLRunConfigurationError  the same in `machinelearning_run`, with `strict=True`
+├── MissingExtraError    an optional package is not installed: add it to the image (also an ImportError)
+├── RecordingError       never raised: an error of Google's SDK; invalid records are counted (also a ValueError)
+├── NoActiveRunError     never raised: an error of Google's SDK; records wait for a run
+├── ProfilingError       never raised: an error of Google's SDK; failed profiles are logged
+├── ControlPlaneClientNotInitializedError  never raised: an error of Google's SDK; runs need no control plane
+├── LogUnreadable        the goodput log of a job is missing or not readable: check its location (also a ValueError)
 │   └── LogMissing       it is missing
-└── StoreError           a place for files did not do its part
-    ├── StoreNotFound    the bucket or directory is not there: whoever named it
-    ├── StoreForbidden   it is there, we may not: its administrator
-    │   └── NoCredentials  we have nothing to show: whoever runs the process
-    ├── StoreUnreachable no usable answer in time: nobody yet, try again later
-    ├── StoreFull        no room: whoever pays for it
-    ├── AlreadyStored    the key holds other content, which stays as it is: whoever chose the key
-    └── NotStored        the key holds nothing: whoever chose the key
+└── StoreError           a storage operation failed
+    ├── StoreNotFound    the bucket or directory does not exist: check its name
+    ├── StoreForbidden   access is denied: its administrator can grant it
+    │   └── NoCredentials  the process has no credentials
+    ├── StoreUnreachable no usable response in time: try again later
+    ├── StoreFull        no space is left, or the file is over its limit
+    ├── AlreadyStored    the key holds other content, which stays unchanged: choose another key
+    └── NotStored        the key holds nothing: check the key
 """
 
 from __future__ import annotations
 
 
 class MLDiagnosticsError(Exception):
-    """The root: catch it to catch whatever this package raises on purpose."""
+    """Base class of all errors of this package."""
 
 
 class ConfigurationError(MLDiagnosticsError, ValueError):
-    """A value cannot be meant; the message names it and says what is accepted."""
+    """An argument or setting is invalid; the message says which values are accepted."""
 
 
 class MLRunConfigurationError(ConfigurationError):
-    """A run cannot begin as it was asked to; raised only with `strict=True`."""
+    """An argument of `machinelearning_run` is invalid; raised only with `strict=True`."""
 
 
 class RecordingError(MLDiagnosticsError, ValueError):
-    """Never raised: it exists for programs that catch it."""
+    """Never raised; it exists for programs that catch it."""
 
 
 class NoActiveRunError(MLDiagnosticsError):
-    """Never raised: it exists for programs that catch it."""
+    """Never raised; it exists for programs that catch it."""
 
 
 class ProfilingError(MLDiagnosticsError):
-    """Never raised: it exists for programs that catch it."""
+    """Never raised; it exists for programs that catch it."""
 
 
 class ControlPlaneClientNotInitializedError(MLDiagnosticsError):
-    """Never raised: it exists for programs that catch it."""
+    """Never raised; it exists for programs that catch it."""
 
 
 MLDiagnosticError = MLDiagnosticsError
-"""The root's name in Google's SDK."""
+"""Name of the base class in Google's SDK."""
 
 
 class MissingExtraError(MLDiagnosticsError, ImportError):
-    """An optional part of the package is not installed; `extra` is the one to install."""
+    """An optional package is not installed; `extra` is the extra to install."""
 
     def __init__(self, *, extra: str, needed_for: str) -> None:
-        from mldiagnostics.install import install_hint  # noqa: PLC0415 - only where something is missing
+        from mldiagnostics.install import install_hint  # noqa: PLC0415 - only in this case
 
         super().__init__(f"{needed_for} needs the extra {extra!r}: {install_hint('sdk', extra=extra)}")
         self.extra = extra
 
 
 class LogUnreadable(MLDiagnosticsError, ValueError):
-    """There is no goodput log where one was looked for, or it may not be read; the message says what to do."""
+    """A goodput log is missing or not readable; the message says what to do."""
 
 
 class LogMissing(LogUnreadable):
-    """There is no goodput log where one was looked for."""
+    """No goodput log exists at the given location."""
 
 
 class StoreError(MLDiagnosticsError):
-    """A store failed in a way that has no name of its own."""
+    """A storage operation failed; subclasses name the common causes."""
 
 
 class StoreNotFound(StoreError):
-    """The bucket or the directory that should hold the files is not there."""
+    """The bucket or directory does not exist."""
 
 
 class StoreForbidden(StoreError):
-    """The store refused us: no permission, no credentials, or read-only."""
+    """Access is denied: no permission, no credentials, or read-only."""
 
 
 class NoCredentials(StoreForbidden):
-    """The process has no credentials for the store, so that no request can succeed."""
+    """The process has no credentials for the store."""
 
 
 class StoreUnreachable(StoreError):
-    """The store gave no usable answer within the time limit; trying again later may help."""
+    """The store sent no usable response within the time limit; try again later."""
 
 
 class StoreFull(StoreError):
-    """The store has no room, or the file is over its limit."""
+    """The store has no space left, or the file is over its limit."""
 
 
 class AlreadyStored(StoreError):
-    """The key holds other content already; that content was not touched."""
+    """The key already holds other content, which stays unchanged."""
 
 
 class NotStored(StoreError):

@@ -1,4 +1,4 @@
-"""Optional parts of the package: whether one is installed, told without loading it."""
+"""Check for optional packages without loading them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mldiagnostics.errors import MissingExtraError
 
 
 def require(module: str, *, extra: str, needed_for: str) -> None:
-    """Raise `MissingExtraError` unless `module`, which the extra brings, is installed."""
+    """Raise `MissingExtraError` unless `module`, a part of the extra, is installed."""
     try:
-        found = find_spec(module)
+        spec = find_spec(module)
     except ModuleNotFoundError:  # a package above it is missing
-        found = None
-    if found is None:
+        spec = None
+    if spec is None:
         raise MissingExtraError(extra=extra, needed_for=needed_for)

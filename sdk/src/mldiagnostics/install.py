@@ -1,4 +1,4 @@
-"""How to install this product: no package index has it yet, so the checkout and its wheels are named; pure."""
+"""Commands that install this product, which no package index has yet; pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _WHEELS: Final = {"sdk": "mldiagnostics", "shim": "mldiagnostics_shim"}
 
 
 def install_hint(member: str, *, extra: str = "", options: str = "") -> str:
-    """Return the commands that install a member of the repository, from the checkout or from its wheel.
+    """Return the commands that install a member, from a checkout or from its wheel.
 
     Args:
         member: folder of the member: `sdk` or `shim`.
-        extra: optional part of it.
+        extra: extra of the member.
         options: options of `pip install`.
     """
     part = f"[{extra}]" if extra else ""

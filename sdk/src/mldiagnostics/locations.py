@@ -22,13 +22,15 @@ def path_of(location: str) -> str | None:
 
 
 def local_path(location: str) -> Path | None:
-    """Return the absolute local path that a location names, None for URLs of other places."""
+    """Return the absolute local path of a location, None for other URLs."""
     path = path_of(location)
     return None if path is None else Path(path).absolute()
 
 
 def absolute_location(location: str) -> str:
-    """Return a URL unchanged and a path as an absolute one, since the program may change its directory.
+    """Return a URL unchanged and a path as an absolute one.
+
+    The result stays valid when the program changes its directory.
 
     Raises:
         FileNotFoundError: the path is relative and the working directory was deleted.

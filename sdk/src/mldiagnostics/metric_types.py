@@ -1,4 +1,4 @@
-"""Names and units of metrics that every tool knows; any other name is as good, and its unit is `1`."""
+"""Names and units of common metrics; other names have the unit `1`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from enum import Enum
 
 
 class MetricType(str, Enum):
-    """Names with a unit; each equals the text that is its value."""
+    """Names of common metrics; each member equals its string value.
+
+    Example:
+        >>> from mldiagnostics import MetricType, metrics
+        >>> metrics.record(MetricType.LOSS, 0.5, step=1)
+    """
 
     LEARNING_RATE = "learning_rate"
     """Learning rate of the optimiser."""
@@ -49,7 +54,7 @@ class MetricType(str, Enum):
 
 
 class AcceleratorType(str, Enum):
-    """What the training runs on."""
+    """Kind of accelerator."""
 
     TPU = "tpu"
     GPU = "gpu"
@@ -82,7 +87,7 @@ GOODPUT_UNITS = {
     "goodput_step_deviation_seconds": "s",
     "goodput_window_percent": "%",
 }
-"""Units of what `mldiagnostics.goodput` tells of a job, where they are no plain numbers."""
+"""Units of the metrics of `mldiagnostics.goodput`, except plain numbers."""
 
 UNITS: dict[str, str] = {**{metric.value: unit for metric, unit in METRIC_UNITS.items()}, **GOODPUT_UNITS}
 """The same by plain name."""

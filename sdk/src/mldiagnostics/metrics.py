@@ -1,7 +1,7 @@
-"""`metrics.record(...)`: the call that stands in the training loop.
+"""`metrics.record(...)`, the call for training loops.
 
-It costs a tuple and an append: what has to be looked at, converted, formatted or written is so in other threads.
-It never raises, never waits, and may come before a run exists: records wait for it.
+It costs a tuple and an append: values are inspected, converted and written in other threads. It never raises and never
+waits. Records made before a run starts wait for it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,22 @@ def record(
 ) -> None:
     """Record one value of a metric.
 
-    `value` is a Python, numpy, JAX or torch number, a list or 1-d array with one number per device, or a text or dict,
-    which becomes an event of that name. `timestamp` is Unix time in seconds or a `datetime`, by default now.
-    A value that cannot be recorded is dropped, reported once on the logger `mldiagnostics`, and counted. Arguments that
-    `record` does not have are ignored with one warning.
+    An invalid value is dropped, reported once on the logger `mldiagnostics`, and counted. Unknown arguments are ignored
+    with one warning. The function returns None and never raises.
+
+    Args:
+        metric_name: Name of the metric, a `MetricType` or any other string.
+        value: A Python, numpy, JAX or torch number, or a list or 1-d array with one number per device. A string or dict
+            becomes an event of that name. At most 4 KiB with the labels. Units: see `MetricType`.
+        step: Number of the training step. Default: none.
+        labels: Strings that distinguish several series of one metric.
+        record_on_all_hosts: Accepted for programs written for google-cloud-mldiagnostics; every process records.
+        timestamp: Unix time in seconds or a `datetime`. Default: now.
+
+    Example:
+        >>> from mldiagnostics import MetricType, metrics
+        >>> metrics.record(MetricType.LOSS, 0.5, step=1)
+        >>> metrics.record("accuracy", 0.9, step=1, labels={"split": "test"})
     """
     if (
         type(value) is float
@@ -69,13 +81,23 @@ def record_metrics(
     timestamp: float | datetime | None = None,
     **unknown: NoReturn,
 ) -> None:
-    """Record several metrics at one time: dicts with `metric_name`, `value` and optional `step`, `labels`, `timestamp`.
+    """Record several metrics with one time.
 
-    `step` and `timestamp` are for the dicts that have none of their own. An item that cannot be recorded is dropped,
-    reported once and counted; the others are recorded.
+    An invalid item is dropped, reported once and counted; the others are recorded. The function returns None and never
+    raises.
 
-    `record_on_all_hosts` is accepted for programs written for google-cloud-mldiagnostics and changes nothing: there
-    only process 0 records unless it is set, here every process does, to files of its own and with its rank.
+    Args:
+        metrics_data: Dicts with `metric_name` and `value`, and optionally `step`, `labels` and `timestamp`; see
+            `record`.
+        record_on_all_hosts: Accepted for programs written for google-cloud-mldiagnostics and ignored: every process
+            records, to files of its own and with its rank.
+        step: Step of the items that have none.
+        timestamp: Time of the items that have none, Unix seconds or a `datetime`. Default: now.
+
+    Example:
+        >>> from mldiagnostics import metrics
+        >>> loss, mfu = {"metric_name": "loss", "value": 0.5}, {"metric_name": "mfu", "value": 41.0}
+        >>> metrics.record_metrics([loss, mfu], step=1)
     """
     if unknown or surplus:
         _warn_unknown(unknown, surplus, record_metrics)
@@ -83,7 +105,7 @@ def record_metrics(
     try:
         for metric in metrics_data:
             _record_item(metric, step, now)
-    except Exception as error:  # noqa: BLE001 - whatever was passed here must not end the training
+    except Exception as error:  # noqa: BLE001 - an argument of any type must not end the training
         PROCESS.drops.count("bad-call", detail=f"record_metrics: {shown(error)}")
 
 
@@ -96,18 +118,18 @@ def _record_item(metric: Mapping[str, Any], step: int | None, now: float | datet
             metric.get("labels"),
             timestamp=metric.get("timestamp", now),
         )
-    except Exception as error:  # noqa: BLE001 - one bad item must not cost those behind it
+    except Exception as error:  # noqa: BLE001 - one invalid item must not cost the next ones
         PROCESS.drops.count("bad-call", detail=f"record_metrics: {_explain(metric, error)}")
 
 
 def _explain(metric: object, error: Exception) -> str:
-    """Return what is wrong with an item, and which key was probably meant."""
+    """Return the problem of an item, with the key that was probably meant."""
     from mldiagnostics.text.suggest import closest  # noqa: PLC0415 - only after a mistake
 
     if isinstance(error, KeyError) and isinstance(metric, dict):
         missing = [key for key in ("metric_name", "value") if key not in metric]
-        strangers = [str(key) for key in metric if key not in _ITEM]
-        meant = [f"; did you mean {match} by {key}?" for key in strangers if (match := closest(key, missing))]
+        unknown_keys = [str(key) for key in metric if key not in _ITEM]
+        meant = [f"; did you mean {match} by {key}?" for key in unknown_keys if (match := closest(key, missing))]
         return f"an item without {' and '.join(missing)}{''.join(meant)}"
     return f"an item of type {type(metric).__name__}: {shown(error)}"
 
@@ -115,7 +137,7 @@ def _explain(metric: object, error: Exception) -> str:
 def _warn_unknown(
     unknown: Mapping[str, object], surplus: tuple[object, ...], function: Callable[..., None] | None = None
 ) -> None:
-    from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - who only imports needs no logging
+    from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - an import alone needs no logging
     from mldiagnostics.text.suggest import parameters, unknown_parameters  # noqa: PLC0415 - only after a mistake
 
     called = function or record
@@ -127,7 +149,7 @@ def _warn_unknown(
 
 
 class _Recorder:
-    """The functions of this module as methods, for programs that import `metrics_recorder` of Google's SDK."""
+    """The functions of this module as methods, as `metrics_recorder` of Google's SDK."""
 
     record = staticmethod(record)
     record_metrics = staticmethod(record_metrics)

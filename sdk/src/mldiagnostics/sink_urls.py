@@ -1,7 +1,7 @@
-"""URLs of sinks: one form and one parser for the argument, the environment, the annotation and the charts; pure.
+"""Parse URLs of sinks; pure.
 
-A list of sinks is a text with commas between the URLs. A comma is never part of a URL: write `%2C` in a `file:///` URL
-for a directory that has one in its name.
+A list of sinks is a string with commas between the URLs. A comma is never part of a URL: write `%2C` in a `file:///`
+URL for a directory that has one in its name.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _FORMS: Final = {
     "tensorboard": (_PLACE, "tensorboard:/path, tensorboard:file:///path or tensorboard:gs://bucket/logs"),
     "wandb": ("", "wandb:"),
 }
-"""Scheme -> the addresses that it takes, and how to write one."""
+"""Scheme -> pattern of its addresses, and examples."""
 
 SCHEMES: Final = tuple(_FORMS)
 
 _ADDRESSES: Final = {scheme: re.compile(address) for scheme, (address, _) in _FORMS.items()}
 _LAST_PORT: Final = 65535
 _SHOWN: Final = 80
-"""How many characters of a URL a message shows."""
+"""Length of a URL in a message."""
 
 
 def split_sinks(text: str) -> tuple[str, ...]:
-    """Return the items of a comma-separated list, each once; they may be malformed."""
+    """Return the items of a comma-separated list, each once; they may be invalid."""
     return tuple(dict.fromkeys(stripped for item in text.split(",") if (stripped := item.strip())))
 
 
@@ -50,7 +50,7 @@ def parse_sinks(text: str) -> tuple[str, ...]:
     """Return the sink URLs of a comma-separated list.
 
     Raises:
-        ConfigurationError: an item is not a sink URL; the message names the first one and says how to write it.
+        ConfigurationError: an item is not a sink URL; the message has the first one and valid examples.
     """
     urls = split_sinks(text)
     for url in urls:
@@ -59,10 +59,10 @@ def parse_sinks(text: str) -> tuple[str, ...]:
 
 
 def check_sink_url(url: str) -> None:
-    """Check that a text is the URL of one sink.
+    """Check that a string is the URL of one sink.
 
     Raises:
-        ConfigurationError: it is not; the message says how to write one.
+        ConfigurationError: it is not; the message has valid examples.
     """
     scheme, colon, address = url.partition(":")
     if scheme not in _FORMS:
@@ -73,10 +73,10 @@ def check_sink_url(url: str) -> None:
 
 
 def _is_address(scheme: str, address: str) -> bool:
-    found = _ADDRESSES[scheme].fullmatch(address)
-    if found is None:
+    match = _ADDRESSES[scheme].fullmatch(address)
+    if match is None:
         return False
-    parts = found.groupdict()
+    parts = match.groupdict()
     port, ipv6 = parts.get("port"), parts.get("ipv6")
     return int(port or 1) <= _LAST_PORT and (ipv6 is None or _is_ipv6(ipv6))
 

@@ -1,11 +1,11 @@
-"""Upload what waits in the spool, since its storage could not be written when it was recorded.
+"""Upload the files in the spool, which wait for their storage.
 
-python -m mldiagnostics.upload                    all that waits on this machine, each to the storage it was meant for
-python -m mldiagnostics.upload --list             show what waits
-python -m mldiagnostics.upload SPOOL              only what waits in one directory, as a warning names it
-python -m mldiagnostics.upload SPOOL STORAGE      to another storage
+python -m mldiagnostics.upload                    all files on this machine, each to its own storage
+python -m mldiagnostics.upload --list             list the files
+python -m mldiagnostics.upload SPOOL              the files in one directory, as named in a warning
+python -m mldiagnostics.upload SPOOL STORAGE      the same, to another storage
 
-Exit status: 0 all is uploaded or nothing waits, 1 something could not be uploaded, 2 the command line is wrong.
+Exit status: 0 all files are uploaded or none waits, 1 a file could not be uploaded, 2 the command line is wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mldiagnostics.spool.directory import SpoolDirectory
 
 _DEPTH = 2
-"""How far below the root of the spool the directories of processes are."""
+"""Depth of the directories of processes below the root of the spool."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,31 +34,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m mldiagnostics.upload",
         description="Upload records, profiles and run.json that wait on this machine for their storage.",
-        epilog="Exit status: 0 all is uploaded or nothing waits, 1 something could not be, 2 wrong command line.",
+        epilog="Exit status: 0 all files are uploaded or none waits, 1 a file could not be, 2 wrong command line.",
     )
-    parser.add_argument("--list", action="store_true", help="show what waits and upload nothing")
+    parser.add_argument("--list", action="store_true", help="list the waiting files and upload nothing")
     parser.add_argument("spool", nargs="?", help="directory that a warning named; default: the spool of this user")
-    parser.add_argument("storage", nargs="?", help="path or gs://bucket/prefix; default: where each was meant to go")
+    parser.add_argument("storage", nargs="?", help="path or gs://bucket/prefix; default: the storage of each")
     given = parser.parse_args(arguments)
-    places = [Path(given.spool)] if given.spool else roots()
-    if given.spool and not places[0].is_dir():
+    directories_given = [Path(given.spool)] if given.spool else roots()
+    if given.spool and not directories_given[0].is_dir():
         hint = "; give the directory of the spool before the storage" if "://" in given.spool else ""
         parser.error(f"{given.spool!r} is not a directory{hint}")
-    found = [path for place in places for path in _processes(place)]
-    if given.spool and not found and any(places[0].iterdir()):
+    spools = [path for each in directories_given for path in _processes(each)]
+    if given.spool and not spools and any(directories_given[0].iterdir()):
         parser.error(f"{given.spool!r} is not a spool: there is no spool.json at most {_DEPTH} levels below")
-    if not found:
-        print(f"nothing waits in {' or '.join(map(str, places))}")  # noqa: T201 - that is its purpose
+    if not spools:
+        print(f"nothing waits in {' or '.join(map(str, directories_given))}")  # noqa: T201 - a command line
     failed = False
-    for path in found:
+    for path in spools:
         line, works = _shown(path) if given.list else _uploaded(path, given.storage)
         failed = failed or not works
-        print(f"{path}\n  {line}")  # noqa: T201 - that is its purpose
+        print(f"{path}\n  {line}")  # noqa: T201 - a command line
     return 1 if failed else 0
 
 
 def _processes(place: Path, depth: int = _DEPTH) -> Iterator[Path]:
-    """Yield the directories of processes in a spool, in one of its folders, or the given one."""
+    """Yield the directories of processes at or below a directory of the spool."""
     if read_description(place) is not None:
         yield place
     elif depth:
@@ -67,7 +67,7 @@ def _processes(place: Path, depth: int = _DEPTH) -> Iterator[Path]:
 
 
 def _shown(path: Path) -> tuple[str, bool]:
-    """Describe one directory; the second value is as in `_uploaded`."""
+    """Return a description of one directory; the second value is as in `_uploaded`."""
     description = read_description(path)
     if description is None:
         return "was uploaded meanwhile", True
@@ -78,7 +78,7 @@ def _shown(path: Path) -> tuple[str, bool]:
 
 
 def _uploaded(path: Path, storage: str | None) -> tuple[str, bool]:
-    """Upload one directory; return what became of it, and whether nothing went wrong."""
+    """Upload one directory; return the result, and whether it succeeded."""
     description = read_description(path)
     if description is None:
         return "was uploaded meanwhile", True

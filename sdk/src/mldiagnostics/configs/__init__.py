@@ -1,4 +1,7 @@
-"""What a run was made of: gathered on a thread of the run's, so it may take its time, but imports no framework."""
+"""Describe software and hardware of a run, without importing a framework.
+
+The calls may be slow, so they belong on a thread of the run.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,23 @@ __all__ = ["gather"]
 
 
 def gather(framework: str, known: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the sections of a run's configurations that nobody has to write, as far as they are news.
+    """Return the automatic sections of a run's configurations that have changed.
 
-    `framework` is that of the run by now. `known` are the sections as they are; those that say everything are left
-    alone: hardware is known only when the program uses it, and the framework only when the program imports it.
+    Hardware is known when the program uses it, and the framework when the program imports it.
+
+    Args:
+        framework: Current framework of the run.
+        known: Current sections; complete ones are not gathered again.
     """
     from mldiagnostics.configs.hardware import hardware, is_known  # noqa: PLC0415 - brings the driver's bindings
     from mldiagnostics.configs.software import is_current, software  # noqa: PLC0415
 
-    found: dict[str, dict[str, str]] = {}
+    sections: dict[str, dict[str, str]] = {}
     if not is_current(known.get("softwareConfigs") or {}, framework):
-        found["softwareConfigs"] = software(framework)
-    seen = known.get("hardwareConfigs") or {}
-    if not seen or not is_known(seen):
+        sections["softwareConfigs"] = software(framework)
+    previous = known.get("hardwareConfigs") or {}
+    if not previous or not is_known(previous):
         described = hardware()
-        if described != seen:
-            found["hardwareConfigs"] = described
-    return found
+        if described != previous:
+            sections["hardwareConfigs"] = described
+    return sections

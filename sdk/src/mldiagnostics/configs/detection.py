@@ -1,4 +1,4 @@
-"""Which framework a program uses, by what it has imported; nothing is imported here."""
+"""Detect the framework of a program from its imported modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 FRAMEWORKS = ("jax", "torch_xla", "torch", "tensorflow")
-"""Import names in the order of choice: JAX programs import the others for their input, and torch_xla imports torch."""
+"""Import names, the preferred first: JAX programs import others for their input, torch_xla imports torch."""
 
 _KINDS = {
     "jax": Framework.JAX,
@@ -27,23 +27,23 @@ def detect() -> Framework:
 
 
 def chosen(imported: Collection[str], in_use: Collection[str]) -> Framework:
-    """Choose from the names that are `imported`: first those `in_use`, whose devices the program has initialised."""
+    """Return the framework of the `imported` names, preferring those `in_use`."""
     names = [*(name for name in FRAMEWORKS if name in in_use), *FRAMEWORKS]
     return next((_KINDS[name] for name in names if name in imported), Framework.DETECT)
 
 
 def imported() -> frozenset[str]:
-    """Return the frameworks that are imported to the end: one that is being imported cannot be used yet."""
+    """Return the frameworks whose import is complete."""
     return frozenset(name for name in FRAMEWORKS if _is_imported(name))
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether a framework could be imported."""
+    """Return whether a framework is installed."""
     from importlib.util import find_spec  # noqa: PLC0415 - not with the first import
 
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # something else has put a module of that name in the way
+    except (ImportError, ValueError):  # a module of this name without spec
         return False
 
 
@@ -53,7 +53,7 @@ def _is_imported(name: str) -> bool:
 
 
 def _has_devices(name: str) -> bool:
-    """Tell whether a framework has initialised its devices, which a mere import of it does not do."""
+    """Return whether a framework has initialised its devices."""
     if name == "jax":
         return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None))
     return name == "torch" and getattr(sys.modules.get("torch.cuda"), "_initialized", False) is True

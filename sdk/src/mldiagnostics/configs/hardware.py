@@ -1,7 +1,7 @@
-"""On which hardware a run is done, told by who knows it already: a framework in use, the driver, the environment.
+"""Describe the hardware of a run, by framework, driver and environment.
 
-No framework is imported and no backend is initialised, since a program may want to do that later and otherwise.
-`device_type`, `num_slices`, `devices_per_slice` and `accelerator_type` are Google's names and always there.
+No framework is imported and no backend is initialised, since the program may do that later in its own way.
+`device_type`, `num_slices`, `devices_per_slice` and `accelerator_type` are Google's names and always present.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SLICES = ("MEGASCALE_NUM_SLICES", "TPU_NUM_SLICES", "NUM_SLICES", "SLICE_COUNT"
 
 
 def hardware(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what is known by now; it may be more once the framework has found its devices."""
-    found = {
+    """Return a description; it grows when the framework has initialised its devices."""
+    description = {
         "device_type": UNKNOWN,
         "num_slices": next((environ[name] for name in _SLICES if environ.get(name)), UNKNOWN),
         "devices_per_slice": UNKNOWN,
@@ -38,29 +38,29 @@ def hardware(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         "cpu_count": str(os.cpu_count() or UNKNOWN),
     }
     for source in (_of_environment(environ), _of_driver(), _of_torch(), _of_jax()):
-        found |= source
-    return found
+        description |= source
+    return description
 
 
-def is_known(found: Mapping[str, str]) -> bool:
-    """Tell whether somebody who uses the devices has described them, so that there is no more to come."""
-    return found["devices_per_slice"] != UNKNOWN
+def is_known(description: Mapping[str, str]) -> bool:
+    """Return whether the description is complete: a framework has devices."""
+    return description["devices_per_slice"] != UNKNOWN
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Read what GKE, LeaderWorkerSet and Cloud TPU tell the containers of TPU hosts."""
+    """Read the variables that GKE, LeaderWorkerSet and Cloud TPU set on TPU hosts."""
     if not (kind := environ.get("TPU_ACCELERATOR_TYPE") or environ.get("TPU_TYPE")):
         return {}
-    told = {"device_type": kind, "accelerator_type": AcceleratorType.TPU.value}
+    description = {"device_type": kind, "accelerator_type": AcceleratorType.TPU.value}
     if topology := environ.get("TPU_TOPOLOGY"):
-        told["topology"] = topology
+        description["topology"] = topology
     if hosts := environ.get("TPU_WORKER_HOSTNAMES"):
-        told["hosts_per_slice"] = str(len(hosts.split(",")))
-    return told
+        description["hosts_per_slice"] = str(len(hosts.split(",")))
+    return description
 
 
 def _of_driver() -> dict[str, str]:
-    """Ask NVIDIA's driver, where it and its Python bindings are."""
+    """Read NVIDIA's driver, if its Python bindings are installed."""
     try:
         nvml = driver()
         count = nvml.nvmlDeviceGetCount() if nvml else 0
@@ -72,7 +72,7 @@ def _of_driver() -> dict[str, str]:
             "devices_per_host": str(count),
             "driver_version": _text(nvml.nvmlSystemGetDriverVersion()),
         }
-    except Exception:  # noqa: BLE001 - a driver in any state: then others tell
+    except Exception:  # noqa: BLE001 - a driver in any state
         return {}
 
 
@@ -82,7 +82,7 @@ def _of_torch() -> dict[str, str]:
         if torch is None or not torch.cuda.is_initialized():
             return {}
         local = torch.cuda.device_count()
-        told = {
+        description = {
             "device_type": str(torch.cuda.get_device_name(0)),
             "accelerator_type": AcceleratorType.GPU.value,
             "devices_per_host": str(local),
@@ -90,11 +90,11 @@ def _of_torch() -> dict[str, str]:
         }
         distributed = torch.distributed
         if distributed.is_available() and distributed.is_initialized():
-            told |= {"device_count": str(distributed.get_world_size()), "num_slices": "1"}
-            told["devices_per_slice"] = told["device_count"]
+            description |= {"device_count": str(distributed.get_world_size()), "num_slices": "1"}
+            description["devices_per_slice"] = description["device_count"]
     except Exception:  # noqa: BLE001 - another version of torch, or one half imported
         return {}
-    return told
+    return description
 
 
 def _of_jax() -> dict[str, str]:

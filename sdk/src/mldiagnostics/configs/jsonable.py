@@ -1,4 +1,4 @@
-"""Turn any value into JSON that a person can read: no error, no secret, a bounded size."""
+"""Convert any value to readable JSON of bounded size, without errors and secrets."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def jsonable(value: object) -> Json:
-    """Return `value` made of JSON's types: other values become readable, secrets become `<secret>`.
+    """Return `value` as JSON types; other values become strings, secrets `<secret>`.
 
-    A secret is recognised by its key or by its form (see `redaction`). NaN and infinities become texts. Arrays over
-    64 elements become their type and shape. At most 20 000 values and 32 levels are looked at; an ellipsis stands for
-    the rest.
+    A secret is recognised by its key or its form (see `redaction`). NaN and infinities become strings. Arrays of more
+    than 64 elements become their type and shape. At most 20 000 values and 32 levels are converted; an ellipsis stands
+    for the rest.
     """
     return _Reading().of(value, ())
 
 
 class _Reading:
-    """One pass over a value, which counts what it sees."""
+    """One pass over a value, with a limit on the number of values."""
 
     def __init__(self) -> None:
         self._left = MAX_VALUES
@@ -49,7 +49,7 @@ class _Reading:
             return "<contains itself>"
         try:
             return self._plain(value) if _is_plain(value) else self._nested(value, (*inside, id(value)))
-        except Exception:  # noqa: BLE001 - it runs code of whoever made the value
+        except Exception:  # noqa: BLE001 - it runs code of the value's class
             return f"<{type(value).__name__} that cannot be shown>"
 
     def _plain(self, value: Any) -> Json:
@@ -79,28 +79,28 @@ class _Reading:
         return _readable(value)
 
     def _mapping(self, value: Mapping[Any, Any], inside: tuple[int, ...]) -> Json:
-        found: dict[str, Json] = {}
+        converted: dict[str, Json] = {}
         for key, item in list(value.items()):
             if self._left < 0:
-                found["…"] = "…"
+                converted["…"] = "…"
                 break
             name = str(key.value if isinstance(key, Enum) else key)
-            found[name] = SECRET if is_secret(name, item) else self.of(item, inside)
+            converted[name] = SECRET if is_secret(name, item) else self.of(item, inside)
         named = value.get("name")
         if isinstance(named, str) and is_secret(named, value.get("value")):  # an environment variable of a pod
-            found["value"] = SECRET
-        return found
+            converted["value"] = SECRET
+        return converted
 
     def _sequence(self, value: Sequence[Any], inside: tuple[int, ...]) -> Json:
-        """Show a sequence, and of a command line not the value that follows an option such as `--token`."""
-        found = [self.of(item, inside) for item in value]
-        for place, option in enumerate(value[:-1]):
-            if isinstance(option, str) and option.startswith("-") and is_secret(option, value[place + 1]):
-                found[place + 1] = SECRET
-        return found
+        """Convert a sequence; values after options such as `--token` are secrets."""
+        converted = [self.of(item, inside) for item in value]
+        for index, option in enumerate(value[:-1]):
+            if isinstance(option, str) and option.startswith("-") and is_secret(option, value[index + 1]):
+                converted[index + 1] = SECRET
+        return converted
 
     def _array(self, value: Any, inside: tuple[int, ...]) -> Json:
-        """Show what a small array holds; one on a device is only described, or reading it would wait for the device."""
+        """Convert a small numpy array; describe others, which may be on a device."""
         if type(value).__module__.partition(".")[0] == "numpy" and value.size <= _MAX_ELEMENTS:
             return self.of(value.tolist(), inside)
         return f"{value.dtype}{list(value.shape)}"
@@ -111,7 +111,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """Return the text that stands for a value without parts: a name, a moment, a size, a path."""
+    """Return the string for a class, function, time, bytes or path, else None."""
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, datetime | date | time):
@@ -122,7 +122,7 @@ def _text(value: Any) -> str | None:
 
 
 def _parts(value: Any) -> Mapping[Any, Any] | None:
-    """Return the parts of an object that has named ones: a dataclass, a named tuple, a configuration, a namespace."""
+    """Return the parts of a dataclass, named tuple, configuration or namespace."""
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "_asdict"):

@@ -1,4 +1,4 @@
-"""The vocabulary of a run, with the names and values that code written for Google's ML Diagnostics SDK imports."""
+"""Enumerations of a run, with the names and values of Google's ML Diagnostics SDK."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class RunPhase(Enum):
-    """How far a run is."""
+    """Phase of a run."""
 
     PHASE_UNSPECIFIED = "RUN_PHASE_UNSPECIFIED"
     PHASE_ACTIVE = "ACTIVE"
@@ -15,31 +15,31 @@ class RunPhase(Enum):
 
 
 class Framework(Enum):
-    """What trains or serves, and so what profiles are taken with."""
+    """Framework of a program, which takes its profiles."""
 
     JAX = "JAX"
     PYTORCH = "PYTORCH"
     TENSORFLOW = "TENSORFLOW"
     DETECT = "UNKNOWN"
-    """As an argument: whatever the program imports, also later. A run has it only until then."""
+    """The framework that the program imports; a run has this value only until then."""
 
 
 class ServingEngine(Enum):
-    """What serves a model, if anything does."""
+    """Serving engine, if any."""
 
     NONE = "NONE"
     VLLM = "VLLM"
 
 
 class AcceleratorOrchestrator(Enum):
-    """What stands between the program and its accelerators."""
+    """Orchestrator between a program and its accelerators, if any."""
 
     NONE = "NONE"
     PATHWAYS = "PATHWAYS"
 
 
 class ApplicationFramework(Enum):
-    """The application that the program is built from."""
+    """Application that the program is built from, if known."""
 
     NONE = "NONE"
     MAXTEXT = "MAXTEXT"
@@ -48,14 +48,14 @@ class ApplicationFramework(Enum):
 
 
 class RlOrchestrator(Enum):
-    """What drives reinforcement learning, if anything does."""
+    """Driver of reinforcement learning, if any."""
 
     NONE = "NONE"
     TUNIX = "TUNIX"
 
 
 class Orchestrator(str, Enum):
-    """What started the processes."""
+    """Orchestrator that started the processes."""
 
     GKE = "GKE"
     SLURM = "SLURM"

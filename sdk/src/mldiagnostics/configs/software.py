@@ -1,6 +1,6 @@
-"""With which software a run is done: versions, flags, the source's revision; under Google's names where it has one.
+"""Describe the software of a run: versions, flags and revision.
 
-Told from names of files alone: nothing is imported, no program is started, and a training process notices nothing.
+Only file names are read: no module is imported and no program is started.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNKNOWN = "n/a"
 
 _FRAMEWORKS = {"JAX": ("jax",), "PYTORCH": ("torch",), "VLLM": ("vllm",), "TENSORFLOW": ("tensorflow",)}
 _UNDETECTED = "UNKNOWN"
-"""The framework of a run whose program has imported none."""
+"""Framework of a program that has not imported one."""
 
 _PACKAGES = (
     *("jax", "jaxlib", "flax", "optax", "torch", "torch_xla", "tensorflow", "transformers", "lightning", "vllm"),
@@ -31,15 +31,15 @@ _REVISION = re.compile(r"[0-9a-f]{40,64}")
 
 
 def is_current(known: Mapping[str, object], framework: str) -> bool:
-    """Tell whether a description of the software is there, for this `framework` or with a name of the program's own."""
+    """Return whether the description has this `framework`, or a custom one."""
     named = known.get("framework")
     return bool(known) and (named == framework or named not in {*_FRAMEWORKS, _UNDETECTED})
 
 
 def software(framework: str) -> dict[str, str]:
-    """Return what is known of the software; `framework` is that of the run."""
+    """Return a description of the software of a run with this `framework`."""
     installed = installed_versions()
-    found = {
+    description = {
         "framework": framework,
         "framework_version": _first(installed, *_FRAMEWORKS.get(framework, ())),
         "xla_flags": os.environ.get("XLA_FLAGS") or "default",
@@ -47,20 +47,23 @@ def software(framework: str) -> dict[str, str]:
         "python_version": sys.version.partition(" ")[0],
         "command": Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python",  # arguments can hold secrets
     }
-    found |= {f"{name}_version": installed[name] for name in _PACKAGES if name in installed}
+    description |= {f"{name}_version": installed[name] for name in _PACKAGES if name in installed}
     if revision := _revision():
-        found["git_revision"] = revision
-    return found
+        description["git_revision"] = revision
+    return description
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the version of every installed distribution, by its name in lower case with `_` for `-` and `.`."""
-    found: dict[str, str] = {}
+    """Return the versions of installed distributions by normalized name.
+
+    Names are in lower case, with `_` for `-` and `.`.
+    """
+    versions: dict[str, str] = {}
     for folder in sys.path:
         with contextlib.suppress(OSError):
             for match in filter(None, (_INSTALLED.fullmatch(path.name) for path in Path(folder).iterdir())):
-                found.setdefault(re.sub(r"[-.]+", "_", match["name"]).lower(), match["version"])
-    return found
+                versions.setdefault(re.sub(r"[-.]+", "_", match["name"]).lower(), match["version"])
+    return versions
 
 
 def _first(installed: dict[str, str], *names: str) -> str:
@@ -68,7 +71,7 @@ def _first(installed: dict[str, str], *names: str) -> str:
 
 
 def _revision() -> str | None:
-    """Return the commit of the program's source; None where there is no git, or its files say nothing."""
+    """Return the git commit of the program's source, None if unknown."""
     program = getattr(sys.modules.get("__main__"), "__file__", None)
     source = Path(program).resolve().parent if program else Path.cwd()
     for folder in (source, *source.parents):
@@ -79,7 +82,7 @@ def _revision() -> str | None:
 
 
 def _head(git: Path) -> str | None:
-    """Return what HEAD of a repository, or of one of its work trees, points to."""
+    """Return the commit of HEAD of a repository or work tree."""
     head = _content(git / "HEAD").strip()
     reference = head.removeprefix("ref:").strip()
     shared = git / (_content(git / "commondir").strip() or ".")

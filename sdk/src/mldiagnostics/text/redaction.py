@@ -1,8 +1,8 @@
-"""Recognise secrets by the name of a value and by the value itself, and replace them; pure.
+"""Replace secrets, recognised by the name or the form of a value; pure.
 
 A name is split into words at separators and at camel case, so `dbPassword`, `db.password` and `DB_PASSWORD` are one
 name. Words such as `password` make any value a secret. `token` and `key` are common words of machine learning
-(`pad_token`, `prng_key`), so they make a secret only of text, and not with the words that stand before them there.
+(`pad_token`, `prng_key`), so they make only strings secrets, and not after the words that usually precede them there.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 
 __all__ = ["SECRET", "is_secret", "redact"]
 
-SECRET = "<secret>"  # noqa: S105 - stands where a secret was
-"""Replaces every secret."""
+SECRET = "<secret>"  # noqa: S105 - a placeholder
+"""Replacement of every secret."""
 
-# The patterns are texts, so that Python compiles them at their first use: in a thread of the run, not at its start.
+# The patterns are strings, which Python compiles at their first use: in a thread of the run, not at its start.
 
 _MAX_NAME = 256
 
@@ -38,7 +38,7 @@ _ABOUT = _words("""
     path paths file files filename name names id ids dir directory length len size type count policy version field
     column env var url uri enabled required manager provider rotation
 """)
-"""Last words of names that say something about a secret: `password_file`, `secret_name`."""
+"""Last words of names that only describe a secret: `password_file`, `secret_name`."""
 
 _TOKENS = frozenset({"token", "tokens"})
 _KEYS = frozenset({"key", "keys"})
@@ -52,7 +52,7 @@ _OWNERS = _words("""
 """Words before `token` that make it a secret."""
 
 _SERVICES = _OWNERS - {"id", "user", "project", "host", "read", "write", "identity", "db", "app", "google", "session"}
-"""Those that also make `key` a secret, which `user_key` and `id_key`, columns of a data set, are not."""
+"""Those that also make `key` a secret; `user_key` and `id_key` are columns of data sets."""
 
 _VOCABULARY = _words("""
     added additional assistant audio begin blank bos boi box call chat class cls code decoder delimiter document
@@ -61,7 +61,7 @@ _VOCABULARY = _words("""
     register reserved response return role segment sentinel sep separator sop soi sot space special start stop
     suffix system task text think thinking timestamp tool trigger turn unk unknown video vision vocab word
 """)
-"""Words before `token` that make it a word of a vocabulary."""
+"""Words before `token` that mark a word of a vocabulary."""
 
 _PLACEHOLDER = r"(?s:<.*>|\[.*\]|\W*)"  # `<pad>`, `[MASK]`, `▁`
 
@@ -79,7 +79,7 @@ _KNOWN = r"""
     | (?<=\bBearer\ )[\w.~+/=-]{8,}
     | (?<=\bBasic\ )[A-Za-z0-9+/]{8,}={0,2}
     """
-"""Values whose form says that they are secrets."""
+"""Forms of values that are secrets."""
 
 _USER_INFO = r"(?<=://)([^\s/@:?#]*)(:[^\s/@]*)?@"
 _ASSIGNED = r"""(?<![\w.])([A-Za-z_][\w.-]{0,100})(["']?(?:=|:(?!//)\s?)["']?)([^\s"',;&(){}\[\]]+)"""
@@ -90,11 +90,11 @@ _MAX_RANDOM = 512
 
 
 def is_secret(name: str, value: object) -> bool:
-    """Tell whether `value` must not be shown because of its name.
+    """Return whether the name of `value` marks it as a secret.
 
     Args:
         name: the key, in any spelling: `db_token`, `dbToken`, `DB-TOKEN`, `db.token`.
-        value: what stands there. None, booleans and empty values are never secrets.
+        value: the value. None, booleans and empty values are never secrets.
     """
     if value is None or isinstance(value, bool) or (isinstance(value, str | bytes | list | tuple) and not value):
         return False
@@ -111,7 +111,7 @@ def is_secret(name: str, value: object) -> bool:
 
 
 def redact(text: str) -> str:
-    """Return the text with its secrets replaced: known forms of tokens, credentials in URLs, `password=…`."""
+    """Return the text with known tokens, URL credentials and `password=…` replaced."""
     text = re.sub(_KNOWN, SECRET, text, flags=re.VERBOSE | re.DOTALL)
     if "://" in text and "@" in text:
         text = re.sub(_USER_INFO, _hide_user_info, text)

@@ -1,6 +1,6 @@
 """Write JSON that every parser accepts; pure.
 
-Python's encoder writes `NaN` and `Infinity` for numbers that JSON cannot say. Polars, jq and `JSON.parse` reject them.
+Python's encoder writes `NaN` and `Infinity`, which are not JSON: Polars, jq and `JSON.parse` reject them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _compact = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def dumps(value: object, *, indent: int | None = None) -> str:
-    """Return `value` as valid JSON, ASCII only; a number that is not finite becomes its name, such as `"NaN"`.
+    """Return `value` as valid JSON, ASCII only.
+
+    A number that is not finite becomes its name, such as `"NaN"`.
 
     Args:
         value: made of JSON's types.
@@ -24,14 +26,14 @@ def dumps(value: object, *, indent: int | None = None) -> str:
     """
     try:
         return _compact(value) if indent is None else json.dumps(value, indent=indent, allow_nan=False)
-    except ValueError:  # costs nothing where all numbers are finite
+    except ValueError:  # only if a number is not finite
         return json.dumps(
             finite(value), indent=indent, allow_nan=False, separators=(",", ":") if indent is None else None
         )
 
 
 def finite(value: Any) -> Any:
-    """Return the value with names in place of the numbers that are not finite, also as keys and below."""
+    """Return the value with names for all numbers that are not finite, at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
         return spelled(value)
     if isinstance(value, Mapping):
@@ -40,5 +42,5 @@ def finite(value: Any) -> Any:
 
 
 def spelled(number: float) -> str:
-    """Return the name of a number that is not finite: `NaN`, `Infinity` or `-Infinity`."""
+    """Return `NaN`, `Infinity` or `-Infinity` for a number that is not finite."""
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"

@@ -1,4 +1,4 @@
-"""Sentences about parameters that a function does not have, with the name that was probably meant."""
+"""Suggest the name that was probably meant by an unknown one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def unknown_parameters(function: str, unknown: Iterable[str], known: Iterable[str]) -> str:
-    """Return one sentence about the parameters `unknown`, which `function` ignores: it has those in `known`.
+    """Return a message about parameters that `function` does not have and ignores.
 
     >>> unknown_parameters("xprof", ["step"], ["run", "steps"])
     "xprof: unknown parameter 'step' is ignored; did you mean 'steps'?"
@@ -22,14 +22,14 @@ def unknown_parameters(function: str, unknown: Iterable[str], known: Iterable[st
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that was probably meant by `name`, empty if none is like it."""
+    """Return the known name that is most similar to `name`, empty if none is."""
     from difflib import get_close_matches  # noqa: PLC0415 - loaded for mistakes only
 
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.5)), "")
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's parameters, in order, without `self` and without `*args` and `**kwargs`."""
+    """Return the names of a function's parameters, without `self` and `*args`."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return [name for name in names if name not in {"self", "cls"}]

@@ -1,4 +1,4 @@
-"""Make text safe to print: names of runs and jobs come from files and programs of other people; pure."""
+"""Make text safe to print, as names of runs and jobs may come from others; pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ __all__ = ["printable"]
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    r"""Return the text with escapes such as `\x1b` for characters that a terminal would act on or hide.
+    r"""Return the text with control characters escaped, such as `\x1b`.
 
-    These are control characters (a terminal would move its cursor or change its title), marks that reverse the
-    direction of writing, and halves of surrogate pairs, which cannot be encoded.
+    Escaped are control characters, which a terminal would execute, marks that reverse the direction of writing, and
+    halves of surrogate pairs, which cannot be encoded.
 
     Args:
         text: any text.
-        keep: characters that stay as they are, such as a newline between the lines of a message.
+        keep: characters that stay unchanged, such as the newlines of a message.
 
     >>> printable("loss\x1b[2J")
     'loss\\x1b[2J'
