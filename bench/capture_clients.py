@@ -1,6 +1,6 @@
-"""The clients that are compared, each run in a process of its own so that its memory is its own.
+"""The compared capture clients, each in its own process to measure its memory.
 
-usage: python -m bench.capture_clients CLIENT PORT HOSTS DURATION_MS     prints {"wall_s": …, "peak_rss_mib": …, …}
+`python -m bench.capture_clients CLIENT PORT HOSTS DURATION_MS` prints {"wall_s": …, "peak_rss_mib": …, …}.
 """
 
 import asyncio
@@ -16,27 +16,27 @@ from pathlib import Path
 
 PER_BYTE = 250
 MEMORY = Path("/dev/shm")
-"""A file system in memory, so that the engine and the store are measured and not somebody's disk."""
+"""A file system in memory, to measure the engine and the store without a disk."""
 
 
 def addresses(port: int, hosts: int) -> list[str]:
-    """One loopback address per host, all served by the fleet's one port."""
+    """Return one loopback address per host; the fleet serves all on one port."""
     return [f"127.{1 + n // PER_BYTE**2}.{n // PER_BYTE % PER_BYTE}.{1 + n % PER_BYTE}:{port}" for n in range(hosts)]
 
 
 def mldiagnostics(port: int, hosts: int, duration_ms: int) -> dict[str, float]:
-    """The product's own front: probes, captures, stores files in memory, writes the record."""
+    """Measure `mldiagnostics.capture.capture`, which probes, captures and stores."""
     from mldiagnostics.capture import capture
 
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as storage:
-        begun = time.monotonic()
+        started = time.monotonic()
         report = capture(addresses(port, hosts), duration_ms=duration_ms, storage=storage)
-        wall_s = time.monotonic() - begun
+        wall_s = time.monotonic() - started
     return {"wall_s": wall_s, "answered": sum(outcome.server is not None for outcome in report.outcomes), "lead_s": 2}
 
 
 def floor(port: int, hosts: int, duration_ms: int) -> dict[str, float]:
-    """The least that any client does: one call per host with a common start, every answer dropped as it comes."""
+    """Measure one bare call per host with a common start; responses are dropped."""
     import grpc.aio
     from mldiagnostics.capture.messages import PROFILE, profile_request
     from mldiagnostics.capture.model import Options, Target
@@ -57,35 +57,35 @@ def floor(port: int, hosts: int, duration_ms: int) -> dict[str, float]:
         )
         return sum(await asyncio.gather(*(call(address, request) for address in addresses(port, hosts))))
 
-    begun = time.monotonic()
+    started = time.monotonic()
     answered = asyncio.run(all_hosts())
-    return {"wall_s": time.monotonic() - begun, "answered": answered, "lead_s": 2}
+    return {"wall_s": time.monotonic() - started, "answered": answered, "lead_s": 2}
 
 
 def xprof(port: int, hosts: int, duration_ms: int) -> dict[str, float]:
-    """XProf's C++ client, which starts several hosts 3 s ahead whatever it is told; servers write their own files."""
+    """Measure XProf's C++ client, which always uses a lead of 3 s; servers write the files."""
     with tempfile.TemporaryDirectory() as storage:
-        listed = ",".join(addresses(port, hosts))
-        begun = time.monotonic()
-        _xprof_trace(listed, storage, duration_ms)
-        wall_s = time.monotonic() - begun
+        address_list = ",".join(addresses(port, hosts))
+        started = time.monotonic()
+        _xprof_trace(address_list, storage, duration_ms)
+        wall_s = time.monotonic() - started
     return {"wall_s": wall_s, "answered": hosts, "lead_s": 3}
 
 
 def one_by_one(port: int, hosts: int, duration_ms: int) -> dict[str, float]:
-    """xprofiler's way, without the shells that it opens: XProf's client for one host after another."""
+    """Measure XProf's client for one host after another, as xprofiler does."""
     with tempfile.TemporaryDirectory() as storage:
-        begun = time.monotonic()
+        started = time.monotonic()
         for address in addresses(port, hosts):
             _xprof_trace(address, storage, duration_ms)
-        return {"wall_s": time.monotonic() - begun, "answered": hosts, "lead_s": 0}
+        return {"wall_s": time.monotonic() - started, "answered": hosts, "lead_s": 0}
 
 
 def _xprof_trace(addresses: str, storage: str, duration_ms: int) -> None:
     from xprof.convert import _pywrap_profiler_plugin
 
     include_dataset_ops, attempts = True, 1
-    with suppress(RuntimeError):  # it takes empty answers for a failure, which takes it no longer
+    with suppress(RuntimeError):  # it reports empty responses as failures, after the same time
         _pywrap_profiler_plugin.trace(
             addresses, storage, "", include_dataset_ops, duration_ms, attempts, {"host_tracer_level": 2}
         )
@@ -98,7 +98,7 @@ CLIENTS: dict[str, Callable[[int, int, int], dict[str, float]]] = {
 
 def main(client: str, port: int, hosts: int, duration_ms: int) -> None:
     result = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # XProf's client prints what it likes
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # XProf's client prints to standard output
     with redirect_stdout(sys.stderr):
         measured = CLIENTS[client](port, hosts, duration_ms)
     measured["peak_rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

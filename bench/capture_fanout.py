@@ -1,4 +1,4 @@
-"""One capture of a thousand hosts: time over duration and lead, start skew and memory, beside peers and a floor."""
+"""One capture of 1000 hosts: time, start skew and memory, compared with peers and a floor."""
 
 import json
 import os
@@ -24,7 +24,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class Run:
-    """One client's capture of all hosts."""
+    """Figures of one capture."""
 
     over_s: float
     skew_p99_ms: float
@@ -34,7 +34,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Contest:
-    """One client against servers that answer with `trace_bytes`; the goal is that of our own."""
+    """One client, and servers that return `trace_bytes`; the goal is that of mldiagnostics."""
 
     client: str
     label: str
@@ -53,7 +53,7 @@ CONTESTS = (
 
 
 def measure() -> Section:
-    """Run every contest a few times and keep each client's median."""
+    """Run every contest several times and return the medians."""
     load = os.getloadavg()[0]
     rows = []
     for contest in CONTESTS:
@@ -80,11 +80,11 @@ def measure() -> Section:
         columns=("client", "time over duration + lead, s", "start skew p99, ms", "peak memory, MiB", "goal"),
         rows=rows,
         notes=(
-            f"Median (lowest-highest) of {REPEATS}. Clients and the one process that plays all servers share "
+            f"Median (lowest-highest) of {REPEATS}. The client and the one process with all servers share "
             f"{os.cpu_count()} cores ({platform.machine()}, load average {load:.1f} at the start: other work slows all "
-            "rows alike). Lead: 2 s; XProf's client takes 3 s whatever it is told. Start skew is measured in the "
-            "servers, and is theirs as much as the client's. Ours probes every server first, checks, hashes and stores "
-            "every trace (in a file system in memory); the floor does none of that and keeps answers as they come."
+            "rows alike). Lead: 2 s; XProf's client always uses 3 s. Start skew is measured in the servers, which "
+            "contribute to it. mldiagnostics probes every server first, and checks, hashes and stores every trace (in "
+            "a file system in memory). The floor does none of this and drops the responses."
         ),
     )
 
@@ -109,14 +109,14 @@ def _run(client: str, port: int, hosts: int) -> Run:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{client} failed:\n{done.stderr[-2000:]}")
-    found = json.loads(done.stdout)
+    measured = json.loads(done.stdout)
     starts_ns = _starts(port)
     late_ms = [(start_ns - min(starts_ns)) / 1e6 for start_ns in starts_ns]
     return Run(
-        over_s=found["wall_s"] - found["lead_s"] - DURATION_MS / 1000,
+        over_s=measured["wall_s"] - measured["lead_s"] - DURATION_MS / 1000,
         skew_p99_ms=statistics.quantiles(late_ms, n=100)[98],
-        peak_rss_mib=found["peak_rss_mib"],
-        answered=found["answered"],
+        peak_rss_mib=measured["peak_rss_mib"],
+        answered=measured["answered"],
     )
 
 

@@ -1,9 +1,8 @@
-"""A thousand profiler servers in one process: listens on every 127.x.y.z, records nothing, answers on time.
+"""1000 profiler servers in one process, on every address 127.x.y.z and one port.
 
-usage: python -m bench.profiler_fleet TRACE_BYTES     prints its port; without a number answers are empty
-
-GetStarts tells when each capture began. Speaks just enough protocol by hand to cost little: it shares the cores with
-what is measured.
+`python -m bench.profiler_fleet [TRACE_BYTES]` prints the port; without a number the responses are empty. GetStarts
+returns the start of each capture. The protocol is encoded by hand to cost little: the servers share the cores with the
+client.
 """
 
 import asyncio
@@ -23,43 +22,43 @@ EVENTS = message(1, text(2, "/host:CPU") + message(3, message(4, integer(1, 1)))
 
 
 class Fleet:
-    """Answers for every host with a trace of at least `trace_bytes`, None for an empty answer."""
+    """Serves all hosts; traces have at least `trace_bytes`, None for empty responses."""
 
     def __init__(self, trace_bytes: int | None) -> None:
         self._starts_ns: list[int] = []
-        # All but the times is the same in every answer: joined once, since it can be megabytes.
+        # Only the times differ between responses; the rest can be megabytes and is joined once.
         body = EVENTS + message(1, text(2, "x" * (trace_bytes or 0)))
         size = len(body) + len(_environment(time.time_ns(), time.time_ns()))
         self._head = None if trace_bytes is None else message(8, bytes(size))[:-size] + body
 
     async def profile(self, request: bytes, _context: object) -> bytes:
-        """Wait for the start, then for the end, and answer with a trace that says so."""
+        """Wait for the start and the end, and return a trace with both times."""
         outer = dict(fields(memoryview(request)))
         options = dict(fields(memoryview(outer[4])))  # type: ignore[arg-type]
-        wished_ns = int(options.get(START_TIMESTAMP_NS, 0))
-        await asyncio.sleep(max(wished_ns - time.time_ns(), 0) / 1e9)
+        planned_ns = int(options.get(START_TIMESTAMP_NS, 0))
+        await asyncio.sleep(max(planned_ns - time.time_ns(), 0) / 1e9)
         start_ns = time.time_ns()
         self._starts_ns.append(start_ns)
         await asyncio.sleep(int(options[DURATION_MS]) / 1e3)
         return EMPTY if self._head is None else self._head + _environment(start_ns, time.time_ns())
 
     async def get_snapshot(self, _request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-        """Say what every new server says."""
+        """Return NOT_FOUND, as every server with GetSnapshot does."""
         await context.abort(grpc.StatusCode.NOT_FOUND, "No continuous profiling session found.")
 
     async def get_starts(self, _request: bytes, _context: object) -> bytes:
-        """Give the instants since the last time, as JSON."""
+        """Return the starts since the last call, as JSON."""
         starts_ns, self._starts_ns = self._starts_ns, []
         return json.dumps(starts_ns).encode()
 
 
 def _environment(start_ns: int, stop_ns: int) -> bytes:
     names = {1: "profile_start_time", 2: "profile_stop_time"}
-    described = (
+    names_encoded = (
         message(5, integer(1, key) + message(2, integer(1, key) + text(2, name))) for key, name in names.items()
     )
     values = (message(6, integer(1, key) + integer(3, value)) for key, value in {1: start_ns, 2: stop_ns}.items())
-    return message(1, text(2, "Task Environment") + b"".join((*described, *values)))
+    return message(1, text(2, "Task Environment") + b"".join((*names_encoded, *values)))
 
 
 async def main(trace_bytes: int | None) -> None:

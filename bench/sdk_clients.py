@@ -1,6 +1,6 @@
-"""One way to record metrics, measured in a process of its own: `sdk_clients.py CLIENT WHAT FOLDER`, answers in JSON.
+"""Measures one recorder in its own process: `sdk_clients.py CLIENT MODE FOLDER` prints JSON.
 
-Runs under the interpreter of the client's environment, so it needs nothing beyond that client.
+It runs with the interpreter of the client's environment, so it only imports that client.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from typing import Any
 
 Record = Callable[[str, float, int], object]
 Finish = Callable[[], int]
-"""Ends the client and returns how many records it delivered."""
+"""Closes the client and returns the number of delivered records."""
 
 PACED, PACE_S = 600, 0.005
 BURST = 100_000
@@ -22,34 +22,34 @@ CALLS_OF_SLOW_CLIENTS = 10_000
 
 
 def main(client: str, what: str, folder: Path) -> None:
-    made = CLIENTS[client](folder)
-    print(json.dumps(MEASURES[what](*made)))
+    client_calls = CLIENTS[client](folder)
+    print(json.dumps(MEASURES[what](*client_calls)))
     sys.stdout.flush()
     os._exit(0)
 
 
 def paced(record: Record, finish: Finish) -> dict[str, float]:
-    """What a training loop sees: cold caches, and the worker's wake-up."""
-    taken = []
+    """Measure calls as in a training loop: with cold caches and the worker's wake-up."""
+    durations_ns = []
     for step in range(PACED):
         time.sleep(PACE_S)
-        taken.append(_timed(record, step))
+        durations_ns.append(_timed(record, step))
     finish()
-    return _quantiles(taken)
+    return _quantiles(durations_ns)
 
 
 def burst(record: Record, finish: Finish) -> dict[str, float]:
-    """Calls without a pause, the CPU time of the whole process until all are delivered, and how many are."""
+    """Measure calls without a pause, and the process's CPU time until all are delivered."""
     count = CALLS_OF_SLOW_CLIENTS if record.__module__ == "trackio" else BURST
     cpu = time.process_time()
-    taken = [_timed(record, step) for step in range(count)]
+    durations_ns = [_timed(record, step) for step in range(count)]
     delivered = finish()
     cpu_us = (time.process_time() - cpu) / count * 1e6
-    return {**_quantiles(taken), "cpu_us": cpu_us, "lost": count - delivered}
+    return {**_quantiles(durations_ns), "cpu_us": cpu_us, "lost": count - delivered}
 
 
 def endless(record: Record, _: Finish) -> dict[str, float]:
-    """Record until killed, and tell after each call when it was, for the one who kills."""
+    """Record until killed; write the step to standard output after each call."""
     for step in itertools.count():
         record("loss", 0.5, step)
         os.write(1, b"%d\n" % step)
@@ -63,9 +63,9 @@ def _timed(record: Record, step: int) -> int:
     return time.perf_counter_ns() - start
 
 
-def _quantiles(taken_ns: list[int]) -> dict[str, float]:
-    taken_ns.sort()
-    return {f"p{share:g}_us": taken_ns[int(len(taken_ns) * share / 100)] / 1e3 for share in (50, 99, 99.9)}
+def _quantiles(durations_ns: list[int]) -> dict[str, float]:
+    durations_ns.sort()
+    return {f"p{share:g}_us": durations_ns[int(len(durations_ns) * share / 100)] / 1e3 for share in (50, 99, 99.9)}
 
 
 def floor(_: Path) -> tuple[Record, Finish]:
@@ -93,7 +93,7 @@ def mldiagnostics(folder: Path) -> tuple[Record, Finish]:
 
 
 def google(_: Path) -> tuple[Record, Finish]:
-    """Their recorder and worker, with an exporter that does nothing: no encoding, no network."""
+    """Return Google's recorder and worker with an exporter that does nothing."""
     os.environ |= {"MLRUN_SKIP_LIBTPU": "true", "TPU_NAME": "bench"}
     import logging
 
@@ -115,7 +115,7 @@ def google(_: Path) -> tuple[Record, Finish]:
     metrics_recorder._get_active_run_and_exporters = lambda: state
 
     def finish() -> int:
-        metrics_recorder._queue.join()  # kinder than its own end, which does not wait
+        metrics_recorder._queue.join()  # its own shutdown does not wait
         return delivered[0]
 
     return lambda name, value, step: metrics.record(name, value, step=step), finish

@@ -1,4 +1,7 @@
-"""What recording costs a training process, beside other recorders and a floor; see `bench.sdk_clients`."""
+"""The cost of recording for a training process, compared with other recorders and a floor.
+
+The clients are in `bench.sdk_clients`.
+"""
 
 import json
 import math
@@ -47,7 +50,7 @@ time.sleep(2)
 
 @dataclass(frozen=True)
 class Client:
-    """One recorder: its column, its name in `sdk_clients`, the environment it lives in, what it is imported by."""
+    """One recorder: its column, its name in `sdk_clients`, its environment and its import statement."""
 
     label: str
     name: str
@@ -80,20 +83,20 @@ Figures = dict[str, float]
 
 
 def measure() -> Section:
-    """Run every client a few times, in turns, and keep each one's median."""
+    """Run every client several times, in turns, and return the medians."""
     load = os.getloadavg()[0]
-    found: dict[str, list[Figures]] = {client.name: [] for client in CLIENTS}
+    figures: dict[str, list[Figures]] = {client.name: [] for client in CLIENTS}
     for number in range(REPEATS):
         print(f"... all clients, round {number + 1} of {REPEATS} (about a minute)", flush=True)
         for client in CLIENTS:
-            found[client.name].append(_figures(client))
-    medians = {name: _median(rounds) for name, rounds in found.items()}
+            figures[client.name].append(_figures(client))
+    medians = {name: _median(rounds) for name, rounds in figures.items()}
     print(f"... {KILLS} kills (about {KILLS * 3} s)", flush=True)
     lost_s = max(_lost_by_kill_s() for _ in range(KILLS))
     print("... steps with and without a run (about a minute)", flush=True)
     slowdown = slow_down("bench/sdk_steps.py")
     rows = [_row(medians, *line) for line in LINES]
-    rows.append(("lost by kill -9, the most of several", f"{lost_s:.2f} s", *("",) * 4, "≤ 1 s"))
+    rows.append(("lost by kill -9, maximum of several", f"{lost_s:.2f} s", *("",) * 4, "≤ 1 s"))
     rows.append(
         ("1 ms step, 5 metrics: slow-down, 95 % bound", f"{slowdown['bound_percent']:+.1f} %", *("",) * 4, "≤ 2 %")
     )
@@ -101,16 +104,16 @@ def measure() -> Section:
     return Section(
         name="sdk",
         title="Recording metrics in a training process",
-        columns=("what", *(client.label for client in CLIENTS), "goal"),
+        columns=("figure", *(client.label for client in CLIENTS), "goal"),
         rows=rows,
         notes=(
-            f"Medians of {REPEATS} rounds, each client in a process of its own, in turns, on {os.cpu_count()} cores "
+            f"Medians of {REPEATS} rounds, each client in its own process, in turns, on {os.cpu_count()} cores "
             f"({platform.machine()}, load average {load:.1f} at the start). Paced: 200 calls a second; burst: "
             "100 000 calls without a pause (10 000 for trackio), CPU time of the whole process until all is "
-            "delivered. Ours writes its records to files; Google's has an exporter that does nothing, and its queue "
-            "is waited for, which it does not do itself; tensorboardX blocks its caller when its queue is full. "
-            "Steps: blocks with a whole run around them (system metrics, heartbeat, port for captures) and without, "
-            "in alternating pairs."
+            "delivered. mldiagnostics writes its records to files. Google's client has an exporter that does nothing, "
+            "and the bench waits for its queue, which the client does not. tensorboardX blocks its caller when its "
+            "queue is full. Steps: blocks with a complete run (system metrics, heartbeat, port for captures) and "
+            "without a run, in alternating pairs."
         ),
     )
 
@@ -129,10 +132,10 @@ LINES: tuple[tuple[str, str, Callable[[float], str], str], ...] = (
 
 
 def _row(
-    medians: dict[str, Figures], what: str, figure: str, shown: Callable[[float], str], goal: str
+    medians: dict[str, Figures], mode: str, figure: str, format_cell: Callable[[float], str], goal: str
 ) -> tuple[str, ...]:
     cells = (medians[client.name].get(figure, math.nan) for client in CLIENTS)
-    return (what, *("" if math.isnan(cell) else shown(cell) for cell in cells), goal)
+    return (mode, *("" if math.isnan(cell) else format_cell(cell) for cell in cells), goal)
 
 
 def _median(rounds: list[Figures]) -> Figures:
@@ -141,10 +144,10 @@ def _median(rounds: list[Figures]) -> Figures:
 
 def _figures(client: Client) -> Figures:
     figures: Figures = {}
-    for what in ("paced", "burst"):
+    for mode in ("paced", "burst"):
         with tempfile.TemporaryDirectory() as folder:
-            answer = _json([client.python, "bench/sdk_clients.py", client.name, what, folder])
-        figures |= {f"{what}.{name}": value for name, value in answer.items()}
+            measured = _json([client.python, "bench/sdk_clients.py", client.name, mode, folder])
+        figures |= {f"{mode}.{name}": value for name, value in measured.items()}
     if client.statement:
         program = IMPORT.format(statement=client.statement, run=client.run, own=client.own)
         figures |= {f"import.{name}": value for name, value in _json([client.python, "-c", program]).items()}
@@ -157,36 +160,36 @@ def _json(command: list[str]) -> Figures:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
         raise RuntimeError(f"{command} failed:\n{done.stderr[-2000:]}")
-    answer: Figures = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    measured: Figures = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 def _lost_by_kill_s() -> float:
-    """Kill a process that records 200 times a second, and return how many seconds of records its files lack."""
+    """Kill a process that records 200 times a second; return the seconds of lost records."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "bench/sdk_clients.py", "mldiagnostics", "endless", folder]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
         assert process.stdout
         time.sleep(random.uniform(*RUN_LENGTH_S))
         process.kill()
-        made = [int(line) for line in process.stdout.read().split()]
+        recorded = [int(line) for line in process.stdout.read().split()]
         process.wait()
         lines = [json.loads(line) for file in Path(folder).rglob("*.jsonl") for line in file.read_text().splitlines()]
     written = sum(line["kind"] == "metric" for line in lines)
-    return float(max(0, len(made) - written) * 0.005)
+    return float(max(0, len(recorded) - written) * 0.005)
 
 
 def slow_down(program: str) -> dict[str, float]:
-    """Return the upper 95 % bound of the slow-down over the pairs, and what the slowest steps take longer."""
+    """Return the upper 95 % bound of the slow-down, and the added time of the slowest steps."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     pairs = json.loads(done.stdout.splitlines()[-1])
-    logs = [math.log(statistics.fmean(on) / statistics.fmean(off)) for on, off in pairs]
-    resampled = sorted(statistics.median(random.choices(logs, k=len(logs))) for _ in range(10_000))
+    log_ratios = [math.log(statistics.fmean(on) / statistics.fmean(off)) for on, off in pairs]
+    resampled = sorted(statistics.median(random.choices(log_ratios, k=len(log_ratios))) for _ in range(10_000))
     on, off = (sorted(step for pair in pairs for step in pair[side]) for side in (0, 1))
-    place = int(len(on) * 0.999)
+    position = int(len(on) * 0.999)
     return {
         "bound_percent": math.expm1(resampled[int(len(resampled) * 0.95)]) * 100,
-        "added_ms": (on[place] - off[place]) * 1e3,
+        "added_ms": (on[position] - off[position]) * 1e3,
     }

@@ -1,4 +1,4 @@
-"""A jitted step of 1 ms with and without a whole run around it, in alternating blocks: JSON with the times of each."""
+"""A jitted step of 1 ms with and without a run, in alternating blocks; prints the times as JSON."""
 
 import json
 import logging
@@ -27,17 +27,17 @@ def main() -> None:
 
 
 def in_pairs(measured: Callable[[bool], list[float]], pairs: int) -> list[tuple[list[float], list[float]]]:
-    """Measure with and without, in turns that begin with the one and with the other."""
-    found = []
+    """Measure pairs with and without, alternating the order."""
+    pairs_s = []
     for number in range(pairs):
         first = number % 2 == 0
         times = {on: measured(on) for on in (first, not first)}
-        found.append((times[True], times[False]))
-    return found
+        pairs_s.append((times[True], times[False]))
+    return pairs_s
 
 
 def one_millisecond_step() -> Callable[[], Any]:
-    """A jitted loop of as many small products as take 1 ms here."""
+    """Return a jitted loop of small matrix products that takes 1 ms on this machine."""
     matrix = jnp.full((64, 64), 0.01)
 
     def compiled(rounds: int) -> Callable[[], Any]:
@@ -56,7 +56,7 @@ def measured(step: Callable[[], Any], *, on: bool) -> list[float]:
 
 
 def block(step: Callable[[], Any], *, on: bool) -> list[float]:
-    """Return what each step took, in seconds, its metrics included."""
+    """Return the time of each step in seconds, with its metrics."""
     times = []
     for number in range(STEPS):
         start = time.perf_counter()
@@ -70,7 +70,7 @@ def block(step: Callable[[], Any], *, on: bool) -> list[float]:
 
 @contextmanager
 def whole_run() -> Iterator[None]:
-    """A run with everything on: system metrics, heartbeat, the port for captures."""
+    """Run with all features: system metrics, heartbeat, port for captures."""
     with tempfile.TemporaryDirectory() as storage:
         run = machinelearning_run(
             "bench", storage=storage, on_demand_xprof=True, log_system_metrics=True, metrics_record_interval_sec=1.0

@@ -1,4 +1,4 @@
-"""Figures as rows of a table, and the file in which the last ones are kept."""
+"""Tables of figures, and docs/benchmarks.md with the last ones."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from pathlib import Path
 FILE = Path(__file__).parents[1] / "docs/benchmarks.md"
 HEAD = """# Benchmarks
 
-Every figure comes from one run of the command above its table, beside the peers and the floor that it is to be
-compared with; machines differ, so read the ratios. The text between the markers is written by that command.
+Every figure comes from one run of the command above its table, together with the peers and the floor to compare with.
+Machines differ, so compare ratios. The command writes the text between the markers.
 """
 
 
 @dataclass(frozen=True)
 class Section:
-    """One table: its cells are ready for readers, `notes` say under which conditions it was measured."""
+    """One table with formatted cells; `notes` describe the conditions of the measurement."""
 
     name: str
     title: str
@@ -24,7 +24,7 @@ class Section:
     notes: str
 
     def markdown(self) -> str:
-        """Return the section as it stands in the file, between its markers."""
+        """Return the section as in the file, between its markers."""
         lines = ("| " + " | ".join(row) + " |" for row in (self.columns, ["---"] * len(self.columns), *self.rows))
         table = "\n".join(lines)
         body = f"## {self.title}\n\n`python -m bench {self.name}`\n\n{table}\n\n{self.notes}"
