@@ -101,6 +101,22 @@ async def test_after_a_kill_while_recording_the_capture_is_retried(site: Site) -
     assert "CaptureRetried" in events
 
 
+async def test_a_capture_that_is_deleted_in_its_second_attempt_leaves_no_files(site: Site) -> None:
+    async with two_pods(site.ml) as (first, second):
+        await site.ml.capture(podName="a,b", durationMilliseconds=30_000, startLeadMilliseconds=0)
+        async with site.operator() as operator:
+            await asyncio.wait_for(asyncio.gather(first.began.wait(), second.began.wait()), DEADLINE_S)
+            await operator.kill()
+        assert len(site.sessions()) == 1
+        async with site.operator():
+            await site.ml.until(lambda status: status["attempt"] == 2)
+            assert len(site.sessions()) == 2
+            await site.ml.delete("capture")
+            async with asyncio.timeout(DEADLINE_S):
+                while site.sessions():  # noqa: ASYNC110 - the disk is polled
+                    await asyncio.sleep(0.05)
+
+
 async def test_after_a_kill_with_some_traces_stored_the_other_targets_are_interrupted(site: Site) -> None:
     async with two_pods(site.ml) as (first, second):
         first.reply = replying(answer(trace()))
