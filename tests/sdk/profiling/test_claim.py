@@ -49,9 +49,9 @@ def test_a_claim_during_the_collection_of_a_trace_is_next() -> None:
     with pytest.raises(Busy, match="second"):
         queue("third")
     with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(second.wait, None)
+        turn = thread.submit(second.wait, None)
         held.release()
-        assert coming.result(60)
+        assert turn.result(60)
     with pytest.raises(Busy, match="second"):
         claim("third")
     second.release()
@@ -63,9 +63,9 @@ def test_a_withdrawn_claim_leaves_its_turn_to_another() -> None:
     held.collect()
     second = queue("second")
     with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(second.wait, None)
+        turn = thread.submit(second.wait, None)
         second.withdraw()
-        assert not coming.result(60)
+        assert not turn.result(60)
     third = queue("third")
     held.release()
     assert third.wait(0)

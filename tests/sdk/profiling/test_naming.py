@@ -56,25 +56,25 @@ def test_a_pods_file_has_the_same_name_as_in_captures() -> None:
 
 @given(first=NUMBERS, length=st.integers(1, 1000), step=NUMBERS)
 def test_property_a_window_contains_its_steps_once(first: int, length: int, step: int) -> None:
-    made = window((first, first + length), None)
-    assert made is not None
-    assert (step in made) is (first <= step < first + length)
+    steps_window = window((first, first + length), None)
+    assert steps_window is not None
+    assert (step in steps_window) is (first <= step < first + length)
 
 
 @given(first=NUMBERS, every=st.integers(1, 1000), round_=st.integers(-3, 20), data=st.data())
 def test_property_a_window_repeats(first: int, every: int, round_: int, data: st.DataObject) -> None:
     length = data.draw(st.integers(1, every))
     step = first + round_ * every + data.draw(st.integers(0, every - 1))
-    made = window((first, first + length), every)
-    assert made is not None
-    assert (step in made) is (round_ >= 0 and (step - first) % every < length)
+    steps_window = window((first, first + length), every)
+    assert steps_window is not None
+    assert (step in steps_window) is (round_ >= 0 and (step - first) % every < length)
 
 
 @given(st.integers(1, 1000))
 def test_property_every_n_steps_alone_records_single_steps_without_step_0(every: int) -> None:
-    made = window(None, every)
-    assert made is not None
-    recorded = [step for step in range(3 * every + 1) if step in made]
+    steps_window = window(None, every)
+    assert steps_window is not None
+    recorded = [step for step in range(3 * every + 1) if step in steps_window]
     assert recorded == [every, 2 * every, 3 * every]
 
 

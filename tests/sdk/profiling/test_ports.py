@@ -55,10 +55,10 @@ def test_the_listener_is_named() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            said = listener(int(process.stdout.readline()))
+            process_name = listener(int(process.stdout.readline()))
         finally:
             process.kill()
-    assert said.startswith(f"process {process.pid} ({sys.executable}")
+    assert process_name.startswith(f"process {process.pid} ({sys.executable}")
 
 
 def test_a_listener_of_this_process_is_named_so() -> None:

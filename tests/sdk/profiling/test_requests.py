@@ -27,16 +27,16 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)))
     root=TEXT,
     start_ns=st.integers(0, 2**63 - 1),
     duration_ms=st.integers(1, 10**9),
-    wanted=st.booleans(),
+    return_trace=st.booleans(),
 )
 def test_property_the_engines_request_is_decoded(
-    *, session: str, host: str, root: str, start_ns: int, duration_ms: int, wanted: bool
+    *, session: str, host: str, root: str, start_ns: int, duration_ms: int, return_trace: bool
 ) -> None:
     options = Options(session, duration_ms, 1)
     encoded = profile_request(
-        Target("::1", 1, host), options, root=root, return_trace=wanted, start_ns=start_ns or None
+        Target("::1", 1, host), options, root=root, return_trace=return_trace, start_ns=start_ns or None
     )
-    expected = ProfileRequest(session, min(duration_ms, MAX_DURATION_MS), start_ns, wanted, root, host)
+    expected = ProfileRequest(session, min(duration_ms, MAX_DURATION_MS), start_ns, return_trace, root, host)
     assert read_profile_request(encoded) == expected
 
 

@@ -139,10 +139,10 @@ async def test_the_caller_gets_the_reason_of_a_failure(
 
 async def test_terminate_keeps_the_trace(service: ProfilerService, recorder: FakeRecorder, tmp_path: Path) -> None:
     control = Control()
-    coming = asyncio.create_task(outcome_of(service, tmp_path, Options("s", 60_000, PATIENCE_S), control))
+    task = asyncio.create_task(outcome_of(service, tmp_path, Options("s", 60_000, PATIENCE_S), control))
     assert await asyncio.to_thread(recorder.started.wait, PATIENCE_S)
     control.terminate()
-    outcome = await coming
+    outcome = await task
     assert (outcome.state, outcome.reason) == (TargetState.CANCELLED, Reason.CANCELLED)
     assert traces_below(tmp_path) == [outcome.file]
     assert duration_ns(outcome) < 60_000_000_000
@@ -151,11 +151,11 @@ async def test_terminate_keeps_the_trace(service: ProfilerService, recorder: Fak
 async def test_a_disconnected_caller_frees_the_profiler(
     service: ProfilerService, recorder: FakeRecorder, tmp_path: Path
 ) -> None:
-    coming = asyncio.create_task(outcome_of(service, tmp_path, Options("s", 60_000, PATIENCE_S)))
+    task = asyncio.create_task(outcome_of(service, tmp_path, Options("s", 60_000, PATIENCE_S)))
     assert await asyncio.to_thread(recorder.started.wait, PATIENCE_S)
-    coming.cancel()
+    task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await coming
+        await task
     assert (await outcome_of(service, tmp_path, Options("t", 10, PATIENCE_S))).state is TargetState.CAPTURED
 
 

@@ -114,9 +114,9 @@ def test_a_closed_generator_ends_its_block(blocks: Blocks) -> None:
 
 
 async def test_a_coroutine_is_awaited_inside_its_block(blocks: Blocks) -> None:
-    coming = wrap(coroutine, blocks)(4)
+    coroutine_call = wrap(coroutine, blocks)(4)
     assert blocks.notes == []
-    assert await coming == 4
+    assert await coroutine_call == 4
     assert blocks.notes == ["begin", "end"]
 
 

@@ -272,8 +272,8 @@ def refusal_of_a_capture(program: ControlledProgram) -> str:
     return str(refused.value)
 
 
-def keep_training(program: ControlledProgram, coming: Future[CaptureReport]) -> None:
-    while not coming.done():
+def keep_training(program: ControlledProgram, pending: Future[CaptureReport]) -> None:
+    while not pending.done():
         program.call("__str__")
 
 
@@ -285,19 +285,19 @@ def test_profiles_and_captures_can_alternate(tmp_path: Path) -> None:
         program.call("stop")
         ask = partial(capture, [program.address], storage=str(tmp_path / "captures"))
 
-        coming = thread.submit(ask, duration_ms=3000)
+        pending = thread.submit(ask, duration_ms=3000)
         wait_for_a_capture(program)
-        keep_training(program, coming)
-        (outcome,) = coming.result(120).outcomes
+        keep_training(program, pending)
+        (outcome,) = pending.result(120).outcomes
         assert outcome.state is TargetState.CAPTURED, outcome.message
 
         problems = program.call("start")
         assert "profiling session active" in refusal_of_a_capture(program)
         assert program.call("stop") == problems, "a profile after a capture fails"
 
-        coming = thread.submit(ask, duration_ms=500)
-        keep_training(program, coming)
-        assert coming.result().outcomes[0].state is TargetState.CAPTURED
+        pending = thread.submit(ask, duration_ms=500)
+        keep_training(program, pending)
+        assert pending.result().outcomes[0].state is TargetState.CAPTURED
         ended = end_of(process, tmp_path / "runs")
     assert ended.returncode == 0, ended.log
     assert "profiles of one process cannot overlap" in ended.log

@@ -19,22 +19,22 @@ T = 1_777_000_000.25
 
 
 def entry(record: Record) -> dict[str, Any]:
-    found = entry_of(record, ORIGIN, project="my-project", region="us-central1")
-    assert found is not None
-    return found
+    first = entry_of(record, ORIGIN, project="my-project", region="us-central1")
+    assert first is not None
+    return first
 
 
 def test_a_metric_has_googles_form() -> None:
-    found = entry(Record("metric", T, "loss", 0.5, step=3, labels={"a": "b"}, unit="1", rank=2, attempt=1))
-    assert found["logName"] == "projects/my-project/logs/ml_diagnostics_metric"
-    assert found["resource"] == {
+    first = entry(Record("metric", T, "loss", 0.5, step=3, labels={"a": "b"}, unit="1", rank=2, attempt=1))
+    assert first["logName"] == "projects/my-project/logs/ml_diagnostics_metric"
+    assert first["resource"] == {
         "type": "generic_node",
         "labels": {"project_id": "my-project", "location": "us-central1", "namespace": "loss", "node_id": RUN},
     }
-    assert found["severity"] == "INFO"
-    assert found["timestamp"] == "2026-04-24T03:06:40.250000Z"
-    assert found["jsonPayload"] == {"values": [0.5], "step_index": 3, "a": "b", "unit": "1"}
-    assert found["labels"] == {"run": "test", "host": "host", "rank": "2", "attempt": "1", "slice": "1"}
+    assert first["severity"] == "INFO"
+    assert first["timestamp"] == "2026-04-24T03:06:40.250000Z"
+    assert first["jsonPayload"] == {"values": [0.5], "step_index": 3, "a": "b", "unit": "1"}
+    assert first["labels"] == {"run": "test", "host": "host", "rank": "2", "attempt": "1", "slice": "1"}
 
 
 def test_heartbeats_and_steps_have_no_entry() -> None:
@@ -51,9 +51,9 @@ def test_an_entry_has_the_values_of_all_devices() -> None:
 
 def test_configurations_have_googles_names() -> None:
     sections = {"software": {"jax": "0.10"}, "hardware": {}, "user": {"lr": 0.1, "layers": {"n": 2}}}
-    found = entry(Record("config", T, "configs", payload=sections))
-    assert found["resource"]["labels"]["namespace"] == "mlrun_configs"
-    assert found["jsonPayload"] == {
+    first = entry(Record("config", T, "configs", payload=sections))
+    assert first["resource"]["labels"]["namespace"] == "mlrun_configs"
+    assert first["jsonPayload"] == {
         "userConfigs": {"lr": "0.1", "layers": "{'n': 2}"},
         "softwareConfigs": {"jax": "0.10"},
         "hardwareConfigs": {},
@@ -62,9 +62,9 @@ def test_configurations_have_googles_names() -> None:
 
 
 def test_strings_and_dicts_are_the_payload_below_their_name() -> None:
-    found = entry(Record("event", T, "note", payload={"message": "saved"}))
-    assert found["resource"]["labels"]["namespace"] == "note"
-    assert found["jsonPayload"] == {"message": "saved"}
+    first = entry(Record("event", T, "note", payload={"message": "saved"}))
+    assert first["resource"]["labels"]["namespace"] == "note"
+    assert first["jsonPayload"] == {"message": "saved"}
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_drops_and_failures_have_a_higher_severity(record: Record, severity: str
 
 @settings(max_examples=50)
 @given(records(), st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_any_entry_is_strict_json_with_an_id_of_its_content(record: Record, odd: float) -> None:
-    found = entry_of(record._replace(value=odd), ORIGIN, project="p", region="r")
-    assert (found is None) == (record.kind == "heartbeat")
-    json.dumps(found, allow_nan=False)
+def test_any_entry_is_strict_json_with_an_id_of_its_content(record: Record, special: float) -> None:
+    first = entry_of(record._replace(value=special), ORIGIN, project="p", region="r")
+    assert (first is None) == (record.kind == "heartbeat")
+    json.dumps(first, allow_nan=False)
     again = entry_of(record, ORIGIN, project="p", region="r")
     assert again == entry_of(record, ORIGIN, project="p", region="r")
     other = entry_of(record._replace(t=record.t + 1), ORIGIN, project="p", region="r")

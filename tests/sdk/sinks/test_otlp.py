@@ -104,9 +104,9 @@ def test_a_late_and_restarted_collector_gets_all_records_in_order(protocol: str)
         successor.write(losses(9))
         eventually(lambda: _flushed(successor), "the collector takes what another process left")
         successor.close()
-        seen = steps_received(late)
-        assert sorted(seen) == list(range(12))
-        assert [step for step in seen if step < 9] == list(range(9))
+        steps = steps_received(late)
+        assert sorted(steps) == list(range(12))
+        assert [step for step in steps if step < 9] == list(range(9))
 
 
 def test_a_batch_that_the_collector_cannot_export_is_retried(running: Collector) -> None:

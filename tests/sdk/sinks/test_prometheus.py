@@ -28,10 +28,10 @@ Scrape = dict[tuple[str, frozenset[tuple[str, str]]], float]
 @pytest.fixture
 def sink() -> Iterator[PrometheusSink]:
     """A sink that serves on a free port."""
-    made = PrometheusSink("127.0.0.1", 0, origin())
-    made.open()
-    yield made
-    made.close()
+    prometheus = PrometheusSink("127.0.0.1", 0, origin())
+    prometheus.open()
+    yield prometheus
+    prometheus.close()
 
 
 def scraped(sink: PrometheusSink) -> Scrape:

@@ -30,7 +30,7 @@ class Receiver:
         self.up = True
         self.url = f"receiver://{next(_numbers)}"
         self.max_bytes = max_bytes
-        self.got: list[tuple[str, Record]] = []
+        self.received: list[tuple[str, Record]] = []
 
     def sink(self, incarnation: str = "00000001") -> SpooledSink:
         maker = SinkMaker("receiver", lambda origin: Connection(self, origin))
@@ -40,7 +40,7 @@ class Receiver:
         return sink
 
     def values(self) -> list[object]:
-        return [record.value for _, record in self.got]
+        return [record.value for _, record in self.received]
 
 
 class Connection(ListSink):
@@ -52,7 +52,7 @@ class Connection(ListSink):
 
     def write(self, batch: Sequence[Record]) -> None:
         self._fail()
-        self.receiver.got.extend((self.origin.incarnation, record) for record in batch)
+        self.receiver.received.extend((self.origin.incarnation, record) for record in batch)
 
     def _fail(self) -> None:
         if not self.receiver.up:
@@ -71,24 +71,24 @@ def numbers(start: int, count: int = 3) -> list[Record]:
 @settings(max_examples=60)
 @given(EVENTS)
 def test_any_sequence_of_outages_and_restarts_delivers_each_record_once_in_order(events: list[str]) -> None:
-    receiver, life, made = Receiver(), 1, 0
-    sink = receiver.sink(f"{life:08}")
+    receiver, process, written = Receiver(), 1, 0
+    sink = receiver.sink(f"{process:08}")
     for event in [*events, "up", "flush"]:
         if event == "write":
-            sink.write(numbers(made))
-            made += 3
+            sink.write(numbers(written))
+            written += 3
         elif event == "restart":
             sink.close()
-            life += 1
-            sink = receiver.sink(f"{life:08}")
+            process += 1
+            sink = receiver.sink(f"{process:08}")
         elif event == "flush" and receiver.up:
             sink.flush()
         elif event in {"up", "down"}:
             receiver.up = event == "up"
     sink.close()
-    assert sorted(receiver.values()) == [float(number) for number in range(made)]  # type: ignore[type-var]
-    for incarnation in {incarnation for incarnation, _ in receiver.got}:
-        own = [record.value for sender, record in receiver.got if sender == incarnation]
+    assert sorted(receiver.values()) == [float(number) for number in range(written)]  # type: ignore[type-var]
+    for incarnation in {incarnation for incarnation, _ in receiver.received}:
+        own = [record.value for sender, record in receiver.received if sender == incarnation]
         assert own == sorted(own)  # type: ignore[type-var]
 
 
@@ -104,14 +104,14 @@ def test_a_flush_during_an_outage_raises_sink_unavailable() -> None:
 def test_spooled_records_are_delivered_with_their_own_origin() -> None:
     receiver = Receiver()
     receiver.up = False
-    died = receiver.sink("00000001")
-    died.write(numbers(0))
-    died.close()
+    ended = receiver.sink("00000001")
+    ended.write(numbers(0))
+    ended.close()
     receiver.up = True
-    living = receiver.sink("00000002")
-    living.write(numbers(3))
-    living.flush()
-    assert {(sender, record.value) for sender, record in receiver.got} == {
+    running = receiver.sink("00000002")
+    running.write(numbers(3))
+    running.flush()
+    assert {(sender, record.value) for sender, record in receiver.received} == {
         *(("00000001", float(number)) for number in range(3)),
         *(("00000002", float(number)) for number in range(3, 6)),
     }
@@ -121,22 +121,22 @@ def test_a_full_spool_rejects_batches_and_keeps_its_records() -> None:
     receiver = Receiver(max_bytes=500)
     receiver.up = False
     sink = receiver.sink()
-    taken = 0
+    accepted = 0
     with pytest.raises(SinkRefused, match="wait already"):  # noqa: PT012 - one of the first hundred
         for start in range(0, 300, 3):
             sink.write(numbers(start))
-            taken += 3
+            accepted += 3
     receiver.up = True
     sink.flush()
-    assert receiver.values() == [float(number) for number in range(taken)]
+    assert receiver.values() == [float(number) for number in range(accepted)]
 
 
 def test_only_the_truncated_line_of_a_killed_process_is_lost(tmp_path: Path) -> None:
     receiver = Receiver()
     receiver.up = False
-    died = receiver.sink("00000001")
-    died.write(numbers(0))
-    died.close()
+    ended = receiver.sink("00000001")
+    ended.write(numbers(0))
+    ended.close()
     [file] = tmp_path.rglob("records.jsonl")
     file.write_bytes(file.read_bytes()[:-10])
     receiver.up = True

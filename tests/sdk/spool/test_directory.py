@@ -144,9 +144,9 @@ def test_another_users_directory_is_not_uploaded(spool: Path) -> None:
     [home] = spool.iterdir()
     os.chown(home / "0123abcd", 65534, 65534)
     assert list(abandoned_directories("gs://a")) == []
-    theirs = acquire_directory(home / "0123abcd", of_others=True)
-    assert theirs is not None
-    theirs.remove()
+    directory = acquire_directory(home / "0123abcd", of_others=True)
+    assert directory is not None
+    directory.remove()
 
 
 def test_files_that_waited_over_30_days_are_deleted_with_a_warning(spool: Path) -> None:

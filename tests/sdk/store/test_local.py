@@ -115,10 +115,10 @@ def outcome(key, size):
         return type(error).__name__
 
 mount("size=1m")
-seen = [outcome("big", 2_000_000), outcome("small", 500_000)]
+outcomes = [outcome("big", 2_000_000), outcome("small", 500_000)]
 mount("remount", "ro")
-seen += [outcome("other", 100_000), [entry.key for entry in open_store(root).list()]]
-print(json.dumps(seen))
+outcomes += [outcome("other", 100_000), [entry.key for entry in open_store(root).list()]]
+print(json.dumps(outcomes))
 """
 
 

@@ -39,11 +39,11 @@ static unsigned samples;
 result nvmlGpmSampleAlloc(void **sample) { *sample = malloc(sizeof(unsigned)); return OK; }
 result nvmlGpmSampleFree(void *sample) { free(sample); return OK; }
 result nvmlGpmSampleGet(void *device, void *sample) { (void)device; *(unsigned *)sample = ++samples; return OK; }
-result nvmlGpmMetricsGet(metrics *asked) {
-  if (*(unsigned *)asked->first >= *(unsigned *)asked->second) return UNKNOWN;
-  for (unsigned slot = 0; slot < asked->count; slot++) {
-    asked->metrics[slot].status = OK;
-    asked->metrics[slot].value = asked->metrics[slot].id + 0.5;
+result nvmlGpmMetricsGet(metrics *query) {
+  if (*(unsigned *)query->first >= *(unsigned *)query->second) return UNKNOWN;
+  for (unsigned slot = 0; slot < query->count; slot++) {
+    query->metrics[slot].status = OK;
+    query->metrics[slot].value = query->metrics[slot].id + 0.5;
   }
   return OK;
 }

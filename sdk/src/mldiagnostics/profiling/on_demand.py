@@ -48,7 +48,6 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
 
     Args:
         port: The port of the process with local rank 0. Default: MLDIAG_PROFILER_PORT, else 9999.
-        **unknown: Ignored, with one warning.
 
     Returns:
         The port that is served: `port` plus the local rank. None if on-demand captures are off: problems are one

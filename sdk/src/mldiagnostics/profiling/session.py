@@ -144,7 +144,7 @@ class ProfileSession:
     def _record_in_turn(self) -> None:
         if not self._claim.wait(None) or self._is_stopped:
             raise CannotRecord(
-                "it was stopped before the trace of the previous profile was collected; leave details time between "
+                "it was stopped before the trace of the previous profile was collected; leave more time between "
                 "two profiles"
             )
         self._record()

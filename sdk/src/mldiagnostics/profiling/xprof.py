@@ -44,12 +44,10 @@ class Xprof:
         run: The run to profile. Default: the current run at the time of the profile. As `@xprof` without parentheses it
             is the decorated function.
         process_index_list: The ranks that record, such as `[0]`. Default: all ranks.
-        *extra: Ignored, with one warning.
         session_id: The name of the session. Default: `a<attempt>-s<step>` for profiles by step, else
             `a<attempt>-n<number of the profile>`, so that all hosts write to the same session.
         steps: The first step to record and the step to stop at, counted by `run.step`. Default: not by step.
         every_n_steps: Record once every so many steps: `steps` if given, else a single step. Default: once.
-        **unknown: Ignored, with one warning.
 
     Example:
         >>> with xprof():  # doctest: +SKIP
@@ -104,8 +102,6 @@ class Xprof:
 
         Args:
             session_id: The name of the session, the same on all hosts. Default: as of the object.
-            *extra: Ignored, with one warning.
-            **unknown: Ignored, with one warning.
         """
         _ignore("xprof.start", Xprof.start, extra, unknown)
         if self._active is not None:
@@ -114,12 +110,7 @@ class Xprof:
         self._start(session_id)
 
     def stop(self, *extra: object, **unknown: object) -> None:
-        """Stop the profile; its trace is stored in the background.
-
-        Args:
-            *extra: Ignored, with one warning.
-            **unknown: Ignored, with one warning.
-        """
+        """Stop the profile; its trace is stored in the background."""
         _ignore("xprof.stop", Xprof.stop, extra, unknown)
         if not self._stop():
             warn_once("profile-not-running", "xprof.stop: no profile was started; call start() first")
@@ -154,7 +145,7 @@ class Xprof:
                 return False
             run = self._run()
             if run is None:
-                warn_once("profile-without-run", "xprof: no current run; call machinelearning_run before")
+                warn_once("profile-without-run", "xprof: no current run; call machinelearning_run first")
             else:
                 name = self._name(run, session_id, step)
                 self._is_skipping = not self._records(run)

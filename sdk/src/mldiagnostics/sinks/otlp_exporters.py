@@ -121,10 +121,14 @@ class HttpExporter:
         except urllib.error.HTTPError as error:
             is_retryable = error.code in _HTTP_RETRYABLE
             raise (SinkUnavailable if is_retryable else SinkRefused)(
-                f"{url}: HTTP {error.code} {error.reason}"
+                f"{url}: HTTP {error.code} {error.reason}{_cure(error.code)}"
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise SinkUnavailable(f"{url}: {error}") from error
+
+
+def _cure(code: int) -> str:
+    return "; set OTEL_EXPORTER_OTLP_HEADERS to its credentials" if code in {401, 403} else ""
 
 
 def _read(certificate: str) -> bytes | None:

@@ -145,7 +145,9 @@ class RecordSpool:
             with self._path.open("ab") as file:
                 start = file.tell()
                 if start > self._max_bytes:
-                    raise SpoolFull(f"{self._path}: {self._max_bytes >> 20} MiB of records wait already")
+                    raise SpoolFull(
+                        f"{self._path}: {self._max_bytes >> 20} MiB of records wait already; check their receiver"
+                    )
                 try:
                     file.write("".join(lines).encode())
                     file.flush()

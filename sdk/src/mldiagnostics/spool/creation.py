@@ -97,7 +97,7 @@ def _create(root: Path, name: str, description: Description) -> SpoolDirectory:
     home = root / folder_of(description.destination, user=os.getuid())
     make_private(home)
     _delete_expired(root)
-    room = MAX_SPOOL_BYTES - bytes_below(root)
+    capacity_bytes = MAX_SPOOL_BYTES - bytes_below(root)
     hidden = _new_directory(home, ".new-")
     try:
         lock = _lock(hidden)
@@ -113,7 +113,7 @@ def _create(root: Path, name: str, description: Description) -> SpoolDirectory:
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    return SpoolDirectory(home / name, description, lock, room=room)
+    return SpoolDirectory(home / name, description, lock, capacity_bytes=capacity_bytes)
 
 
 def _lock(directory: Path) -> int:

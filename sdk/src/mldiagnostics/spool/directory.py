@@ -45,11 +45,13 @@ class Description:
 class SpoolDirectory:
     """A spool directory that this process has locked; its content is in `files`."""
 
-    def __init__(self, path: Path, description: Description, lock: int, *, room: int = MAX_SPOOL_BYTES) -> None:
+    def __init__(
+        self, path: Path, description: Description, lock: int, *, capacity_bytes: int = MAX_SPOOL_BYTES
+    ) -> None:
         self.path = path
         self.files = path / FILES
         self.description = description
-        self.room = room
+        self.capacity_bytes = capacity_bytes
         """How many bytes it may hold."""
         self._lock = lock
         _held.add(self)

@@ -58,7 +58,7 @@ class UploadQueue:
     def require_room(self) -> None:
         """Raise `SpoolFull` if the limit of waiting bytes is reached."""
         spool = self._directory()
-        if spool.bytes() > min(self._max_waiting_bytes, spool.room):
+        if spool.bytes() > min(self._max_waiting_bytes, spool.capacity_bytes):
             raise SpoolFull(
                 f"{spool.path}: {spool.bytes() >> 20} MiB wait for {self._root} already; upload them with "
                 f"python -m mldiagnostics.upload {spool.path}"

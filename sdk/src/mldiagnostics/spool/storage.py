@@ -89,7 +89,7 @@ class RunStorage:
             if self._spool is None:
                 self._directories += 1  # a released directory may still exist
                 self._spool = create_directory(self.url, self._origin, part=f"files{self._directories}")
-            if self._spool.bytes() + len(data) > self._spool.room:
+            if self._spool.bytes() + len(data) > self._spool.capacity_bytes:
                 root = self._spool.path.parents[1]
                 raise SpoolFull(f"{root}: the spool is full; upload its files with python -m mldiagnostics.upload")
             path = LocalStore(self._spool.files).put(key, data, replace=True).url
