@@ -63,8 +63,8 @@ class ListSink:
 
     durable = False
 
-    def __init__(self, *, pace: BatchPolicy | None = None) -> None:
-        self.pace = pace or BatchPolicy()
+    def __init__(self, *, batch_policy: BatchPolicy | None = None) -> None:
+        self.batch_policy = batch_policy or BatchPolicy()
         self.taken: list[Record] = []
         self.batches: list[int] = []
         self.flushes = 0

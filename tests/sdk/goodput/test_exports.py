@@ -218,7 +218,7 @@ def test_tensorboard_reads_it_from_a_bucket(gcs_bucket: str, tmp_path: Path) -> 
 
 def test_a_history_longer_than_the_buffer_is_exported_whole() -> None:
     steps = range(140_000)
-    sink = ListSink(pace=BatchPolicy(records=10_000))
+    sink = ListSink(batch_policy=BatchPolicy(records=10_000))
     export = Export(origin(), curves, [sink.maker])
     export.write(StepDeviations(T, steps, [SECOND] * len(steps), None))
     export.close(DEADLINE_S)

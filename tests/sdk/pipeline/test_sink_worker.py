@@ -42,7 +42,7 @@ def marked(lane: SinkWorker, *, within_s: float = DEADLINE_S, closing: bool = Fa
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 200), max_size=8), st.integers(1, 70))
 def test_batches_keep_the_order_and_the_pace(sizes: list[int], at_most: int) -> None:
-    sink = ListSink(pace=BatchPolicy(records=at_most))
+    sink = ListSink(batch_policy=BatchPolicy(records=at_most))
     lane = lane_into(sink)
     everything: list[Record] = []
     for size in sizes:
@@ -56,7 +56,7 @@ def test_batches_keep_the_order_and_the_pace(sizes: list[int], at_most: int) -> 
 
 
 def test_small_amounts_are_gathered_until_they_are_worth_a_batch() -> None:
-    sink = ListSink(pace=BatchPolicy(records=10, gather_s=3600))
+    sink = ListSink(batch_policy=BatchPolicy(records=10, gather_s=3600))
     lane = lane_into(sink)
     for number in range(12):
         lane.offer(numbers(number, 1), 0)
@@ -67,7 +67,7 @@ def test_small_amounts_are_gathered_until_they_are_worth_a_batch() -> None:
 
 
 def test_a_batch_is_not_gathered_for_longer_than_it_may() -> None:
-    sink = ListSink(pace=BatchPolicy(records=10, gather_s=0.05))
+    sink = ListSink(batch_policy=BatchPolicy(records=10, gather_s=0.05))
     lane = lane_into(sink)
     lane.offer(numbers(0, 1), 0)
     eventually(lambda: len(sink.taken) == 1, "the lone record")
@@ -75,7 +75,7 @@ def test_a_batch_is_not_gathered_for_longer_than_it_may() -> None:
 
 
 def test_a_sink_is_flushed_by_itself_only_where_it_asks_for_that() -> None:
-    eager, lazy = ListSink(pace=BatchPolicy(flush_s=0.05)), ListSink()
+    eager, lazy = ListSink(batch_policy=BatchPolicy(flush_s=0.05)), ListSink()
     first, second = lane_into(eager), lane_into(lazy)
     for lane in (first, second):
         lane.offer(numbers(0, 1), 0)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.pipeline.records import Record
 
-PACE = BatchPolicy(records=500, gather_s=1.0)
+BATCH_POLICY = BatchPolicy(records=500, gather_s=1.0)
 """One call per second at most: each is a request to the server or a lock of its database."""
 
 LIMIT = 1000
@@ -51,7 +51,7 @@ def maker(url: str) -> SinkMaker:
 class MlflowSink:
     """Adds metrics to an MLflow run, without starting or ending it."""
 
-    pace = PACE
+    batch_policy = BATCH_POLICY
     durable = True
 
     def __init__(self, run_id: str) -> None:

@@ -40,7 +40,7 @@ def maker(url: str) -> SinkMaker:
 class WandbSink:
     """Adds rows to a W&B run, without starting or ending it."""
 
-    pace = BatchPolicy(records=256, gather_s=0.5)
+    batch_policy = BatchPolicy(records=256, gather_s=0.5)
     durable = True
 
     def __init__(self, run: Any) -> None:

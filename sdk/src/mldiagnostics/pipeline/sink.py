@@ -58,7 +58,7 @@ class Sink(Protocol):
     """
 
     @property
-    def pace(self) -> BatchPolicy:
+    def batch_policy(self) -> BatchPolicy:
         """The size and timing of its batches."""
 
     @property

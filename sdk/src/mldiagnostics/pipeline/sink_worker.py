@@ -54,7 +54,7 @@ class SinkWorker:
         self._opened = False
         self._is_spooled = False
         self._refusal: Reason = "refused"
-        self._pace = self._sink.pace
+        self._batch_policy = self._sink.batch_policy
         self._unflushed_since = math.inf
         self._writing, self._flushing = _RetrySchedule(), _RetrySchedule()
         self.thread = threading.Thread(target=self._serve, name=f"mldiagnostics-{self.name}", daemon=True)
@@ -126,11 +126,11 @@ class SinkWorker:
             return self._writing.at
         if not self._held:
             return math.inf
-        full = len(self._held) >= self._pace.records
-        return max(self._writing.at, self._held_since + (0.0 if full else self._pace.gather_s))
+        full = len(self._held) >= self._batch_policy.records
+        return max(self._writing.at, self._held_since + (0.0 if full else self._batch_policy.gather_s))
 
     def _flush_at(self) -> float:
-        return max(self._flushing.at, self._unflushed_since + self._pace.flush_s)
+        return max(self._flushing.at, self._unflushed_since + self._batch_policy.flush_s)
 
     def _write_and_flush_if_due(self) -> None:
         if time.monotonic() >= self._write_at():
@@ -162,7 +162,7 @@ class SinkWorker:
         if not self._opened and (outcome := self._open()) != "done":
             return outcome
         while self._held:
-            batch = list(islice(self._held, self._pace.records))
+            batch = list(islice(self._held, self._batch_policy.records))
             outcome = self._call(lambda: self._sink.write(batch), self._writing)  # noqa: B023 - called at once
             if outcome == "later":
                 return outcome

@@ -51,7 +51,7 @@ EntryMaker: TypeAlias = "Callable[..., dict[str, Any] | None]"
 class CloudLoggingSink:
     """Writes each batch in one request of at most `TIMEOUT_S`."""
 
-    pace = BatchPolicy(records=100, gather_s=0.3)
+    batch_policy = BatchPolicy(records=100, gather_s=0.3)
     durable = False
 
     def __init__(self, endpoint: str, origin: Origin, *, entry: EntryMaker = entry_of) -> None:

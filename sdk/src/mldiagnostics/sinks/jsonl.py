@@ -43,7 +43,7 @@ def log_maker(place: str) -> SinkMaker:
 class LocalJsonlSink:
     """Appends lines to files on the local disk; readers see each batch at once."""
 
-    pace = BatchPolicy(records=256)
+    batch_policy = BatchPolicy(records=256)
     durable = True
 
     def __init__(self, directory: Path, origin: Origin) -> None:

@@ -41,9 +41,9 @@ class LocalFirst:
         self._spooled: SpooledFileSink | None = None
 
     @property
-    def pace(self) -> BatchPolicy:
+    def batch_policy(self) -> BatchPolicy:
         """The direct sink's, with a flush each minute that retries the path."""
-        return replace(self._direct.pace, flush_s=RETRY_S)
+        return replace(self._direct.batch_policy, flush_s=RETRY_S)
 
     def open(self) -> None:
         """Create a file at the path or in the spool. Raises `SinkUnavailable`."""

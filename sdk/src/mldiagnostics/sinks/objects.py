@@ -27,7 +27,7 @@ class ObjectJsonlSink:
     `folder` is the objects' directory below the store's root. The files' numbers follow `number`.
     """
 
-    pace = BatchPolicy(records=256, flush_s=OBJECT_S)
+    batch_policy = BatchPolicy(records=256, flush_s=OBJECT_S)
     durable = True
 
     def __init__(

@@ -76,7 +76,7 @@ def receiver_of(url: str, env: Mapping[str, str]) -> OtlpEndpoint:
 class OtlpSink:
     """Exports each batch, metrics first, in requests of limited time."""
 
-    pace = BatchPolicy(records=100, gather_s=0.2)
+    batch_policy = BatchPolicy(records=100, gather_s=0.2)
     durable = False
 
     def __init__(self, receiver: OtlpEndpoint, origin: Origin) -> None:

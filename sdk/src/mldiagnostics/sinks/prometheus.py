@@ -42,7 +42,7 @@ def maker(url: str) -> SinkMaker:
 class PrometheusSink:
     """Serves a table of last values; the run goes on if its port is taken."""
 
-    pace = BatchPolicy(flush_s=_RETRY_S)
+    batch_policy = BatchPolicy(flush_s=_RETRY_S)
     durable = True
 
     def __init__(self, host: str, port: int, origin: Origin) -> None:

@@ -60,10 +60,10 @@ class SpooledSink:
         self._spool: RecordSpool | None = None
 
     @property
-    def pace(self) -> BatchPolicy:
+    def batch_policy(self) -> BatchPolicy:
         """The sink's own, with a flush every 5 s that sends spooled records."""
-        pace = self._sink.pace
-        return replace(pace, flush_s=min(pace.flush_s, _RETRY_S))
+        batch_policy = self._sink.batch_policy
+        return replace(batch_policy, flush_s=min(batch_policy.flush_s, _RETRY_S))
 
     def open(self) -> None:
         """Open the sink; if it is unavailable, its records are spooled."""
@@ -162,7 +162,7 @@ class RecordSpool:
 
         Raises `SinkUnavailable` as the sink does.
         """
-        for batch, end in self._batches(sink.pace.records):
+        for batch, end in self._batches(sink.batch_policy.records):
             try:
                 sink.write(batch)
             except SinkRefused as error:

@@ -30,7 +30,7 @@ class StdoutSink:
     Each record is one write, so lines of up to a pipe's 4 KiB are not mixed with others.
     """
 
-    pace = BatchPolicy()
+    batch_policy = BatchPolicy()
     durable = False
 
     def open(self) -> None:

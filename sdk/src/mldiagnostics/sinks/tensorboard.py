@@ -67,7 +67,7 @@ def maker(url: str, *, folder: str | None = None) -> SinkMaker:
 class LocalTensorBoardSink:
     """Appends events to one local file; TensorBoard sees each batch at once."""
 
-    pace = BatchPolicy(records=1024)
+    batch_policy = BatchPolicy(records=1024)
     durable = True
 
     def __init__(self, folder: Path, origin: Origin) -> None:
@@ -92,7 +92,7 @@ class LocalTensorBoardSink:
 class ObjectTensorBoardSink:
     """Collects events in local files and uploads each as one object once it is closed."""
 
-    pace = BatchPolicy(records=1024, flush_s=FLUSH_S)
+    batch_policy = BatchPolicy(records=1024, flush_s=FLUSH_S)
     durable = True
 
     def __init__(self, root: str, folder: str, origin: Origin) -> None:

@@ -57,7 +57,7 @@ def maker(url: str, options: GCPOptions, *, level: int = logging.WARNING) -> Sin
 class CloudMonitoringSink:
     """Writes the last point of each series; disabled outside Google Cloud."""
 
-    pace = BatchPolicy(records=10_000, gather_s=0.3, flush_s=_RETRY_S)
+    batch_policy = BatchPolicy(records=10_000, gather_s=0.3, flush_s=_RETRY_S)
     durable = False
 
     def __init__(self, endpoint: str, options: GCPOptions, origin: Origin, *, level: int = logging.WARNING) -> None:

@@ -79,8 +79,8 @@ class _PointingSink:
         self._pointer = pointer
 
     @property
-    def pace(self) -> BatchPolicy:
-        return self._sink.pace
+    def batch_policy(self) -> BatchPolicy:
+        return self._sink.batch_policy
 
     @property
     def durable(self) -> bool:
