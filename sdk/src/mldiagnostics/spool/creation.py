@@ -66,7 +66,10 @@ def create_directory(destination: str, origin: Origin, *, form: Form = "files", 
 
 
 def _create_in(root: Path | None, name: str, description: Description, problems: list[str]) -> SpoolDirectory | None:
-    """Create the directory below `root`, or below a new temporary directory; None and a problem if that fails."""
+    """Create the directory below `root`; add a problem and return None if that fails.
+
+    Without `root` it is created below a new temporary directory.
+    """
     try:
         place = _new_directory(Path(temporary_folder(os.environ)), "mldiagnostics-") if root is None else _private(root)
         return _create(place, name, description)
@@ -76,7 +79,7 @@ def _create_in(root: Path | None, name: str, description: Description, problems:
 
 
 def _private(root: Path) -> Path:
-    """Create the root for this user alone. Raises `OSError` if it cannot be created or belongs to another user."""
+    """Create the root for this user alone. Raises `OSError` if that is not possible."""
     if root != Path(os.environ.get("MLDIAG_SPOOL") or "/").absolute():
         root.parent.mkdir(parents=True, exist_ok=True)
         make_private(root)
@@ -93,7 +96,10 @@ def _new_directory(parent: Path, prefix: str) -> Path:
 
 
 def _create(root: Path, name: str, description: Description) -> SpoolDirectory:
-    """Create and lock the directory under a hidden name, then rename it: it is never visible without its lock."""
+    """Create and lock the directory under a hidden name, then rename it.
+
+    So it is never visible without its lock.
+    """
     home = root / folder_of(description.destination, user=os.getuid())
     make_private(home)
     _delete_expired(root)

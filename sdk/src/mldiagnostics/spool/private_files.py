@@ -1,4 +1,4 @@
-"""Files and directories that only this user can write, below directories that other users can write too."""
+"""Private files and directories below directories that other users can write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["make_private", "open_own", "require_own"]
 
 
 def make_private(directory: Path) -> None:
-    """Create a directory that no other user can read. Raises `OSError` if it belongs to another user."""
+    """Create a directory that no other user can read.
+
+    Raises `OSError` if it belongs to another user.
+    """
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
     status = directory.lstat()
@@ -26,7 +29,7 @@ def make_private(directory: Path) -> None:
 
 
 def require_own(path: Path) -> None:
-    """Raise `PermissionError` unless this user owns a file or directory and no other user can write it."""
+    """Raise `PermissionError` if another user owns a path or can write it."""
     _require_own(path.lstat(), path)
 
 
