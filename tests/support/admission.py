@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what comes to admission: pods in every legal shape, and any JSON instead of one."""
+"""Hypothesis strategies for admission: pods in every valid shape, and any JSON in place of a pod."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ any_json: st.SearchStrategy[Any] = st.recursive(
 
 @st.composite
 def maybe(draw: st.DrawFn, key: str, value: st.SearchStrategy[Any]) -> Object:
-    """An object with the key, with null under it, or without it."""
+    """Draw an object with the key, with null as its value, or without it."""
     return draw(st.sampled_from([{}, {key: None}])) if draw(st.booleans()) else {key: draw(value)}
 
 
 @st.composite
 def containers(draw: st.DrawFn, *, starting: bool = False) -> Object:
-    """A container: variables of its own, some with our names, and mounts, some in our directory."""
+    """Draw a container with variables, some with our names, and mounts, some in our directory."""
     sources = [{"value": "mine"}, {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {}]
     variable = st.builds(
         lambda name, source: {"name": name, **source}, st.sampled_from([*OURS, "PATH"]), st.sampled_from(sources)
@@ -72,7 +72,7 @@ def containers(draw: st.DrawFn, *, starting: bool = False) -> Object:
 
 @st.composite
 def admitted(draw: st.DrawFn, pod: Object) -> Object:
-    """The pod of a world as it comes to admission: without uid and status, and with a spec of its own."""
+    """Draw the pod of a world as in admission: without uid and status, with its own spec."""
     metadata = {key: pod["metadata"][key] for key in ("labels", "ownerReferences") if key in pod["metadata"]}
     spec = {
         "containers": draw(st.lists(containers(), min_size=1, max_size=4, unique_by=itemgetter("name"))),
@@ -86,7 +86,7 @@ def admitted(draw: st.DrawFn, pod: Object) -> Object:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> a.World:
-    """A workload of some kind, opted in by its own label; its other labels may be long and many."""
+    """Draw a workload of some kind that is opted in by its own label; other labels may be long and many."""
     made = draw(st.sampled_from(WORLDS))()
     others = {f"team-{n}": "x" * length for n, length in enumerate(draw(st.lists(st.integers(0, 63), max_size=40)))}
     if made.workload is None:
@@ -97,13 +97,13 @@ def worlds(draw: st.DrawFn) -> a.World:
 
 
 def situations() -> st.SearchStrategy[tuple[a.World, Object]]:
-    """A world, and one of its pods as it comes to admission."""
+    """Return a strategy of a world and one of its pods as in admission."""
     return worlds().flatmap(lambda world: st.tuples(st.just(world), st.sampled_from(world.pods).flatmap(admitted)))
 
 
 @st.composite
 def broken(draw: st.DrawFn, pod: Object) -> Any:
-    """The pod with any JSON in any one place of it."""
+    """Draw the pod with one part replaced by any JSON."""
     damaged = copy.deepcopy(pod)
     here: Any = damaged
     while True:
@@ -117,7 +117,7 @@ def broken(draw: st.DrawFn, pod: Object) -> Any:
 
 
 def reader(world: a.World) -> Callable[[ObjectReference], Object | None]:
-    """Look owners up as the webhook does, which never reads pods: a LeaderWorkerSet may be asked for by its name."""
+    """Return a lookup of owners like the webhook's: it never reads pods, and finds a LeaderWorkerSet by name."""
     known = world.owners()
 
     def lookup(reference: ObjectReference) -> Object | None:

@@ -1,4 +1,4 @@
-"""Something at the API server's address that says a few bytes to whoever asks, or nothing, and hangs up."""
+"""A server that sends a few bytes or nothing to each client and closes the connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def brief_server(*answers: bytes | None) -> AsyncIterator[str]:
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):  # who asked may hang up first
+        with suppress(ConnectionError, asyncio.IncompleteReadError):  # the client may close the connection first
             await reader.readuntil(b"\r\n\r\n")
             for answer in answers:
                 if answer is None:

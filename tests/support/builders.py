@@ -21,7 +21,7 @@ TRAINING = "training.kubeflow.org"
 
 
 def uid_of(*names: object) -> str:
-    """The same uid for the same names, so that a failing example reads the same every time."""
+    """Return the same uid for the same names, so that a failing example is reproducible."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(map(str, names))))
 
 
@@ -42,7 +42,7 @@ def thing(
     owner: Object | None = None,
     **parts: Any,
 ) -> Object:
-    """Any object; `owner` is the object that controls it, `parts` are spec and status."""
+    """Return an object; `owner` controls it, `parts` are spec and status."""
     metadata: Object = {
         "name": name,
         "namespace": namespace,
@@ -95,14 +95,14 @@ def pod(
 
 @dataclass
 class World:
-    """What a cluster holds: a workload, what lies between it and its pods, and the pods."""
+    """The objects of one workload: the workload, the owners between it and its pods, and the pods."""
 
     workload: Object | None
     parts: list[Object] = field(default_factory=list)
     pods: list[Object] = field(default_factory=list)
 
     def owners(self) -> dict[ObjectReference, Object | None]:
-        """Everything that can own something, by the references that name it."""
+        """Return all owners by their references."""
         owners = [*([self.workload] if self.workload else []), *self.parts, *self.pods]
         by_uid = {owner["metadata"]["uid"]: owner for owner in owners}
         found: dict[ObjectReference, Object | None] = {}
@@ -113,11 +113,11 @@ class World:
         return found
 
     def views(self) -> list[PodView]:
-        """The pods as the product sees them."""
+        """Return the pods as the product parses them."""
         return [PodView.of(pod) for pod in self.pods]
 
     def owned_by(self, kind: str, name: str, api_version: str) -> World:
-        """The same world below one more owner."""
+        """Return this world below one more owner."""
         above = thing(name, kind=kind, api_version=api_version)
         workload = copy.deepcopy(self.workload)
         if workload is None:
@@ -306,5 +306,5 @@ def peer_connection(pods: str, **changes: Any) -> Object:
 
 
 def parsed(body: Object) -> MLDiagnosticsConnection:
-    """The capture as the product reads it."""
+    """Return the capture as the product parses it."""
     return MLDiagnosticsConnection.model_validate(body)

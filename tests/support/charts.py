@@ -1,4 +1,4 @@
-"""Charts as tests look at them: single objects, the notes, and values that turn every switch."""
+"""Rendered charts for tests: single objects, the notes, and values that enable all options."""
 
 import shutil
 import textwrap
@@ -61,35 +61,35 @@ EVERY_SWITCH: dict[str, Object] = {
         "replicas": 5,
     },
 }
-"""Values of a chart, by its name, that make everything of it that can be made."""
+"""Values of each chart, by name, that render all of its objects."""
 
 
 def one(objects: list[Object], kind: str, name: str) -> Object:
-    """The object of that kind and name."""
-    (found,) = (item for item in objects if (item["kind"], item["metadata"]["name"]) == (kind, name))
-    return found
+    """Return the object of that kind and name."""
+    (body,) = (item for item in objects if (item["kind"], item["metadata"]["name"]) == (kind, name))
+    return body
 
 
 def pod_template(objects: list[Object], part: Part) -> Object:
-    """The pods of the part's Deployment."""
+    """Return the pod template of the part's Deployment."""
     template: Object = one(objects, "Deployment", part.name)["spec"]["template"]
     return template
 
 
-def identity(found: Object) -> tuple[str, str, str, str]:
-    """What tells objects apart."""
-    metadata = found["metadata"]
-    return found["apiVersion"], found["kind"], metadata.get("namespace", ""), metadata["name"]
+def identity(body: Object) -> tuple[str, str, str, str]:
+    """Return API version, kind, namespace and name of an object."""
+    metadata = body["metadata"]
+    return body["apiVersion"], body["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def environment(objects: list[Object], part: Part) -> dict[str, str]:
-    """What the part's container is told; where only the pod knows, `pod`."""
+    """Return the environment of the part's container; values from fields of the pod are `pod`."""
     (container,) = pod_template(objects, part)["spec"]["containers"]
     return {entry["name"]: entry.get("value", "pod") for entry in container["env"]}
 
 
 def notes(part: Part, directory: Path, values: Object, **options: Any) -> str:
-    """What helm says after an installation; without a cluster it shows them only as part of an object."""
+    """Return helm's notes after an installation; without a cluster, helm returns them as part of an object."""
     chart = shutil.copytree(part.chart, directory / "chart")
     text = (chart / "templates/NOTES.txt").read_text()
     frame = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  text: |-\n"
@@ -99,11 +99,11 @@ def notes(part: Part, directory: Path, values: Object, **options: Any) -> str:
 
 
 UMBRELLA = Part("platform", "platform", {})
-"""The parent chart that `umbrella` makes; its `chart` is elsewhere."""
+"""The parent chart that `umbrella` makes; its `chart` is not in the repository."""
 
 
 def umbrella(folder: Path, values: Object, *, conditions: bool = True) -> Path:
-    """A chart that depends on both of ours, with what `helm dependency update` makes of it."""
+    """Make a chart that depends on both of ours, with the files of `helm dependency update`."""
     chart = folder / UMBRELLA.name
     chart.mkdir()
     dependencies = [
@@ -125,11 +125,11 @@ SINCE_0_1_0 = {
         *("global", "hostNetwork", "httpPort", "podSecurityContext", "strategy"),
     ),
 }
-"""Values that the first charts did not have, so that `helm upgrade --reuse-values` from them leaves these out."""
+"""Values that the first charts did not have: `helm upgrade --reuse-values` from them does not set these."""
 
 
 def with_older_values(part: Part, directory: Path) -> Path:
-    """The chart without the values that the first one did not have."""
+    """Return the chart without the values that the first one did not have."""
     chart = shutil.copytree(part.chart, directory / "older")
     values = yaml.safe_load((chart / "values.yaml").read_text())
     for name in SINCE_0_1_0[part.name]:

@@ -1,4 +1,4 @@
-"""Custom resources on an API server: the product's, small objects of it, and those that others bring."""
+"""Custom resources on an API server: the product's, small objects of it, and those of other products."""
 
 import asyncio
 from contextlib import suppress
@@ -14,21 +14,21 @@ DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 async def install(cluster: ApiClient) -> None:
-    """Make the custom resource served; does nothing where it is."""
+    """Install the custom resource unless it is served, and wait until it is."""
     with suppress(Conflict):
         await cluster.create(DEFINITIONS, definition_of(CONNECTIONS))
     async with asyncio.timeout(30):
-        while await missing_resource(cluster, [CONNECTIONS]):  # noqa: ASYNC110 - the API server is asked
+        while await missing_resource(cluster, [CONNECTIONS]):  # noqa: ASYNC110 - polls the API server
             await asyncio.sleep(0.05)
 
 
 def connections(namespace: str) -> str:
-    """Write the path of a namespace's captures."""
+    """Return the path of a namespace's captures."""
     return path_to(*CONNECTIONS.gvr, namespace=namespace)
 
 
 def connection(name: str, **capture: Any) -> dict[str, Any]:
-    """Compose a capture; of the pod `p` unless `capture` says otherwise."""
+    """Return a capture, of the pod `p` by default."""
     return {
         "apiVersion": CONNECTIONS.api_version,
         "kind": CONNECTIONS.kind,
@@ -38,7 +38,7 @@ def connection(name: str, **capture: Any) -> dict[str, Any]:
 
 
 def permissive(api_version: str, kind: str) -> dict[str, Any]:
-    """Define a kind of which every field is kept."""
+    """Return the definition of a kind that keeps unknown fields."""
     group, _, version = api_version.rpartition("/")
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {

@@ -1,4 +1,4 @@
-"""A real fake-gcs-server, to be spoken to through Google's own client."""
+"""A real fake-gcs-server for Google's own client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _START_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """A running emulator; `url` is what `STORAGE_EMULATOR_HOST` takes."""
+    """A running emulator; `url` is the value for `STORAGE_EMULATOR_HOST`."""
 
     url: str
 

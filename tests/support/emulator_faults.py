@@ -1,4 +1,4 @@
-"""A proxy before the storage emulator that misbehaves as told, seen by Google's client as the store itself."""
+"""A proxy before the storage emulator that injects faults; for Google's client it is the store."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class FaultyProxy:
-    """`faults` are used up one per request, then `otherwise` holds; `requests` lists what came, as `METHOD path`."""
+    """A proxy that takes one of `faults` per request, then `otherwise`; `requests` lists `METHOD path` of all."""
 
     url: str
     faults: deque[Fault] = field(default_factory=deque)
     otherwise: Fault = "pass"
     requests: list[str] = field(default_factory=list)
     lost_parts: dict[str, Answer] = field(default_factory=dict)
-    """Answers to parts of uploads that got lost: the real service repeats them, the emulator takes the part twice."""
+    """Lost responses to parts of uploads: the real service repeats them, the emulator stores the part twice."""
 
     def take(self, request: str) -> Fault:
         """Note a request and return what to do with it."""
@@ -54,7 +54,7 @@ def faulty_proxy(emulator: Emulator) -> Iterator[FaultyProxy]:
                 released.wait()
                 self.close_connection = True
             elif isinstance(fault, int):
-                self.reply(fault, {"Content-Type": "application/json"}, b'{"error": {"message": "as told"}}')
+                self.reply(fault, {"Content-Type": "application/json"}, b'{"error": {"message": "injected fault"}}')
             else:
                 part = f"{self.path} {self.headers.get('Content-Range')}"
                 answer = proxy.lost_parts.pop(part, None) or _passed_on(self, body, emulator.url, proxy.url)
@@ -92,7 +92,7 @@ def faulty_proxy(emulator: Emulator) -> Iterator[FaultyProxy]:
 
 
 def _passed_on(request: BaseHTTPRequestHandler, body: bytes, upstream: str, here: str) -> Answer:
-    """Ask upstream and return its answer, whose links lead here."""
+    """Forward the request and return the response, with links to this proxy."""
     connection = http.client.HTTPConnection(urlsplit(upstream).netloc, timeout=30)
     try:
         headers = {name: value for name, value in request.headers.items() if name != "Host"}

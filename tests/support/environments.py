@@ -1,4 +1,4 @@
-"""Python environments for peers that cannot live beside each other: made on demand, kept outside the repository.
+"""Python environments for peers with conflicting dependencies: made on demand, kept outside the repository.
 
 python tests/support/environments.py [NAME…]    make them now and print their interpreters
 """
@@ -33,7 +33,7 @@ _REPOSITORY = Path(__file__).parents[2]
 
 
 class Unavailable(Exception):
-    """An environment could not be made; the message has the installer's words."""
+    """An environment could not be made; the message quotes the installer."""
 
 
 def interpreter(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Runs of the programs in `examples/`, each with the packages that it needs, in a folder of its own."""
+"""Runs of the programs in `examples/`, each with its packages and in its own folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMIT_S = 280.0
 
 @dataclass(frozen=True)
 class Example:
-    """What an example has left: its one run, and whatever else is in the folder."""
+    """The results of an example: its one run, and the files in its folder."""
 
     folder: Path
     out: str
@@ -44,7 +44,7 @@ class Example:
         return [(record.step, record.value) for record in found if record.name == name]
 
     def account(self) -> Account:
-        """What its time was spent on."""
+        """Return the account of its time."""
         history, now = History(), datetime.now(UTC)
         open_log(f"{self._storage}/{self.row.run_id}").read_new(history, now)
         moment = round(now.timestamp() * 1e6)
@@ -64,12 +64,12 @@ def python(environment: str) -> str:
 
 
 def run_example(path: str, folder: Path, *, environment: str, **variables: str) -> Example:
-    """Run `examples/<path>` to its good end."""
+    """Run `examples/<path>` to completion."""
     return _run(ROOT / "examples" / path, folder, environment, variables)
 
 
 def run_source(source: str, folder: Path, *, environment: str, **variables: str) -> Example:
-    """Run a program of a test in the same way."""
+    """Run a program of a test like an example."""
     program = folder / "program.py"
     program.write_text(source)
     return _run(program, folder, environment, variables)

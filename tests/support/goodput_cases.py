@@ -1,4 +1,4 @@
-"""Worked traces of jobs: what was logged, what is asked, what ml-goodput-measurement answered and what is right."""
+"""Worked traces of jobs: log entries, queries, the results of ml-goodput-measurement and the correct results."""
 
 from __future__ import annotations
 

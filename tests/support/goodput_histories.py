@@ -1,4 +1,4 @@
-"""Hypothesis strategies for logs of jobs: true ones, told badly in ways that do not matter or do, and pure noise."""
+"""Hypothesis strategies for logs of jobs: correct logs, logs with harmless or harmful changes, and noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.events import Arg
 
 LAG = 300_000
-"""How much later a second writer tells the same, at most, in microseconds."""
+"""Largest delay of a second writer of the same events, in microseconds."""
 TICK = 250_000
 START = T0 * 1_000_000
 
@@ -34,37 +34,37 @@ def jobs(draw: st.DrawFn, *, attempts: int = 5, steps: int = 6, jitter: int = 0)
     return Job(draw(dice()), style).live(draw(st.integers(1, attempts)), draw(st.integers(1, steps)))
 
 
-def retold(events: Sequence[Event], dice: Random) -> list[Event]:
-    """The same log, told in a way that must not matter: repeated, by a second writer, by other hosts, in any order."""
-    told = list(events)
+def with_harmless_changes(events: Sequence[Event], dice: Random) -> list[Event]:
+    """Return the log with harmless changes: repeated events, a second writer, other hosts, any order."""
+    changed = list(events)
     for event in events:
         chance = dice.random()
         if chance < 0.2:
-            told.append(event)
+            changed.append(event)
         elif chance < 0.5 and event.code not in CHECKPOINTS:
-            told.append(event._replace(t=event.t + dice.randint(0, LAG)))
+            changed.append(event._replace(t=event.t + dice.randint(0, LAG)))
         elif chance < 0.6 and event.code not in CHECKPOINTS:
-            told.append(event._replace(t=event.t + dice.randint(-3, 3) * 1_000_000, rank=dice.randint(1, 3)))
+            changed.append(event._replace(t=event.t + dice.randint(-3, 3) * 1_000_000, rank=dice.randint(1, 3)))
         elif chance < 0.7:
-            told.append(Event(event.t + dice.randint(0, LAG), EventCode.ALIVE))
-    dice.shuffle(told)
-    return told
+            changed.append(Event(event.t + dice.randint(0, LAG), EventCode.ALIVE))
+    dice.shuffle(changed)
+    return changed
 
 
 def damaged(events: Sequence[Event], dice: Random) -> list[Event]:
-    """The log with events lost, moved, repeated, contradicted, before the job and in the future."""
-    told = []
-    for event in retold(events, dice):
+    """Return the log with events lost, moved, repeated and contradicted, before the job and in the future."""
+    changed = []
+    for event in with_harmless_changes(events, dice):
         chance = dice.random()
         if chance < 0.1:
-            told.append(event._replace(t=event.t + dice.randint(-20_000, 20_000) * 1000))
+            changed.append(event._replace(t=event.t + dice.randint(-20_000, 20_000) * 1000))
         elif chance < 0.9:
-            told.append(event)
+            changed.append(event)
         if 0.85 < chance < 0.9:
-            told.append(_noise(dice, event.t))
+            changed.append(_noise(dice, event.t))
         elif chance > 0.95 and event.code < EventCode.SLICES:
-            told.append(event._replace(code=EventCode(event.code ^ 1)))
-    return told
+            changed.append(event._replace(code=EventCode(event.code ^ 1)))
+    return changed
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""A job that is killed and begun again, and what it spent its time on by its own diary: the truth, past the SDK."""
+"""A job that is killed and restarted, and the use of its time by its own diary: the truth without the SDK."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PHASES = {
     "save": "UNPRODUCTIVE_CHECKPOINT_SAVE_TIME",
     "eval": "EVAL",
 }
-"""What of the diary is a bucket whenever it comes."""
+"""Entries of the diary that always count as a bucket."""
 
 
 class Entry(NamedTuple):
@@ -48,7 +48,7 @@ class Compiled(NamedTuple):
 
 @dataclass(frozen=True)
 class Diary:
-    """What all processes of a job said that they do, in order."""
+    """The entries of all processes of a job, in order."""
 
     entries: Sequence[Entry]
     compiled: Sequence[Compiled]
@@ -72,7 +72,7 @@ class Diary:
         return sum(step.step >= self.resumed(attempt + 1) for step in self.steps(attempt)[:-1])
 
     def spent(self, attempt: int) -> dict[str, float]:
-        """Return how many seconds an attempt spent on what, until the next one or the end; productive time is ""."""
+        """Return the seconds of an attempt by bucket, until the next one or the end; productive time is ""."""
         attempts = range(len(self.attempts))
         until = self.first("begin", attempt + 1) if attempt + 1 in attempts else self.first("end", attempt)
         resumed = min((self.resumed(later) for later in attempts if later > attempt), default=None)
@@ -112,7 +112,7 @@ class Diary:
         return max(0.0, first - sum(others) / len(others)) if others else 0.0
 
     def _compiling(self, start: float, end: float) -> float:
-        """Return how much of a stretch went into compilation; what lies inside other compilation counts once."""
+        """Return the compilation time in a stretch; overlapping compilations count once."""
         total, reached = 0.0, start
         for span in sorted(self.compiled):
             total += max(0.0, min(span.end, end) - max(span.start, reached))
@@ -150,7 +150,7 @@ class Job:
 
     @property
     def out(self) -> str:
-        """The end of what all attempts printed."""
+        """The end of the output of all attempts."""
         return (self.folder / "out").read_text()[-4000:]
 
     @property
@@ -159,7 +159,7 @@ class Job:
 
     @contextmanager
     def attempt(self, *, hang_at: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
-        """Begin the job, once more; what still runs afterwards is killed. It may be made to hang in a step."""
+        """Start the job again, and kill it after the block if it still runs; it can be made to hang in a step."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         own = {"PYTHONPATH": str(_HERE.parents[1] / "sdk/src"), "JAX_PLATFORMS": "cpu", "MLDIAG_STORAGE": self.storage}
         arguments = [str(self.folder / "diary"), str(self.folder / "checkpoints"), str(self.steps)]

@@ -1,4 +1,4 @@
-"""Goodput logs for tests: who listens to a reader, and processes that record."""
+"""Goodput logs for tests: a collector of events, and processes that record."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def begin(job="job", **options):
 """
 
 
-class Heard:
-    """Keeps what a reader feeds, in the order in which it comes."""
+class EventCollector:
+    """A handler that keeps all events of a reader in their order."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -61,29 +61,29 @@ class Heard:
         return changed
 
     @property
-    def told(self) -> list[tuple[EventCode, Any]]:
-        """What happened, without when and to whom."""
+    def pairs(self) -> list[tuple[EventCode, Any]]:
+        """Code and argument of all events, without time and rank."""
         return [(event.code, event.arg) for event in self.events]
 
     def steps(self) -> list[Any]:
-        """The indices of the steps that began."""
+        """Return the indices of the steps that started."""
         return [event.arg for event in self.events if event.code is EventCode.STEP_START]
 
 
-def heard(log: Log | str | Path) -> Heard:
-    """What a log says, read by its reader to the end."""
-    listener = Heard()
-    (open_log(log) if isinstance(log, str | Path) else log).read_new(listener, NOW)
-    return listener
+def events_in(log: Log | str | Path) -> EventCollector:
+    """Read a log to its end and return its events."""
+    collector = EventCollector()
+    (open_log(log) if isinstance(log, str | Path) else log).read_new(collector, NOW)
+    return collector
 
 
 def lines(log: Path) -> list[bytes]:
-    """The lines of all files of a log."""
+    """Return the lines of all files of a log."""
     return [line for file in sorted(log.glob("records/*.jsonl")) for line in file.read_bytes().splitlines()]
 
 
 def recorded(log: Path) -> list[Record]:
-    """The records of a log, without the heads of files."""
+    """Return the records of a log, without the heads of files."""
     return [record for record in map(decode, lines(log)) if record.name != "segment"]
 
 
@@ -110,7 +110,7 @@ def program(
 def run_program(
     body: str, folder: Path, *, options: tuple[str, ...] = (), before: str = "", **env: str
 ) -> tuple[str, str]:
-    """Run such a process to its end; what it said on both streams."""
+    """Run such a process to completion; return its output on both streams."""
     process = program(body, folder, options=options, before=before, **env)
     try:
         out, err = process.communicate(timeout=60)
@@ -121,5 +121,5 @@ def run_program(
 
 
 def log_of(folder: Path, job: str = "job") -> Path:
-    """Where the log of such a process is."""
+    """Return the path of the log of such a process."""
     return folder / "logs" / LOGGER / job

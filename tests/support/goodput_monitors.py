@@ -1,4 +1,4 @@
-"""What monitors leave behind: curves that TensorBoard reads, and processes of this machine."""
+"""Results of monitors: curves that TensorBoard reads, and processes of this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def last(tensorboard: Path, tag: str = "goodput/goodput") -> tuple[int, float] |
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
     except OSError:

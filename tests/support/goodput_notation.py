@@ -1,9 +1,9 @@
-"""Traces of jobs as one reads them, and the events, log entries and sums they stand for.
+"""Traces of jobs in a short notation, and their events, log entries and sums.
 
 A word is `what@when` in seconds since `T0`: `job@0`, `end@60`, `3@25` (step 3 starts), `3.@28` (step 3 ends),
 `0..4@5+10` (steps 0 to 4, one every 10 s), `load@1-4`, `load@1-` (never closed), `load@-4` (never opened),
-`*eval@20-25` (custom), `save:3@5-6`, `saved:3@5-6` (told when over), `slices:3/4/4@7` (active, total, available),
-`cause:preemption@9`, `alive@9`. A word may end in `#1`, the rank that tells it.
+`*eval@20-25` (custom), `save:3@5-6`, `saved:3@5-6` (logged at its end), `slices:3/4/4@7` (active, total, available),
+`cause:preemption@9`, `alive@9`. A word may end in `#1`, the rank that logs it.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ class Entry(NamedTuple):
 
 @dataclass
 class Query:
-    """A question to a trace and the sums that answer it, in seconds."""
+    """A query of a trace and the expected sums in seconds."""
 
     line: str
     now: float
     window: tuple[float | None, float | None] = (None, None)
     without: list[tuple[float, float]] = field(default_factory=list)
     run: int = -1
-    """Which of the runs in the log, the newest if not told."""
+    """Index of the run in the log; by default the newest."""
     answer: dict[str, float] = field(default_factory=dict)
 
 
 class Trace(NamedTuple):
-    """A worked trace: what it shows, what is logged, and what is right."""
+    """A worked trace: its title, its log entries, and queries with the expected results."""
 
     name: str
     entries: list[Entry]
@@ -88,46 +88,46 @@ class Trace(NamedTuple):
 
 
 def micros(seconds: float) -> int:
-    """A moment of a trace in microseconds of POSIX time."""
+    """Return a time of a trace in microseconds of POSIX time."""
     return T0 * 1_000_000 + round(seconds * 1e6)
 
 
 def entries(text: str) -> list[Entry]:
-    """Everything that the words of a trace log, in the order of the words (an open before its close)."""
+    """Return the log entries of all words of a trace, in the order of the words (an open before its close)."""
     return [entry for word in text.split() for entry in _entries(word)]
 
 
 def events(text: str) -> list[Event]:
-    """The events of a trace."""
+    """Return the events of a trace."""
     return [entry.event for entry in entries(text)]
 
 
 def summary(account: Account) -> dict[str, float]:
-    """What an account says, in the words of traces; what is zero is left out."""
+    """Return the sums of an account in the notation of traces, without zeros."""
     names = {bucket: name for name, bucket in BUCKETS.items()}
     parts = account.unproductive.items()
     sums = {("*" + spent.custom if spent.custom else names[spent.bucket]): time for spent, time in parts}
     sums |= {"ok": account.productive, "async": account.overlay, "of": account.elapsed, "out": account.excluded}
-    told = {name: time / 1e6 for name, time in sums.items() if time}
+    sums_by_name = {name: time / 1e6 for name, time in sums.items() if time}
     if account.disruptions:
-        told["lost"] = account.disruptions
-    return told if account.max_step is None else told | {"max": account.max_step}
+        sums_by_name["lost"] = account.disruptions
+    return sums_by_name if account.max_step is None else sums_by_name | {"max": account.max_step}
 
 
 def traces(path: Path) -> list[Trace]:
-    """The worked traces of a file: `== name`, lines of words, and lines `? 60: ok=20 other=40 of=60`."""
-    found = []
+    """Return the worked traces of a file: `== name`, lines of words, and lines `? 60: ok=20 other=40 of=60`."""
+    parsed = []
     for block in path.read_text().split("\n== ")[1:]:
         name, *lines = block.splitlines()
-        told = " ".join(line for line in lines if not line.startswith(("?", "#")))
-        asked = [_query(line.strip("? ")) for line in lines if line.startswith("?")]
-        found.append(Trace(name.strip(), entries(told), asked))
-    return found
+        words = " ".join(line for line in lines if not line.startswith(("?", "#")))
+        queries = [_query(line.strip("? ")) for line in lines if line.startswith("?")]
+        parsed.append(Trace(name.strip(), entries(words), queries))
+    return parsed
 
 
 def _query(line: str) -> Query:
-    asked, _, answer = line.partition(":")
-    now, *options = asked.split()
+    head, _, answer = line.partition(":")
+    now, *options = head.split()
     query = Query(line, float(now))
     for option in options:
         kind, _, stretch = option.partition("=")
@@ -145,7 +145,7 @@ def _query(line: str) -> Query:
 def _entries(word: str) -> Iterator[Entry]:
     match = _WORD.fullmatch(word)
     if match is None:
-        raise ValueError(f"{word!r} is no word of a trace")
+        raise ValueError(f"{word!r} is not a word of a trace")
     what, argument, when, rank = match[1], match[2] or "", match[3], int(match[4] or 0)
     if what in ("saved", "restored"):
         start, _, end = when.partition("-")
@@ -199,7 +199,7 @@ def _point(what: str, argument: str, seconds: float, rank: int) -> Entry:
 
 
 def _checkpoint(what: str, step: int, start: float, end: float, rank: int) -> Entry:
-    """As Orbax logs it, with what it leaves null."""
+    """Return a checkpoint as Orbax logs it, with its null fields."""
     times = {"saved": "checkpoint_manager_blocking", "restored": "checkpoint_manager"}[what]
     payload = {
         "step": step,
@@ -216,5 +216,5 @@ def _checkpoint(what: str, step: int, start: float, end: float, rank: int) -> En
 
 
 def _entry(seconds: float, code: EventCode, arg: Arg, rank: int, payload: dict[str, Any]) -> Entry:
-    told = payload if rank == 0 else {**payload, "rank": rank}
-    return Entry(Event(micros(seconds), code, arg, rank), {"job_name": "job", **told})
+    logged = payload if rank == 0 else {**payload, "rank": rank}
+    return Entry(Event(micros(seconds), code, arg, rank), {"job_name": "job", **logged})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldiagnostics.goodput.account import Account, Bucket, TimelineSegment
 from mldiagnostics.goodput.buckets import BadputType as B
 from mldiagnostics.goodput.events import EventCode, SliceCounts
-from support.goodput_reading import WAITS, attempts, believed, follows, life, spans
+from support.goodput_reading import WAITS, attempts, follows, job_span, spans, trusted_events
 from support.goodput_stretches import Piece, common, merged, seen, union, without
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Execution:
 
 
 class Loss(NamedTuple):
-    """A disruption, in what the rules determine of it."""
+    """A disruption, with the values that the rules determine."""
 
     lost: int
     restarted: int
@@ -58,24 +58,24 @@ class Loss(NamedTuple):
 
 
 class Oracle:
-    """All answers for one run, as of `now`, from its events in any order."""
+    """All results for one run, as of `now`, from its events in any order."""
 
     def __init__(self, events: Iterable[Event], now: int) -> None:
         self.now = now
-        self.log = believed(events, now)
-        self.begin, self.end, self.ended = life(self.log, now)
+        self.log = trusted_events(events, now)
+        self.begin, self.end, self.ended = job_span(self.log, now)
         self.tries = attempts(self.log)
-        told = spans(self.log, now)
-        loads = sorted(span for span in told if span.spent.bucket is B.DATA_LOADING_SYNC)
+        all_spans = spans(self.log, now)
+        loads = sorted(span for span in all_spans if span.spent.bucket is B.DATA_LOADING_SYNC)
         after = [[load for load in loads if load.start >= begin] for begin in self._begins()]
         self.first_loads = {found[0] for found in after if found}
         self.beside = [span for span in loads if span not in self.first_loads]
-        self.painted = seen([span for span in told if span not in self.beside])
+        self.painted = seen([span for span in all_spans if span not in self.beside])
         self.executions = [run for number, tried in enumerate(self.tries) for run in self._executions(number, tried)]
         self.startups = [piece for number in range(len(self.tries)) for piece in self._startup(number)]
 
     def timeline(self, start: int | None = None, end: int | None = None) -> list[TimelineSegment]:
-        """What the job did at each moment, in maximal pieces."""
+        """Return the job's activity over time, in maximal pieces."""
         start, end = self._stretch(start, end)
         cuts = {start, end}
         for a, b, _ in self.painted:
@@ -88,7 +88,7 @@ class Oracle:
     def account(
         self, *, start: int | None = None, end: int | None = None, exclude: Sequence[tuple[int, int]] = ()
     ) -> Account:
-        """The sums of the timeline, without what is excluded."""
+        """Return the sums of the timeline without the excluded stretches."""
         start, end = self._stretch(start, end)
         kept = without((start, end), exclude)
         sums: Counter[Bucket | None] = Counter()
@@ -111,7 +111,7 @@ class Oracle:
         )
 
     def losses(self) -> list[Loss]:
-        """Disruptions within the job's life, oldest first."""
+        """Return the disruptions between start and end of the job, oldest first."""
         return [self._loss(number) for number in range(1, len(self.tries)) if self.tries[number].restart > self.begin]
 
     def step_times(self) -> dict[int, int]:
@@ -133,17 +133,19 @@ class Oracle:
 
     def slices(self, start: int, end: int) -> tuple[float, float] | None:
         """Active and available slices as a share of all, on average over the stretch."""
-        told = [
+        counts_at = [
             (event.t, event.arg)
             for event in self.log
             if event.code is EventCode.SLICES and isinstance(event.arg, SliceCounts)
         ]
         active = available = 0.0
-        for (since, counts), until in zip(told, [*[t for t, _ in told[1:]], max(end, self.now)], strict=False):
+        for (since, counts), until in zip(
+            counts_at, [*[t for t, _ in counts_at[1:]], max(end, self.now)], strict=False
+        ):
             covered = common((since, until), (start, end))
             active += covered * counts.active / max(counts.total, 1)
             available += covered * counts.available / max(counts.total, 1)
-        return (active / (end - start), available / (end - start)) if told and start < end else None
+        return (active / (end - start), available / (end - start)) if counts_at and start < end else None
 
     def _begins(self) -> list[int]:
         """Moments after which the first load blocks (S7)."""
@@ -230,7 +232,7 @@ class Oracle:
         return None
 
     def _claims(self) -> Iterator[Claim]:
-        """Who claims time that no span covers, the strongest first."""
+        """Yield the claims on time that no span covers, the strongest first."""
         for a, b, step in self.startups:
             yield a, b, STARTUP, step
         for run in self.executions:

@@ -1,8 +1,8 @@
-"""ml-goodput-measurement itself, asked about logs: run by its own Python, speaks JSON on standard input and output.
+"""ml-goodput-measurement itself, queried about logs: run by its own Python, with JSON on standard input and output.
 
 A question is `{"entries": [[logged, payload], …], "elastic": bool, "op": …, "window": […], "exclusions": […]}`; its
 answer `{"goodput": …, "badput": …, "max_step": …, …}` or `{"error": name}`. Only jobs that ended have an answer that
-does not depend on when it is asked.
+does not depend on the time of the query.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class Reader:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Ask the library as its users do."""
+    """Query the library as its users do."""
     library: Any = import_module("ml_goodput_measurement")
     elastic = library.goodput_elastic.ElasticGoodputCalculator
     kind = elastic if question["elastic"] else library.goodput.GoodputCalculator
     with tempfile.TemporaryDirectory() as cache:
         calculator = kind("case-job", "log", Reader(question["entries"]), cache_dir=cache)
         try:
-            return asked(calculator, question)
-        except Exception as error:  # noqa: BLE001 - what it raises is the answer
+            return query(calculator, question)
+        except Exception as error:  # noqa: BLE001 - the exception is the answer
             return {"error": type(error).__name__}
 
 
-def asked(calculator: Any, question: dict[str, Any]) -> dict[str, Any]:
+def query(calculator: Any, question: dict[str, Any]) -> dict[str, Any]:
     """Return what a query returns, with names for its parts."""
 
     def utc(t: float) -> datetime:
@@ -61,11 +61,11 @@ def asked(calculator: Any, question: dict[str, Any]) -> dict[str, Any]:
     names: tuple[str, ...]
     if question["op"] == "interval":
         names = ("goodput", "badput", "max_step", "elapsed", "disruptions")
-        told = calculator.get_job_goodput_interval(*map(utc, question["window"]))
+        values = calculator.get_job_goodput_interval(*map(utc, question["window"]))
     elif question["op"] == "exclusions":
         names = ("goodput", "badput", "max_step", "excluded")
         windows = [(utc(start), utc(end)) for start, end in question["exclusions"]]
-        told = calculator.get_job_goodput_with_exclusions(windows, include_badput_breakdown=True)
+        values = calculator.get_job_goodput_with_exclusions(windows, include_badput_breakdown=True)
     elif question["op"] == "deviation":
         return {"deviation": {str(step): value for step, value in calculator.get_step_deviation().items()}}
     elif question["op"] == "details":
@@ -73,8 +73,8 @@ def asked(calculator: Any, question: dict[str, Any]) -> dict[str, Any]:
         return dict(named(calculator.get_job_goodput_details()))
     else:
         names = ("goodput", "badput", "max_step")
-        told = calculator.get_job_goodput(include_badput_breakdown=True)
-    return {name: named(value) for name, value in zip(names, told, strict=False)}
+        values = calculator.get_job_goodput(include_badput_breakdown=True)
+    return {name: named(value) for name, value in zip(names, values, strict=False)}
 
 
 def named(value: Any) -> Any:

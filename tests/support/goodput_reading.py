@@ -1,4 +1,4 @@
-"""What a log of goodput events says, read by definition and slowly: events believed, runs, attempts and spans."""
+"""A slow reader of goodput logs that follows the definitions: trusted events, runs, attempts and spans."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RESTARTS = {
 
 
 class Span(NamedTuple):
-    """Time in which something other than a step went on."""
+    """Time of an activity other than a step."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class Span(NamedTuple):
 
 @dataclass
 class Reading:
-    """One attempt as the log tells it: what opens it, where its steps stand in the log, and when it began."""
+    """One attempt in the log: the events that open it, the positions of its steps, and its start."""
 
     openings: list[Event] = field(default_factory=list)
     """Its job starts, and the re-initialisations before the first of these."""
@@ -68,12 +68,12 @@ class Reading:
 
 
 def opens(code: EventCode) -> EventCode:
-    """The code that opens what this one opens or closes."""
+    """Return the opening code of the pair that the code belongs to."""
     return EventCode(code & ~1) if code < EventCode.SLICES else code
 
 
 def order(event: Event) -> tuple[int, int, int, str, int]:
-    """By time; at one time a job's start, then what closes, then steps, then what opens, then the job's end."""
+    """Return the sort key: by time, then a job's start, closing events, steps, opening events, the job's end."""
     code = event.code
     if code is EventCode.JOB_START:
         turn = 0
@@ -86,11 +86,11 @@ def order(event: Event) -> tuple[int, int, int, str, int]:
     return event.t, turn, code, str(event.arg) if not isinstance(event.arg, int) else f"{event.arg:012}", event.rank
 
 
-def believed(events: Iterable[Event], now: int) -> list[Event]:
-    """What is known at `now` and counts (S2, S3), in order."""
-    told = {event._replace(run="") for event in events}
-    known = {event for event in told if event.t <= now}
-    speakers = {event.rank for event in told if event.code not in CHECKPOINTS and event.code is not EventCode.ALIVE}
+def trusted_events(events: Iterable[Event], now: int) -> list[Event]:
+    """Return the events that are known at `now` and count (S2, S3), in order."""
+    unique = {event._replace(run="") for event in events}
+    known = {event for event in unique if event.t <= now}
+    speakers = {event.rank for event in unique if event.code not in CHECKPOINTS and event.code is not EventCode.ALIVE}
     authority = min(speakers, default=0)
     log: list[Event] = []
     steps: dict[object, int] = {}
@@ -123,7 +123,7 @@ def follows(first: Event, steps: Sequence[Event]) -> bool:
 
 def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
     """The events of each run in a log without run ids (S10), oldest first."""
-    log = believed(events, now)
+    log = trusted_events(events, now)
     found: list[list[Event]] = [[]]
     for place, event in enumerate(log):
         past = found[-1]
@@ -140,8 +140,8 @@ def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
     return found
 
 
-def life(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
-    """From when to when the job lives, and whether its end is told (S1)."""
+def job_span(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
+    """Return start and end of the job, and whether its end is logged (S1)."""
     starts = [event for event in log if event.code is EventCode.JOB_START]
     begin = starts[0].t if starts else min((event.t for event in log), default=now)
     final = _final_end(log)
@@ -199,7 +199,7 @@ def spans(log: Sequence[Event], now: int) -> list[Span]:
 
 
 def _pairs(log: Sequence[Event]) -> tuple[list[Span], list[tuple[int, Event]]]:
-    """What was closed, and what was not with its place in the log; one that closes as it opens is nothing at all."""
+    """Return the closed spans, and the open ones with their position in the log; empty spans do not count."""
     found: list[Span] = []
     waiting: dict[Key, tuple[int, Event]] = {}
     closed: dict[Key, int] = {}

@@ -1,4 +1,4 @@
-"""One job's life, told as events: long enough to have everything in it that a report shows."""
+"""The events of one job that is long enough for everything that a report shows."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ BEGIN = 1_790_000_000 * S
 
 @dataclass
 class Story:
-    """A job written down while its clock goes on; lengths are seconds."""
+    """A job that is logged while its clock advances; durations are seconds."""
 
     clock: int = BEGIN
     events: list[Event] = field(default_factory=list)
 
-    def tell(self, code: EventCode, arg: int | str | CheckpointEvent = 0) -> None:
+    def log(self, code: EventCode, arg: int | str | CheckpointEvent = 0) -> None:
         self.events.append(Event(self.clock, code, arg))
 
     def wait(self, seconds: float) -> None:
         self.clock += round(seconds * S)
 
     def during(self, opens: EventCode, seconds: float, arg: int | str = 0) -> None:
-        self.tell(opens, arg)
+        self.log(opens, arg)
         self.wait(seconds)
-        self.tell(EventCode(opens + 1), arg)
+        self.log(EventCode(opens + 1), arg)
 
     def start(self, *, restore_s: float = 0) -> None:
-        self.tell(EventCode.JOB_START)
+        self.log(EventCode.JOB_START)
         self.wait(2)
         self.during(EventCode.TPU_INIT_START, 18)
-        self.tell(EventCode.PREP_START)
+        self.log(EventCode.PREP_START)
         self.wait(9)
         if restore_s:
             self.during(EventCode.RESTORE_START, restore_s, -1)
         self.wait(6)
-        self.tell(EventCode.PREP_END)
+        self.log(EventCode.PREP_END)
         self.wait(1)
 
     def train(self, first: int, last: int, *, step_s: float = 2.0, compile_s: float = 25.0) -> None:
         """Run steps first..last; every 50th is saved before it, every 100th evaluated."""
         for step in range(first, last + 1):
             if step % 50 == 0 and step > first:
-                self.tell(EventCode.SAVED, CheckpointEvent(self.clock + 3 * S, step, "persistent"))
+                self.log(EventCode.SAVED, CheckpointEvent(self.clock + 3 * S, step, "persistent"))
                 self.wait(3)
             if step % 100 == 0 and step > first:
                 self.during(EventCode.CUSTOM_START, 11, "EVAL")
             self.during(EventCode.LOAD_START, 0.3 if step > first else 4)
-            self.tell(EventCode.STEP_START, step)
+            self.log(EventCode.STEP_START, step)
             self.wait(step_s + (step * 37 % 11) / 100 + (compile_s if step == first else 0))
 
     def die(self, cause: str = "", *, unseen_s: float = 20, away_s: float = 70) -> None:
         if cause:
-            self.tell(EventCode.CAUSE, cause)
+            self.log(EventCode.CAUSE, cause)
         self.wait(unseen_s)
-        self.tell(EventCode.ALIVE)
+        self.log(EventCode.ALIVE)
         self.wait(away_s)
 
 
@@ -79,5 +79,5 @@ def finished() -> Story:
     job = Story()
     job.start()
     job.train(0, 120)
-    job.tell(EventCode.JOB_END)
+    job.log(EventCode.JOB_END)
     return job

@@ -1,4 +1,4 @@
-"""Stretches of time, what lies over what, and what is left of them: slowly and by definition."""
+"""Stretches of time, their overlaps and differences: slowly and by definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWNED = {BadputType.TPU_INITIALIZATION, BadputType.TRAINING_PREP}
 
 
 def merged(segments: Iterable[TimelineSegment]) -> list[TimelineSegment]:
-    """Neighbours that say the same, as one."""
+    """Return the segments with equal neighbours merged."""
     found: list[TimelineSegment] = []
     for segment in segments:
         if found and (found[-1].spent, found[-1].step, found[-1].end) == (segment.spent, segment.step, segment.start):
@@ -28,12 +28,12 @@ def merged(segments: Iterable[TimelineSegment]) -> list[TimelineSegment]:
     return found
 
 
-def seen(told: Sequence[Span]) -> list[Span]:
-    """What is seen of spans that lie over each other (S7)."""
-    cuts = sorted({moment for span in told for moment in (span.start, span.end)})
+def seen(spans: Sequence[Span]) -> list[Span]:
+    """Return the visible parts of overlapping spans (S7)."""
+    cuts = sorted({moment for span in spans for moment in (span.start, span.end)})
     found = []
     for a, b in pairwise(cuts):
-        active = [span for span in told if span.start <= a and b <= span.end]
+        active = [span for span in spans if span.start <= a and b <= span.end]
         if any(span.spent.bucket is BadputType.ELASTIC_REINITIALIZATION for span in active):
             active = [span for span in active if span.spent.bucket not in OWNED]
         if active:
@@ -46,13 +46,13 @@ def common(one: Piece, other: Piece) -> int:
     return max(0, min(one[1], other[1]) - max(one[0], other[0]))
 
 
-def union(told: Sequence[Span], stretch: Piece) -> int:
-    free = without(stretch, [(span.start, span.end) for span in told])
+def union(spans: Sequence[Span], stretch: Piece) -> int:
+    free = without(stretch, [(span.start, span.end) for span in spans])
     return stretch[1] - stretch[0] - sum(b - a for a, b in free)
 
 
 def without(stretch: Piece, gone: Iterable[Piece]) -> list[Piece]:
-    """What is left of a stretch."""
+    """Return the rest of a stretch."""
     left, at = [], stretch[0]
     for a, b in sorted((a, b) for a, b in gone if a < b):
         if at < min(a, stretch[1]):

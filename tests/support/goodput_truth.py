@@ -1,4 +1,4 @@
-"""Jobs that know what each of their microseconds was spent on, and what they log of it."""
+"""Simulated jobs: the bucket of each microsecond, and the log."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Style:
-    """How a job logs and how regular it is."""
+    """Style of a job's log, and its regularity."""
 
     step_ends: bool = False
-    """Whether ends of steps and checkpoints are told as we tell them, else as the peer and Orbax do."""
+    """Whether ends of steps and checkpoints are logged as we do, else as the peer and Orbax do."""
     hosts: int = 1
     jitter: int = 0
     """Milliseconds by which steps differ at most."""
@@ -88,7 +88,7 @@ class Job:
         return self
 
     def truth(self) -> Counter[Bucket | None]:
-        """Microseconds by what they were spent on, as far as the rules can know."""
+        """Return the microseconds by bucket, as far as the rules can determine it."""
         sums: Counter[Bucket | None] = Counter()
         for piece in self.pieces:
             sums[self._judged(piece)] += piece.end - piece.start
@@ -100,13 +100,13 @@ class Job:
             self._elastic_begin(first)
         else:
             self._restarted()
-            self._tell(EventCode.JOB_START)
+            self._log(EventCode.JOB_START)
             self._idle()
             self._span(EventCode.TPU_INIT_START, self._some(1200, 4000))
             self._idle()
-            self._tell(EventCode.PREP_START)
+            self._log(EventCode.PREP_START)
             self._prepare(first, Bucket(B.TRAINING_PREP))
-            self._tell(EventCode.PREP_END)
+            self._log(EventCode.PREP_END)
         self._idle()
         self._span(EventCode.LOAD_START, self._some(400, 3000))
         self._idle()
@@ -116,13 +116,13 @@ class Job:
         self._span(wait, self._some(2000, 9000))
         self._idle()
         self._restarted()
-        self._tell(EventCode.REINIT_START)
+        self._log(EventCode.REINIT_START)
         reinit = Bucket(B.ELASTIC_REINITIALIZATION)
-        self._tell(EventCode.TPU_INIT_START)
+        self._log(EventCode.TPU_INIT_START)
         self._spend(self._some(1200, 3000), reinit)
-        self._tell(EventCode.TPU_INIT_END)
+        self._log(EventCode.TPU_INIT_END)
         self._prepare(first, reinit)
-        self._tell(EventCode.REINIT_END)
+        self._log(EventCode.REINIT_END)
 
     def _prepare(self, first: int, spent: Bucket) -> None:
         self._spend(self._some(1100, 2000), spent)
@@ -137,10 +137,10 @@ class Job:
         for step in range(first, first + count):
             run = Run(number, step)
             self._since = len(self.pieces)
-            self._tell(EventCode.STEP_START, step)
+            self._log(EventCode.STEP_START, step)
             if self._crossing:
                 self._spend(self._crossing, Bucket(B.CUSTOM_BADPUT_EVENTS, "EVAL"), run)
-                self._tell(EventCode.CUSTOM_END, "EVAL")
+                self._log(EventCode.CUSTOM_END, "EVAL")
                 self._crossing = 0
             last = step == first + count - 1
             if last and fate in ("kill", "run"):
@@ -150,7 +150,7 @@ class Job:
             if not last:
                 self.closed.add(run)
         if fate in ("end", "resume"):
-            self._tell(EventCode.JOB_END)
+            self._log(EventCode.JOB_END)
         done = first + count - 1
         if fate == "resume" or (fate == "keep" and (count > 3 or self.style.step_ends)):
             return done + 1
@@ -165,42 +165,42 @@ class Job:
         for part in range(parts):
             share = work // parts if part else work - work // parts * (parts - 1)
             if self.dice.random() < 0.2 and share > 900_000:
-                self._tell(EventCode.LOAD_START)
+                self._log(EventCode.LOAD_START)
                 self._spend(500_000, None, run)
-                self._tell(EventCode.LOAD_END)
+                self._log(EventCode.LOAD_END)
                 self.overlay += 500_000
                 share -= 500_000
             self._spend(share, None, run)
             if part < parts - 1:
                 self._event(run)
         if self.style.step_ends:
-            self._tell(EventCode.STEP_END, run.step)
+            self._log(EventCode.STEP_END, run.step)
         if not last and self.dice.random() < 0.1:
-            self._tell(EventCode.CUSTOM_START, "EVAL")
+            self._log(EventCode.CUSTOM_START, "EVAL")
             self._spend(self._some(400, 2000), Bucket(B.CUSTOM_BADPUT_EVENTS, "EVAL"), run)
             self._crossing = self._some(400, 2000)
 
     def _event(self, run: Run) -> None:
-        """Something that is no step's work, inside a step."""
+        """Add an event inside a step that is not part of the step's work."""
         kind = self.dice.choice(["save", "save", "eval", "none"])
         if kind == "save":
             self._checkpoint(EventCode.SAVED, run.step, run)
         elif kind == "eval":
             evaluation = Bucket(B.CUSTOM_BADPUT_EVENTS, "EVAL")
-            self._tell(EventCode.CUSTOM_START, "EVAL")
+            self._log(EventCode.CUSTOM_START, "EVAL")
             self._spend(self._some(400, 2000), evaluation, run)
             if self.dice.random() < 0.3:
-                self._tell(EventCode.CUSTOM_START, "IO")
+                self._log(EventCode.CUSTOM_START, "IO")
                 self._spend(self._some(400, 1000), Bucket(B.CUSTOM_BADPUT_EVENTS, "IO"), run)
-                self._tell(EventCode.CUSTOM_END, "IO")
+                self._log(EventCode.CUSTOM_END, "IO")
                 self._spend(self._some(400, 1000), evaluation, run)
-            self._tell(EventCode.CUSTOM_END, "EVAL")
+            self._log(EventCode.CUSTOM_END, "EVAL")
 
     def _interrupted(self, run: Run) -> None:
-        """Part of a step that is never told to be done, perhaps with a save that is not told either."""
+        """Add a part of a step whose end is never logged, perhaps with a save that is not logged either."""
         self._spend(self._some(1, self.base // 1000), OTHER, run)
         if self.style.step_ends and self.dice.random() < 0.3 and self.events[-1].code is not EventCode.SAVE_START:
-            self._tell(EventCode.CAUSE, "preemption")
+            self._log(EventCode.CAUSE, "preemption")
 
     def _outage(self) -> None:
         self._spend(self._some(2000, 60_000), OTHER)
@@ -227,15 +227,15 @@ class Job:
             EventCode.SLICE_DOWN_START: B.ELASTIC_SLICE_DOWN,
             EventCode.SCALE_UP_START: B.ELASTIC_SCALE_UP,
         }[opening]
-        self._tell(opening)
+        self._log(opening)
         self._spend(time, Bucket(spent))
-        self._tell(EventCode(opening + 1))
+        self._log(EventCode(opening + 1))
 
     def _idle(self) -> None:
         self._spend(self._some(400, 900), OTHER)
 
     def _restarted(self) -> None:
-        """The attempt before is over: what it did since its last step began is recovery."""
+        """End the previous attempt: its time since the start of its last step is recovery."""
         if self._since is None:
             return
         recovery = Bucket(B.INFRASTRUCTURE_RECOVERY_FROM_DISRUPTION)
@@ -252,7 +252,7 @@ class Job:
             yield event
 
     def _forget(self, run: Run) -> None:
-        """Without an end told, and not followed: nobody can know that this step was done."""
+        """Forget a step without a logged end and without a next step: nothing shows that it was done."""
         assert self._since is not None
         self.pieces[self._since :] = [
             replace(piece, spent=OTHER) if piece.run == run and piece.spent in (None, STARTUP) else piece
@@ -272,7 +272,7 @@ class Job:
     def _survives(self, run: Run) -> bool:
         return all(first > run.step for first in self.firsts[run.attempt + 1 :])
 
-    def _tell(self, code: EventCode, arg: Arg = 0) -> None:
+    def _log(self, code: EventCode, arg: Arg = 0) -> None:
         self.events.append(Event(self.clock, code, arg))
 
     def _spend(self, time: int, spent: Bucket | None, run: Run | None = None) -> None:

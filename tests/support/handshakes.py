@@ -1,4 +1,4 @@
-"""TLS handshakes in memory: which certificate a server's context shows, and whether a client accepts it."""
+"""TLS handshakes in memory: the certificate of a server's context, and whether a client accepts it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def shown(server: ssl.SSLContext, name: str, trusted: Iterable[KeyPair]) -> x509.Certificate:
-    """Shake hands as a client that trusts the authorities and asks for `name`; gives the server's certificate.
+    """Return the server's certificate after a handshake with a client that trusts the authorities for `name`.
 
     Raises ssl.SSLError if either side refuses.
     """

@@ -1,4 +1,4 @@
-"""Requests to a real API server as anybody: what RBAC and admission say to this or that person."""
+"""Requests to a real API server on behalf of any user, to test RBAC and admission."""
 
 import base64
 import http.client
@@ -19,24 +19,24 @@ PROPAGATION_DEADLINE_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the API server answered; `body` is the object or its Status."""
+    """A response of the API server; `body` is the object or a Status."""
 
     status: int
     body: dict[str, Any]
 
     @property
     def forbidden_by_rbac(self) -> bool:
-        """Whether the verb itself was refused, before anything looked at the object."""
+        """Whether RBAC rejected the verb, before admission."""
         return self.status == 403 and " cannot " in self.message
 
     @property
     def message(self) -> str:
-        """The words of a refusal."""
+        """The message of a rejection."""
         return str(self.body.get("message", ""))
 
 
 class Requests:
-    """JSON requests with the administrator's certificate, on behalf of others where a name is given."""
+    """JSON requests with the administrator's certificate, on behalf of a user if one is named."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
@@ -69,9 +69,9 @@ class Requests:
         return self("PATCH", path, body, user=user, kind="application/merge-patch+json")
 
 
-def until(holds: Callable[[], bool], what: str, *, deadline_s: float = PROPAGATION_DEADLINE_S) -> None:
-    """Poll until something that controllers or caches do has come about."""
+def until(holds: Callable[[], bool], goal: str, *, deadline_s: float = PROPAGATION_DEADLINE_S) -> None:
+    """Poll until a condition holds that controllers or caches bring about."""
     end = time.monotonic() + deadline_s
     while not holds():
-        assert time.monotonic() < end, f"{what}: not within {deadline_s:g} s"
+        assert time.monotonic() < end, f"{goal}: not within {deadline_s:g} s"
         time.sleep(0.1)

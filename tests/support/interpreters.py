@@ -1,4 +1,4 @@
-"""The Pythons of this machine that the SDK is for, the oldest and the newest of them."""
+"""The oldest and the newest Python of this machine that the SDK supports."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    """Return the version of a CPython, and nothing of what is none (pyenv puts scripts of that name on the path)."""
+    """Return the version of a CPython, or empty for other files (pyenv has scripts of that name on the path)."""
     try:
-        told = subprocess.run([path, "-I", "-c", TELL], capture_output=True, text=True, check=False, timeout=30)
+        output = subprocess.run([path, "-I", "-c", TELL], capture_output=True, text=True, check=False, timeout=30)
     except OSError:
         return ()
-    *version, implementation = told.stdout.split() or [""]
+    *version, implementation = output.stdout.split() or [""]
     return tuple(map(int, version)) if implementation == "CPython" else ()

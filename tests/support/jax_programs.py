@@ -1,4 +1,4 @@
-"""Small training programs with JAX, each in a process of its own: JAX cannot share one with tests that fork."""
+"""Small training programs with JAX, each in its own process: JAX does not work in tests that fork."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def begin(**more):
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that has ended: its reported values, and its files below `storage`."""
+    """A finished program: its reported values, and its files below `storage`."""
 
     storage: str
     returncode: int

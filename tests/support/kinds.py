@@ -85,7 +85,7 @@ async def jobset(
 
 
 async def train_job(stage: Stage, *, labels: Labels | None = None) -> Object:
-    """A TrainJob with its JobSet, whose initializer is no rank."""
+    """A TrainJob with its JobSet, whose initializer does not count as a rank."""
     spec = {"runtimeRef": {"name": "torch-distributed"}}
     made = await stage.make("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainer", labels=labels, spec=spec)
     await jobset(stage, owner=made, parts=((INITIALIZER, 1, 1), ("node", 1, 3)))
@@ -156,7 +156,7 @@ async def ray_cluster(
 
 
 async def ray_job(stage: Stage, *, labels: Labels | None = None) -> Object:
-    """A RayJob: its RayCluster, and the Job that submits, which is no rank."""
+    """A RayJob: its RayCluster, and the submitting Job, which does not count as a rank."""
     head = {"rayStartParams": {}, "template": {"spec": CONTAINERS}}
     spec = {"entrypoint": "python train.py", "rayClusterSpec": {"headGroupSpec": head}}
     status = {"rayClusterName": "ray-x7k2p", "jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}

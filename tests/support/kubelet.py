@@ -1,4 +1,4 @@
-"""What a container is started with: its environment as the kubelet resolves it."""
+"""The environment of a container as the kubelet resolves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A local HTTP server for the length of a test, answering as a handler says."""
+"""A local HTTP server for one test, with a given handler."""
 
 from __future__ import annotations
 

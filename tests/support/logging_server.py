@@ -1,4 +1,4 @@
-"""A server that speaks as much of Cloud Logging's API as its client needs to write entries and to list them."""
+"""A server with the part of Cloud Logging's API that its client needs to write and list entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAGE = 3
 
 
 class LoggingServer(HttpReceiver):
-    """Keeps entries by log, time and id; of the same ones only the first, as the service does."""
+    """A server that keeps entries by log, time and id, and ignores repeated ones, as the service does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class LoggingServer(HttpReceiver):
         return json.dumps({"entries": found[start : start + _PAGE], **more}).encode()
 
     def put(self, *entries: dict[str, Any]) -> None:
-        """Take entries."""
+        """Store entries."""
         for entry in entries:
             kept = {"receiveTimestamp": entry["timestamp"], **entry}
             self.entries.setdefault((entry["logName"], entry["timestamp"], entry["insertId"]), kept)
 
 
 def _matches(entry: dict[str, Any], text: str) -> bool:
-    """Tell whether a filter of clauses joined by AND lets an entry through; anything else is no filter."""
+    """Return whether an entry matches a filter of clauses joined by AND; other filters are errors."""
     clauses = [_CLAUSE.fullmatch(clause) for clause in text.split(" AND ")]
     assert all(clauses), text
     return all(_holds(entry, *clause.groups()) for clause in clauses if clause)

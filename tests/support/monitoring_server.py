@@ -1,4 +1,4 @@
-"""A server that speaks Cloud Monitoring's CreateTimeSeries by the client's messages, with its rules about points."""
+"""A server with Cloud Monitoring's CreateTimeSeries and its rules about points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APART_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One point as it came."""
+    """One point as received."""
 
     name: str
     labels: dict[str, str]
@@ -32,7 +32,7 @@ class Written:
 
 @dataclass
 class MonitoringServer:
-    """Keeps the points it takes, refuses what the service would, and everything with `status` if that is set."""
+    """A server that keeps valid points, rejects those that the service rejects, or all with `status` if set."""
 
     port: int = 0
     status: grpc.StatusCode | None = None
@@ -41,13 +41,13 @@ class MonitoringServer:
     requests: list[int] = field(default_factory=list)
     """Number of series of each request."""
     faults: list[str] = field(default_factory=list)
-    """What the service would not have taken."""
+    """Faults that the service would reject."""
     _last: dict[object, float] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
 
     @property
     def url(self) -> str:
-        """The export that leads here."""
+        """The export URL of this server."""
         return f"cloud-monitoring:http://127.0.0.1:{self.port}"
 
     def named(self, name: str) -> list[Written]:

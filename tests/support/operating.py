@@ -42,7 +42,7 @@ ANY_PORT = Policy(
 
 @contextmanager
 def address() -> Iterator[str]:
-    """Give this machine another address for the duration of the block: pods have none that loops back.
+    """Give this machine another address while the block runs: pods have no loopback addresses.
 
     From the range of RFC 2544, which no network routes. Needs the right to configure the loopback interface.
     """
@@ -89,7 +89,7 @@ class Namespace:
         return await self.put(connections(self.name), body)
 
     async def change(self, name: str, **spec: Any) -> None:
-        """Change fields of a capture's spec."""
+        """Patch fields of a capture's spec."""
         await self.cluster.patch(f"{connections(self.name)}/{name}", {"spec": spec})
 
     async def delete(self, name: str) -> None:
@@ -104,18 +104,18 @@ class Namespace:
         return status
 
     async def until(self, condition: Callable[[Object], Any], name: str = "capture") -> Object:
-        """Wait until the capture's status fulfils the condition; gives the status."""
+        """Wait until the capture's status meets the condition; return the status."""
         status: Object = {}
         try:
             async with asyncio.timeout(DEADLINE_S):
-                while not condition(status := await self.status(name)):  # noqa: ASYNC110 - the API server is asked
+                while not condition(status := await self.status(name)):  # noqa: ASYNC110 - polls the API server
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"{name} stays at {status}") from None
         return status
 
     async def finished(self, name: str = "capture") -> Object:
-        """Wait for the verdict; gives the status."""
+        """Wait until the capture is complete; return the status."""
         return await self.until(complete, name)
 
     async def is_gone(self, name: str) -> None:
@@ -139,30 +139,30 @@ class Namespace:
 
 
 def complete(status: Object) -> bool:
-    """Tell whether a capture has its verdict."""
+    """Return whether a capture is complete."""
     return condition(status, "Complete").get("status") == "True"
 
 
 def condition(status: Object, kind: str) -> Object:
-    """Pick a condition out of a status; empty if it is not there."""
+    """Return a condition of a status, or empty."""
     return next((c for c in status.get("conditions", ()) if c["type"] == kind), {})
 
 
 def verdict(status: Object) -> tuple[str, str]:
-    """Give phase and reason of a finished capture."""
+    """Return phase and reason of a finished capture."""
     return status["phase"], condition(status, "Complete")["reason"]
 
 
 @dataclass
 class Operating:
-    """A running operator, and every version of every object that the watch brought it."""
+    """A running operator, and every version of every object in its watch."""
 
     captures: CaptureController
     versions: dict[str, set[str]] = field(default_factory=dict)
     streaming: asyncio.Event = field(default_factory=asyncio.Event)
 
     def observe(self, body: Any, event: Any) -> None:
-        if event == "gone":  # no list tells that
+        if event == "gone":  # a list does not show deletions
             self.streaming.set()
         self.versions.setdefault(body["metadata"]["name"], set()).add(body["metadata"]["resourceVersion"])
         self.captures.observe(body, event)
@@ -206,13 +206,13 @@ async def operating(
 
 
 class Process:
-    """The operator as a process of its own, in the place of a pod."""
+    """The operator as a process, in place of a pod."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     async def kill(self) -> None:
-        """End it as the kernel does: it cannot do anything about it."""
+        """Kill the process without a chance to clean up."""
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()

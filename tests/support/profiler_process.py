@@ -1,4 +1,4 @@
-"""The well-behaved profiler server as a process of its own: one that can be killed, or outlive a blocked event loop."""
+"""The fake profiler server as a process: it can be killed, and runs beside a blocked event loop."""
 
 import asyncio
 import subprocess
@@ -11,7 +11,7 @@ from support.profiler_servers import FakeProfiler
 
 
 class ProfilerProcess:
-    """A running server; `port` is known, `wait_until_recording` blocks until a capture has begun."""
+    """A running server; `wait_until_recording` blocks until a capture has started."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout
@@ -28,7 +28,7 @@ class ProfilerProcess:
 
 @contextmanager
 def profiler_process() -> Iterator[ProfilerProcess]:
-    """Start a server and see that it ends."""
+    """Run a server while the block runs."""
     tests = Path(__file__).parents[1]
     with subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True, cwd=tests) as process:
         try:

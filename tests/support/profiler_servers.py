@@ -1,4 +1,4 @@
-"""Profiler servers that behave, and others that do not, each on a port that the system chooses."""
+"""Profiler servers with correct and faulty behaviour, each on a port that the system chooses."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ class Refuse(Exception):
 
 
 class FakeProfiler:
-    """A ProfilerService that behaves like jaxlib's, as far as its parts are not replaced; notes what it was asked."""
+    """A ProfilerService that behaves like jaxlib's unless a test replaces parts; it keeps all requests."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -40,7 +40,7 @@ class FakeProfiler:
         self.headers_first = False
 
     def ended(self, session: str) -> asyncio.Event:
-        """Set when somebody terminates the session, running or not."""
+        """Return the event of a request to terminate the session."""
         return self._ended.setdefault(session, asyncio.Event())
 
     async def profile(self, request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
@@ -83,17 +83,17 @@ class FakeProfiler:
 
 
 def no_session() -> bytes:
-    """What jaxlib >= 0.9 says when continuous profiling is off."""
+    """Reply as jaxlib >= 0.9 without continuous profiling."""
     raise Refuse(grpc.StatusCode.NOT_FOUND, "No continuous profiling session found.")
 
 
 def unknown_method() -> bytes:
-    """What older servers say of GetSnapshot."""
+    """Reply as older servers to GetSnapshot."""
     raise Refuse(grpc.StatusCode.UNIMPLEMENTED)
 
 
 async def recorded(server: FakeProfiler, request: Any) -> bytes:
-    """Record from the wished start until the duration is over or somebody terminates the session."""
+    """Record from the requested start until the duration is over or the session is terminated."""
     await asyncio.sleep(max(request.opts.start_timestamp_ns - time.time_ns(), 0) / 1e9)
     start_ns = time.time_ns()
     with suppress(TimeoutError):
@@ -127,7 +127,7 @@ def busy(times: int) -> Reply:
 
 
 def trace(*, start_ns: int = 1, stop_ns: int = 2, events: int = 1, padding: int = 0) -> bytes:
-    """An XSpace as jaxlib lays it out: a host plane with events and the `Task Environment`."""
+    """Return an XSpace in jaxlib's layout: a host plane with events and the `Task Environment`."""
     space = message("XSpace")()
     plane = space.planes.add(id=1, name="/host:CPU")
     line = plane.lines.add(id=1, name="python", timestamp_ns=start_ns)
@@ -151,7 +151,7 @@ def answer(space: bytes, *, empty: bool = False) -> bytes:
 
 @asynccontextmanager
 async def plain_tcp(reply: bytes = b"") -> AsyncIterator[int]:
-    """A port that is no gRPC: says `reply` to whoever speaks first and hangs up, or nothing at all if that is empty."""
+    """Serve a port without gRPC: it sends `reply` after the first bytes and hangs up; if empty, it sends nothing."""
     connections: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

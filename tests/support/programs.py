@@ -1,4 +1,4 @@
-"""Programs that use the SDK, as real processes: what a test knows of them is what they leave behind."""
+"""Programs that use the SDK, as real processes: tests see only their files and output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What became of a program."""
+    """Result of a program."""
 
     code: int
     out: str
@@ -34,7 +34,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Programs:
-    """Runs programs with `storage` as the root for their runs, and nothing of this process's identity."""
+    """A runner of programs with `storage` as the root of their runs, without this process's identity."""
 
     folder: Path
     python: str = sys.executable
@@ -61,7 +61,7 @@ class Programs:
 
     @contextmanager
     def started(self, source: str, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Child]:
-        """Run a program beside the test, which is killed at the latest when the test is done with it."""
+        """Run a program while the block runs; kill it at the end."""
         process = subprocess.Popen(
             self._command(source, arguments),
             cwd=self.folder,
@@ -77,7 +77,7 @@ class Programs:
                 process.kill()
 
     def the_run(self, *, now: float | None = None) -> RunRow:
-        """Return the one run that the programs have left."""
+        """Return the one run of the programs."""
         [row] = list_runs(self.storage, now=now)
         return row
 
@@ -94,7 +94,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class Child:
-    """A program that runs."""
+    """A running program."""
 
     process: subprocess.Popen[str]
 
@@ -104,7 +104,7 @@ class Child:
         for said in self.process.stdout:
             if said.strip() == line:
                 return
-        raise AssertionError(f"the program ended without saying {line!r}: {self.end().err}")
+        raise AssertionError(f"the program ended without printing {line!r}: {self.end().err}")
 
     def end(self) -> Ended:
         """Wait for the end."""

@@ -1,4 +1,4 @@
-"""Receivers of records: an HTTP server that misbehaves as told, and a real OpenTelemetry Collector in front of it."""
+"""Receivers of records: an HTTP server with faults that a test sets, and a real OpenTelemetry Collector before it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOST: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request that was taken with a good answer."""
+    """One request that was accepted."""
 
     path: str
     headers: Mapping[str, str]
@@ -49,7 +49,7 @@ class Request:
 
 
 class HttpReceiver:
-    """Answers POST with `status`, or not at all while it `hangs`; comes back at the same port after `stop`."""
+    """A server that responds to POST with `status`, or not while it `hangs`; `start` uses the same port again."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -64,7 +64,7 @@ class HttpReceiver:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """URL of the server."""
         return f"http://{HOST}:{self.port}"
 
     def start(self) -> None:
@@ -100,8 +100,8 @@ class HttpReceiver:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
-    def answer(self, path: str, body: bytes) -> bytes:  # noqa: ARG002 - for servers that have something to say
-        """What a request is answered with."""
+    def answer(self, path: str, body: bytes) -> bytes:  # noqa: ARG002 - for subclasses
+        """Return the body of the response."""
         return b""
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ def http_receiver() -> Iterator[HttpReceiver]:
 
 
 class GrpcReceiver(MetricsServiceServicer):
-    """Keeps the names of the metrics that come by gRPC."""
+    """A gRPC service that keeps the names of received metrics."""
 
     def __init__(self) -> None:
         self.metrics: set[str] = set()
@@ -139,7 +139,7 @@ class GrpcReceiver(MetricsServiceServicer):
 
 
 class GrpcLogs(LogsServiceServicer):
-    """Takes all logs."""
+    """A gRPC service that accepts all logs."""
 
     @override
     def Export(self, request: Any, context: object) -> Any:
@@ -161,7 +161,7 @@ def grpc_receiver() -> Iterator[GrpcReceiver]:
 
 
 class Collector:
-    """A real OpenTelemetry Collector that passes all it takes on to `behind` before it answers."""
+    """A real OpenTelemetry Collector that forwards everything to `behind` before it responds."""
 
     def __init__(self, behind: HttpReceiver) -> None:
         self.behind = behind
@@ -169,7 +169,7 @@ class Collector:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Run until it listens on both ports."""
+        """Start it and wait until it listens on both ports."""
         passing = {"retry_on_failure": {"enabled": False}, "sending_queue": {"enabled": False}}
         pipeline = {"receivers": ["otlp"], "exporters": ["otlp_http"]}
         config = {
@@ -194,14 +194,14 @@ class Collector:
             self._wait_for(port)
 
     def kill(self) -> None:
-        """End it without warning."""
+        """Kill it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(START_LIMIT_S)
             self._process = None
 
     def points(self) -> list[tuple[str, float, int, dict[str, Any], str]]:
-        """All points so far: name, value, Unix nanoseconds, attributes and unit.
+        """Return all points so far: name, value, Unix nanoseconds, attributes and unit.
 
         Of the same one that came twice, as happens when an answer is late, only the first.
         """
@@ -221,7 +221,7 @@ class Collector:
         return [plain(each["resource"]["attributes"]) for document in documents for each in document["resourceMetrics"]]
 
     def logs(self) -> list[dict[str, Any]]:
-        """All log records so far."""
+        """Return all log records so far."""
         return [
             log
             for document in self._documents("/v1/logs")
@@ -249,7 +249,7 @@ class Collector:
 
 @contextlib.contextmanager
 def collector() -> Iterator[Collector]:
-    """A collector that is not started yet, with an empty receiver behind it."""
+    """Yield a collector that is not started yet, with an empty receiver behind it."""
     with http_receiver() as behind:
         made = Collector(behind)
         try:
@@ -260,13 +260,13 @@ def collector() -> Iterator[Collector]:
 
 @contextlib.contextmanager
 def mute_listener() -> Iterator[int]:
-    """The port of a listener that takes connections and never says a word."""
+    """Yield the port of a listener that accepts connections and never sends anything."""
     with socket.create_server((HOST, 0)) as listener:
         yield listener.getsockname()[1]
 
 
 def plain(attributes: list[Any]) -> dict[str, Any]:
-    """OTLP's attributes as a dictionary."""
+    """Return OTLP's attributes as a dictionary."""
     return {each["key"]: next(iter(each["value"].values()), None) for each in attributes}
 
 

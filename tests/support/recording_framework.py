@@ -89,7 +89,7 @@ def tensorflow() -> tuple[Step, ForeignProfile]:
 
 
 def course(folder: Path, framework: str) -> dict[str, object]:
-    """Record while things go wrong around it; return what was observed, leave traces in the folder."""
+    """Record during several faults; return the observations, leave traces in the folder."""
     step, foreign = globals()[framework]()
     step()
     adapter = recorder("PYTORCH" if "torch" in framework else framework)
@@ -125,12 +125,12 @@ def refusal(start: Callable[[], object]) -> str:
 
 
 def train(port: int, progress: Path, framework: str) -> None:
-    """Serve and train for ever, a little slower than possible: the traces stay small."""
+    """Serve and train until killed, slowly, so that the traces stay small."""
     step, _ = globals()[framework]()
     step()
     server = recorder("PYTORCH" if "torch" in framework else framework).serve(port)
     number = 0
-    while server.kind:  # and so referred to for ever
+    while server.kind:  # keeps a reference until the end
         step()
         number += 1
         progress.write_text(str(number))

@@ -1,4 +1,4 @@
-"""Reviews recorded from the real controllers (`e2e/record_reviews.py` writes them), and what is decided about them."""
+"""Reviews recorded from the real controllers (by `e2e/record_reviews.py`), and the decisions about them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NOW: Final = datetime(2026, 11, 21, 7, 0, 0, tzinfo=UTC)
 
 
 def recorded(title: str) -> tuple[Object, list[Object]]:
-    """The pod as it came to admission, and its owners."""
+    """Return the pod as in admission, and its owners."""
     recording = json.loads((FOLDER / f"{title}.json").read_text())
     return recording["review"]["request"]["object"], recording["owners"]
 
 
 def walked(pod: Object, owners: list[Object]) -> tuple[Any, ...]:
-    """Walk through these owners as the webhook does, which may not read pods."""
+    """Walk up these owners as the webhook does, without reading pods."""
 
     def lookup(reference: ObjectReference) -> Object | None:
         assert reference.kind != "Pod"
@@ -67,7 +67,7 @@ def decided(
 
 
 def injected(pod: Object, owners: list[Object], namespace_labels: dict[str, str] | None = None) -> Object:
-    """The pod with its injection, as the API server patches it."""
+    """Return the pod with its injection, as the API server patches it."""
     decision = decided(pod, owners, namespace_labels)
     assert isinstance(decision, Injection), decision
     patched: Object = jsonpatch.apply_patch(pod, patch(pod, decision))

@@ -1,4 +1,4 @@
-"""Origins, records and sinks for tests of what a process records, and programs that record on their own."""
+"""Origins, records and sinks for tests of recordings, and programs that record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def origin(storage: Path | str = "/nowhere", *, incarnation: str = "0123abcd", r
 
 
 class Hostile:
-    """Raises whatever is asked of it."""
+    """A value whose attributes and conversions raise."""
 
     @override
     def __getattribute__(self, name: str) -> Any:
@@ -59,7 +59,7 @@ class Hostile:
 
 
 class ListSink:
-    """Keeps what it is given; `fault`, where set, is raised by every call but `close`."""
+    """A sink that keeps all records; if `fault` is set, every call except `close` raises it."""
 
     durable = False
 
@@ -73,7 +73,7 @@ class ListSink:
 
     @property
     def maker(self) -> SinkMaker:
-        """Makes this very sink."""
+        """Return a maker of this sink."""
         return SinkMaker("list", lambda _: self)
 
     def open(self) -> None:
@@ -100,7 +100,7 @@ class ListSink:
         self.fault = SinkUnavailable("the receiver is down")
 
     def refuse(self) -> None:
-        """Refuse everything from now on."""
+        """Reject everything from now on."""
         self.fault = SinkRefused("the receiver does not want it")
 
     def up(self) -> None:
@@ -109,7 +109,7 @@ class ListSink:
 
 
 class HangingSink(ListSink):
-    """Hangs in its first `write` until released."""
+    """A sink that hangs in its first `write` until released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class HangingSink(ListSink):
 
 @contextmanager
 def recording_into(*sinks: ListSink, buffer: Buffer | None = None) -> Iterator[RecordPipeline]:
-    """A recording with a buffer of its own, closed at the end."""
+    """Yield a recording with its own buffer, closed at the end."""
     recording = RecordPipeline(origin(), [sink.maker for sink in sinks], buffer=buffer or Buffer())
     try:
         yield recording
@@ -133,7 +133,7 @@ def recording_into(*sinks: ListSink, buffer: Buffer | None = None) -> Iterator[R
 
 
 def eventually(holds: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:
-    """Poll until something that other threads or processes do has come about."""
+    """Poll until a condition holds that other threads or processes bring about."""
     end = time.monotonic() + deadline_s
     while not holds():
         assert time.monotonic() < end, f"{what}: not within {deadline_s:g} s"
@@ -141,13 +141,13 @@ def eventually(holds: Callable[[], bool], what: str, *, deadline_s: float = DEAD
 
 
 def lines(storage: Path) -> list[bytes]:
-    """The lines of all files of records below `storage`, by file and then in order."""
+    """Return the lines of all files of records below `storage`, by file and then in order."""
     files = sorted(storage.glob("*/records/*.jsonl"))
     return [line for file in files for line in file.read_bytes().splitlines(keepends=True)]
 
 
 def found(storage: Path, *, kind: Kind | None = "metric") -> list[Record]:
-    """The records below `storage`, of one kind or of all but the heads of files."""
+    """Return the records below `storage`, of one kind or of all except the heads of files."""
     records = [decode(line) for line in lines(storage)]
     return [each for each in records if (each.kind == kind if kind else each.name != "segment")]
 
@@ -162,7 +162,7 @@ def program(body: str, storage: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def run_program(body: str, storage: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run such a process to its end."""
+    """Run such a process to completion."""
     process = program(body, storage, *options)
     try:
         out, err = process.communicate(timeout=DEADLINE_S)
@@ -173,12 +173,12 @@ def run_program(body: str, storage: Path, *options: str) -> subprocess.Completed
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Texts that can be stored: any Unicode but lone surrogates."""
+    """Return a strategy of texts that can be stored: any Unicode except lone surrogates."""
     return st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
 def json_values() -> st.SearchStrategy[object]:
-    """What JSON can say, without NaN, which differs from itself."""
+    """Return a strategy of JSON values without NaN, which is not equal to itself."""
     leaves = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | texts()
     return st.recursive(
         leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3), max_leaves=10

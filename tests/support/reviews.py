@@ -1,4 +1,4 @@
-"""Reviews of pods as API servers send them, and ways to spoil them."""
+"""Reviews of pods as API servers send them, and damaged ones."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def jobset(name: str = "trainer", **parts: Any) -> Object:
 
 
 def job(owner: Object | None, name: str = "trainer-workers-0", **parts: Any) -> Object:
-    """A Job, of a JobSet as a rule."""
+    """A Job, usually of a JobSet."""
     return builders.thing(name, kind="Job", api_version="batch/v1", owner=owner, **parts)
 
 
 def pod_of(owner: Object | None, *, settings: int = 30, namespace: str = "ml") -> Object:
-    """A pod of a JobSet's Job as it comes to admission, without a name; with 30 settings its review has 7 kB."""
+    """A pod of a JobSet's Job as in admission, without a name; with 30 settings its review has 7 kB."""
     marks = {
         f"{JOBSET}/jobset-name": "trainer",
         f"{JOBSET}/replicatedjob-name": "workers",
@@ -94,7 +94,7 @@ def pod_of(owner: Object | None, *, settings: int = 30, namespace: str = "ml") -
 
 
 def review_of(pod: Any, *, namespace: str = "ml", uid: str = "review-1", **changes: Any) -> Object:
-    """A review of a pod's creation; `changes` are of the request."""
+    """Return a review of a pod's creation; `changes` are fields of the request."""
     request = {
         "uid": uid,
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -116,12 +116,12 @@ def review_of(pod: Any, *, namespace: str = "ml", uid: str = "review-1", **chang
 
 
 def encoded(review: Any) -> bytes:
-    """Write JSON as an API server does."""
+    """Encode JSON as an API server does."""
     return json.dumps(review, separators=(",", ":")).encode()
 
 
 def spoiled(review: Object, random: Random) -> bytes:
-    """Spoil a review in one to four places, and its text one time in three."""
+    """Damage a review in one to four places, and its text in one of three cases."""
     whole = json.loads(json.dumps(review))
     for _ in range(random.randint(1, 4)):
         _spoil(whole, random)
@@ -134,7 +134,7 @@ def spoiled(review: Object, random: Random) -> bytes:
 
 
 def _spoil(whole: Object, random: Random) -> None:
-    """Go down from the root at random, mostly into the pod, and put something else there, or nothing."""
+    """Choose a random part, mostly of the pod, and replace or remove it."""
     node: Any = whole["request"]["object"] if _has_pod(whole) and random.random() < 0.7 else whole
     while True:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))

@@ -1,4 +1,4 @@
-"""One Secret and one configuration in memory, whose every call waits until the test lets it happen."""
+"""One Secret and one configuration in memory; every call waits for the test."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Json = dict[str, Any]
 
 @coroutine
 def turn() -> Generator[None]:
-    """Stop here; whoever drives the coroutine goes on."""
+    """Suspend until the driver of the coroutine continues."""
     yield
 
 
 class SimulatedCluster:
-    """What a real API server does with reads and server-side applies of these two, in any order of its callers.
+    """A simulated API server for reads and server-side applies of these two, in any order of callers.
 
     A real one cannot be made to interleave the calls of several replicas in every way; this one is driven step by step.
     """
@@ -34,7 +34,7 @@ class SimulatedCluster:
         self._version = 0
 
     def put(self, path: str, body: Json) -> None:
-        """Write an object as an administrator."""
+        """Store an object as an administrator."""
         self._version += 1
         metadata = {**body.get("metadata", {}), "resourceVersion": str(self._version)}
         self.objects[path] = {**copy.deepcopy(body), "metadata": metadata}

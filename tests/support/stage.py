@@ -1,4 +1,4 @@
-"""A namespace of a real API server in which tests play the controllers: any kind of object, and pods that run."""
+"""A namespace of a real API server in which tests act as the controllers: any kind of object, and running pods."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _WITHOUT_MODULE: Final = frozenset({"PyTorchJob", "TrainJob"})
 
 @dataclass
 class Stage:
-    """Makes objects, and pods that all publish the same profiler ports."""
+    """A maker of objects, and of pods that all publish the same profiler ports."""
 
     ml: Namespace
     published: str | dict[str, int]
-    """What the annotation says, or the names and numbers of container ports."""
+    """The value of the annotation, or the names and numbers of container ports."""
     sidecar: dict[str, int] = field(default_factory=dict)
-    """Ports of a container `sidecar`, which the pods have if this is not empty."""
+    """Ports of the container `sidecar`; empty for pods without it."""
     ranks: list[Object] = field(default_factory=list)
-    """The pods made so far, in the order in which their ranks count."""
+    """The pods made so far, in the order of their ranks."""
 
     async def make(self, api_version: str, kind: str, name: str, **parts: Any) -> Object:
         """Make an object; `parts` are spec, status, labels and owner."""
@@ -46,7 +46,7 @@ class Stage:
         return await self.ml.put(_path(api_version, kind, self.ml.name), body)
 
     async def pod(self, name: str, *, annotations: dict[str, str] | None = None, **parts: Any) -> Object:
-        """Make a pod that runs on a node of its own; it has the next rank."""
+        """Make a pod that runs on its own node; it has the next rank."""
         marks = annotations or {}
         if isinstance(self.published, str):
             marks = marks | {PROFILER_PORTS_ANNOTATION: self.published}
@@ -63,7 +63,7 @@ class Stage:
         return made
 
     async def impostors(self) -> None:
-        """Make pods with all marks of the last one: one whose owner is gone and replaced, and one without owner."""
+        """Make pods with all labels of the last one: one whose owner was replaced, and one without owner."""
         for name, gone in (("remnant-98", True), ("loose-99", False)):
             body = copy.deepcopy(self.ranks[-1])
             [owner] = body["metadata"]["ownerReferences"]
@@ -85,7 +85,7 @@ def _path(api_version: str, kind: str, namespace: str) -> str:
 
 
 async def _serve(cluster: ApiClient, api_version: str, kind: str) -> None:
-    """Make a custom kind served; does nothing for kinds that are."""
+    """Install a custom kind unless it is served."""
     path = _path(api_version, kind, "default")
     with suppress(NotFound):
         await cluster.get(path)

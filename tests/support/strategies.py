@@ -41,6 +41,6 @@ def run_ids() -> st.SearchStrategy[str]:
 
 
 def instants() -> st.SearchStrategy[dt.datetime]:
-    """Moments with a time zone: any offset of whole minutes, whatever zones this system happens to know."""
+    """Return a strategy of times with a zone: any offset of whole minutes, independent of this system's zones."""
     offsets = st.integers(-24 * 60 + 1, 24 * 60 - 1).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))
     return st.datetimes(dt.datetime(1980, 1, 1), dt.datetime(2100, 1, 1), timezones=offsets)  # noqa: DTZ001

@@ -1,4 +1,4 @@
-"""Real training processes to profile, of several makes, each with a progress that can be watched."""
+"""Real training processes to profile, with several frameworks, each with visible progress."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ class Training:
         return int(self.progress.read_text() or 0) if self.progress.exists() else 0
 
     def wait_for_step(self, number: int, *, deadline_s: float = 30) -> None:
-        """Return when the loop has come that far; a frozen one fails."""
+        """Wait until the loop has reached a step; a frozen loop fails."""
         until = time.monotonic() + deadline_s
         while self.steps() < number:
             assert self.process.poll() is None, f"the training process ended with {self.process.returncode}"

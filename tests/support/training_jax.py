@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def make_tensorflow_importable() -> None:
-    """Stand in for an installed TensorFlow, which is what keeps jaxlib < 0.9 from freezing in a capture."""
+    """Simulate an installed TensorFlow, which prevents jaxlib < 0.9 from freezing in a capture."""
     parts = ["tensorflow", "python", "profiler", "trace"]
     modules = [types.ModuleType(".".join(parts[: depth + 1])) for depth in range(len(parts))]
     for module, inner, name in zip(modules, modules[1:], parts[1:], strict=False):

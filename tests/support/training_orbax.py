@@ -1,9 +1,9 @@
-"""A JAX loop with checkpoints by Orbax, to be killed and begun again; it keeps a diary of its own, past the SDK.
+"""A JAX loop with checkpoints by Orbax, to be killed and restarted; it keeps a diary without the SDK.
 
 usage: training_orbax.py DIARY CHECKPOINTS STEPS [HANG_AT]
 
-A line of the diary says what begins now: `<Unix time> <process id> <what> <step>`, written at once, so that it is there
-whatever becomes of the process. What JAX compiles has lines of its own, with begin and end.
+A line of the diary is the activity that starts: `<Unix time> <process id> <activity> <step>`. It is written at once, so
+that it survives a kill. Compilations by JAX have their own lines, with start and end.
 """
 
 import os
@@ -15,11 +15,11 @@ from typing import Any
 SAVE_EVERY = 10
 EVAL_EVERY = 13
 PAUSE_S = 0.2
-"""Steps are so long at least that what a kill takes along, a second of records, is known to be a few of them."""
+"""Shortest step: a kill loses up to a second of records, so only a few steps."""
 
 
 class Diary:
-    """What the program does when."""
+    """The program's own log of its activities."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

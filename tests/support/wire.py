@@ -1,4 +1,4 @@
-"""A wire between clients and a server on this machine that can be cut, and can go dead without anybody noticing."""
+"""A proxy between clients and a server on this machine that can break or silently stall connections."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 @dataclass
 class Wire:
-    """Carries bytes both ways while it is whole."""
+    """A proxy that carries bytes both ways unless it is cut or stalled."""
 
     port: int
     whole: asyncio.Event = field(default_factory=asyncio.Event)
-    """Cleared: bytes are held back, connections stand."""
+    """If cleared, bytes are held back and connections stay open."""
     refusing: bool = False
     _ends: set[asyncio.StreamWriter] = field(default_factory=set)
 
     def cut(self) -> None:
-        """Break all connections, and take none until mended."""
+        """Break all connections and reject new ones until `mend`."""
         self.refusing = True
         for end in self._ends:
             end.transport.abort()
 
     def mend(self) -> None:
-        """Carry everything again."""
+        """Accept connections and carry bytes again."""
         self.refusing = False
         self.whole.set()
 
     async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Lead one client's connection to the server."""
+        """Connect one client to the server."""
         if self.refusing:
             writer.transport.abort()
             return
@@ -63,7 +63,7 @@ class Wire:
 
 @asynccontextmanager
 async def wire_to(kubeconfig: Path, folder: Path) -> AsyncIterator[tuple[Wire, Path]]:
-    """Lay a wire to the API server of a kubeconfig; gives another kubeconfig that leads through it."""
+    """Run a proxy to the API server of a kubeconfig; yield it and a kubeconfig that uses it."""
     config = yaml.safe_load(await asyncio.to_thread(kubeconfig.read_text))
     cluster = config["clusters"][0]["cluster"]
     wire = Wire(urlsplit(cluster["server"]).port or 443)

@@ -1,4 +1,4 @@
-"""What XProf, the viewer that users have, reads out of stored traces."""
+"""Readers of stored traces with XProf, the viewer of users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def xprof(tool: str, files: Sequence[str], **parameters: object) -> Any:
-    """Return what a tool of XProf shows of the files."""
+    """Return the output of a tool of XProf for the files."""
     from xprof.convert import raw_to_tool_data
 
     data, _ = raw_to_tool_data.xspace_to_tool_data(list(files), tool, {"use_saved_result": False, **parameters})

@@ -21,7 +21,7 @@ from mldiagnostics.goodput.payload import payload_of
 from mldiagnostics.goodput.render.table import table
 from mldiagnostics.pipeline.records import Record, encode
 from support.goodput_histories import dice, jobs
-from support.goodput_logs import LOGGER, NOW, Heard, heard, log_of, run_program
+from support.goodput_logs import LOGGER, NOW, EventCollector, events_in, log_of, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ for first, ahead in ((0, 7200.0), (3, -7200.0)):
     recorder.close()
 """
     run_program(body, tmp_path, before=MACHINE)
-    events = sorted(heard(log_of(tmp_path)).events)
+    events = sorted(events_in(log_of(tmp_path)).events)
     starts = [event.t for event in events if event.code in (EventCode.JOB_START, EventCode.STEP_START)]
     assert [later - earlier for earlier, later in pairwise(starts)] == [10_000_000] * 7
 
@@ -100,7 +100,7 @@ for first, ahead in ((0, 7200.0), (3, -7200.0)):
 def test_a_moment_of_a_clock_that_is_not_of_the_day_is_now(tmp_path: Path, moment: str) -> None:
     body = f"recorder = begin(); recorder.record_job_start_time({moment}); recorder.flush()"
     _, warned = run_program(body, tmp_path, before=MACHINE)
-    (event,) = heard(log_of(tmp_path)).events
+    (event,) = events_in(log_of(tmp_path)).events
     assert event.t == (1_735_689_600 + 1000) * 1_000_000
     assert "not POSIX seconds" in warned
     assert "time.time()" in warned
@@ -148,7 +148,7 @@ def test_files_are_read_by_the_clock_as_it_is_at_last(
     folder = tmp_path_factory.mktemp("log")
     (folder / "records").mkdir()
     logs, true = told(job, random)
-    log, listener = open_log(folder), Heard()
+    log, listener = open_log(folder), EventCollector()
     for process, payloads in enumerate(logs):
         for number in range(parts):
             file = folder / f"records/a0-r0-0{process}-{number:05}.jsonl"
@@ -175,7 +175,7 @@ class Entries:
 @given(jobs(), dice())
 def test_entries_of_a_service_are_read_by_the_clock_as_it_is_at_last(job: Job, random: Random) -> None:
     logs, true = told(job, random)
-    entries, listener = Entries(), Heard()
+    entries, listener = Entries(), EventCollector()
     log = CallbackLog(entries)
     for payload in (payload for payloads in logs for payload in payloads):
         entries.payloads.append(payload)

@@ -15,7 +15,7 @@ from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_histories import dice, jobs, logs, moments, retold
+from support.goodput_histories import dice, jobs, logs, moments, with_harmless_changes
 from support.goodput_oracle import OTHER, RECOVERY, STARTUP, WASTED, Loss, Oracle
 from support.goodput_reading import CHECKPOINTS, runs
 from support.goodput_stretches import merged
@@ -244,7 +244,7 @@ def test_later_events_are_ignored(question: tuple[list[Event], int]) -> None:
 @given(jobs(), dice())
 @FEWER
 def test_repeated_events_change_nothing(job: Job, random: Random) -> None:
-    fields = [event for event in retold(job.events, random) if event.t <= job.clock]
+    fields = [event for event in with_harmless_changes(job.events, random) if event.t <= job.clock]
     first, again = ledger_of(job.events), ledger_of(fields)
     assert list(again.timeline(job.clock)) == list(first.timeline(job.clock))
     assert comparable_steps(again, job.clock) == comparable_steps(first, job.clock)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.goodput.ledger import Ledger
-from support.goodput_histories import damaged, retold
+from support.goodput_histories import damaged, with_harmless_changes
 from support.goodput_oracle import Loss, Oracle
 from support.goodput_stretches import merged
 from support.goodput_truth import Job, Style
@@ -82,5 +82,5 @@ def test_late_events_and_queries_about_the_past_change_nothing(seed: int) -> Non
 def test_repeated_events_of_a_long_log_in_any_order_change_nothing() -> None:
     dice = Random(7)
     job = Job(dice, Style(hosts=3)).live(attempts=30, steps=60)
-    added = [event for event in retold(job.events, dice) if event.t <= job.clock]
+    added = [event for event in with_harmless_changes(job.events, dice) if event.t <= job.clock]
     assert list(ledger_of(added).timeline(job.clock)) == list(ledger_of(job.events).timeline(job.clock))

@@ -12,7 +12,7 @@ from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.callback_log import CallbackLog
 from mldiagnostics.goodput.log.payloads import read_payloads
 from mldiagnostics.goodput.recorder import GoodputRecorder
-from support.goodput_logs import NOW, Heard, heard
+from support.goodput_logs import NOW, EventCollector, events_in
 from support.logging_server import logging_server
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _WithCursor(Reader):
 
 
 def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new() -> None:
-    reader, listener = _WithCursor(), Heard()
+    reader, listener = _WithCursor(), EventCollector()
     log = CallbackLog(reader)
     reader.entries = [(T - 86400 * 300, step(0)), (T - 1, step(1))]
     log.read_new(listener, NOW)
@@ -66,7 +66,7 @@ def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new()
 
 
 def test_an_object_that_does_not_is_asked_for_all_again() -> None:
-    reader, listener = Reader(), Heard()
+    reader, listener = Reader(), EventCollector()
     log = CallbackLog(reader)
     reader.entries = [(T - 86400, step(0))]
     log.read_new(listener, NOW)
@@ -92,7 +92,7 @@ class _WithoutDefaults(Reader):
 
 @pytest.mark.parametrize("kind", [_ByName, _WithoutDefaults])
 def test_an_object_is_asked_in_the_way_that_it_takes(kind: type[Reader]) -> None:
-    reader, listener = kind(), Heard()
+    reader, listener = kind(), EventCollector()
     reader.entries = [(T - 60, step(0)), (T + 1, step(1))]
     CallbackLog(reader).read_new(listener, NOW)
     assert listener.steps() == [0]
@@ -100,7 +100,7 @@ def test_an_object_is_asked_in_the_way_that_it_takes(kind: type[Reader]) -> None
 
 def test_retention_bounds_the_first_question() -> None:
     reader = Reader()
-    CallbackLog(reader, retention=timedelta(days=7)).read_new(Heard(), NOW)
+    CallbackLog(reader, retention=timedelta(days=7)).read_new(EventCollector(), NOW)
     assert reader.asked == [(NOW - timedelta(days=7), NOW)]
 
 
@@ -109,7 +109,7 @@ def test_older_readers_take_no_arguments_and_return_a_list() -> None:
         def read_cloud_logging_entries(self) -> list[dict[str, Any]]:
             return [step(0), step(1), step(2, job="other")]
 
-    log, listener = CallbackLog(Old(), job_name="job"), Heard()
+    log, listener = CallbackLog(Old(), job_name="job"), EventCollector()
     log.read_new(listener, NOW)
     assert listener.steps() == [0, 1]
     assert [told.payload for told in log.payloads(NOW)] == [step(0), step(1)]
@@ -117,7 +117,7 @@ def test_older_readers_take_no_arguments_and_return_a_list() -> None:
 
 
 def test_garbage_is_counted_once_however_often_it_is_read() -> None:
-    reader, listener = Reader(), Heard()
+    reader, listener = Reader(), EventCollector()
     reader.entries = [(T - 1, step(-5)), (T - 1, step(-6)), (T - 1, None), (T - 1, {"job_name": "job"})]  # type: ignore[list-item]
     log = CallbackLog(reader, job_name="job")
     for _ in range(3):
@@ -131,7 +131,7 @@ def test_what_an_object_answers_never_ends_a_query_oddly(answer: Any) -> None:
         def read_cloud_logging_entries(self, *_: object) -> Any:
             return answer
 
-    log, listener = CallbackLog(Odd()), Heard()
+    log, listener = CallbackLog(Odd()), EventCollector()
     if answer == 7:
         with pytest.raises(LogUnreadable, match="Odd"):
             log.read_new(listener, NOW)
@@ -146,7 +146,7 @@ def test_an_object_that_fails_is_named() -> None:
             raise OSError("the network is gone")
 
     with pytest.raises(LogUnreadable, match=r"cloud_logger=Broken gives no entries: .*the network is gone"):
-        heard(CallbackLog(Broken()))
+        events_in(CallbackLog(Broken()))
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_what_a_recorder_writes_to_cloud_logging_is_read_there(
     for number in range(10):
         recorder.record_step_start_time(number, T - 50 + number)  # type: ignore[arg-type]
     recorder.close()
-    listener = heard(url(server, "a%20%22job%22"))
+    listener = events_in(url(server, "a%20%22job%22"))
     assert listener.events[0] == Event(round((T - 60) * 1e6), EventCode.JOB_START, 0, 2, "e" * 64)
     assert listener.steps() == list(range(10))
     written = list(server.entries.values())
@@ -191,14 +191,14 @@ def test_what_a_recorder_writes_to_cloud_logging_is_read_there(
     assert {each["severity"] for each in written} == {"INFO"}
     times = {key for each in written for key in each["jsonPayload"] if "time" in key}
     assert times == {"job_start_time", "step_start_time"}
-    assert not heard(url(server, "job")).events
+    assert not events_in(url(server, "job")).events
 
 
 def test_what_the_service_shows_late_is_not_lost(server: LoggingServer) -> None:
     server.put(*(entry(step(number), f"2026-11-20T23:59:{number:02}Z", number) for number in range(8)))
     server.entries = dict(reversed(server.entries.items()))
     server.hidden = 4  # the ones logged first
-    log, listener = open_log(url(server)), Heard()
+    log, listener = open_log(url(server)), EventCollector()
     log.read_new(listener, NOW)
     assert sorted(listener.steps()) == [4, 5, 6, 7]
     server.hidden = 0
@@ -208,7 +208,7 @@ def test_what_the_service_shows_late_is_not_lost(server: LoggingServer) -> None:
 
 
 def test_what_is_written_long_after_it_happened_is_not_lost(server: LoggingServer) -> None:
-    log, listener = open_log(url(server)), Heard()
+    log, listener = open_log(url(server)), EventCollector()
     log.read_new(listener, NOW)
     late = entry(step(1, T - 7200), "2026-11-20T22:00:00Z")
     server.put({**late, "receiveTimestamp": "2026-11-21T00:00:05Z"})
@@ -220,13 +220,13 @@ def test_entries_of_orbax_are_dated_by_the_service(server: LoggingServer) -> Non
     told = {"job_name": "job", "event_type": "save", "checkpoint_manager_blocking_duration_secs": 2, "step": 5.0}
     server.put(entry(told, "2026-11-20T23:00:02Z"))
     us = round((T - 3600) * 1e6)
-    assert heard(url(server)).events == [Event(us, EventCode.SAVED, CheckpointEvent(us + 2_000_000, 5))]
+    assert events_in(url(server)).events == [Event(us, EventCode.SAVED, CheckpointEvent(us + 2_000_000, 5))]
 
 
 def test_a_position_is_the_moment_of_the_last_question(server: LoggingServer) -> None:
     server.put(entry(step(0), "2026-11-20T23:00:00Z", 0), entry(step(1), "2026-11-20T23:55:00Z", 1))
-    first, second, listener = open_log(url(server)), open_log(url(server)), Heard()
-    first.read_new(Heard(), NOW)
+    first, second, listener = open_log(url(server)), open_log(url(server)), EventCollector()
+    first.read_new(EventCollector(), NOW)
     second.resume(first.position())
     second.read_new(listener, NOW)
     assert listener.steps() == [1]
@@ -240,7 +240,7 @@ def test_a_position_is_the_moment_of_the_last_question(server: LoggingServer) ->
 def test_a_log_that_may_not_be_read_says_so(server: LoggingServer, status: int, advice: str) -> None:
     server.status = status
     with pytest.raises(LogUnreadable, match=rf"Cloud Logging my-project/goodput_job.*{advice}|{advice}"):
-        heard(url(server))
+        events_in(url(server))
 
 
 def test_an_outage_costs_a_recorder_nothing(server: LoggingServer) -> None:
@@ -251,4 +251,4 @@ def test_an_outage_costs_a_recorder_nothing(server: LoggingServer) -> None:
     server.status = 200
     recorder.record_step_start_time(2, T - 4)  # type: ignore[arg-type]
     recorder.close()
-    assert sorted(heard(url(server)).steps()) == [1, 2]
+    assert sorted(events_in(url(server)).steps()) == [1, 2]

@@ -11,7 +11,7 @@ from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.log import open_log
 from mldiagnostics.goodput.log.snapshot import keep, recall, snapshot_path
 from mldiagnostics.pipeline.records import Record, encode
-from support.goodput_logs import NOW, Heard
+from support.goodput_logs import NOW, EventCollector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ def kept(folder: Path) -> Path:
 def test_a_snapshot_and_what_came_later_is_the_whole_log(folder: Path) -> None:
     path = kept(folder)
     append(folder, 10)
-    log, rest = open_log(folder / "log"), Heard()
+    log, rest = open_log(folder / "log"), EventCollector()
     history = recall(path, log)
     assert history is not None
     log.read_new(rest, NOW)
@@ -109,7 +109,7 @@ DAMAGES: dict[str, Callable[[Path, Path], object]] = {
 def test_what_cannot_be_believed_is_read_anew_with_one_line(folder: Path, damage: str) -> None:
     path, before = kept(folder), diagnostics.counts().get("goodput-snapshot", 0)
     DAMAGES[damage](folder, path)
-    log, rest = open_log(folder / "log"), Heard()
+    log, rest = open_log(folder / "log"), EventCollector()
     assert recall(path, log) is None
     assert diagnostics.counts()["goodput-snapshot"] == before + 1
     log.read_new(rest, NOW)

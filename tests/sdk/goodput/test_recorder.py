@@ -21,7 +21,7 @@ from mldiagnostics.goodput.events import EventCode, SliceCounts
 from mldiagnostics.goodput.log import find_log, open_log
 from mldiagnostics.goodput.payload import PLAIN_KEYS
 from mldiagnostics.goodput.recorder import GoodputRecorder
-from support.goodput_logs import Heard, heard, lines, recorded
+from support.goodput_logs import EventCollector, events_in, lines, recorded
 from support.records import Hostile, eventually
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def recorder(tmp_path: Path) -> Iterator[ElasticGoodputRecorder]:
     made.close()
 
 
-def closed(recorder: GoodputRecorder, log: Path) -> Heard:
+def closed(recorder: GoodputRecorder, log: Path) -> EventCollector:
     recorder.close()
-    return heard(log)
+    return events_in(log)
 
 
 class Entries:
@@ -77,7 +77,7 @@ def test_every_event_of_the_peer_is_in_the_log(recorder: ElasticGoodputRecorder,
     recorder.record_elastic_reinit_end_time(AT)
     recorder.record_job_end_time(AT)
     told = closed(recorder, tmp_path)
-    assert sorted(told.told, key=repr) == sorted(
+    assert sorted(told.pairs, key=repr) == sorted(
         [
             *((code, 0) for key, code in PLAIN_KEYS.items() if "program" not in key),
             *((EventCode.STEP_START, 0), (EventCode.CUSTOM_START, "EVAL"), (EventCode.CUSTOM_END, "EVAL")),
@@ -101,7 +101,7 @@ def test_our_events_are_in_the_log_too(recorder: ElasticGoodputRecorder, tmp_pat
     times = {"checkpoint_manager_blocking_start_time": 2e9, "checkpoint_manager_blocking_duration_secs": 1.5}
     recorder.record_entry({**entry, **times, "job_name": "another"})
     told = closed(recorder, tmp_path)
-    assert set(told.told) >= {
+    assert set(told.pairs) >= {
         (EventCode.STEP_END, 3), (EventCode.SAVE_START, 3), (EventCode.SAVE_END, -1), (EventCode.RESTORE_START, -1),
         (EventCode.RESTORE_END, 4), (EventCode.STARTUP_START, 0), (EventCode.STARTUP_END, 0),
         (EventCode.CAUSE, "preemption"),
@@ -188,7 +188,7 @@ def test_what_is_no_moment_is_dropped_and_counted(recorder: ElasticGoodputRecord
         recorder.record_job_start_time(moment)
         recorder.record_step_start_time(1, moment)
     recorder.record_job_end_time()
-    assert closed(recorder, tmp_path).told == [(EventCode.JOB_END, 0)]
+    assert closed(recorder, tmp_path).pairs == [(EventCode.JOB_END, 0)]
     assert diagnostics.counts()["goodput-time"] == before + 2 * len(moments)
 
 
@@ -198,7 +198,7 @@ def test_what_is_no_step_is_dropped(recorder: ElasticGoodputRecorder, tmp_path: 
         recorder.record_step_start_time(step)
         recorder.record_step_end_time(step)
     recorder.record_job_end_time()
-    assert closed(recorder, tmp_path).told == [(EventCode.JOB_END, 0)]
+    assert closed(recorder, tmp_path).pairs == [(EventCode.JOB_END, 0)]
 
 
 def test_steps_of_other_makes_are_read_later(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_hostile_texts_and_counts_lose_only_themselves(recorder: ElasticGoodputR
         recorder.record_disruption(thing)  # type: ignore[arg-type]
         recorder.record_entry(thing)  # type: ignore[arg-type]
     recorder.record_job_end_time()
-    assert closed(recorder, tmp_path).told.count((EventCode.JOB_END, 0)) == 1
+    assert closed(recorder, tmp_path).pairs.count((EventCode.JOB_END, 0)) == 1
 
 
 def test_a_recorder_that_is_off_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +274,7 @@ def test_a_recorder_goes_on_after_it_was_closed(recorder: ElasticGoodputRecorder
         recorder.record_step_start_time(step)
         recorder.close()
     assert len(list(tmp_path.glob("records/*.jsonl"))) == 3
-    assert sorted(heard(tmp_path).steps()) == [0, 1, 2]
+    assert sorted(events_in(tmp_path).steps()) == [0, 1, 2]
 
 
 def test_what_is_recorded_while_it_is_closed_is_in_the_next_log(
@@ -310,14 +310,14 @@ def test_names_may_be_members_of_an_enum(tmp_path: Path, monkeypatch: pytest.Mon
     recorder.record_custom_badput_event_start_time(custom_badput_event_type=Names.EVENT)
     recorder.close()
     assert find_log(Names.JOB, Names.JOB) == find_log("job", "job") == f"{tmp_path}/job/job"
-    assert heard(open_log(tmp_path / "job/job", job_name="job")).told == [(EventCode.CUSTOM_START, "EVAL")]
+    assert events_in(open_log(tmp_path / "job/job", job_name="job")).pairs == [(EventCode.CUSTOM_START, "EVAL")]
 
 
 def test_flush_puts_all_into_the_log(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
     for step in range(1000):
         recorder.record_step_start_time(step)
     recorder.flush()
-    assert heard(tmp_path).steps() == list(range(1000))
+    assert events_in(tmp_path).steps() == list(range(1000))
 
 
 @pytest.mark.parametrize("log", ["ftp://host/log", "gs://", "cloud-logging:ftp://host", 7, Hostile])
@@ -378,7 +378,7 @@ def test_a_count_that_no_line_can_hold_loses_only_itself(
     recorder.record_job_end_time(AT + timedelta(seconds=9))
     log = closed(recorder, tmp_path)
     assert sorted(log.steps()) == [*range(6), 7]
-    assert [code for code, _ in log.told if code in (EventCode.JOB_START, EventCode.JOB_END, EventCode.SLICES)] == [
+    assert [code for code, _ in log.pairs if code in (EventCode.JOB_START, EventCode.JOB_END, EventCode.SLICES)] == [
         EventCode.JOB_START,
         EventCode.JOB_END,
     ]
@@ -397,8 +397,8 @@ def test_a_text_is_cut_where_readers_stop(
     with recorder.elastic_wait(long):
         pass
     log = closed(recorder, tmp_path)
-    assert [arg for code, arg in log.told if code in (EventCode.CUSTOM_START, EventCode.CUSTOM_END)] == ["E" * 200] * 2
-    assert (EventCode.CAUSE, "e" * 200) in log.told
+    assert [arg for code, arg in log.pairs if code in (EventCode.CUSTOM_START, EventCode.CUSTOM_END)] == ["E" * 200] * 2
+    assert (EventCode.CAUSE, "e" * 200) in log.pairs
     assert not log.ignored
     assert max(map(len, lines(tmp_path))) < 1000
     assert "5000000 characters; only the first 200 are recorded" in caplog.text

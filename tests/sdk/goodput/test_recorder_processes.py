@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.events import EventCode
-from support.goodput_logs import heard, lines, log_of, program, run_program
+from support.goodput_logs import events_in, lines, log_of, program, run_program
 from support.records import DEADLINE_S, eventually
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def test_killed_processes_lose_at_most_their_last_second(tmp_path: Path) -> None
         for process in processes:
             process.kill()
     said = [process.communicate(timeout=DEADLINE_S)[0].splitlines() for process in processes]
-    events = heard(log_of(tmp_path)).events
+    events = events_in(log_of(tmp_path)).events
     for rank, told in enumerate(said):
         whole = [line.split() for line in told if line.count(" ") == 1]
         written = [event.arg for event in events if event.rank == rank]
@@ -49,7 +49,7 @@ with recorder.job():
             pass
 """
     assert run_program(body, tmp_path) == ("", "")
-    assert sorted(heard(log_of(tmp_path)).steps()) == list(range(5000))
+    assert sorted(events_in(log_of(tmp_path)).steps()) == list(range(5000))
 
 
 def test_a_forked_child_tells_in_a_file_of_its_own(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ late.record_step_start_time(2)
 """
     assert run_program(body, tmp_path)[1] == ""
     for job, steps in (("early", [0, 1, 2]), ("late", [1, 2])):
-        assert sorted(heard(log_of(tmp_path, job)).steps()) == steps
+        assert sorted(events_in(log_of(tmp_path, job)).steps()) == steps
         assert len(list(log_of(tmp_path, job).glob("records/*"))) == 2
 
 
@@ -89,7 +89,7 @@ worker.start()
 worker.join()
 """
     assert run_program(body, tmp_path) == ("", "")
-    assert heard(log_of(tmp_path)).steps() == heard(log_of(tmp_path, "made")).steps() == list(range(500))
+    assert events_in(log_of(tmp_path)).steps() == events_in(log_of(tmp_path, "made")).steps() == list(range(500))
 
 
 def test_a_full_disk_costs_neither_events_nor_whose_they_are(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 recorder.record_step_start_time(2)
 """
     run_program(body, tmp_path, MLDIAG_RANK="3", MLDIAG_RUN_ID="f" * 64)
-    told = [(event.arg, event.rank, event.run) for event in heard(log_of(tmp_path)).events]
+    told = [(event.arg, event.rank, event.run) for event in events_in(log_of(tmp_path)).events]
     assert told == [(1, 3, "f" * 64), (2, 3, "f" * 64)]
 
 
@@ -125,7 +125,7 @@ print(find_log("early", "goodput_job"), find_log("late", "goodput_job"), find_lo
     assert early == f"{tmp_path}/mldiagnostics/goodput/goodput_job/early"
     assert late == f"{tmp_path}/storage/goodput/goodput_job/late"
     assert other == f"{tmp_path}/mldiagnostics/goodput/other/late"
-    assert heard(early).told == heard(late).told
+    assert events_in(early).pairs == events_in(late).pairs
 
 
 def test_events_of_many_threads_have_ids_of_their_own(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ for thread in threads: thread.join()
 recorder.close()
 """
     run_program(body, tmp_path)
-    assert sorted(heard(log_of(tmp_path)).steps()) == list(range(4000))
+    assert sorted(events_in(log_of(tmp_path)).steps()) == list(range(4000))
     ids = [line.rpartition(b'"event_id":"')[2] for line in lines(log_of(tmp_path)) if b"event_id" in line]
     assert len(set(ids)) == len(ids) == 4000
 
@@ -159,10 +159,10 @@ print(run.directory)
 """
     out, _ = run_program(body, tmp_path, MLDIAG_STORAGE=str(tmp_path / "storage"), MLDIAG_GOODPUT_LOG="")
     directory = out.strip().splitlines()[-1]
-    events = heard(directory).events
+    events = events_in(directory).events
     assert [event.arg for event in events if isinstance(event.arg, str)] == ["UNKNOWN"]
     assert {event.run for event in events} == {directory.rpartition("/")[2]}
-    assert [event.run for event in heard(tmp_path / "storage/goodput/goodput_job/job").events] == [""]
+    assert [event.run for event in events_in(tmp_path / "storage/goodput/goodput_job/job").events] == [""]
 
 
 def test_the_log_of_a_run_goes_on_when_the_run_is_over(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ for name in ("first", "second"):
 """
     out, _ = run_program(body, tmp_path)
     for name, directory in zip(("FIRST", "SECOND"), out.split(), strict=True):
-        events = [event for event in heard(directory).events if isinstance(event.arg, str)]
+        events = [event for event in events_in(directory).events if isinstance(event.arg, str)]
         assert [(event.code, event.arg) for event in events] == [
             (EventCode.CUSTOM_START, name),
             (EventCode.CUSTOM_END, name),
@@ -206,7 +206,7 @@ atexit.register(recorder.record_job_end_time)
 recorder.record_job_start_time()
 """
     assert run_program(body, tmp_path) == ("", "")
-    assert sorted(heard(log_of(tmp_path)).told) == [(EventCode.JOB_START, 0), (EventCode.JOB_END, 0)]
+    assert sorted(events_in(log_of(tmp_path)).pairs) == [(EventCode.JOB_START, 0), (EventCode.JOB_END, 0)]
 
 
 def test_importing_and_making_a_recorder_loads_little(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ os.unlink({str(log_of(tmp_path))!r})
 recorder.record_step_start_time(2)
 """
     _, err = run_program(body, tmp_path)
-    assert heard(log_of(tmp_path)).steps() == [1, 2]
+    assert events_in(log_of(tmp_path)).steps() == [1, 2]
     assert err.count("cannot store files now") == 1
 
 

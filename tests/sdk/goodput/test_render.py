@@ -108,7 +108,7 @@ def test_a_job_that_fails_before_each_first_step_is_not_back() -> None:
     assert alarm(report).endswith("(oom)")
     assert "NOT BACK" in beside([report, report]).splitlines()[1]
     assert (lost.starts, lost.resumed, report.failures.count) == (3, None, 1)
-    job.tell(EventCode.STEP_START, 61)
+    job.log(EventCode.STEP_START, 61)
     assert not alarm(report_of(job.events, job.clock + 5 * S)[0])
     assert not alarm(replace(report, ended=report.now))
 

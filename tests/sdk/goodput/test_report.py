@@ -159,13 +159,13 @@ def test_a_step_that_does_not_end_is_suspected_and_an_evaluation_is_not() -> Non
     stuck = make_report(ledger, now=job.clock + 120 * S).hang
     assert (stuck.suspected, stuck.step) == (True, 700)
     assert stuck.age_s == pytest.approx(122, abs=1)
-    job.tell(EventCode.CUSTOM_START, "EVAL")
+    job.log(EventCode.CUSTOM_START, "EVAL")
     assert not make_report(ledger_of(job.events), now=job.clock + 120 * S).hang.suspected
 
 
 def test_a_job_that_has_just_started() -> None:
     job = Story()
-    job.tell(EventCode.JOB_START)
+    job.log(EventCode.JOB_START)
     report = make_report(ledger_of(job.events), now=job.clock, windows_s=[60], devices=8, created=job.clock)
     assert report.cumulative.goodput is None
     assert report.queueing is not None
