@@ -131,7 +131,7 @@ def test_what_is_no_json_is_no_reason_not_to_serve(serving: Serving) -> None:
     with serving.started("--configs={oops", "serve", "0") as child:
         ended = child.end()
     assert ended.code == 0
-    assert "--configs is no JSON" in ended.err
+    assert "--configs is not valid JSON" in ended.err
 
 
 CONFIG = '{"profiler": "torch", "torch_profiler_dir": "/p/"}'

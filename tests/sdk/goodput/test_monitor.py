@@ -96,9 +96,9 @@ def fetch(url: str, folder: Path) -> Path:
 
 def worker(monitor: GoodputMonitor) -> int:
     """The id of a monitor's process."""
-    assert monitor._made is not None
-    assert monitor._made.pid is not None
-    return monitor._made.pid
+    assert monitor._running is not None
+    assert monitor._running.pid is not None
+    return monitor._running.pid
 
 
 @pytest.mark.parametrize(("kind", "names"), [(GoodputMonitor, PEER), (ElasticGoodputMonitor, PEER_ELASTIC)])
@@ -432,7 +432,7 @@ def test_invalid_arguments_are_logged_and_do_not_raise(
         monitored().start_rolling_window_goodput_uploader("nonsense")  # type: ignore[arg-type]
         monitored().start_rolling_window_goodput_uploader([3600, -5])
     assert "upload_interval=0: not a number of seconds above 0" in caplog.text
-    assert "the uploader of rolling windows is not started" in caplog.text
+    assert "the uploader of rolling windows cannot be started" in caplog.text
     assert "[3600, -5] are not all numbers of seconds above 0" in caplog.text
 
 

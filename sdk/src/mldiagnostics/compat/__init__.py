@@ -1,4 +1,5 @@
-"""Modules that exist only for programs written for other packages; nothing else in this package imports them.
+"""Modules that exist only for programs written for other packages.
 
-`aliases` has the table of import paths, `loader` loads one module under several of them.
+No other package of the SDK imports them. `aliases` has the table of import paths, `loader` loads one module under
+several paths.
 """

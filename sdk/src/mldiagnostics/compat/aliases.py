@@ -1,4 +1,4 @@
-"""Import paths of other packages and of earlier versions, with the modules that serve them; pure."""
+"""Import paths of other packages and earlier versions, with their modules; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of checkpoints from Orbax's log entries, with the names of ml-goodput-measurement.
+"""Compute statistics of checkpoints from Orbax's log entries.
 
 python -m mldiagnostics.checkpoint_badput_calculator --job_name J --logger_name L
 """
@@ -39,7 +39,7 @@ _TIERS = (OPERATION_TYPE_LOCAL, OPERATION_TYPE_PERSISTENT, OPERATION_TYPE_PERSIS
 
 @dataclass
 class SaveCheckpointManagerVerticalStepStats:
-    """Seconds that saves took, over all saves: blocked in all, in the checkpointer, waiting, listing old steps."""
+    """Durations of all saves in seconds, in total and by part."""
 
     total_checkpoint_manager_blocking_time: float = 0.0
     average_checkpoint_manager_blocking_time: float = 0.0
@@ -65,7 +65,7 @@ class SaveCheckpointManagerVerticalStepStats:
 
 @dataclass
 class RestoreCheckpointManagerVerticalStepStats:
-    """Seconds that restores took, over all restores: in all, reading, and broadcasting where that was done."""
+    """Durations of all restores in seconds, in total and by part."""
 
     total_checkpoint_manager_time: float = 0.0
     average_checkpoint_manager_time: float = 0.0
@@ -86,11 +86,14 @@ class RestoreCheckpointManagerVerticalStepStats:
 
 @dataclass
 class CheckpointLoggerOptions:
-    """Which log has the entries.
+    """Location of the log entries.
 
-    `client` is an object with `read_cloud_logging_entries` or Google's logging client with `list_entries`; None is the
-    log that a `GoodputRecorder` of the two names writes. `use_goodput_logger` is accepted and changes nothing: both
-    kinds of entries are in one log.
+    Attributes:
+        job_name: Name of the job.
+        logger_name: Name of the logger.
+        client: An object with `read_cloud_logging_entries`, or Google's logging client with `list_entries`. Default:
+            the log of a `GoodputRecorder` of the two names.
+        use_goodput_logger: Accepted and ignored: both kinds of entries are in one log.
     """
 
     job_name: str = "checkpoint_job"
@@ -100,7 +103,7 @@ class CheckpointLoggerOptions:
 
 
 class CheckpointBadputCalculator:
-    """Figures over the saves and restores of a log; `entries` are read when they are first needed, or set."""
+    """Statistics over the saves and restores of a log; `entries` are read on demand."""
 
     def __init__(self, options: CheckpointLoggerOptions | None = None, *, log: str | None = None) -> None:
         self._options = options or CheckpointLoggerOptions()
@@ -108,17 +111,24 @@ class CheckpointBadputCalculator:
         self.entries: Sequence[Mapping[str, Any]] = []
 
     def read_entries(self) -> list[Mapping[str, Any]]:
-        """Return the entries of the log that tell of checkpoints. Raises `LogUnreadable` if there is no log."""
+        """Return the log entries of checkpoints.
+
+        Raises:
+            LogUnreadable: the log is missing or not readable.
+        """
         from mldiagnostics.goodput.log.payloads import read_payloads  # noqa: PLC0415 - `entries` may be set instead
 
         options = self._options
-        told = read_payloads(options.job_name, options.logger_name, given=options.client, log=self._log)
-        return [entry for entry in told if entry.get("event_type")]
+        payloads = read_payloads(options.job_name, options.logger_name, given=options.client, log=self._log)
+        return [entry for entry in payloads if entry.get("event_type")]
 
     def is_valid_save_stats(
         self, step_stats: Mapping[str, Any], operation_type: str | None = OPERATION_TYPE_PERSISTENT_AND_LOCAL
     ) -> bool:
-        """Tell whether an entry is of a save to the tier, local or persistent (`gs://`), and says how long it took."""
+        """Return whether an entry is of a save to the tier and has its duration.
+
+        Directories at `gs://` are persistent, all others local.
+        """
         if step_stats.get("event_type") != OPERATION_TYPE_SAVE or number(step_stats.get(SAVE.duration)) is None:
             return False
         directory = step_stats.get("directory")
@@ -129,7 +139,10 @@ class CheckpointBadputCalculator:
     def is_valid_restore_stats(
         self, step_stats: Mapping[str, Any], operation_type: str | None = OPERATION_TYPE_PERSISTENT_AND_LOCAL
     ) -> bool:
-        """Tell whether an entry is of a restore from the tier, and says how long it took: local is an emergency's."""
+        """Return whether an entry is of a restore from the tier and has its duration.
+
+        Emergency restores are local.
+        """
         kinds = {
             OPERATION_TYPE_LOCAL: (OPERATION_TYPE_EMERGENCY_RESTORE,),
             OPERATION_TYPE_PERSISTENT: (OPERATION_TYPE_RESTORE,),
@@ -140,7 +153,11 @@ class CheckpointBadputCalculator:
     def calculate_save_operation_checkpoint_manager_blocking_time(
         self, operation_type: str | None = OPERATION_TYPE_PERSISTENT_AND_LOCAL
     ) -> SaveCheckpointManagerVerticalStepStats:
-        """Return the figures of all saves to a tier. Raises `ConfigurationError` for another tier."""
+        """Return the statistics of all saves to a tier.
+
+        Raises:
+            ConfigurationError: `operation_type` is not a tier.
+        """
         self._prepare(operation_type)
         saves = operations((entry for entry in self.entries if self.is_valid_save_stats(entry, operation_type)), SAVE)
         return SaveCheckpointManagerVerticalStepStats(
@@ -153,7 +170,11 @@ class CheckpointBadputCalculator:
     def calculate_restore_operation_checkpoint_manager_blocking_time(
         self, operation_type: str | None = OPERATION_TYPE_PERSISTENT_AND_LOCAL
     ) -> RestoreCheckpointManagerVerticalStepStats:
-        """Return the figures of all restores from a tier. Raises `ConfigurationError` for another tier."""
+        """Return the statistics of all restores from a tier.
+
+        Raises:
+            ConfigurationError: `operation_type` is not a tier.
+        """
         self._prepare(operation_type)
         valid = (entry for entry in self.entries if self.is_valid_restore_stats(entry, operation_type))
         restores = operations(valid, RESTORE)
@@ -165,7 +186,9 @@ class CheckpointBadputCalculator:
 
     def _prepare(self, operation_type: str | None) -> None:
         if operation_type not in _TIERS:
-            raise ConfigurationError(f"operation_type={operation_type!r} is no tier: give one of {', '.join(_TIERS)}")
+            raise ConfigurationError(
+                f"operation_type={operation_type!r} is not a tier; give one of {', '.join(_TIERS)}"
+            )
         self.entries = self.entries or self.read_entries()
 
 
@@ -174,7 +197,7 @@ def _named(quantity: str, figures: DurationStats) -> dict[str, float]:
 
 
 def _table(stats: SaveCheckpointManagerVerticalStepStats | RestoreCheckpointManagerVerticalStepStats) -> str:
-    """Return the figures as text, a line for each quantity."""
+    """Return the statistics as text, one line per quantity."""
     quantities = [each.name.removeprefix("total_") for each in fields(stats) if each.name.startswith("total_")]
     lines = [f"{'seconds':34}" + "".join(f"{figure.split('_')[-1]:>10}" for figure in DurationStats._fields)]
     for quantity in quantities:
@@ -184,7 +207,7 @@ def _table(stats: SaveCheckpointManagerVerticalStepStats | RestoreCheckpointMana
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures of a log; return how the process should end."""
+    """Print the statistics of a log; return the exit status."""
     import argparse  # noqa: PLC0415 - only the command needs it
     import sys  # noqa: PLC0415
 
@@ -195,17 +218,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--job_name", default="checkpoint_job")
     parser.add_argument("--logger_name", default="checkpoint_logger")
     parser.add_argument("--operation_type", default=OPERATION_TYPE_PERSISTENT_AND_LOCAL, choices=_TIERS)
-    parser.add_argument("--log", help="path or URL of the log; else found by the two names")
+    parser.add_argument("--log", help="path or URL of the log; default: the log of the two names")
     parser.add_argument("--client", help="accepted for old command lines and not used")
-    asked = parser.parse_args(arguments)
-    calculator = CheckpointBadputCalculator(CheckpointLoggerOptions(asked.job_name, asked.logger_name), log=asked.log)
+    options = parser.parse_args(arguments)
+    calculator = CheckpointBadputCalculator(
+        CheckpointLoggerOptions(options.job_name, options.logger_name), log=options.log
+    )
     try:
-        saves = calculator.calculate_save_operation_checkpoint_manager_blocking_time(asked.operation_type)
-        restores = calculator.calculate_restore_operation_checkpoint_manager_blocking_time(asked.operation_type)
+        saves = calculator.calculate_save_operation_checkpoint_manager_blocking_time(options.operation_type)
+        restores = calculator.calculate_restore_operation_checkpoint_manager_blocking_time(options.operation_type)
     except MLDiagnosticsError as error:
-        print(printable(str(error)), file=sys.stderr)  # noqa: T201 - that is its purpose
+        print(printable(str(error)), file=sys.stderr)  # noqa: T201 - a command line
         return 1
-    print(f"Saves\n{_table(saves)}\n\nRestores\n{_table(restores)}")  # noqa: T201 - that is its purpose
+    print(f"Saves\n{_table(saves)}\n\nRestores\n{_table(restores)}")  # noqa: T201 - a command line
     return 0
 
 

@@ -1,6 +1,7 @@
-"""`python -m mldiagnostics.collect_profile`: take one profile of several hosts, with the options of Google's SDK.
+"""Take one profile of several hosts: `python -m mldiagnostics.collect_profile`.
 
-The exit status says what happened: 0 if every host was captured, 1 if one was not, 2 for a wrong argument.
+The options are those of Google's SDK. Exit status: 0 if every host was captured, 1 if one was not, 2 for an invalid
+argument.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ _PROGRAM = "python -m mldiagnostics.collect_profile"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Capture, print an outcome for each host, and return the exit status."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        from mldiagnostics.capture import TargetState, Tracers, capture  # noqa: PLC0415 - a missing extra is said below
+        from mldiagnostics.capture import TargetState, Tracers, capture  # noqa: PLC0415 - a missing extra is reported below
 
-        hosts = _listed(asked.hosts)
+        hosts = _listed(options.hosts)
         report = capture(
-            [_address(host, asked.port) for host in hosts],
-            storage=asked.log_dir,
-            duration_ms=asked.duration_in_ms,
-            session=asked.session_name or None,
-            tracers=Tracers(asked.host_tracer_level, asked.device_tracer_level, asked.python_tracer_level),
-            stems=_stems(asked, hosts),
+            [_address(host, options.port) for host in hosts],
+            storage=options.log_dir,
+            duration_ms=options.duration_in_ms,
+            session=options.session_name or None,
+            tracers=Tracers(options.host_tracer_level, options.device_tracer_level, options.python_tracer_level),
+            stems=_stems(options, hosts),
         )
     except MLDiagnosticsError as error:
-        _say(f"{_PROGRAM}: {error}")
+        _print(f"{_PROGRAM}: {error}")
         return 2 if isinstance(error, ConfigurationError) else 1
     for outcome in report.outcomes:
-        _say(_line(outcome))
+        _print(_line(outcome))
     captured = sum(outcome.state is TargetState.CAPTURED for outcome in report.outcomes)
-    _say(f"session {report.session} in {report.directory}: captured {captured} of {len(report.outcomes)} hosts")
+    _print(f"session {report.session} in {report.directory}: captured {captured} of {len(report.outcomes)} hosts")
     return 0 if captured == len(report.outcomes) else 1
 
 
@@ -72,10 +73,10 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
-def _stems(asked: argparse.Namespace, hosts: Sequence[str]) -> list[str] | None:
-    if asked.override_hostnames:
-        return _listed(asked.override_hostnames)
-    if not asked.use_system_hostname:
+def _stems(options: argparse.Namespace, hosts: Sequence[str]) -> list[str] | None:
+    if options.override_hostnames:
+        return _listed(options.override_hostnames)
+    if not options.use_system_hostname:
         return None
     if len(hosts) > 1:
         raise ConfigurationError(
@@ -85,12 +86,12 @@ def _stems(asked: argparse.Namespace, hosts: Sequence[str]) -> list[str] | None:
 
 
 def _line(outcome: Outcome) -> str:
-    story = outcome.file if outcome.file and not outcome.message else outcome.message
-    return f"{outcome.target.address}: {outcome.state.value} {outcome.reason.value}  {story or ''}".rstrip()
+    detail = outcome.file if outcome.file and not outcome.message else outcome.message
+    return f"{outcome.target.address}: {outcome.state.value} {outcome.reason.value}  {detail or ''}".rstrip()
 
 
-def _say(line: str) -> None:
-    print(printable(line))  # noqa: T201 - that is its purpose
+def _print(line: str) -> None:
+    print(printable(line))  # noqa: T201 - a command line
 
 
 if __name__ == "__main__":

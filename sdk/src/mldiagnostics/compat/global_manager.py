@@ -1,4 +1,4 @@
-"""The names under which code for Google's SDK asks for the run of its process (`core.global_manager` there)."""
+"""Access to the current run by the names of `core.global_manager` in Google's SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def get_current_run_id() -> str | None:
-    """Return the id of the run that this process is in, None if it is in none."""
+    """Return the id of the current run, None if there is none."""
     run = get_current_run()
     return run.run_id if run is not None else None
 
@@ -37,7 +37,7 @@ def get_logging_client() -> logging.Logger:
 
 
 class GlobalRunManager:
-    """What this module offers, as methods of the one object that `get_global_run_manager` returns."""
+    """The functions of this module as methods."""
 
     get_current_run = staticmethod(get_current_run)
     get_current_run_id = staticmethod(get_current_run_id)

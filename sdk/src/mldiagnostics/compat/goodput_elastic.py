@@ -1,4 +1,4 @@
-"""The module of this name of ml-goodput-measurement: goodput of jobs whose slices come and go."""
+"""Names of `goodput_elastic` in ml-goodput-measurement, for elastic jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enumerations, options and functions of `goodput_utils` in ml-goodput-measurement."""
+"""Names of `goodput_utils` in ml-goodput-measurement."""
 
 from __future__ import annotations
 

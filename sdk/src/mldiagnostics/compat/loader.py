@@ -28,7 +28,7 @@ class AliasLoader(InspectLoader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:  # type: ignore[explicit-override]
-        """Restore the target's own spec, which importlib has just replaced; the target's code has already run."""
+        """Restore the target's spec, which importlib has replaced; its code has run."""
         module.__spec__ = self._spec
 
     def get_code(self, fullname: str) -> CodeType | None:  # type: ignore[explicit-override]  # noqa: ARG002

@@ -1,8 +1,7 @@
-"""Goodput while the job runs, by the names of ml-goodput-measurement: uploads at intervals, from a process of its own.
+"""Upload goodput while the job runs, by the names of ml-goodput-measurement.
 
-Nothing is computed, read or looked up in the training process. Without an argument that says otherwise the monitor
-reads the log that a `GoodputRecorder` of the same two names writes, and tells TensorBoard and, on Google Cloud, Cloud
-Monitoring.
+A process of its own reads and computes, not the training process. By default it reads the log of a `GoodputRecorder` of
+the same two names, and uploads to TensorBoard and, on Google Cloud, to Cloud Monitoring.
 """
 
 from __future__ import annotations
@@ -19,22 +18,40 @@ if TYPE_CHECKING:
 __all__ = ["GCPOptions", "GoodputMonitor"]
 
 _FOREVER_S = 600.0
-"""How long a stop waits where it is told to wait without end: no training hangs because of its monitor."""
+"""Time limit of a stop without one, in seconds, so that a monitor never blocks the training."""
 
 _SKIPPING_S = 1.0
 
 
 class GoodputMonitor:
-    """Tells how a job spends its time, every `upload_interval` seconds, as long as its uploaders run.
+    """Uploads the goodput of a job at intervals; never raises.
 
-    `tensorboard_dir` is a path or `gs://…`, empty for none. `exports` are further places by URL, as `sinks=` of a run
-    has them (`prometheus::9464`, `otlp:`, `jsonl:`, …), else those of MLDIAG_GOODPUT_EXPORTS. `log` is where the log
-    is, if not where the two names lead. `configured_ideal_step_time` is in seconds.
+    Args:
+        job_name: Name of the job.
+        logger_name: Name of the logger.
+        tensorboard_dir: Directory of TensorBoard, a path or `gs://…`; empty for none. In a bucket it also gets a copy
+            of the cache, for the job's next machine.
+        upload_interval: Seconds between uploads.
+        monitoring_enabled: Whether this process uploads; set it on one process.
+        pathway_enabled: Accepted and ignored: one controller records for all workers.
+        include_badput_breakdown: Upload badput by type.
+        include_step_deviation: Upload deviations of steps from the ideal step time.
+        configured_ideal_step_time: Ideal step time in seconds. Default: computed from the steps.
+        step_deviation_interval_seconds: Seconds between uploads of step deviations.
+        gcp_options: Options of Cloud Monitoring.
+        skip_final_flush: Do not upload at the end.
+        final_flush_timeout_seconds: Time limit of the last upload; None means ten minutes. Then its process is killed.
+        gcs_sync_interval_seconds: Seconds between copies of the cache to the bucket.
+        cache_dir: Directory of the cache.
+        max_logs_retention_period: Age of the oldest log entries that are read.
+        log: Location of the log. Default: derived from the two names.
+        exports: URLs of further destinations, like `sinks=` of a run: `prometheus::9464`, `otlp:`, `jsonl:`, ….
+            Default: MLDIAG_GOODPUT_EXPORTS.
 
-    An upload at the end is waited for `final_flush_timeout_seconds`, with None ten minutes; then the process that does
-    it is killed. Where `tensorboard_dir` is in a bucket, a copy of what was read goes there every
-    `gcs_sync_interval_seconds` and at the end, for the job's next machine. `pathway_enabled` is accepted and changes
-    nothing: one controller records for all workers. Nothing here raises.
+    Example:
+        >>> from mldiagnostics import monitoring
+        >>> monitor = monitoring.GoodputMonitor("job", "goodput_job", "gs://bucket/logs", 30, monitoring_enabled=True)
+        >>> monitor.start_goodput_uploader()  # doctest: +SKIP
     """
 
     def __init__(  # noqa: PLR0917 - the order of ml-goodput-measurement
@@ -44,7 +61,7 @@ class GoodputMonitor:
         tensorboard_dir: str,
         upload_interval: float,
         monitoring_enabled: bool = False,
-        pathway_enabled: bool = False,  # noqa: ARG002 - see above
+        pathway_enabled: bool = False,  # noqa: ARG002 - accepted for compatibility
         include_badput_breakdown: bool = False,
         include_step_deviation: bool = False,
         configured_ideal_step_time: float | None = None,
@@ -53,7 +70,7 @@ class GoodputMonitor:
         skip_final_flush: bool = False,
         final_flush_timeout_seconds: float | None = 10,
         gcs_sync_interval_seconds: float = 3600,
-        cache_dir: str = "/tmp",  # noqa: S108 - the place of ml-goodput-measurement
+        cache_dir: str = "/tmp",  # noqa: S108 - the default of ml-goodput-measurement
         max_logs_retention_period: timedelta | float | None = None,
         *,
         log: str | None = None,
@@ -63,8 +80,8 @@ class GoodputMonitor:
         self._deviations = bool(include_step_deviation)
         self._skip = bool(skip_final_flush)
         self._timeout_s = _FOREVER_S if final_flush_timeout_seconds is None else final_flush_timeout_seconds
-        self._made: Uploaders | None = None
-        self._said: dict[str, Any] = {
+        self._running: Uploaders | None = None
+        self._arguments: dict[str, Any] = {
             "job_name": job_name,
             "logger_name": logger_name,
             "log": log,
@@ -83,37 +100,37 @@ class GoodputMonitor:
         }
 
     def start_goodput_uploader(self) -> None:
-        """Begin to upload the goodput of the whole job."""
+        """Start to upload the goodput of the whole job."""
         self._start("goodput")
 
     def stop_goodput_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """Upload a last time and stop."""
+        """Upload a last time, unless skipped, and stop."""
         self._stop("goodput", skip_final_flush)
 
     def start_step_deviation_uploader(self) -> None:
-        """Begin to upload how far steps are from the ideal, if `include_step_deviation`."""
+        """Start to upload step deviations, if `include_step_deviation`."""
         if self._deviations:
             self._start("step deviation")
 
     def stop_step_deviation_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """Upload a last time and stop."""
+        """Upload a last time, unless skipped, and stop."""
         if self._deviations:
             self._stop("step deviation", skip_final_flush)
 
     def start_rolling_window_goodput_uploader(self, rolling_windows_seconds: Sequence[int]) -> None:
-        """Begin to upload the goodput of the last so many seconds, for each of these numbers."""
+        """Start to upload the goodput of windows of these lengths in seconds."""
         self._start("rolling windows", windows=rolling_windows_seconds)
 
     def stop_rolling_window_goodput_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """Upload a last time and stop."""
+        """Upload a last time, unless skipped, and stop."""
         self._stop("rolling windows", skip_final_flush)
 
     def start_goodput_interval_uploader(self, window_size_seconds: int) -> None:
-        """Begin to upload the goodput of one window: the name of older versions."""
+        """Start to upload the goodput of one window (name of older versions)."""
         self.start_rolling_window_goodput_uploader([window_size_seconds])
 
     def stop_goodput_interval_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """Upload a last time and stop: the name of older versions."""
+        """Upload a last time, unless skipped, and stop (name of older versions)."""
         self.stop_rolling_window_goodput_uploader(skip_final_flush)
 
     def _start(self, name: str, windows: Sequence[int] = ()) -> None:
@@ -121,8 +138,8 @@ class GoodputMonitor:
             return
         try:
             self._uploaders().start(name, windows=_lengths(windows))
-        except Exception as error:  # noqa: BLE001 - what was passed here must not end the training
-            _complain(f"the uploader of {name} is not started: {error}")
+        except Exception as error:  # noqa: BLE001 - an argument of any type must not end the training
+            _warn(f"the uploader of {name} cannot be started: {error}")
 
     def _stop(self, name: str, skip_final_flush: bool | None) -> None:
         if not self._enabled:
@@ -132,16 +149,16 @@ class GoodputMonitor:
             timeout_s = min(float(self._timeout_s), _SKIPPING_S) if skip else float(self._timeout_s)
             self._uploaders().stop([name], flush=not skip, timeout_s=timeout_s)
         except Exception as error:  # noqa: BLE001 - the same
-            _complain(f"the uploader of {name} is not stopped: {error}")
+            _warn(f"the uploader of {name} cannot be stopped: {error}")
 
     def _uploaders(self) -> Uploaders:
-        """Return what runs the uploaders; the first to ask for it pays for its import."""
-        if self._made is None:
+        """Return the uploaders, imported at the first call."""
+        if self._running is None:
             from mldiagnostics.goodput.monitor.assignment import assign  # noqa: PLC0415 - with the first uploader
             from mldiagnostics.goodput.monitor.uploading import Uploaders  # noqa: PLC0415 - the same
 
-            self._made = Uploaders(assign(**self._said))
-        return self._made
+            self._running = Uploaders(assign(**self._arguments))
+        return self._running
 
 
 def _lengths(windows: Sequence[int]) -> list[int]:
@@ -151,15 +168,15 @@ def _lengths(windows: Sequence[int]) -> list[int]:
     return lengths
 
 
-def _complain(problem: str) -> None:
+def _warn(problem: str) -> None:
     from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - brings logging
 
-    warn_once("goodput-monitor", f"goodput is not monitored as asked: {problem}")
+    warn_once("goodput-monitor", f"goodput monitor: {problem}")
 
 
 def __getattr__(name: str) -> object:
     if name == "GCPOptions":
-        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - who has options
+        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - loaded on demand
 
         return GCPOptions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The monitor of elastic jobs, by the names of ml-goodput-measurement."""
+"""Upload goodput of elastic jobs, by the names of ml-goodput-measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ElasticGoodputMonitor", "GCPOptions"]
 
 
 class ElasticGoodputMonitor(GoodputMonitor):
-    """A `GoodputMonitor` that also tells which share of its slices an elastic job uses, and could use."""
+    """A `GoodputMonitor` that also uploads the shares of used and available slices."""
 
     def __init__(  # noqa: PLR0917 - the order of ml-goodput-measurement
         self,
@@ -34,7 +34,7 @@ class ElasticGoodputMonitor(GoodputMonitor):
         skip_final_flush: bool = False,
         final_flush_timeout_seconds: float | None = 10,
         gcs_sync_interval_seconds: float = 3600,
-        cache_dir: str = "/tmp",  # noqa: S108 - the place of ml-goodput-measurement
+        cache_dir: str = "/tmp",  # noqa: S108 - the default of ml-goodput-measurement
         max_logs_retention_period: timedelta | float | None = None,
         *,
         log: str | None = None,
@@ -59,12 +59,12 @@ class ElasticGoodputMonitor(GoodputMonitor):
             log=log,
             exports=exports,
         )
-        self._said["slices"] = include_slice_efficiency
+        self._arguments["slices"] = include_slice_efficiency
 
 
 def __getattr__(name: str) -> object:
     if name == "GCPOptions":
-        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - who has options
+        from mldiagnostics.goodput.google_cloud import GCPOptions  # noqa: PLC0415 - loaded on demand
 
         return GCPOptions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""`python -m mldiagnostics.run_vllm [OURS] serve MODEL …`: vLLM as a run, from its start to its end.
+"""Run and record vLLM: `python -m mldiagnostics.run_vllm [OPTIONS] serve MODEL …`.
 
-What is not an argument of ours goes to the command `vllm` as it stands, and this process ends as that one does. Names
-and meaning are those of `google_cloud_mldiagnostics.commands.run_vllm`.
+Other arguments are passed to the command `vllm` unchanged, and its exit status is returned. The options are those of
+`google_cloud_mldiagnostics.commands.run_vllm`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from mldiagnostics.run import MLRun
 
 GRACE_S = 15.0
-"""How long vLLM may take to end when it is asked to."""
+"""Seconds from SIGTERM to SIGKILL of vLLM."""
 
 CLOSE_TIMEOUT_S = 5.0
-"""How long the run may take to close after it; Kubernetes gives 30 s for both."""
+"""Seconds to close the run after vLLM; Kubernetes gives 30 s for both."""
 
 NOT_FOUND = 127
-"""The status with which a shell reports a command that is not there."""
+"""Exit status of a shell for a missing command."""
 
 _DIRECTORY_VARIABLES = ("PHASED_PROFILING_DIR", "VLLM_TORCH_PROFILER_DIR")
 _DIRECTORY_OPTION = "--profiler-config.torch_profiler_dir"
@@ -40,38 +40,44 @@ _CONFIG_OPTION = "--profiler-config"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until vLLM ends, and return the status of its process."""
-    ours, theirs = _parser().parse_known_args(arguments)
+    """Run vLLM to its end and return its exit status."""
+    options, vllm_arguments = _parser().parse_known_args(arguments)
     os.environ["MLRUN_SKIP_LIBTPU"] = "True"  # the chips are vLLM's: a second process must not open them
     run = machinelearning_run(
-        name=ours.mlrun_name,
-        run_group=ours.run_group,
-        configs=_configs(ours.configs),
-        gcs_path=ours.mlrun_gcs_path,
-        project=ours.project,
-        region=ours.region,
-        framework=ours.framework,
+        name=options.mlrun_name,
+        run_group=options.run_group,
+        configs=_configs(options.configs),
+        gcs_path=options.mlrun_gcs_path,
+        project=options.project,
+        region=options.region,
+        framework=options.framework,
         serving_engine=ServingEngine.VLLM,
     )
     if run.framework is Framework.JAX:
-        run.publish("profiler", {"port": ours.jax_profiler_port, "server": "jax", "version": _version_of("jaxlib")})
-    environment = dict(os.environ, USE_JAX_PROFILER_SERVER="True", JAX_PROFILER_SERVER_PORT=str(ours.jax_profiler_port))
-    if ours.phased_profiling_dir:
-        environment["PHASED_PROFILING_DIR"] = ours.phased_profiling_dir
+        run.publish("profiler", {"port": options.jax_profiler_port, "server": "jax", "version": _version_of("jaxlib")})
+    environment = dict(
+        os.environ, USE_JAX_PROFILER_SERVER="True", JAX_PROFILER_SERVER_PORT=str(options.jax_profiler_port)
+    )
+    if options.phased_profiling_dir:
+        environment["PHASED_PROFILING_DIR"] = options.phased_profiling_dir
     environment.update(directories(environment, run.run_id))
-    theirs = theirs[1:] if theirs[:1] == ["--"] else theirs
-    return serve([*_command(), *rewritten(theirs, run.run_id)], environment, run)
+    if vllm_arguments[:1] == ["--"]:
+        vllm_arguments = vllm_arguments[1:]
+    return serve([*_command(), *rewritten(vllm_arguments, run.run_id)], environment, run)
 
 
 def serve(command: Sequence[str], environment: Mapping[str, str], run: MLRun) -> int:
-    """Run a command to its end and close the run: Failed only if the command failed without being asked to end."""
+    """Run a command to its end, close the run, and return the exit status.
+
+    The run is Failed if the command failed without a signal to this process.
+    """
     child = _Child()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: child.stop())
     try:
         status = child.run(command, environment)
     except OSError as error:
-        warn_once("vllm-start", f"{command[0]} cannot be started: {error.strerror}: install vllm in this environment")
+        warn_once("vllm-start", f"{command[0]} cannot be started: {error.strerror}; install vllm in this environment")
         status = NOT_FOUND
     failed = status != 0 and not child.stopped
     run.close(RunPhase.PHASE_FAILED if failed else RunPhase.PHASE_COMPLETED, timeout_s=CLOSE_TIMEOUT_S)
@@ -79,27 +85,27 @@ def serve(command: Sequence[str], environment: Mapping[str, str], run: MLRun) ->
 
 
 class _Child:
-    """The process that serves; it may be asked to end before it is there."""
+    """The process of vLLM; it may be stopped before it has started."""
 
     def __init__(self) -> None:
         self.stopped = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Start the process, wait for its end, and return its status as a shell would."""
+        """Start the process, wait for its end, and return its status like a shell."""
         self._process = subprocess.Popen(command, env=environment)
         if self.stopped:
-            self._end()
+            self._terminate()
         status = self._process.wait()
         return status if status >= 0 else 128 - status
 
     def stop(self) -> None:
-        """Ask the process to end; called in signal handlers, more often than once perhaps."""
+        """Stop the process; may be called several times in signal handlers."""
         if not self.stopped:
             self.stopped = True
-            self._end()
+            self._terminate()
 
-    def _end(self) -> None:
+    def _terminate(self) -> None:
         if self._process is not None:
             self._process.terminate()
             killer = threading.Timer(GRACE_S, self._process.kill)
@@ -108,7 +114,7 @@ class _Child:
 
 
 def rewritten(arguments: Sequence[str], run_id: str) -> list[str]:
-    """Return vLLM's arguments with directories for profiles moved into the run's, where XProf finds them."""
+    """Return vLLM's arguments with profile directories below the run's, for XProf."""
     result: list[str] = []
     option = ""
     for argument in arguments:
@@ -124,7 +130,7 @@ def rewritten(arguments: Sequence[str], run_id: str) -> list[str]:
 
 
 def directories(environment: Mapping[str, str], run_id: str) -> dict[str, str]:
-    """Return the variables with directories for profiles, moved into the run's."""
+    """Return the variables with profile directories, moved below the run's."""
     return {name: _profiles(environment[name], run_id) for name in _DIRECTORY_VARIABLES if environment.get(name)}
 
 
@@ -134,7 +140,7 @@ def _moved(option: str, value: str, run_id: str) -> str:
     try:
         config = json.loads(value)
     except ValueError:
-        return value  # vLLM says what is wrong with it
+        return value  # vLLM reports the error
     if not isinstance(config, dict) or not isinstance(config.get("torch_profiler_dir"), str):
         return value
     return json.dumps({**config, "torch_profiler_dir": _profiles(config["torch_profiler_dir"], run_id)})
@@ -150,14 +156,14 @@ def _configs(text: str | None) -> dict[str, Any] | None:
     try:
         configs = json.loads(text)
     except ValueError as error:
-        warn_once("vllm-configs", f"--configs is no JSON and is kept as text: {error}")
+        warn_once("vllm-configs", f"--configs is not valid JSON and is recorded as a string: {error}")
         return {"configs": text}
     return configs if isinstance(configs, dict) else {"configs": configs}
 
 
 def _command() -> list[str]:
-    """Return how vLLM is started: the command beside this Python first, as in an environment that is not activated."""
-    beside = shutil.which("vllm", path=os.path.dirname(sys.executable))  # noqa: PTH120 - a text is wanted
+    """Return the command of vLLM, preferring the one next to this Python."""
+    beside = shutil.which("vllm", path=os.path.dirname(sys.executable))  # noqa: PTH120 - a string is needed
     return [beside or shutil.which("vllm") or "vllm"]
 
 
@@ -179,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--project", help="Google Cloud project")
     parser.add_argument("--region", help="Google Cloud region")
     parser.add_argument("--run_group", default="", help="group of the run")
-    parser.add_argument("--configs", help="configuration to keep with the run: a JSON object")
+    parser.add_argument("--configs", help="configuration of the run: a JSON object")
     parser.add_argument("--jax_profiler_port", type=int, default=9999, help="port of vLLM's JAX profiler (9999)")
     parser.add_argument("--phased_profiling_dir", help="directory for profiles of vLLM's phases")
     parser.add_argument(
@@ -187,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
         type=str.lower,
         choices=("pytorch", "jax"),
         default=os.environ.get("MLRUN_FRAMEWORK", "pytorch").lower(),
-        help="what vLLM runs on (MLRUN_FRAMEWORK, else pytorch)",
+        help="framework of vLLM (MLRUN_FRAMEWORK, else pytorch)",
     )
     return parser
 

@@ -45,7 +45,7 @@ class IntervalWorkloadMetricDetails(TypedDict):
 
 
 class ElasticWorkloadMetricDetails(WorkloadMetricDetails, total=False):
-    """Details of an elastic job, with the shares (0-1) of stepping and available slices."""
+    """Details of an elastic job, with shares (0-1) of stepping and available slices."""
 
     stepping_slice_efficiency: float
     available_slice_efficiency: float

@@ -1,4 +1,4 @@
-"""Look up the project, zone, accelerator and cluster of this machine on Google Cloud."""
+"""Look up project, zone, accelerator and cluster of this Google Cloud machine."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING = {
 """Part of a machine type's name -> its accelerator; the first match counts."""
 
 _LOOK_UP_S = 1.0
-"""Longest wait for the metadata server, whatever a caller allows."""
+"""Longest wait for the metadata server, in seconds."""
 
 
 @dataclass
 class GCPOptions:
-    """What a monitor sends to Cloud Monitoring, and under which labels; None is looked up on this machine.
+    """Options of the upload to Cloud Monitoring; None is looked up on this machine.
 
     Attributes:
         project_id: Google Cloud project.
@@ -63,7 +63,7 @@ class GCPOptions:
 
 
 def get_gcp_metadata(category: str, attribute: str, timeout: float = 5, retries: int = 3) -> str | None:  # noqa: ARG001
-    """Return `<category>/<attribute>` of the metadata server, None without a response within a second.
+    """Return a value of the metadata server, None without a response within 1 s.
 
     Args:
         category: for example `instance`.
@@ -80,7 +80,7 @@ def get_gcp_metadata(category: str, attribute: str, timeout: float = 5, retries:
 
 
 def get_gcp_project_id() -> str | None:
-    """Return the project's id from the environment, gcloud or the metadata server; None if unknown."""
+    """Return the id of the Google Cloud project, None if unknown."""
     from mldiagnostics.cloud import CloudEnvironment  # noqa: PLC0415 - the options alone do without
 
     return CloudEnvironment(env=os.environ).project(_LOOK_UP_S)
@@ -93,7 +93,7 @@ def get_node_zone() -> str | None:
 
 
 def get_accelerator_type() -> str:
-    """Return the accelerator of this machine, by its machine type; `UNKNOWN` if unknown."""
+    """Return the accelerator of this machine, `UNKNOWN` if unknown."""
     machine = (get_gcp_metadata("instance", "machine-type") or "").rpartition("/")[2].lower()
     matches = (kind for part, kind in MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING.items() if part in machine)
     return next(matches, "UNKNOWN")
