@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.table import FILE, Section, keep
 
-NAMES = ("capture", "goodput", "monitor", "operator", "sdk", "webhook")
+NAMES = ("capture", "goodput", "monitor", "operator", "runs", "sdk", "webhook")
 
 
 def main(names: list[str]) -> int:
@@ -58,9 +58,20 @@ def _measure(names: Sequence[str]) -> None:
 
 def _benches() -> dict[str, Callable[[], Section]]:
     """Import the benches, whose libraries may write at import, after `quiet`."""
-    from bench import capture_fanout, goodput_accounts, goodput_monitor, operator_load, sdk_records, webhook_reviews
+    from bench import (
+        capture_fanout,
+        goodput_accounts,
+        goodput_monitor,
+        operator_load,
+        runs_read,
+        sdk_records,
+        webhook_reviews,
+    )
 
-    modules = (capture_fanout, goodput_accounts, goodput_monitor, operator_load, sdk_records, webhook_reviews)
+    modules = (
+        *(capture_fanout, goodput_accounts, goodput_monitor, operator_load),
+        *(runs_read, sdk_records, webhook_reviews),
+    )
     return {name: module.measure for name, module in zip(NAMES, modules, strict=True)}
 
 

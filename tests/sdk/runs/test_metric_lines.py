@@ -117,3 +117,10 @@ def test_lines_of_the_sdk_are_not_parsed_as_json(monkeypatch: pytest.MonkeyPatch
     assert read == {
         ("loss", (("split", "eval"),), None, "1"): [(2.0, 7, "0.5"), (3.0, NO_STEP, "nan"), (4.0, 9, "-inf")]
     }
+
+
+def test_labels_in_another_order_are_the_same_curve() -> None:
+    labels = [{"a": "1", "b": "2"}, {"b": "2", "a": "1"}, {"a": "1", "b": "2"}]
+    text = "".join(encode(Record("metric", 1.0, "loss", float(at), at, each)) for at, each in enumerate(labels))
+    [curve] = MetricLines(None).parse(text.encode()).values()
+    assert list(curve.points.step) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Down-sampling keeps the ends and the extremes of a curve, whatever comes in whatever pieces."""
+"""Down-sampling keeps the ends and the extremes of a curve that grows in pieces."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def list_runs(
 def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
     """Return one run, with the hosts and the failures of all its ranks.
 
-    Reads what `list_runs` reads of a run, and what `ranks` reads.
+    It costs as much as `list_runs` for this run and `ranks` together.
 
     Args:
         storage: Root of the runs: a path or URL.
@@ -105,10 +105,14 @@ def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
     if row is None:
         matching = [folder for folder in store.folders() if folder.startswith(run)]
         if len(matching) != 1:
-            raise ConfigurationError(f"{len(matching)} runs in {store.url()} have an id that begins with {run!r}")
+            raise ConfigurationError(
+                f"{run!r}: {len(matching)} runs in {store.url()} have an id that starts so; give more of it"
+                if matching
+                else f"{run!r}: 0 runs in {store.url()} have an id that starts so; list_runs shows the ids"
+            )
         row = _row(store, matching[0], moment)
     if row is None:
-        raise ConfigurationError(f"{store.url()} has no run {run!r}")
+        raise ConfigurationError(f"{run!r}: not a run in {store.url()}: its run.json is missing or cannot be read")
     processes = ranks(row, now=moment)
     attempt = max((rank.attempt for rank in processes), default=None)
     hosts = {rank.host for rank in processes if rank.host and rank.attempt == attempt}
@@ -117,7 +121,7 @@ def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
 
 
 def run_at(directory: str, *, now: float | None = None) -> RunRow | None:
-    """Return the run whose files are in a directory, as `list_runs` would; None if it has no run.json.
+    """Return the run in a directory, as `list_runs` would; None without a run.json.
 
     Args:
         directory: A path or URL.
@@ -135,10 +139,13 @@ def run_at(directory: str, *, now: float | None = None) -> RunRow | None:
 
 
 def configs(run: RunRow | str) -> dict[str, Any]:
-    """Return the configurations of a run in sections: `software`, `hardware` and `user`.
+    """Return the configurations of a run.
 
     Args:
         run: A row, whose configurations are those of the moment when it was read, or the directory of a run.
+
+    Returns:
+        The sections `software`, `hardware` and `user`.
 
     Raises:
         ConfigurationError: The directory has no run.json.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import repeat
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -25,6 +26,8 @@ Labels: TypeAlias = "tuple[tuple[str, str], ...]"
 _START = b'\n{"v":1,"kind":"'
 _METRIC = b'"kind":"metric"'
 _NUMBER = rb"([-+.0-9e]+)"
+_REST = rb'(?:,"step":(-?[0-9]{1,18}))?(?:,"labels":(\{[^{}]*\}))?(?:,"unit":("[^"]*"))?'
+_REST_OF_LINE = re.compile(_REST)
 _MAX_LABELS = 4096
 _MAX_STEP = 2**63
 
@@ -58,63 +61,85 @@ class MetricLines:
         quoted = [] if names is None else [json.dumps(name).encode() for name in self._names or ()]
         self._marks = (_METRIC,) if names is None else tuple(b'"name":' + name + b',"rank":' for name in quoted)
         name = rb'"[^"]*"' if names is None else b"|".join(map(re.escape, quoted)) or rb"(?!)"
-        self._known = re.compile(
+        start = (
             rb'\n\{"v":1,"kind":"metric","t":' + _NUMBER + rb',"name":(' + name + rb'),"rank":[0-9]+,"attempt":[0-9]+,'
-            rb'"value":(?:' + _NUMBER + rb'|null,"nonfinite":"([A-Za-z-]+)")(?:,"step":(-?[0-9]{1,18}))?'
-            rb'(?:,"labels":(\{[^{}]*\}))?(?:,"unit":("[^"]*"))?\}(?=\n)'
         )
+        self._known = re.compile(
+            start + rb'"value":(?:' + _NUMBER + rb'|null,"nonfinite":"([A-Za-z-]+)")' + _REST + rb"\}(?=\n)"
+        )
+        self._same = re.compile(start + rb'"value":' + _NUMBER + rb"([^\n]*)\}(?=\n)")
+        self._has_one_curve = True
+        """Whether the last block had the points of one curve alone, with finite values."""
         self._texts: dict[bytes, str] = {}
         self._labels: dict[bytes, Labels] = {b"": ()}
 
     def parse(self, block: bytes) -> dict[CurveKey, CurvePoints]:
         """Return the points of whole lines, by curve, each in the order of the lines."""
         padded = b"\n" + block
-        matches = self._known.findall(padded)
-        if padded.count(_START) == block.count(b"\n") and sum(map(padded.count, self._marks)) == len(matches):
-            return self._columns(matches)
+        if padded.count(_START) == block.count(b"\n"):
+            size = sum(map(padded.count, self._marks))
+            if self._has_one_curve and (curve := self._same_curve(self._same.findall(padded), size)) is not None:
+                return curve
+            matches = self._known.findall(padded)
+            if len(matches) == size and (read := self._columns(matches)) is not None:
+                self._has_one_curve = len(read) == 1
+                return read
         curves: dict[CurveKey, CurvePoints] = {}
         for line in block.split(b"\n"):
             self._parse_line(line, curves)
         return curves
 
-    def _columns(self, matches: list[tuple[bytes, ...]]) -> dict[CurveKey, CurvePoints]:
-        if not matches:
-            return {}
-        _, names, _, _, _, labels, units = columns = tuple(zip(*matches, strict=True))
-        if len(set(names)) == len(set(labels)) == 1:
-            return self._one_curve(columns, names[0], labels[0], units[-1])
+    def _same_curve(self, matches: list[tuple[bytes, ...]], size: int) -> dict[CurveKey, CurvePoints] | None:
+        """Return the points if all are of one curve, else None."""
+        if len(matches) != size or not matches:
+            return None if matches or size else {}
+        ts, names, values, rests = zip(*matches, strict=True)
+        rest = _REST_OF_LINE.fullmatch(rests[0])
+        if rest is None or len(set(names)) > 1:
+            return None
+        step, labels, unit = rest.groups(b"")
+        tail = rests[0][rest.end(1) :] if step else rests[0]
+        joined = b"".join(rests)
+        steps = (joined.replace(tail, b"") if tail else joined).split(b',"step":')
+        if (tail and joined.count(tail) != size) or steps[0] or len(steps) != (size + 1 if step else 1):
+            return None
+        try:
+            known_steps = map(int, steps[1:]) if step else repeat(NO_STEP, size)
+            points = PointColumns(map(float, ts), known_steps, map(float, values))
+            return {
+                CurveKey(self._text(names[0]), self._parsed_labels(labels), None): CurvePoints(self._text(unit), points)
+            }
+        except (ValueError, OverflowError, RecursionError):
+            return None
+
+    def _columns(self, matches: list[tuple[bytes, ...]]) -> dict[CurveKey, CurvePoints] | None:
+        """Return the points of lines that match; None if they must be read one by one."""
         groups: dict[tuple[bytes, bytes], list[tuple[bytes, ...]]] = {}
         for match in matches:
             groups.setdefault((match[1], match[5]), []).append(match)
-        curves: dict[CurveKey, CurvePoints] = {}
-        for (name, label), group in groups.items():
-            curves.update(self._one_curve(tuple(zip(*group, strict=True)), name, label, group[-1][6]))
-        return curves
-
-    def _one_curve(
-        self, columns: tuple[tuple[bytes, ...], ...], name: bytes, labels: bytes, unit: bytes
-    ) -> dict[CurveKey, CurvePoints]:
-        ts, _, values, nonfinite, steps, _, _ = columns
         try:
-            key = CurveKey(self._text(name), self._parsed_labels(labels), None)
-            numbers = map(float, map(bytes.__add__, values, nonfinite) if any(nonfinite) else values)
-            known_steps = map(int, steps) if all(steps) else [int(step) if step else NO_STEP for step in steps]
-            return {key: CurvePoints(self._text(unit), PointColumns(map(float, ts), known_steps, numbers))}
-        except (ValueError, RecursionError):  # digits that are not a number, labels that are not JSON
-            self.bad_lines += len(ts)
-            return {}
+            curves = dict(self._one_curve(tuple(zip(*group, strict=True))) for group in groups.values())
+        except (ValueError, OverflowError, RecursionError):
+            return None
+        return curves if len(curves) == len(groups) else None  # the same labels can come in another order
+
+    def _one_curve(self, columns: tuple[tuple[bytes, ...], ...]) -> tuple[CurveKey, CurvePoints]:
+        ts, names, values, nonfinite, steps, labels, units = columns
+        key = CurveKey(self._text(names[0]), self._parsed_labels(labels[0]), None)
+        numbers = map(float, map(bytes.__add__, values, nonfinite) if any(nonfinite) else values)
+        known_steps = map(int, steps) if all(steps) else [int(step) if step else NO_STEP for step in steps]
+        return key, CurvePoints(self._text(units[-1]), PointColumns(map(float, ts), known_steps, numbers))
 
     def _parse_line(self, line: bytes, curves: dict[CurveKey, CurvePoints]) -> None:
         if line.startswith(_START[1:]) and not any(mark in line for mark in self._marks):
             return
         if not line.strip():
             return
-        if match := self._known.match(b"\n" + line + b"\n"):
-            texts = match.groups(b"")
-            for key, added in self._one_curve(tuple((text,) for text in texts), texts[1], texts[5], texts[6]).items():
-                curves.setdefault(key, CurvePoints(added.unit, PointColumns())).points.extend(added.points)
-            return
         try:
+            if match := self._known.match(b"\n" + line + b"\n"):
+                key, added = self._one_curve(tuple((text,) for text in match.groups(b"")))
+                curves.setdefault(key, CurvePoints(added.unit, PointColumns())).points.extend(added.points)
+                return
             record = decode(line)
             if record.kind == "metric" and (self._names is None or record.name in self._names):
                 self._take(record, curves)

@@ -20,7 +20,10 @@ __all__ = ["RankRow", "rank_rows"]
 
 @dataclass(frozen=True, slots=True)
 class RankRow:
-    """One process of a run, in its last attempt and incarnation. Unknown values are None or an empty text."""
+    """One rank of a run: its last process.
+
+    Values that are not known: None or an empty text.
+    """
 
     rank: int
     attempt: int

@@ -118,9 +118,10 @@ def read_records(storage: str, run_id: str, *, kinds: Collection[Kind] | None = 
 def events(
     run: RunRow | str, *, kinds: Collection[Kind] = _EVENT_KINDS, rank: int | None = None, attempt: int | None = None
 ) -> list[EventRow]:
-    """Return what happened to a run, for a timeline: events of the program, phases, profile sessions, drops.
+    """Return the events of a run, for a timeline.
 
-    All files of records are read. Events from which goodput is computed are left out: see `goodput`.
+    These are events of the program, phases, profile sessions and drops. All files of records are read. Events from
+    which goodput is computed are left out: see `goodput`.
 
     Args:
         run: A row, or the directory of a run: a path or URL.
@@ -170,7 +171,7 @@ def _records(
 
 
 def _ends(files: Iterable[RecordFile]) -> tuple[set[RecordFile], set[RecordFile]]:
-    """Return the first and the last files of the processes in the last attempt of each rank."""
+    """Return the first and the last files of the last processes of each rank."""
     attempts: dict[int, int] = {}
     processes: dict[int, dict[str, list[RecordFile]]] = {}
     for file in sorted(files):

@@ -1,4 +1,4 @@
-"""Profile sessions of a run: captures from outside and profiles that the program took."""
+"""Profile sessions of a run: captures from outside, profiles by the program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SessionFile:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One profile session. Unknown values are None."""
+    """One profile session. None stands for values that are not known."""
 
     name: str
     kind: Literal["capture", "profile"]

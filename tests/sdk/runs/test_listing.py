@@ -1,0 +1,107 @@
+"""Filters of the list, and what a row of a real run knows."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics import runs
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.runs import attempt_rows, configs, find_run, list_runs
+from mldiagnostics.store import open_store
+from support.programs import Programs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def put(root: Path, run: str, **fields: Any) -> None:
+    open_store(str(root)).put(f"{run}/run.json", json.dumps({"runId": run, "phase": "Completed", **fields}).encode())
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, ["d", "c", "b", "a"]),
+        ({"name": "train-*"}, ["c", "b", "a"]),
+        ({"name": "train-1"}, ["a"]),
+        ({"run_group": "g"}, ["b", "a"]),
+        ({"namespace": "ml"}, ["c"]),
+        ({"phase": "Failed"}, ["d", "c"]),
+        ({"phase": "Failed", "name": "train-?"}, ["c"]),
+        ({"since": 3.5}, ["d"]),
+        ({"since": 50}, []),
+        ({"limit": 2}, ["d", "c"]),
+        ({"limit": 0}, []),
+    ],
+)
+def test_filters_narrow_the_list(tmp_path: Path, filters: dict[str, Any], expected: list[str]) -> None:
+    put(tmp_path, "a", name="train-1", created=1, runGroup="g")
+    put(tmp_path, "b", name="train-2", created=2, ended=3, runGroup="g")
+    put(tmp_path, "c", name="train-3", created=3, phase="Failed", namespace="ml")
+    put(tmp_path, "d", name="serve", created=4, phase="Active", heartbeat={"t": 5, "intervalSeconds": 1})
+    assert [row.run_id for row in list_runs(str(tmp_path), now=60, **filters)] == expected
+
+
+def test_listing_does_not_read_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "a")
+    monkeypatch.setattr("mldiagnostics.runs.record_queries.record_files", lambda _: pytest.fail("read"))
+    assert [row.run_id for row in list_runs(str(tmp_path))] == ["a"]
+
+
+INJECTED = {
+    "GKE_DIAGON_IDENTIFIER": json.dumps({
+        "clustername": "train-cluster", "namespace": "ml", "metadata.kind": "JobSet", "metadata.name": "trainer"
+    }),
+    "GKE_DIAGON_METADATA": json.dumps({"creation-timestamp": "2026-04-24T03:04:05Z"}),
+}  # fmt: skip
+PROGRAM = """
+import sys
+from mldiagnostics import machinelearning_run
+run = machinelearning_run("job", run_group="g", configs={"lr": 0.1}, log_system_metrics=False)
+run.step(7)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def test_a_row_knows_the_workload_and_the_attempts(tmp_path: Path) -> None:
+    programs = Programs(tmp_path)
+    for attempt, code in enumerate((3, 0)):
+        assert programs.run(PROGRAM, str(code), env={**INJECTED, "MLDIAG_ATTEMPT": str(attempt)}).code == code
+    row = find_run(programs.storage, "38ecfc8a")
+    assert (row.name, row.run_group, row.cluster, row.namespace) == ("job", "g", "train-cluster", "ml")
+    assert row.workload is not None
+    assert (row.workload["kind"], row.workload["name"]) == ("JobSet", "trainer")
+    assert (row.phase, row.attempt, row.hosts, row.world_size, row.step) == ("Completed", 1, 1, 1, 7)
+    assert (row.storage, row.directory) == (programs.storage, f"{programs.storage}/{row.run_id}")
+    assert (row.url, row.goodput, row.sessions) == (None, None, ())
+    assert [(each.attempt, each.phase, each.reason) for each in attempt_rows(row)] == [
+        (0, "Failed", "ExitCode"),
+        (1, "Completed", ""),
+    ]
+    assert configs(row) == configs(row.directory)
+    assert configs(row)["user"] == {"lr": 0.1}
+    shown = row.to_json()
+    assert (shown["displayName"], shown["progress"]["step"], shown["hosts"]) == ("job", 7, {"reporting": 1})
+    assert shown["startTime"][:10] == time.strftime("%Y-%m-%d", time.gmtime(row.started))
+    assert json.dumps([shown, *(each.to_json() for each in attempt_rows(row))])
+
+
+def test_configurations_need_a_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"has no run\.json"):
+        configs(str(tmp_path / "nothing"))
+
+
+SURFACE = {
+    *("AttemptRow", "EventRow", "MetricRow", "MetricSeries", "RankRow", "RunRow", "SeriesReader", "SessionFile"),
+    *("SessionRow", "attempt_rows", "configs", "events", "find_run", "goodput", "list_runs", "metrics", "ranks"),
+    *("ranks_of", "read_records", "run_at", "series", "sessions", "with_goodput"),
+}
+
+
+def test_the_public_names_are_these_and_documented() -> None:
+    assert set(runs.__all__) == SURFACE
+    for name in SURFACE:
+        assert getattr(runs, name).__doc__, name

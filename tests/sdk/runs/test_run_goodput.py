@@ -1,0 +1,42 @@
+"""Goodput of real runs, as the goodput package computes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.runs import goodput, with_goodput
+from support.programs import Programs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import time
+from mldiagnostics import machinelearning_run
+with machinelearning_run("job", log_system_metrics=False) as run:
+    for step in range(4):
+        run.step(step)
+        time.sleep(0.1)
+"""
+
+
+def test_the_report_of_a_run(tmp_path: Path) -> None:
+    programs = Programs(tmp_path)
+    assert programs.run(PROGRAM).code == 0
+    row = programs.the_run()
+    report = goodput(row)
+    assert report is not None
+    assert (report.cumulative.last_step, report.ended is not None) == (3, True)
+    assert with_goodput(row).goodput == report.cumulative.goodput
+    assert report.cumulative.goodput is not None
+    assert 0 < report.cumulative.goodput <= 1
+
+
+def test_a_run_without_events_has_no_goodput(tmp_path: Path) -> None:
+    assert goodput(str(tmp_path / "nothing")) is None
+    records = tmp_path / "run/records"
+    records.mkdir(parents=True)
+    (records / "a0-r0-aaaaaaaa-00001.jsonl").write_text(
+        '{"v":1,"kind":"metric","t":1.0,"name":"loss","rank":0,"attempt":0,"value":1.0}\n'
+    )
+    assert goodput(str(tmp_path / "run")) is None

@@ -1,0 +1,76 @@
+"""Profile sessions: listed with hosts and sizes, captures with their object and targets."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics import diagnostics, layout
+from mldiagnostics.runs import list_runs, run_at, sessions
+from mldiagnostics.store import open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mldiagnostics.store import Store
+
+
+@pytest.fixture(params=["local", "gs"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return str(tmp_path / "runs")
+    return f"gs://{request.getfixturevalue('gcs_bucket')}/some/runs"
+
+
+@pytest.fixture
+def store(storage: str) -> Store:
+    store = open_store(storage, timeout_s=30)
+    store.put("r/run.json", json.dumps({"runId": "r", "phase": "Active"}).encode())
+    return store
+
+
+CAPTURE = {
+    "v": 1,
+    "object": {"kind": "MLDiagnosticsConnection", "namespace": "ml", "name": "cap"},
+    "targets": [{"state": "Captured"}, {"state": "Captured"}, {"state": "Failed"}, {"state": 7}, "x"],
+}
+
+
+def test_sessions_have_hosts_sizes_and_their_origin(storage: str, store: Store) -> None:
+    store.put(f"r/{layout.trace_key('a2-s100', 'host-1')}", b"12345")
+    store.put(f"r/{layout.trace_key('a2-s100', 'host-0')}", b"123")
+    store.put("r/plugins/profile/a2-s100/host-0.op_stats_v2.pb", b"a cache of XProf")
+    store.put(f"r/{layout.trace_key('a0-n3-2', 'host-0')}", b"1")
+    store.put(f"r/{layout.trace_key('by-hand', 'host-0')}", b"1")
+    store.put(f"r/{layout.trace_key('cap-1234', 'trainer-0')}", b"12")
+    store.put(f"r/{layout.capture_record_key('cap-1234')}", json.dumps(CAPTURE).encode())
+    store.put(f"r/{layout.capture_record_key('broken')}", b"{")
+    rows = {row.name: row for row in sessions(f"{storage}/r")}
+    stepped, called, named, capture, broken = (
+        rows[name] for name in ("a2-s100", "a0-n3-2", "by-hand", "cap-1234", "broken")
+    )
+    assert (stepped.kind, stepped.attempt, stepped.step, stepped.bytes) == ("profile", 2, 100, 8)
+    assert [(file.host, file.bytes, file.url) for file in stepped.files] == [
+        ("host-0", 3, store.url(f"r/{layout.trace_key('a2-s100', 'host-0')}")),
+        ("host-1", 5, store.url(f"r/{layout.trace_key('a2-s100', 'host-1')}")),
+    ]  # fmt: skip
+    assert stepped.t is not None
+    assert (called.attempt, called.step) == (0, None)
+    assert (named.kind, named.attempt, named.step, named.object, named.targets) == ("profile", None, None, None, None)
+    assert (capture.kind, capture.object, capture.hosts) == ("capture", "ml/cap", ("trainer-0",))
+    assert capture.targets == {"Captured": 2, "Failed": 1}
+    assert (broken.kind, broken.object, broken.targets, broken.t) == ("capture", None, {}, None)
+    assert diagnostics.counts()["unreadable-capture"]
+    assert json.dumps([row.to_json() for row in rows.values()])
+    [row] = list_runs(storage)
+    assert row.sessions == ("a0-n3-2", "a2-s100", "broken", "by-hand", "cap-1234")
+    assert sessions(row) == sessions(f"{storage}/r")
+
+
+def test_a_run_without_profiles_has_none(storage: str, store: Store) -> None:
+    assert store
+    assert sessions(f"{storage}/r") == []
+    row = run_at(f"{storage}/r")
+    assert row is not None
+    assert row.sessions == ()
