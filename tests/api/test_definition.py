@@ -82,7 +82,7 @@ def test_the_peers_schema_is_a_part_of_ours() -> None:
 
 
 def generated(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Values that a structural schema allows."""
+    """Return a strategy of values that a structural schema allows."""
     if schema.get("x-kubernetes-int-or-string"):
         return st.one_of(st.integers(schema["minimum"], 100), st.from_regex(schema["pattern"], fullmatch=True))
     if "enum" in schema:

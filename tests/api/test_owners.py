@@ -135,7 +135,7 @@ def test_a_recreated_owner_of_the_same_name_does_not_count() -> None:
 
 
 def walked(world: a.World, pod: Any) -> list[tuple[str, str]]:
-    """The owners of a pod as they are found without reading pods."""
+    """Return the owners of a pod without reading pods."""
     chain = owner_chain(PodView.of(pod).controller, admission.reader(world), pods=False)
     return [(owner["kind"], owner["metadata"]["name"]) for owner in chain]
 

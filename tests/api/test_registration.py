@@ -22,7 +22,7 @@ OWNERS = [workload for workload in WORKLOADS if workload.kind not in {"Pod", "Cr
 
 
 def selects(selector: dict[str, Any], labels: Labels) -> bool:
-    """Whether a label selector with In and NotIn selects these labels (metav1.LabelSelector)."""
+    """Return whether a label selector with In and NotIn matches these labels (metav1.LabelSelector)."""
     return all(
         (labels.get(term["key"]) in term["values"]) is (term["operator"] == "In")
         for term in selector["matchExpressions"]
@@ -63,7 +63,7 @@ def api(api_server: ApiServer) -> Requests:
 
 @pytest.fixture(scope="module")
 def namespace(api: Requests) -> str:
-    """A namespace in which a pod is refused unless it meets the conditions under which it is sent to the webhook.
+    """A namespace that rejects pods which the API server would not send to the webhook.
 
     The API server evaluates them as a ValidatingAdmissionPolicy: the same language and the same variables.
     """

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import identity as sdk_identity
+from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.owners import WorkloadRun, lone_run, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.ranking import slice_of
@@ -16,8 +17,6 @@ from mldiagnostics_api.variables import (
     InjectedIdentity,
     InjectionSettings,
     control_plane_variables,
-    format_time,
-    parse_time,
     variable_names,
     variables,
 )
@@ -38,7 +37,7 @@ label_sets = st.dictionaries(
 
 @st.composite
 def identities(draw: st.DrawFn) -> InjectedIdentity:
-    """Any run, of any kind that can be one."""
+    """Draw a run of any supported kind."""
     workload = draw(st.sampled_from([workload for workload in WORKLOADS if not workload.groups]))
     metadata = {
         "name": draw(dns_subdomains()),
@@ -52,13 +51,13 @@ def identities(draw: st.DrawFn) -> InjectedIdentity:
 
 
 def values(identity: InjectedIdentity, settings: InjectionSettings = SETTINGS, **changes: Any) -> dict[str, str]:
-    """Variables by name, as the kubelet resolves those that have a value."""
+    """Return the variables with a value by name, as the kubelet expands them."""
     environment = variables(identity, settings, **{"pod_labels": {}} | changes)
     return {v["name"]: expanded(v["value"], {"MLDIAG_POD_UID": "pod-uid"}) for v in environment if "value" in v}
 
 
 def fields(identity: InjectedIdentity, pod_labels: Mapping[str, str]) -> dict[str, str]:
-    """Variables by name, as the kubelet resolves those that point to a label that the pod has, or lacks."""
+    """Return the variables that refer to labels by name, as the kubelet resolves them."""
     environment = variables(identity, SETTINGS, pod_labels=pod_labels)
     paths = {v["name"]: v["valueFrom"]["fieldRef"]["fieldPath"] for v in environment if "valueFrom" in v}
     labels = {name: re.fullmatch(r"metadata\.labels\['(.+)'\]", path) for name, path in paths.items()}
@@ -66,7 +65,7 @@ def fields(identity: InjectedIdentity, pod_labels: Mapping[str, str]) -> dict[st
 
 
 def read_as_peer(metadata: str) -> tuple[dt.datetime, dict[str, str]]:
-    """Read as the peer SDK does: it cuts the last character of the time, and splits labels at every comma."""
+    """Parse as the peer SDK does: it cuts the last character of the time, and splits labels at every comma."""
     content = json.loads(metadata)
     assert content["creation-timestamp"].endswith("Z")
     created = dt.datetime.fromisoformat(content["creation-timestamp"])
@@ -219,13 +218,6 @@ def test_an_incomplete_identity_is_rejected_with_the_reason(metadata: dict[str, 
         InjectedIdentity.of(WorkloadRun(body), workload, cluster=cluster, namespace="ml")
 
 
-@given(instants())
-def test_a_formatted_time_is_parsed_back_and_ends_in_z(instant: dt.datetime) -> None:
-    text = format_time(instant)
-    assert text.endswith("Z")
-    assert parse_time(text) == instant.replace(microsecond=0)
-
-
 @given(instants(), st.integers(-200, 200))
 def test_a_lone_pods_annotated_time_counts_if_it_is_near(around: dt.datetime, seconds: int) -> None:
     around = around.replace(microsecond=0)
@@ -243,7 +235,7 @@ def test_an_invalid_annotated_time_does_not_count(stated: str) -> None:
 
 
 def identity_of(world: a.World) -> InjectedIdentity:
-    """The run of a world's pods."""
+    """Return the identity of the run of a world's pods."""
     view = PodView.of(world.pods[0])
     run = run_of(owner_chain(view.controller, world.owners().get))
     assert run is not None

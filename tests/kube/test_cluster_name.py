@@ -22,7 +22,7 @@ KUBEADM_ON_GCE = {"project/project-id": "p-1"}
 
 @asynccontextmanager
 async def metadata_server(attributes: Mapping[str, str]) -> AsyncIterator[dict[str, str]]:
-    """A metadata server as documented for Compute Engine; gives the environment that points to it."""
+    """Run a metadata server as documented for Compute Engine; yield the environment for it."""
 
     async def answer(request: web.Request) -> web.Response:
         if request.headers.get("Metadata-Flavor") != "Google":

@@ -7,11 +7,11 @@ from mldiagnostics_kube.retry import FIRST_PAUSE_S, retry
 
 
 class Fault(Exception):
-    """May pass."""
+    """A temporary failure."""
 
 
 class Fails:
-    """Fails so many times, then succeeds."""
+    """A call that fails some times, then succeeds."""
 
     def __init__(self, times: int, error: type[Exception] = Fault) -> None:
         self.left = times

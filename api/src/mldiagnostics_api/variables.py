@@ -4,11 +4,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Self
 
 from mldiagnostics.identity import cluster_short_name, run_id
 
+from mldiagnostics_api.formats import format_time, parse_time, quote
 from mldiagnostics_api.names import DEFAULT_PORT, GROUP
 from mldiagnostics_api.owners import WorkloadRun
 from mldiagnostics_api.workloads import WorkloadKind
@@ -143,24 +144,6 @@ def variable_names(
     common = variables(identity, settings, pod_labels=pod_labels)
     control_plane = control_plane_variables(settings) if settings.control_plane_url else ()
     return tuple(variable["name"] for variable in (*common, profiler_port(settings.profiler_port), *control_plane))
-
-
-def parse_time(text: object) -> datetime:
-    """Parse a time of the API server, RFC 3339 in UTC, or raise ValueError."""
-    if not isinstance(text, str) or not text.endswith("Z"):
-        raise ValueError(f"creation time: {quote(text)} is not a time such as 2026-04-24T03:04:05Z")
-    return datetime.fromisoformat(text)
-
-
-def format_time(instant: datetime) -> str:
-    """Format a time as the API server does; the peer SDK requires the Z."""
-    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def quote(value: object, limit: int = 80) -> str:
-    """Quote a user's value for a message, in ASCII and shortened."""
-    text = ascii(value)
-    return text if len(text) <= limit else f"{text[:limit]}…'"
 
 
 def _peer_identity(identity: InjectedIdentity, *, labels: bool) -> tuple[Variable, ...]:

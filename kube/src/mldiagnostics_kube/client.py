@@ -43,10 +43,8 @@ class ApiClient:
 
     Example:
         client = await ApiClient.connect()
-        try:
-            pod = await client.get(path_to("", "v1", "pods", namespace="ml", name="trainer-0"))
-        finally:
-            await client.aclose()
+        pod = await client.get(path_to("", "v1", "pods", namespace="ml", name="trainer-0"))
+        await client.aclose()
     """
 
     def __init__(self, access: Credentials) -> None:
@@ -195,10 +193,8 @@ class ApiClient:
         while True:
             page_query = [*query, ("continue", token)] if token else query
             page = await self.request("GET", path, query=page_query, accept=accept, timeout_s=timeout_s)
-            yield (
-                page.get("items") or [],
-                page["metadata"].get("resourceVersion", ""),
-            )  # an empty list of metadata is null
+            items = page.get("items") or []  # an empty list of metadata is null
+            yield items, page["metadata"].get("resourceVersion", "")
             token = page["metadata"].get("continue", "")
             if not token:
                 return

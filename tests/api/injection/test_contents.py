@@ -30,7 +30,7 @@ def injection(pod: dict[str, Any], settings: InjectionSettings = SETTINGS) -> In
 
 
 def lone(**parts: Any) -> dict[str, Any]:
-    """A pod of one container; `volumes`, `annotations` and `account` are the pod's, all else is the container's."""
+    """Return a pod; `volumes`, `annotations` and `account` are the pod's, other parts its container's."""
     pod = a.pod(labels=admission.LABELLED, annotations=parts.pop("annotations", None))
     pod["spec"] |= {"volumes": parts.pop("volumes", []), "serviceAccountName": parts.pop("account", "default")}
     pod["spec"]["containers"][0] |= parts

@@ -1,4 +1,4 @@
-"""Google's SDK, as it is, finds in an injected pod which run it belongs to."""
+"""Google's SDK, unchanged, computes the run of an injected pod."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEERS = Path(__file__).parents[3] / "e2e/peers"
 
 @contextmanager
 def metadata_server() -> Iterator[int]:
-    """A GKE node's metadata server; gives its port."""
+    """Run the metadata server of a GKE node; yield its port."""
     command = [sys.executable, str(PEERS / "metadata_server.py"), "0", "train-cluster"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:

@@ -27,7 +27,7 @@ FIRST, SECOND = (issue(CA, [NAME], NOW, Lifetimes()) for _ in range(2))
 
 
 class Volume:
-    """A folder whose files are links through `..data` into a folder for each version of the Secret."""
+    """A folder whose files are links through `..data` into one folder per version of the Secret."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -249,7 +249,7 @@ class World(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("calls", range(1, 13))
 def test_a_delayed_replica_reverts_nothing(calls: int) -> None:
-    """It stops after so many calls of its rotation, and goes on when the others have changed everything."""
+    """Stop a replica after some calls of its rotation, and continue after the others have rotated."""
     world = World()
     world.install(skews=(0, 0, 0), exists=True)
     late, *others = world.replicas
@@ -268,7 +268,7 @@ def test_a_delayed_replica_reverts_nothing(calls: int) -> None:
 
 @pytest.mark.parametrize("calls", range(1, 4))
 def test_a_replica_delayed_past_the_loss_of_the_secret_reverts_nothing(calls: int) -> None:
-    """It publishes what it has read only where nothing has been published since."""
+    """Publish the bundle only if nothing was published since the read."""
     world = World()
     world.install(skews=(0, 0, 0), exists=True)
     late, *others = world.replicas

@@ -45,7 +45,7 @@ def now() -> datetime:
 
 
 async def review(request: web.Request) -> web.Response:
-    """Mark every pod; each call comes with a handshake of its own."""
+    """Mark every pod; each call has its own handshake."""
     body = await request.json()
     patch = [{"op": "add", "path": "/metadata/annotations", "value": {MARK: "true"}}]
     answer = {
@@ -199,7 +199,7 @@ async def test_replicas_agree_on_a_first_certificate(replicas: Replicas) -> None
 
 
 async def test_rotation_of_leaf_and_authority_loses_no_call(replicas: Replicas) -> None:
-    """A leaf and its authority near their ends, both in service: first a new leaf, then an authority, then its leaf."""
+    """Rotate a leaf and its authority that expire soon: first a new leaf, then an authority, then its leaf."""
     lifetimes = Lifetimes()
     old = new_authority("webhook", now() - lifetimes.authority + timedelta(days=170), lifetimes)
     leaf = issue(old, RULES.dns_names, now() - lifetimes.leaf + timedelta(days=10), lifetimes)
@@ -286,7 +286,7 @@ REMOVED = [(resource, verb) for resource, verbs in RIGHTS.items() for verb in ve
 
 @asynccontextmanager
 async def account(server: ApiServer, replicas: Replicas, rights: dict[str, list[str]]) -> AsyncIterator[ApiClient]:
-    """Connect as an account that may do this with the one Secret and the one configuration, and nothing else."""
+    """Connect as an account with these rights to one Secret and one configuration only."""
     objects, put = replicas.objects, replicas.cluster.request
     accounts = path_to("", "v1", "serviceaccounts", namespace=objects.namespace)
     await put("POST", accounts, body={"metadata": {"name": "webhook"}})

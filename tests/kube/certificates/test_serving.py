@@ -1,4 +1,4 @@
-"""Real handshakes with a context whose certificate is exchanged: the newest good one is shown, standing ones go on."""
+"""Real handshakes with a context whose certificate is replaced: the newest good one is sent."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -74,7 +74,7 @@ def test_a_bad_pair_is_rejected_and_the_previous_one_stays(chain: bytes, key: by
 
 
 def test_a_chain_is_sent_whole() -> None:
-    """Clients that know only the root find the way over the authority between."""
+    """Clients that trust only the root verify the chain over the intermediate authority."""
     serving = ServingCertificate(lambda: NOW)
     chain = pem.of_certificates([FIRST.certificate, OLD.certificate])
     assert serving.load(chain, texts(FIRST)[1])

@@ -6,6 +6,7 @@ from typing import Final
 
 from mldiagnostics.identity import run_label_value
 
+from mldiagnostics_api.formats import format_time
 from mldiagnostics_api.injection.contents import PatchTooLarge, pod_contents
 from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInjected, OwnersUnknown
 from mldiagnostics_api.injection.options import InjectionOptions
@@ -19,7 +20,7 @@ from mldiagnostics_api.names import (
     RUN_CREATED_ANNOTATION,
     RUN_LABEL,
 )
-from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings, format_time
+from mldiagnostics_api.variables import InjectedIdentity, InjectionSettings
 from mldiagnostics_api.workloads import LONE_POD, Object
 
 MAX_ANNOTATION_BYTES: Final = 256 * 1024

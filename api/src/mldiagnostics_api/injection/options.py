@@ -7,6 +7,7 @@ from typing import Final, Self
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.sink_urls import parse_sinks
 
+from mldiagnostics_api.formats import quote
 from mldiagnostics_api.injection.shape import ContainerShape
 from mldiagnostics_api.matching import Annotations, injection_opt_out
 from mldiagnostics_api.names import (
@@ -15,7 +16,6 @@ from mldiagnostics_api.names import (
     PROFILER_PORTS_ANNOTATION,
     SINKS_ANNOTATION,
 )
-from mldiagnostics_api.variables import quote
 
 _DEFAULT: Final = "*"
 _LAST_PORT: Final = 65535

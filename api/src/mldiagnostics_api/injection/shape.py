@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 
+from mldiagnostics_api.formats import quote
 from mldiagnostics_api.names import PROFILER_PORT_PREFIX
 from mldiagnostics_api.owners import ObjectReference
-from mldiagnostics_api.variables import quote
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
