@@ -96,5 +96,5 @@ run.step(1)
     )
     assert ended.code == 0, ended.err
     assert "Traceback" not in ended.err
-    assert ended.err.count("no run has begun") == 1
+    assert ended.err.count("there is no run; start one") == 1
     assert accounted(f"{programs.storage}/job") == (0, 0)

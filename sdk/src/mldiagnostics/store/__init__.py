@@ -22,9 +22,17 @@ def open_store(url: str, *, timeout_s: float = 60.0) -> Store:
         url: The path or URL.
         timeout_s: Time limit in seconds of one request to a remote store, retries included. Local disks have none.
 
+    Returns:
+        The store; all threads may use it.
+
     Raises:
         ConfigurationError: `url` is neither of these.
         MissingExtraError: `url` is `gs://…` and the extra `gcs` is not installed.
+
+    Example:
+        >>> store = open_store("gs://bucket/runs")  # doctest: +SKIP
+        >>> store.put("notes/readme.txt", b"first run").url  # doctest: +SKIP
+        'gs://bucket/runs/notes/readme.txt'
     """
     scheme, _, rest = url.partition("://")
     if not url:
