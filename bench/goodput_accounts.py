@@ -1,4 +1,4 @@
-"""What it costs to account for a job, beside ml-goodput-measurement; see `bench.goodput_clients`."""
+"""Cost of a job's goodput account, compared with ml-goodput-measurement; see `bench.goodput_clients`."""
 
 import json
 import os

@@ -30,7 +30,7 @@ Figures = dict[str, float]
 
 
 class Calculator(Protocol):
-    """What ours and the peer's have in common."""
+    """Methods that both calculators have."""
 
     def get_job_goodput(self, include_badput_breakdown: bool = ...) -> Any: ...
     def get_job_goodput_interval(self, interval_start: datetime, interval_end: datetime) -> Any: ...
@@ -138,7 +138,7 @@ def _rss_mib() -> float:
 
 
 def _peak_mib() -> float:
-    """Return the most that this program took: `ru_maxrss` begins with what the parent of the process took."""
+    """Return the most that this program took: `ru_maxrss` would include the parent process."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
@@ -209,7 +209,7 @@ def nothing(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
 
 
 def peer_recorder(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
-    """Theirs, with a client that does nothing with what it is given."""
+    """Return the peer's recorder with a client that drops its entries."""
     import google.cloud.logging
 
     google.cloud.logging.Client = _NoCloud
@@ -237,7 +237,7 @@ def peer_disabled(_: Path) -> tuple[Callable[[int], object], Callable[[], object
 
 
 class _NoCloud:
-    """Client, logger and batch of Google's logging client: what is committed is dropped."""
+    """Client, logger and batch of Google's logging client that drops all entries."""
 
     project = "bench"
     entries: tuple[()] = ()

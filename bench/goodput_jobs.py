@@ -44,7 +44,7 @@ def began(profile: str, steps: int, now: float) -> float:
 
 
 def time_of(payload: Payload) -> float:
-    """Return the moment that an entry tells of, which is its last value."""
+    """Return the time of an entry, which is its last value."""
     return float(next(reversed(payload.values())))
 
 

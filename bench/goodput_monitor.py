@@ -1,4 +1,4 @@
-"""What the process of a goodput monitor costs beside a training: processor time for each interval and each event."""
+"""CPU time of a goodput monitor's process, per interval and per event."""
 
 import logging
 import os
@@ -45,8 +45,8 @@ def measure() -> Section:
         rows=rows,
         notes=(
             f"Processor time of the monitor's process, all threads, on {os.cpu_count()} cores ({os.uname().machine}, "
-            f"load average {load:.1f} at the start); the training process pays none of it. Start: imports, and what "
-            "the job has logged so far, with three entries a step, read from its beginning. For each interval: reading "
+            f"load average {load:.1f} at the start); the training process pays none of it. Start: imports, and the "
+            "job's log so far (three entries a step), read from its start. For each interval: reading "
             f"nothing new, and uploading to TensorBoard, mean of {INTERVALS} intervals of {INTERVAL_S:g} s. For each "
             f"event: {EVENTS} new steps in each interval, less the cost of the interval: reading them, accounting for "
             "them, with step deviation a point of a curve for each, and once in each interval the ideal step time of "
