@@ -59,7 +59,7 @@ PAGES = {
         "Goodput reference",
         (
             Section("Record", "", ("goodput.GoodputRecorder",)),
-            Section("Compute", "", ("goodput.GoodputCalculator",)),
+            Section("Compute", "", ("goodput.GoodputCalculator", "goodput.GoodputCache")),
             Section("Monitor", "", ("compat.monitoring.GoodputMonitor", "goodput.google_cloud.GCPOptions")),
             Section(
                 "Values",
@@ -67,7 +67,15 @@ PAGES = {
                 (
                     "goodput.GoodputType", "goodput.BadputType", "goodput.MetricType", "goodput.IntervalMetricType",
                     "goodput.WorkloadMetricDetails", "goodput.IntervalWorkloadMetricDetails",
-                    "goodput.UnproductiveTimeDict", "goodput.GoodputInfo", "goodput.StepInfo",
+                    "goodput.GoodputInfo", "goodput.StepInfo",
+                ),
+            ),
+            Section(
+                "Functions",
+                "",
+                (
+                    "goodput.compute_ideal_step_time", "goodput.get_extra_time_from_anomalous_steps",
+                    "goodput.get_timestamp_from_log_entry",
                 ),
             ),
             Section(
