@@ -300,6 +300,24 @@ def test_what_is_recorded_while_it_is_closed_is_in_the_next_log(
     assert sorted(closed(recorder, tmp_path).steps()) == list(range(next(steps)))
 
 
+@pytest.mark.parametrize("moment", [None, AT])
+def test_an_event_of_a_thread_that_close_overtakes_is_in_the_next_log(
+    recorder: ElasticGoodputRecorder, tmp_path: Path, moment: datetime | None
+) -> None:
+    recorder.record_step_start_time(0)
+    buffer = recorder._writer._buffer
+    append = buffer.append
+
+    def close_first(entry: object) -> None:
+        buffer.append = append
+        recorder.close()
+        append(entry)
+
+    buffer.append = close_first
+    recorder.record_step_start_time(1, moment)
+    assert sorted(closed(recorder, tmp_path).steps()) == [0, 1]
+
+
 def test_names_may_be_members_of_an_enum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Names(str, enum.Enum):  # noqa: UP042 - older than StrEnum
         JOB = "job"

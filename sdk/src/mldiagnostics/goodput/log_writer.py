@@ -18,7 +18,7 @@ from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.values import Unrecordable
 
 if TYPE_CHECKING:
-    from mldiagnostics.pipeline.buffer import PayloadMaker
+    from mldiagnostics.pipeline.buffer import Entry, PayloadMaker
     from mldiagnostics.pipeline.recorder import RecordPipeline
 
 __all__ = ["EventWriter", "LogWriter"]
@@ -66,7 +66,10 @@ class LogWriter:
             and len(buffer.entries) < buffer.capacity
             and -STEP_S < (t := time()) - steady() - buffer.clock < STEP_S
         ):
-            buffer.append((t, "event", RECORD_NAME, None, step, None, make_payload, 0))
+            entry: Entry = (t, "event", RECORD_NAME, None, step, None, make_payload, 0)
+            buffer.append(entry)
+            if buffer is not self._buffer:
+                self._write_again(buffer, entry)
         else:
             self._write_checked(make_payload, moment, step)
 
@@ -94,11 +97,30 @@ class LogWriter:
             return
         try:
             kept, charge = (step, 0) if step is None or type(step) is int else keep_step(step)
-            buffer.put((t, "event", RECORD_NAME, None, kept, None, make_payload, charge))
+            entry: Entry = (t, "event", RECORD_NAME, None, kept, None, make_payload, charge)
+            buffer.put(entry)
+            if buffer is not self._buffer and buffer is not PROCESS:
+                self._write_again(buffer, entry)
         except Unrecordable as reason:
             buffer.drops.count(reason.reason, detail=f"{RECORD_NAME}: {reason}")
         except Exception as error:  # noqa: BLE001 - methods of a foreign object may raise anything
             buffer.drops.count("bad-value", detail=f"{RECORD_NAME}: {type(error).__name__}: {shown(error)}")
+
+    def _write_again(self, closed: Buffer, entry: Entry) -> None:
+        """Write an entry to the next log if the drain of a log that was closed meanwhile does not take it.
+
+        The thread may have read the buffer before `close` and appended to it behind the closing token.
+        """
+        while True:
+            try:
+                closed.entries.remove(entry)
+            except ValueError:  # the drain took it
+                return
+            except IndexError:  # the drain took another one during the search
+                continue
+            if (buffer := self._open_buffer()) is not None:
+                buffer.put(entry)
+            return
 
     def _record_clock_step(self, buffer: Buffer) -> None:
         """Record by how much the host's clock was set since the last event, if it was."""
