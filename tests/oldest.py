@@ -31,7 +31,13 @@ VERSIONS = {
     "sdk": Versions(
         "3.10",
         ("-e", SDK, "-e", "./shim", *TEST_TOOLS, "duckdb", "jax", "pandas", "orjson"),
-        ("--confcutdir=tests/sdk", "tests/sdk", "tests/shim"),
+        (
+            "--confcutdir=tests/sdk", "-Wignore:You are using a Python:FutureWarning", "tests/sdk", "tests/shim",
+            # The newest jaxlib for 3.10 lacks fields of the messages that these tests exchange with a server.
+            "--ignore=tests/sdk/capture", "--ignore=tests/sdk/profiling",
+            # The newest DuckDB for 3.10 has another type for labels.
+            "--deselect=tests/sdk/sinks/test_segments.py::test_duckdb_reads_a_run_in_one_line_with_one_type_for_each_column",
+        ),
     ),
     "members": Versions(
         "3.11",

@@ -38,7 +38,8 @@ def workloads() -> st.SearchStrategy[Workload]:
     )
 
 
-TRAINER = Workload("train-cluster", "ml", "JobSet", "trainer", dt.datetime(2026, 4, 24, 3, 4, 5, tzinfo=dt.UTC))
+UTC = dt.timezone.utc
+TRAINER = Workload("train-cluster", "ml", "JobSet", "trainer", dt.datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC))
 
 
 def test_the_check_value_of_the_peer_formula() -> None:
@@ -72,7 +73,7 @@ def test_a_full_cluster_name_counts_as_its_last_part(workload: Workload, path: s
 @given(workloads(), workloads())
 def test_workloads_that_differ_in_anything_have_different_runs(one: Workload, other: Workload) -> None:
     def seconds(workload: Workload) -> Workload:
-        return dataclasses.replace(workload, created=workload.created.astimezone(dt.UTC).replace(microsecond=0))
+        return dataclasses.replace(workload, created=workload.created.astimezone(UTC).replace(microsecond=0))
 
     assume(seconds(one) != seconds(other))
     assert one.run_id() != other.run_id()
@@ -81,7 +82,7 @@ def test_workloads_that_differ_in_anything_have_different_runs(one: Workload, ot
 @given(workloads(), st.sampled_from(["cluster", "namespace", "kind", "name", "created"]), st.data())
 def test_one_changed_part_changes_the_run(workload: Workload, part: str, data: st.DataObject) -> None:
     if part == "created":
-        changed: object = workload.created.astimezone(dt.UTC) + dt.timedelta(seconds=data.draw(st.integers(1, 10**8)))
+        changed: object = workload.created.astimezone(UTC) + dt.timedelta(seconds=data.draw(st.integers(1, 10**8)))
     else:
         changed = getattr(workload, part) + data.draw(st.sampled_from("abc019"))
     assert workload.run_id(**{part: changed}) != workload.run_id()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from pathlib import Path
 
 import pytest
 from mldiagnostics.install import install_hint
 
+tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no parser of TOML")
 ROOT = Path(__file__).parents[2]
 MEMBERS = {"sdk": ROOT / "sdk/src", "shim": ROOT / "shim/src"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ class Example:
 
     def account(self) -> Account:
         """Return the account of its time."""
-        history, now = History(), datetime.now(UTC)
+        history, now = History(), datetime.now(timezone.utc)
         open_log(f"{self._storage}/{self.row.run_id}").read_new(history, now)
         moment = round(now.timestamp() * 1e6)
         return history.of(moment).account(moment)

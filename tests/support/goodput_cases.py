@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,12 @@ class CaseReader:
         end_time: datetime | None = None,
         last_entry_info: tuple[datetime, str] | None = None,
     ) -> tuple[list[dict[str, Any]], tuple[datetime | None, str | None]]:
-        end = end_time or datetime.fromtimestamp(self.now, UTC)
+        end = end_time or datetime.fromtimestamp(self.now, timezone.utc)
         start = start_time or end - timedelta(days=7)
         cursor = (last_entry_info[0], int(last_entry_info[1])) if last_entry_info else (start, len(self._entries))
-        listed = [((datetime.fromtimestamp(t, UTC), n), payload) for n, (t, payload) in enumerate(self._entries)]
+        listed = [
+            ((datetime.fromtimestamp(t, timezone.utc), n), payload) for n, (t, payload) in enumerate(self._entries)
+        ]
         read = [(at, payload) for at, payload in sorted(listed, key=lambda row: row[0]) if cursor < at and at[0] <= end]
         last = (read[-1][0][0], str(read[-1][0][1])) if read else (None, None)
         return [dict(payload) for _, payload in read], last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 JOB = "case-job"
@@ -40,7 +40,7 @@ def slices(t: float, active: int, *, total: int = 4, available: int = 4) -> Payl
 
 def utc(t: float) -> datetime:
     """Return a moment as people give it to queries."""
-    return datetime.fromtimestamp(T0 + t, UTC)
+    return datetime.fromtimestamp(T0 + t, timezone.utc)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.log import Log
     from mldiagnostics.pipeline.records import Record
 
-NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
+NOW: Final = datetime(2026, 11, 21, tzinfo=timezone.utc)
 LOGGER: Final = "goodput_job"
 PROLOGUE: Final = """
 import os, signal, sys, threading, time

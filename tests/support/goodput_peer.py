@@ -11,7 +11,7 @@ import contextlib
 import json
 import sys
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +20,7 @@ class Reader:
     """A log of entries with the times at which they were logged."""
 
     def __init__(self, entries: list[Any]) -> None:
-        self._rows = [(datetime.fromtimestamp(t, UTC), n, payload) for n, (t, payload) in enumerate(entries)]
+        self._rows = [(datetime.fromtimestamp(t, timezone.utc), n, payload) for n, (t, payload) in enumerate(entries)]
 
     def write_cloud_logging_entry(self, entry: object) -> None:
         raise NotImplementedError
@@ -31,7 +31,7 @@ class Reader:
     def read_cloud_logging_entries(
         self, start_time: Any = None, end_time: Any = None, last_entry_info: Any = None
     ) -> tuple[list[Any], tuple[Any, Any]]:
-        end = end_time or datetime.now(UTC)
+        end = end_time or datetime.now(timezone.utc)
         start = start_time or end - timedelta(days=7)
         rows = [row for row in sorted(self._rows, key=lambda row: row[:2]) if row[0] <= end and row[0] > start]
         if last_entry_info and last_entry_info[0]:
@@ -56,7 +56,7 @@ def query(calculator: Any, question: dict[str, Any]) -> dict[str, Any]:
     """Return what a query returns, with names for its parts."""
 
     def utc(t: float) -> datetime:
-        return datetime.fromtimestamp(t, UTC)
+        return datetime.fromtimestamp(t, timezone.utc)
 
     names: tuple[str, ...]
     if question["op"] == "interval":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.plan import CapturePlan, PlannedTarget, SkippedTarget
 from mldiagnostics_operator.captures.outcomes import TargetOutcome
 
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 OUT = Location.parse("volume:///out")
 
 

@@ -4,6 +4,7 @@ import functools
 import mmap
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,8 @@ _LAST_FIELD = 12  # FileDescriptorProto.syntax, written last
 def message(name: str) -> Any:
     """Return the generated class of `tensorflow.<name>` or, for traces, `tensorflow.profiler.<name>`."""
     for package in ("tensorflow", "tensorflow.profiler"):
-        try:
+        with suppress(KeyError):
             return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{package}.{name}"))
-        except KeyError:
-            continue
     raise KeyError(name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ SETTINGS: Final = InjectionSettings(
     control_plane_url="https://control-plane:8443",
     control_plane_ca="-----BEGIN CERTIFICATE-----",
 )
-NOW: Final = datetime(2026, 11, 21, 7, 0, 0, tzinfo=UTC)
+NOW: Final = datetime(2026, 11, 21, 7, 0, 0, tzinfo=timezone.utc)
 
 
 def recorded(title: str) -> tuple[Object, list[Object]]:

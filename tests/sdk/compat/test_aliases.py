@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -83,4 +83,4 @@ def test_a_run_says_when_it_was_created_as_text(tmp_path: Path) -> None:
     with machinelearning_run("dated", storage=tmp_path, log_system_metrics=False) as run:
         created = run.created_at
     assert created.endswith("Z")
-    assert abs(datetime.fromisoformat(created) - datetime.now(UTC)) < timedelta(minutes=5)
+    assert abs(datetime.fromisoformat(created) - datetime.now(timezone.utc)) < timedelta(minutes=5)

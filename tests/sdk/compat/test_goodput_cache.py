@@ -6,7 +6,7 @@ import json
 import logging
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +16,7 @@ from mldiagnostics.goodput_utils import GoodputInfo, StepInfo
 if TYPE_CHECKING:
     from pathlib import Path
 
-AT = datetime(2026, 3, 1, tzinfo=UTC)
+AT = datetime(2026, 3, 1, tzinfo=timezone.utc)
 ENTRIES = [
     {"job_name": "j", "job_start_time": AT.timestamp()},
     {"job_name": "j", "step_count": 0, "step_start_time": AT.timestamp() + 5},
@@ -37,7 +37,7 @@ def test_what_is_added_is_there_for_the_next_process(tmp_path: Path) -> None:
     assert second.get_step_entries() == ENTRIES[1:2]
     assert second.get_last_entry_info() == (AT, "b")
     assert second.get_job_start_time() == AT
-    assert second.get_job_end_time() == datetime.fromtimestamp(AT.timestamp() + 19, UTC)
+    assert second.get_job_end_time() == datetime.fromtimestamp(AT.timestamp() + 19, timezone.utc)
     assert not second.is_cache_empty()
     second.clear_cache()
     assert first.is_cache_empty()
@@ -138,7 +138,7 @@ def test_a_cursor_that_is_not_one_is_ignored(tmp_path: Path, info: Any, caplog: 
 def test_the_cursor_of_the_issue_is_remembered(tmp_path: Path) -> None:
     cache = GoodputCache("job", str(tmp_path))
     cache.update_cached_entries([], (3, "id"))  # type: ignore[arg-type]
-    assert cache.get_last_entry_info() == (datetime.fromtimestamp(3, UTC), "id")
+    assert cache.get_last_entry_info() == (datetime.fromtimestamp(3, timezone.utc), "id")
 
 
 def test_an_entry_that_json_cannot_say_loses_only_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

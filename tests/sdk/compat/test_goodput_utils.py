@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import statistics
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
@@ -110,8 +110,8 @@ AT = 1_700_000_000.0
     ],
 )
 def test_the_moment_of_an_entry_is_that_of_its_event(payload: dict[str, Any]) -> None:
-    assert get_timestamp_from_log_entry(payload) == datetime.fromtimestamp(AT, UTC)
-    assert get_timestamp_from_log_entry(dict(reversed(payload.items()))) == datetime.fromtimestamp(AT, UTC)
+    assert get_timestamp_from_log_entry(payload) == datetime.fromtimestamp(AT, timezone.utc)
+    assert get_timestamp_from_log_entry(dict(reversed(payload.items()))) == datetime.fromtimestamp(AT, timezone.utc)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_options_are_not_shared() -> None:
     first, second = goodput_utils.GCPOptions(), goodput_utils.GCPOptions()
     first.project_id = "mine"
     assert second.project_id is None
-    assert goodput_utils.GoodputInfo().last_updated_timestamp.tzinfo is UTC
+    assert goodput_utils.GoodputInfo().last_updated_timestamp.tzinfo is timezone.utc
 
 
 @contextmanager

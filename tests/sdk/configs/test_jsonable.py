@@ -99,7 +99,7 @@ READABLE: list[tuple[Any, Any]] = [
     (range(3), [0, 1, 2]),
     (PurePosixPath("/data"), "/data"),
     (dt.date(2026, 11, 21), "2026-11-21"),
-    (dt.datetime(2026, 11, 21, tzinfo=dt.UTC), "2026-11-21T00:00:00+00:00"),
+    (dt.datetime(2026, 11, 21, tzinfo=dt.timezone.utc), "2026-11-21T00:00:00+00:00"),
     (b"abc", "<3 bytes>"),
     (np.float32(1.5), 1.5),
     (np.arange(3), [0, 1, 2]),

@@ -6,7 +6,7 @@ import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,7 +135,8 @@ def test_each_worked_trace_is_answered_rightly(case: Case, question: Question) -
     calculator = kind(JOB, "log", case.reader(question.now), clock=lambda: question.now)
     if question.exclusions:
         windows = [
-            (datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)) for start, end in question.exclusions
+            (datetime.fromtimestamp(start, timezone.utc), datetime.fromtimestamp(end, timezone.utc))
+            for start, end in question.exclusions
         ]
         goodput, badput, *_ = calculator.get_job_goodput_with_exclusions(windows, include_badput_breakdown=True)
     else:
@@ -335,7 +336,7 @@ def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_calculator_elsewhere_finds_the_log_by_the_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLDIAG_STORAGE", str(tmp_path))
     recorder = GoodputRecorder("job", "goodput_job", logging_enabled=True)
-    begin = datetime.now(UTC) - timedelta(seconds=60)
+    begin = datetime.now(timezone.utc) - timedelta(seconds=60)
     recorder.record_job_start_time(begin)
     for index in range(4):
         recorder.record_step_start_time(index, begin + timedelta(seconds=10 + 10 * index))
@@ -408,7 +409,7 @@ def test_arguments_that_cannot_be_meant_are_refused(options: dict[str, Any], err
         GoodputCalculator(**({"job_name": JOB, "logger_name": "log"} | options))
 
 
-@pytest.mark.parametrize("moment", [None, datetime.now(UTC), math.nan, -1.0, T0 * 1000])
+@pytest.mark.parametrize("moment", [None, datetime.now(timezone.utc), math.nan, -1.0, T0 * 1000])
 def test_a_clock_that_does_not_tell_seconds_is_refused(moment: Any) -> None:
     calculator = GoodputCalculator(JOB, "log", Entries(RESTARTED), clock=lambda: moment)
     for ask in (calculator.get_job_goodput, lambda: calculator.get_interval_metric_details(utc(0), utc(5))):
@@ -463,7 +464,7 @@ class ByTheEventsTime:
 
     def write_cloud_logging_entry(self, entry: Payload) -> None:
         moment = next(value for key, value in entry.items() if "time" in key)
-        self.entries.append((datetime.fromtimestamp(moment, UTC), entry))
+        self.entries.append((datetime.fromtimestamp(moment, timezone.utc), entry))
 
     def read_cloud_logging_entries(self, start: datetime | None = None, end: datetime | None = None) -> list[Payload]:
         known = [(t, entry) for t, entry in self.entries if start is None or t > start]
@@ -471,7 +472,7 @@ class ByTheEventsTime:
 
 
 def test_a_job_that_ends_later_than_the_time_of_day_has_ended() -> None:
-    log, start = ByTheEventsTime(), datetime.now(UTC)
+    log, start = ByTheEventsTime(), datetime.now(timezone.utc)
     recorder = GoodputRecorder(JOB, "log", logging_enabled=True, cloud_logger=log)
     recorder.record_job_start_time(start)
     for index in range(5):
@@ -504,13 +505,13 @@ class ByTheEventsTimeWithCursor(ByTheEventsTime):
 
 @pytest.mark.parametrize(
     "log",
-    [ByTheEventsTime(), ByTheEventsTimeWithCursor(), ByTheEventsTimeWithCursor(lambda _: datetime.now(UTC))],
+    [ByTheEventsTime(), ByTheEventsTimeWithCursor(), ByTheEventsTimeWithCursor(lambda _: datetime.now(timezone.utc))],
     ids=["without a cursor", "with a cursor", "with a cursor of the time of day"],
 )
 @pytest.mark.parametrize("shift", [-2 * 86_400, 2 * 86_400], ids=["back-dated", "ahead"])
 def test_a_calculator_that_asked_before_answers_as_a_new_one(log: ByTheEventsTime, shift: float) -> None:
     log.entries.clear()
-    start = datetime.now(UTC) + timedelta(seconds=shift)
+    start = datetime.now(timezone.utc) + timedelta(seconds=shift)
     recorder = GoodputRecorder(JOB, "log", logging_enabled=True, cloud_logger=log)
     recorder.record_job_start_time(start)
     recorder.record_step_start_time(0, start + timedelta(minutes=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.goodput.exclusion import get_exclusion_overlap, merged, normalize_intervals
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 
 
@@ -22,7 +22,9 @@ def test_intervals_are_sorted_and_those_that_touch_are_one() -> None:
     assert normalize_intervals([later, first, touching]) == [(noon, noon + 7200), (noon + 18000, noon + 21600)]
 
 
-@pytest.mark.parametrize("zone", [UTC, ZoneInfo("UTC"), ZoneInfo("America/Los_Angeles"), timezone(timedelta(hours=5))])
+@pytest.mark.parametrize(
+    "zone", [timezone.utc, ZoneInfo("UTC"), ZoneInfo("America/Los_Angeles"), timezone(timedelta(hours=5))]
+)
 def test_any_time_zone_will_do(zone: timezone | ZoneInfo) -> None:
     assert normalize_intervals([(NOON.astimezone(zone), (NOON + HOUR).astimezone(zone))]) == [
         (NOON.timestamp(), NOON.timestamp() + 3600)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,7 +49,7 @@ class Reader:
 
 class _WithCursor(Reader):
     def end(self, logged: list[float]) -> object:  # type: ignore[explicit-override]
-        return (datetime.fromtimestamp(max(logged), UTC), "id") if logged else None
+        return (datetime.fromtimestamp(max(logged), timezone.utc), "id") if logged else None
 
 
 def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new() -> None:

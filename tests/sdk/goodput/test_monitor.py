@@ -10,7 +10,7 @@ import sys
 import threading
 import urllib.request
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -218,7 +218,7 @@ def test_cloud_monitoring_gets_the_job_and_its_windows(
 
 def test_slices_of_an_elastic_job_and_a_window_by_its_older_name(monitored: Callable[..., GoodputMonitor]) -> None:
     recorder = ElasticGoodputRecorder("job", "goodput_job", logging_enabled=True)
-    end = datetime.now(UTC)
+    end = datetime.now(timezone.utc)
     begin = end - timedelta(seconds=100)
     recorder.record_job_start_time(begin)
     recorder.record_elastic_slice_counts(1, 4, 3, begin)

@@ -9,7 +9,7 @@ import logging
 import pickle
 import threading
 import time
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-AT = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
+AT = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 US = 1_795_262_400_250_000
 
 
@@ -177,7 +177,7 @@ def test_moments_are_datetimes_or_posix_seconds(
 
 def test_what_is_no_moment_is_dropped_and_counted(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
     before = diagnostics.counts().get("goodput-time", 0)
-    early, late = datetime(1, 1, 1), datetime(9999, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - naive ones can be too early
+    early, late = datetime(1, 1, 1), datetime(9999, 1, 1, tzinfo=timezone.utc)  # noqa: DTZ001 - naive ones can be too early
 
     class Odd(datetime):
         def timestamp(self) -> Any:
@@ -319,7 +319,7 @@ def test_an_event_of_a_thread_that_close_overtakes_is_in_the_next_log(
 
 
 def test_names_may_be_members_of_an_enum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Names(str, enum.Enum):  # noqa: UP042 - older than StrEnum
+    class Names(str, enum.Enum):
         JOB = "job"
         EVENT = "eval"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -41,7 +41,7 @@ class Reader:
         self._history, self._log = History(), open_log(job.log)
 
     def view(self) -> Any:
-        now = datetime.now(UTC)
+        now = datetime.now(timezone.utc)
         self._log.read_new(self._history, now)
         return self._history.of(self.now)
 

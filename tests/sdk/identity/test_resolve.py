@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -111,7 +111,7 @@ def test_our_variables_describe_the_workload() -> None:
 
 
 def test_slurms_id_is_googles() -> None:
-    moment = datetime.fromtimestamp(1777000000, tz=UTC).strftime("%Y%m%d-%H%M%S")
+    moment = datetime.fromtimestamp(1777000000, tz=timezone.utc).strftime("%Y%m%d-%H%M%S")
     where = found(SLURM)
     assert where.identity
     assert where.identity.run_id == hashlib.sha256(f"hpc_77_{moment}".encode()).hexdigest()
@@ -226,7 +226,7 @@ def test_processes_that_share_nothing_share_the_name_and_are_warned() -> None:
 
 @given(st.integers(min_value=86_400, max_value=4_000_000_000), st.integers(-14, 14))
 def test_the_id_does_not_depend_on_the_time_zone(seconds: int, hours: int) -> None:
-    created = datetime.fromtimestamp(seconds, tz=UTC)
+    created = datetime.fromtimestamp(seconds, tz=timezone.utc)
     zone = timezone(timedelta(hours=hours))
     one, two = (
         found(google(metadata={"creation-timestamp": moment.isoformat()})).identity

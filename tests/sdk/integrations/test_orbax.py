@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,7 +43,7 @@ TOLERANCE_S = 0.05
 
 def accounted(log: str) -> tuple[float, float]:
     """Seconds of saves and restores in a log."""
-    history, now = History(), datetime.now(UTC)
+    history, now = History(), datetime.now(timezone.utc)
     open_log(log).read_new(history, now)
     moment = round(now.timestamp() * 1e6)
     spent = history.of(moment).account(moment).unproductive

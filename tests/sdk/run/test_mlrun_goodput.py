@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,7 +76,7 @@ def test_a_run_that_breaks_off_has_no_end(programs: Programs, end: str) -> None:
 def test_the_next_attempt_shows_why_the_last_one_broke_off(programs: Programs, end: str, cause: str) -> None:
     programs.run(f"{BEGIN}\nfor step in range(3): run.step(step)\ntime.sleep(1.2)\n{end}")
     programs.run(f"{BEGIN}\nfor step in range(1, 4): run.step(step)")
-    history, now = History(), datetime.now(UTC)
+    history, now = History(), datetime.now(timezone.utc)
     open_log(f"{programs.storage}/job").read_new(history, now)
     moment = round(now.timestamp() * 1e6)
     [disruption] = history.of(moment).disruptions(moment)
@@ -91,7 +91,7 @@ def test_a_handler_of_sigterm_does_not_hide_the_cause(programs: Programs, act: s
     end = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
     programs.run(f"{handler}\n{BEGIN}\nfor step in range(3): run.step(step)\ntime.sleep(1.2)\n{end}")
     programs.run(f"{BEGIN}\nfor step in range(1, 4): run.step(step)")
-    history, now = History(), datetime.now(UTC)
+    history, now = History(), datetime.now(timezone.utc)
     open_log(f"{programs.storage}/job").read_new(history, now)
     moment = round(now.timestamp() * 1e6)
     [disruption] = history.of(moment).disruptions(moment)
