@@ -3,21 +3,31 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from bench.table import FILE, Section, keep
 
-NAMES = ("capture", "goodput", "monitor", "operator", "runs", "sdk", "webhook")
+BENCHES = {
+    "capture": "capture_fanout",
+    "goodput": "goodput_accounts",
+    "monitor": "goodput_monitor",
+    "operator": "operator_load",
+    "runs": "runs_read",
+    "sdk": "sdk_records",
+    "webhook": "webhook_reviews",
+}
+"""Modules with a `measure`; imported after `quiet`, because their libraries may print at import."""
 
 
 def main(names: list[str]) -> int:
-    if unknown := [name for name in names if name not in NAMES]:
-        print(f"{', '.join(unknown)}: no such bench; choose from {', '.join(NAMES)}")
+    if unknown := [name for name in names if name not in BENCHES]:
+        print(f"{', '.join(unknown)}: no such bench; choose from {', '.join(BENCHES)}")
         return 2
     with quiet():
-        _measure(names or NAMES)
+        _measure(names or [*BENCHES])
     return 0
 
 
@@ -45,34 +55,14 @@ def _measure(names: Sequence[str]) -> None:
     from rich.table import Table
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
-    benches = _benches()
     for name in names:
-        section = benches[name]()
+        section: Section = import_module(f"bench.{BENCHES[name]}").measure()
         table = Table(*section.columns, title=section.title)
         for row in section.rows:
             table.add_row(*row)
         console.print(table, section.notes)
         keep(section)
     console.print(f"written to {FILE}")
-
-
-def _benches() -> dict[str, Callable[[], Section]]:
-    """Import the benches, whose libraries may write at import, after `quiet`."""
-    from bench import (
-        capture_fanout,
-        goodput_accounts,
-        goodput_monitor,
-        operator_load,
-        runs_read,
-        sdk_records,
-        webhook_reviews,
-    )
-
-    modules = (
-        *(capture_fanout, goodput_accounts, goodput_monitor, operator_load),
-        *(runs_read, sdk_records, webhook_reviews),
-    )
-    return {name: module.measure for name, module in zip(NAMES, modules, strict=True)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Cost of a job's goodput account, compared with ml-goodput-measurement; see `bench.goodput_clients`."""
+"""The cost of goodput, compared with ml-goodput-measurement; the clients are in `goodput_clients`."""
 
 import json
 import os
@@ -28,41 +28,40 @@ Row = tuple[str, ...]
 
 
 def measure() -> Section:
-    """Run every client in a process of its own, in turns; the large ones once, the small ones a few times."""
+    """Run every client in its own process, in turns; large jobs once, recorders several times."""
     load = os.getloadavg()[0]
     rows = [*_recording(), *_imports(), *_cold_and_new(), *_largest(), *_profiles(), *_others(), *_steps()]
     return Section(
         name="goodput",
         title="Goodput of a running job",
-        columns=("what", "mldiagnostics", "ml-goodput-measurement 0.2.3", "floor: does nothing", "goal"),
+        columns=("figure", "mldiagnostics", "ml-goodput-measurement 0.2.3", "floor: does nothing", "goal"),
         rows=rows,
         notes=(
-            f"Each client in a process of its own, in turns, on {os.cpu_count()} cores ({platform.machine()}, load "
-            f"average {load:.1f} at the start). Queries are `get_job_goodput(include_badput_breakdown=True)` of a job "
-            "with steps of 2 s that goes on, with three entries a step (start and end of a load, start of the step) "
-            "unless another profile is named; their times are processor time. Ours reads its log from files, parsing "
-            "included; the peer's log is a list in its memory, so that only its own work is measured. A new entry is "
-            "a step; median of up to 30. Memory is the whole process at its peak, in brackets what of it was not "
-            f"there before the first query. Recording: 20 000 calls without a pause, and 600 at 200 a second, medians "
-            f"of {ROUNDS} rounds; the peer's client is one that drops what it is given. Rolling windows: 1 h, 1 d and "
-            "5 d. Steps: blocks with a recorder and a monitor that uploads all it can every second, and without, in "
-            "alternating pairs."
+            f"Each client in its own process, in turns, on {os.cpu_count()} cores ({platform.machine()}, load "
+            f"average {load:.1f} at the start). Queries are `get_job_goodput(include_badput_breakdown=True)` of a "
+            "running job with steps of 2 s and three entries per step (start and end of a load, start of the step) "
+            "unless another profile is named; times are processor time. mldiagnostics reads and parses its log from "
+            "files; the peer's log is a list in memory, so that only its own work is measured. A new entry is a step; "
+            "median of up to 30. Memory is the peak of the process, in brackets its increase since before the first "
+            f"query. Recording: 20 000 calls without a pause, and 600 at 200 a second, medians of {ROUNDS} rounds; the "
+            "peer has a logging client that drops its entries. Rolling windows: 1 h, 1 d and 5 d. Steps: blocks with a "
+            "recorder and a monitor that uploads everything every second, and without, in alternating pairs."
         ),
     )
 
 
 def _recording() -> list[Row]:
     names = ("mldiagnostics", "mldiagnostics-disabled", "peer", "peer-disabled", "floor")
-    found: dict[str, list[Figures]] = {name: [] for name in names}
+    figures: dict[str, list[Figures]] = {name: [] for name in names}
     for number in range(ROUNDS):
         print(f"... recorders, round {number + 1} of {ROUNDS} (about 25 s)", flush=True)
         for name in names:
-            found[name].append(_client(name, "recording"))
-    middle = {name: _median(rounds) for name, rounds in found.items()}
+            figures[name].append(_client(name, "recording"))
+    medians = {name: _median(rounds) for name, rounds in figures.items()}
 
-    def row(what: str, figure: str, goal: str = "", state: str = "", digits: int = 2) -> Row:
-        cells = (middle[name][figure] for name in (f"mldiagnostics{state}", f"peer{state}", "floor"))
-        return (what, *(f"{cell:.{digits}f}" for cell in cells), goal)
+    def row(measure_name: str, figure: str, goal: str = "", state: str = "", digits: int = 2) -> Row:
+        cells = (medians[name][figure] for name in (f"mldiagnostics{state}", f"peer{state}", "floor"))
+        return (measure_name, *(f"{cell:.{digits}f}" for cell in cells), goal)
 
     return [
         row("recorder call, without a pause, p50, µs", "burst.p50_us", "floor + 2"),
@@ -80,12 +79,12 @@ def _imports() -> list[Row]:
         "sdk": ("import mldiagnostics", "mldiagnostics"),
         "peer": ("from ml_goodput_measurement import goodput; goodput.GoodputRecorder", "ml_goodput_measurement"),
     }
-    found: dict[str, list[Figures]] = {name: [] for name in programs}
+    figures: dict[str, list[Figures]] = {name: [] for name in programs}
     for _ in range(ROUNDS):
         for name, (statement, own) in programs.items():
             program = IMPORT.format(statement=statement, run="", own=own)
-            found[name].append(_json([_python(name), "-c", program]))
-    ours, sdk, peer = (_median(found[name]) for name in programs)
+            figures[name].append(_json([_python(name), "-c", program]))
+    ours, sdk, peer = (_median(figures[name]) for name in programs)
     return [
         ("import of goodput and its recorder, ms", f"{ours['wall_ms']:.0f}", f"{peer['wall_ms']:.0f}", "", ""),
         ("the same, over the import of mldiagnostics, ms", f"{ours['wall_ms'] - sdk['wall_ms']:.0f}", "", "", "≤ 30"),
@@ -97,7 +96,7 @@ def _imports() -> list[Row]:
 def _cold_and_new() -> list[Row]:
     rows: list[Row] = []
     for steps in SIZES:
-        ours, peer = _of_both("queries", "maxtext", steps)
+        ours, peer = _compare("queries", "maxtext", steps)
         last = steps == SIZES[-1]
         rows += [
             (f"{steps:,} steps: first query", _seconds(ours["cold_s"]), _seconds(peer["cold_s"]), "", "≤ ¼" * last),
@@ -118,21 +117,21 @@ def _cold_and_new() -> list[Row]:
 
 def _profiles() -> list[Row]:
     rows: list[Row] = []
-    for profile, words in (("restarts", "a restart every 1000"), ("events", "a custom event every 100")):
-        ours, peer = _of_both("queries", profile, OF_OTHERS)
-        for figure, what in (("cold_s", "first query"), ("new_s", "query after a new entry")):
+    for profile, description in (("restarts", "a restart every 1000"), ("events", "a custom event every 100")):
+        ours, peer = _compare("queries", profile, OF_OTHERS)
+        for figure, measure_name in (("cold_s", "first query"), ("new_s", "query after a new entry")):
             cells = (_seconds(each[figure]) for each in (ours, peer))
-            rows.append((f"{OF_OTHERS:,} steps, {words}: {what}", *cells, "", ""))
+            rows.append((f"{OF_OTHERS:,} steps, {description}: {measure_name}", *cells, "", ""))
     return rows
 
 
 def _others() -> list[Row]:
-    ours, peer = _of_both("others", "maxtext", OF_OTHERS)
+    ours, peer = _compare("others", "maxtext", OF_OTHERS)
     rows: list[Row] = []
-    for figure, what in (("deviation", "step deviation"), ("windows", "rolling windows")):
+    for figure, measure_name in (("deviation", "step deviation"), ("windows", "rolling windows")):
         for state, when in (("cold_s", "first"), ("new_s", "after a new entry")):
             cells = (_seconds(each[f"{figure}.{state}"]) for each in (ours, peer))
-            rows.append((f"{OF_OTHERS:,} steps: {what}, {when}", *cells, "", ""))
+            rows.append((f"{OF_OTHERS:,} steps: {measure_name}, {when}", *cells, "", ""))
     return rows
 
 
@@ -148,41 +147,49 @@ def _largest() -> list[Row]:
 
 def _steps() -> list[Row]:
     print("... steps with and without a monitor (about two minutes)", flush=True)
-    found = slow_down("bench/goodput_steps.py")
+    figures = slow_down("bench/goodput_steps.py")
     return [
         (
             "1 ms step, recorded and monitored: slow-down, 95 % bound",
-            f"{found['bound_percent']:+.1f} %",
+            f"{figures['bound_percent']:+.1f} %",
             "",
             "",
             "≤ 2 %",
         ),
-        ("1 ms step: p99.9 of the step, added", f"{found['added_ms']:+.2f} ms", "", "", "≤ 5 ms"),
+        ("1 ms step: p99.9 of the step, added", f"{figures['added_ms']:+.2f} ms", "", "", "≤ 5 ms"),
     ]
 
 
-def _of_both(what: str, profile: str, steps: int) -> tuple[Figures, Figures]:
-    """Return our figures and the peer's. Raises `RuntimeError` if the two find different goodput."""
-    print(f"... {what} of {steps} steps, {profile}", flush=True)
+def _compare(measure_name: str, profile: str, steps: int) -> tuple[Figures, Figures]:
+    """Return the figures of both; raise `RuntimeError` if their goodput differs."""
+    print(f"... {measure_name} of {steps} steps, {profile}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        ours = _own(what, profile, steps, Path(folder), again=steps == SIZES[-1])
-    peer = _client("peer", what, profile, str(steps))
+        ours = _own(measure_name, profile, steps, Path(folder), from_snapshot=steps == SIZES[-1])
+    peer = _client("peer", measure_name, profile, str(steps))
     if abs(ours.get("goodput", 0) - peer.get("goodput", 0)) > 1:
-        raise RuntimeError(f"of {steps} steps, {profile}, goodput is {ours['goodput']} % and {peer['goodput']} %")
+        raise RuntimeError(f"{steps} steps, {profile}: goodput is {ours['goodput']} % and {peer['goodput']} %")
     return ours, peer
 
 
-def _own(what: str, profile: str, steps: int, folder: Path, *, again: bool = False) -> Figures:
-    """Return our figures; with `again` also those of a second process, which has the snapshot that the first left."""
+def _own(measure_name: str, profile: str, steps: int, folder: Path, *, from_snapshot: bool = False) -> Figures:
+    """Return the figures of mldiagnostics; `from_snapshot` adds those of a second process."""
     _run([sys.executable, "bench/goodput_logs.py", profile, str(steps), str(folder)])
-    command = [sys.executable, "bench/goodput_clients.py", "mldiagnostics", what, profile, str(steps), str(folder)]
+    command = [
+        sys.executable,
+        "bench/goodput_clients.py",
+        "mldiagnostics",
+        measure_name,
+        profile,
+        str(steps),
+        str(folder),
+    ]
     figures = _json(command)
-    return figures | {f"kept.{name}": figure for name, figure in _json(command).items()} if again else figures
+    return figures | {f"kept.{name}": figure for name, figure in _json(command).items()} if from_snapshot else figures
 
 
-def _client(name: str, what: str, *rest: str) -> Figures:
+def _client(name: str, measure_name: str, *rest: str) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
-        return _json([_python(name), "bench/goodput_clients.py", name, what, *rest, folder])
+        return _json([_python(name), "bench/goodput_clients.py", name, measure_name, *rest, folder])
 
 
 def _python(name: str) -> str:
@@ -190,8 +197,8 @@ def _python(name: str) -> str:
 
 
 def _json(command: Sequence[str]) -> Figures:
-    answer: Figures = json.loads(_run(command).splitlines()[-1])
-    return answer
+    measured: Figures = json.loads(_run(command).splitlines()[-1])
+    return measured
 
 
 def _run(command: Sequence[str]) -> str:

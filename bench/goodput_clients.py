@@ -1,6 +1,6 @@
-"""One goodput calculator or recorder, measured in a process of its own: `goodput_clients.py CLIENT WHAT …`, in JSON.
+"""Measures one goodput client in its own process: `goodput_clients.py CLIENT MODE …` prints JSON.
 
-Runs under the interpreter of the client's environment, so it needs nothing beyond that client.
+It runs with the interpreter of the client's environment, so it only imports that client.
 """
 
 import json
@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.goodput_jobs import JOB, LOGGER, Payload, began, payloads, time_of
+from bench.goodput_jobs import JOB, LOGGER, Payload, payloads, started, time_of
 
 CALLS = 20_000
 PACED, PACE_S = 600, 0.005
@@ -30,7 +30,7 @@ Figures = dict[str, float]
 
 
 class Calculator(Protocol):
-    """Methods that both calculators have."""
+    """Methods of both calculators."""
 
     def get_job_goodput(self, include_badput_breakdown: bool = ...) -> Any: ...
     def get_job_goodput_interval(self, interval_start: datetime, interval_end: datetime) -> Any: ...
@@ -41,7 +41,7 @@ class Client(Protocol):
     """A calculator over a log that grows."""
 
     def calculator(self) -> Calculator:
-        """Return a new one, which has read nothing."""
+        """Return a new calculator that has read nothing."""
 
     def log(self, payload: Payload) -> None:
         """Add an entry to the log."""
@@ -49,14 +49,14 @@ class Client(Protocol):
     next_step: int
 
 
-def main(client: str, what: str, *rest: str) -> None:
-    print(json.dumps(MEASURES[what](client, *rest)))
+def main(client: str, mode: str, *rest: str) -> None:
+    print(json.dumps(MEASURES[mode](client, *rest)))
     sys.stdout.flush()
     os._exit(0)
 
 
 def queries(name: str, profile: str, steps: str, folder: str) -> Figures:
-    """The first query, queries after one new entry each (processor time), and the memory of the process."""
+    """Measure the first query, queries after new entries, and memory."""
     logging.disable()
     client = CLIENTS[name](Path(folder), profile, int(steps))
     before = _rss_mib()
@@ -69,21 +69,21 @@ def queries(name: str, profile: str, steps: str, folder: str) -> Figures:
 
 
 def others(name: str, profile: str, steps: str, folder: str) -> Figures:
-    """Step deviation and rolling windows: the first time, and after one new entry."""
+    """Measure step deviation and rolling windows, first and after a new entry."""
     logging.disable()
     figures: Figures = {}
     client = CLIENTS[name](Path(folder), profile, int(steps))
-    for what, query in OTHERS.items():
+    for mode, query in OTHERS.items():
         start = time.process_time()
         calculator = client.calculator()
         query(calculator)
-        figures[f"{what}.cold_s"] = time.process_time() - start
-        figures[f"{what}.new_s"] = _after_new_entries(client, partial(query, calculator))
+        figures[f"{mode}.cold_s"] = time.process_time() - start
+        figures[f"{mode}.new_s"] = _after_new_entries(client, partial(query, calculator))
     return figures
 
 
 def recording(name: str, folder: str) -> Figures:
-    """Calls without a pause, and 200 a second, as a training loop makes them."""
+    """Measure calls without a pause, and 200 a second as in a training loop."""
     record, finish = RECORDERS[name](Path(folder))
     cpu = time.process_time()
     figures = {f"burst.{share}": value for share, value in _quantiles(record, CALLS, 0).items()}
@@ -94,15 +94,15 @@ def recording(name: str, folder: str) -> Figures:
 
 
 def _quantiles(record: Callable[[int], object], calls: int, pause_s: float) -> Figures:
-    taken = []
+    durations_s = []
     for step in range(calls):
         if pause_s:
             time.sleep(pause_s)
         start = time.perf_counter_ns()
         record(step)
-        taken.append(time.perf_counter_ns() - start)
-    taken.sort()
-    return {f"p{share}_us": taken[calls * share // 100] / 1e3 for share in (50, 99)}
+        durations_s.append(time.perf_counter_ns() - start)
+    durations_s.sort()
+    return {f"p{share}_us": durations_s[calls * share // 100] / 1e3 for share in (50, 99)}
 
 
 def _windows(calculator: Calculator) -> None:
@@ -119,18 +119,18 @@ OTHERS: dict[str, Callable[[Calculator], object]] = {
 
 
 def _after_new_entries(client: Client, query: Callable[[], object]) -> float:
-    """Return the median time of a query after one more step, over as many as take no more than some seconds."""
-    taken: list[float] = []
+    """Return the median time of a query after a new step, over about 3 s."""
+    durations_s: list[float] = []
     for _ in range(NEW):
         moment = round(time.time(), 6)  # as recorders do
         client.log({"job_name": JOB, "step_count": client.next_step, "step_start_time": moment})
         client.next_step += 1
         start = time.process_time()
         query()
-        taken.append(time.process_time() - start)
-        if sum(taken) > 3:
+        durations_s.append(time.process_time() - start)
+        if sum(durations_s) > 3:
             break
-    return sorted(taken)[len(taken) // 2]
+    return sorted(durations_s)[len(durations_s) // 2]
 
 
 def _rss_mib() -> float:
@@ -138,30 +138,30 @@ def _rss_mib() -> float:
 
 
 def _peak_mib() -> float:
-    """Return the most that this program took: `ru_maxrss` would include the parent process."""
+    """Return the peak memory of this program; `ru_maxrss` would include the parent's."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 
-def theirs() -> Any:
-    """Return the peer's module, untyped: type checkers would see our shim of the same name."""
+def peer_module() -> Any:
+    """Return the peer's module, untyped: type checkers find the shim of the same name."""
     return vars(import_module("ml_goodput_measurement"))["goodput"]
 
 
 class PeerLog:
-    """The log service of ml-goodput-measurement, in memory: nothing but the peer's own work is measured."""
+    """The log service of ml-goodput-measurement in memory, to measure only the peer's work."""
 
     def __init__(self, folder: Path, profile: str, steps: int) -> None:
-        self._module = theirs()
+        self._module = peer_module()
         self._folder = folder
         self.next_step = steps
-        self._entries = list(payloads(profile, steps, began(profile, steps, time.time())))
+        self._entries = list(payloads(profile, steps, started(profile, steps, time.time())))
         self._times = [time_of(entry) for entry in self._entries]
 
     def calculator(self) -> Calculator:
         cache = tempfile.mkdtemp(dir=self._folder)
-        made: Calculator = self._module.GoodputCalculator(JOB, LOGGER, cloud_logger=self, cache_dir=cache)
-        return made
+        calculator: Calculator = self._module.GoodputCalculator(JOB, LOGGER, cloud_logger=self, cache_dir=cache)
+        return calculator
 
     def log(self, payload: Payload) -> None:
         self._entries.append(payload)
@@ -179,7 +179,7 @@ class PeerLog:
 
 
 class OwnLog:
-    """Our log on the disk, written before by `goodput_logs` and appended to as a recorder does."""
+    """A log of mldiagnostics on disk, written by `goodput_logs`, appended like a recorder."""
 
     def __init__(self, folder: Path, _: str, steps: int) -> None:
         from mldiagnostics.goodput import GoodputCalculator
@@ -209,11 +209,11 @@ def nothing(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
 
 
 def peer_recorder(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
-    """Return the peer's recorder with a client that drops its entries."""
+    """Return the peer's recorder with a logging client that drops its entries."""
     import google.cloud.logging
 
     google.cloud.logging.Client = _NoCloud
-    recorder = theirs().GoodputRecorder(JOB, LOGGER, logging_enabled=True)
+    recorder = peer_module().GoodputRecorder(JOB, LOGGER, logging_enabled=True)
     return recorder.record_step_start_time, recorder.flush
 
 
@@ -233,11 +233,11 @@ def own_disabled(_: Path) -> tuple[Callable[[int], object], Callable[[], object]
 
 
 def peer_disabled(_: Path) -> tuple[Callable[[int], object], Callable[[], object]]:
-    return theirs().GoodputRecorder(JOB, LOGGER).record_step_start_time, lambda: None
+    return peer_module().GoodputRecorder(JOB, LOGGER).record_step_start_time, lambda: None
 
 
 class _NoCloud:
-    """Client, logger and batch of Google's logging client that drops all entries."""
+    """Client, logger and batch of Google's logging library that drop their entries."""
 
     project = "bench"
     entries: tuple[()] = ()

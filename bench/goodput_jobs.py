@@ -1,4 +1,4 @@
-"""Histories of running jobs, as payloads with the peer's keys in the order of their times; needs nothing but Python."""
+"""Histories of running jobs, as payloads with the peer's keys in order of time; standard library only."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,10 +13,10 @@ Payload = dict[str, Any]
 
 
 def payloads(profile: str, steps: int, start: float) -> Iterator[Payload]:
-    """Yield what a job that runs since `start` (POSIX seconds) has logged after so many executions of steps.
+    """Yield the entries of a job that started at `start` (POSIX seconds), for this number of steps.
 
-    maxtext: start and end of a load, and a step, three entries a step. steps: nothing but steps. restarts: steps, and
-    every 1000 of them a new start that does ten again. events: steps, and a custom event in every hundredth.
+    Profiles: `maxtext` has start and end of a load for each step; `steps` has steps only; `restarts` has a restart
+    every 1000 steps that repeats ten; `events` has a custom event in every hundredth step.
     """
     t, index = start, 0
     yield _at(t, "job_start_time")
@@ -37,8 +37,8 @@ def payloads(profile: str, steps: int, start: float) -> Iterator[Payload]:
         index += 1
 
 
-def began(profile: str, steps: int, now: float) -> float:
-    """Return when a job must have started so that `now` is a minute after its last entry."""
+def started(profile: str, steps: int, now: float) -> float:
+    """Return the start of a job whose last entry is a minute before `now`."""
     outages = steps // EVERY_RESTART * (OUTAGE_S + STEP_S) if profile == "restarts" else 0.0
     return float(int(now - 60 - steps * (STEP_S + 0.001) - outages))
 
@@ -49,7 +49,7 @@ def time_of(payload: Payload) -> float:
 
 
 def _jitter(number: int) -> float:
-    """Return up to a millisecond, another one for each step, the same in every run."""
+    """Return up to a millisecond, different for each step, the same in every run."""
     return number * 7919 % 1009 / 1_009_000
 
 

@@ -1,4 +1,4 @@
-"""Histories of jobs as our log keeps them: the lines that a recorder makes, in less time; checked against a recorder.
+"""Writes logs of jobs faster than a recorder, with the same lines; checked against a recorder.
 
 `goodput_logs.py PROFILE STEPS FOLDER` writes one.
 """
@@ -14,14 +14,14 @@ from pathlib import Path
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.sinks.jsonl import LOCAL_SEGMENT_BYTES
 
-from bench.goodput_jobs import JOB, LOGGER, Payload, began, payloads, time_of
+from bench.goodput_jobs import JOB, LOGGER, Payload, payloads, started, time_of
 
 INCARNATION = "0123abcd"
 TEXTS = frozenset({"job_name", "custom_badput_event_type"})
 
 
 def write(folder: Path, entries: Iterable[Payload]) -> None:
-    """Write a log of as many files as a recorder would have made."""
+    """Write a log with the same files as a recorder's."""
     lines, head = _lines(entries), _head()
     (folder / "records").mkdir(parents=True)
     for number in itertools.count(1):
@@ -41,16 +41,16 @@ def segment(folder: Path, number: int) -> Path:
 
 
 def line(payload: Payload, number: int) -> str:
-    """Return the line of an entry, the number of which is in its id."""
+    """Return the line of an entry; its id contains the number."""
     return _template(tuple(payload)) % (time_of(payload), *payload.values(), number)
 
 
 @lru_cache
 def _template(keys: tuple[str, ...]) -> str:
-    said = ",".join(f'"{key}":"%s"' if key in TEXTS else f'"{key}":%r' for key in keys)
+    fields = ",".join(f'"{key}":"%s"' if key in TEXTS else f'"{key}":%r' for key in keys)
     return (
         '{"v":1,"kind":"event","t":%r,"name":"goodput","rank":0,"attempt":0,'
-        f'"payload":{{{said},"event_id":"{INCARNATION}-%d"}}}}\n'
+        f'"payload":{{{fields},"event_id":"{INCARNATION}-%d"}}}}\n'
     )
 
 
@@ -59,7 +59,7 @@ def _lines(entries: Iterable[Payload]) -> Iterator[str]:
 
 
 def _head() -> str:
-    """Return the first line of a recorder's file. Raises `RuntimeError` if its other lines are not like ours."""
+    """Return the first line of a recorder's file; raise `RuntimeError` if other lines differ."""
     entries = [*payloads("maxtext", 3, 1.8e9), *payloads("events", 2, 1.8e9)]
     with tempfile.TemporaryDirectory() as folder:
         recorder = GoodputRecorder(JOB, LOGGER, logging_enabled=True, log=folder)
@@ -75,7 +75,7 @@ def _head() -> str:
 
 
 def _record(recorder: GoodputRecorder, entry: Payload) -> None:
-    """Have a recorder make an entry."""
+    """Record an entry with a recorder."""
     (*_, (key, moment)) = entry.items()
     step, kind = entry.get("step_count"), entry.get("custom_badput_event_type")
     record = getattr(recorder, f"record_{key}")
@@ -89,4 +89,4 @@ def _record(recorder: GoodputRecorder, entry: Payload) -> None:
 
 if __name__ == "__main__":
     profile, steps, folder = sys.argv[1:]
-    write(Path(folder), payloads(profile, int(steps), began(profile, int(steps), time.time())))
+    write(Path(folder), payloads(profile, int(steps), started(profile, int(steps), time.time())))

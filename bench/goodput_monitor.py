@@ -1,4 +1,4 @@
-"""CPU time of a goodput monitor's process, per interval and per event."""
+"""The processor time of a goodput monitor's process, per interval and per event."""
 
 import logging
 import os
@@ -23,13 +23,13 @@ INTERVAL_S = 1.0
 INTERVALS = 20
 EVENTS = 1000
 WINDOWS_S = [3600, 86_400]
-PATIENCE_S = 300.0
+UPLOAD_TIMEOUT_S = 300.0
 _OF_PROCESS = 2
 """The kind of a Linux clock that counts the processor time of all threads of a process."""
 
 
 def measure() -> Section:
-    """Run monitors over logs of some sizes, one after the other."""
+    """Run monitors over logs of several sizes."""
     load = os.getloadavg()[0]
     rows = []
     for steps in SIZES:
@@ -45,13 +45,13 @@ def measure() -> Section:
         rows=rows,
         notes=(
             f"Processor time of the monitor's process, all threads, on {os.cpu_count()} cores ({os.uname().machine}, "
-            f"load average {load:.1f} at the start); the training process pays none of it. Start: imports, and the "
-            "job's log so far (three entries a step), read from its start. For each interval: reading "
-            f"nothing new, and uploading to TensorBoard, mean of {INTERVALS} intervals of {INTERVAL_S:g} s. For each "
-            f"event: {EVENTS} new steps in each interval, less the cost of the interval: reading them, accounting for "
-            "them, with step deviation a point of a curve for each, and once in each interval the ideal step time of "
-            "all steps so far, which is most of it in long jobs. A monitor that uploads every 30 s costs "
-            "a thirtieth of an interval for each second."
+            f"load average {load:.1f} at the start); it costs the training process nothing. Start: imports, and "
+            "reading the log from its beginning, with three entries per step. For each interval: a read without new "
+            f"events and an upload to TensorBoard, mean of {INTERVALS} intervals of {INTERVAL_S:g} s. For each event: "
+            f"{EVENTS} new steps in each interval, less the cost of the interval. This includes reading and "
+            "accounting, with step deviation a point of a curve for each step, and in each interval the ideal step time "
+            "of all steps so far, which dominates in long jobs. A monitor that uploads every 30 s costs a thirtieth of an "
+            "interval per second."
         ),
     )
 
@@ -76,7 +76,7 @@ def _write(log: Path, steps: int) -> None:
 
 @contextmanager
 def _monitored(folder: Path, *, everything: bool) -> Iterator[int]:
-    """Have a monitor upload every second; yield the clock of its process."""
+    """Run a monitor that uploads every second; yield the clock of its process."""
     logging.disable()
     monitor = GoodputMonitor(
         JOB,
@@ -111,21 +111,21 @@ def _children() -> set[int]:
 
 
 class Uploads:
-    """The uploads of a monitor, seen by how its event files grow: on a busy machine they are not on time."""
+    """The uploads of a monitor, detected by its growing event files."""
 
     def __init__(self, folder: Path, clock: int) -> None:
         self._folder, self._clock = folder, clock
         self._size = 0
 
     def settled(self) -> float:
-        """Return the processor time until what the job had logged is uploaded and only intervals follow."""
+        """Return the processor time until the existing log is uploaded."""
         spent = [self.next()]
         for _ in range(INTERVALS):
             spent.append(self.next())
             last = [after - before for before, after in pairwise(spent[-4:])]
             if len(last) == 3 and max(last) < 2 * min(last):
                 return spent[-4]
-        raise RuntimeError(f"the monitor does not come to rest within {INTERVALS} intervals")
+        raise RuntimeError(f"the monitor did not settle within {INTERVALS} intervals")
 
     def spent(self, before_each: Callable[[], None]) -> float:
         """Return the mean processor time of an interval."""
@@ -137,12 +137,12 @@ class Uploads:
 
     def next(self) -> float:
         """Wait for the uploads of the next interval; return the processor time of the process so far."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + UPLOAD_TIMEOUT_S
         while (size := self._bytes()) == self._size:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the monitor uploads nothing for {PATIENCE_S:g} s")
+                raise RuntimeError(f"the monitor uploaded nothing for {UPLOAD_TIMEOUT_S:g} s")
             time.sleep(0.02)
-        while size != self._size:  # the uploaders have their turns one after the other
+        while size != self._size:  # the uploaders run one after the other
             self._size = size
             time.sleep(INTERVAL_S / 2)
             size = self._bytes()
@@ -160,7 +160,7 @@ class Steps:
         self._next = number
 
     def add(self) -> None:
-        """Append as many as one interval has, up to now."""
+        """Append the steps of one interval, up to now."""
         now, first = time.time(), self._next
         self._next += EVENTS
         with self._file.open("a") as file:

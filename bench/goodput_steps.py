@@ -1,4 +1,4 @@
-"""A jitted step of 1 ms with and without recorder and monitor, in alternating blocks: JSON with the times of each."""
+"""A jitted step of 1 ms with and without recorder and monitor; prints the times as JSON."""
 
 import json
 import logging
@@ -37,7 +37,7 @@ def measured(step: Callable[[], Any], *, on: bool) -> list[float]:
 
 
 def block(step: Callable[[], Any], record: Callable[[int], object]) -> list[float]:
-    """Return what each step took, in seconds, what is recorded of it included."""
+    """Return the time of each step in seconds, with its recording."""
     times = []
     for number in range(STEPS):
         start = time.perf_counter()
@@ -49,7 +49,7 @@ def block(step: Callable[[], Any], record: Callable[[int], object]) -> list[floa
 
 @contextmanager
 def accounted(folder: Path) -> Iterator[Callable[[int], object]]:
-    """A recorder, and a monitor that uploads all that it can every second."""
+    """Run a recorder, and a monitor that uploads everything every second."""
     recorder = GoodputRecorder(JOB, LOGGER, logging_enabled=True, log=folder / "log")
     recorder.record_job_start_time()
     recorder.flush()
