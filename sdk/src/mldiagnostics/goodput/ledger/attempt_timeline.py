@@ -84,10 +84,8 @@ class AttemptTimelines:
             timeline = self.timelines[attempt]
             started = bisect_right(folded.at, t, timeline.first, timeline.last + 1) - 1
             done = min(timeline.done, started + (started == timeline.last and timeline.last_end <= t))
-            if (
-                done > timeline.first
-                and (folded.at[done] if done <= timeline.last else timeline.last_end) >= self.begin
-            ):
+            end = folded.at[done] if done <= timeline.last else timeline.last_end
+            if done > timeline.first and end >= self.begin:
                 return folded.index[done - 1]
             attempt -= 1
         return None

@@ -31,8 +31,6 @@ _WITH_RANK = _PER_RANK | {EventCode.ALIVE}
 _NUMERIC = frozenset(code for code in EventCode if code < EventCode.SAVE_START) | {
     code for code in EventCode if EventCode.RESTORE_END < code < EventCode.CUSTOM_START
 }
-
-
 _PRECEDENCE_TABLE = PRECEDENCE.ljust(256, b"\0")
 
 
@@ -46,6 +44,7 @@ class EventColumns:
         self.table: list[Arg | RankedStep] = []
         self.ignored: Counter[str] = Counter()
         self.authority: int | None = None
+        """The rank that counts."""
         self._places: dict[Arg | RankedStep, int] = {}
         self._edges: tuple[array[int], array[int]] | None = None
 

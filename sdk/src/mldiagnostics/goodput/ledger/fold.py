@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 8192
 _MIN_DISTANCE = 16
+"""Fewest events between two saved states."""
+
 _MAX_SAVED = 64
+"""Number of saved states from which on they are thinned out."""
 
 
 class Fold(EventHandlers):
@@ -46,10 +49,8 @@ class Fold(EventHandlers):
         while self.state.place < stop:
             left = stop - self.state.place
             self._fold(self.state.place, self.state.place + min(left, _CHUNK, max(_MIN_DISTANCE, left // 2)))
-            if (
-                self.state.place - (self.saved_states[-1][0].place if self.saved_states else self.since)
-                >= _MIN_DISTANCE
-            ):
+            last_saved = self.saved_states[-1][0].place if self.saved_states else self.since
+            if self.state.place - last_saved >= _MIN_DISTANCE:
                 self.saved_states.append((self.state.copy(), self.folded.lengths()))
                 if len(self.saved_states) > _MAX_SAVED:
                     self._thin_out()

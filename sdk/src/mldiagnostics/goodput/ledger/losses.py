@@ -67,6 +67,10 @@ def _disruption(
     following: AttemptTimeline | None,
     lost: tuple[int, int],
 ) -> Disruption:
+    """Return the disruption between two attempts.
+
+    `restart_seen` is the first restart event; `lost` are number and time of the repeated steps.
+    """
     span_overlay, log, at = run.span_overlay, run.log, run.fold.folded.at
     starts, _ = log.job_edges()
     last_end, until = max(previous.last_end, run.progress.begin), following.start if following else run.progress.until
@@ -74,9 +78,8 @@ def _disruption(
     slow = 0
     if following:
         done = at[following.first + 1] if following.first < following.last else following.last_end
-        slow = span_overlay.uncovered(following.start, following.startup) + span_overlay.covered(
-            following.start, done, _STARTUP
-        )
+        slow = span_overlay.uncovered(following.start, following.startup)
+        slow += span_overlay.covered(following.start, done, _STARTUP)
     return Disruption(
         lost=last_end,
         seen=seen,

@@ -6,7 +6,7 @@ Without its spans, an attempt changes phase at five moments:
 2. its first step starts: the part above the mean of the other steps is program startup (R7);
 3. startup ends: steps are productive;
 4. the first step starts that a later attempt repeats: from there on steps are wasted progress (R3);
-5. its last step ends (R4): the rest, up to the next attempt, is recovery.
+5. its last step ends (R4): the rest, up to the next attempt, is recovery. Without a next attempt it is `OTHER` (R14).
 
 Each phase is one bucket, so any sum is a difference of moments minus the time that spans cover.
 """

@@ -50,9 +50,8 @@ class RunSplitter:
             if last >= 0 and ends[last] >= previous_start and self._has_started(ends[last], previous_start):
                 place = bisect_left(self.log.t, start)
                 next_step = self.log.code.find(EventCode.STEP_START, place)
-                if not self._continues(
-                    runs[-1], ends[last], place, next_step if self._is_known(next_step, now) else -1
-                ):
+                known_step = next_step if self._is_known(next_step, now) else -1
+                if not self._continues(runs[-1], ends[last], place, known_step):
                     runs[-1].before = start
                     runs.append(self._run_from(by_place, place))
             previous_start = start
