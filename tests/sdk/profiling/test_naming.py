@@ -88,7 +88,7 @@ def test_without_steps_there_is_no_window() -> None:
 )
 def test_invalid_steps_are_rejected_with_their_values(steps: object, every: object) -> None:
     with pytest.raises(ConfigurationError, match="steps="):
-        window(steps, every)  # type: ignore[arg-type]  # that is the point
+        window(steps, every)  # type: ignore[arg-type]  # invalid on purpose
 
 
 def test_a_window_longer_than_its_interval_is_rejected() -> None:

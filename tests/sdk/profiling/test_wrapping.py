@@ -39,7 +39,7 @@ def plain(x: int, *, by: int = 2) -> int:
 
 
 def generator(x: int) -> Generator[int, int, str]:
-    """Echo what is sent."""
+    """Echo sent values."""
     sent = yield x
     try:
         yield sent
@@ -54,7 +54,7 @@ async def coroutine(x: int) -> int:
 
 
 async def async_generator(x: int) -> AsyncGenerator[int, int]:
-    """Echo what is sent."""
+    """Echo sent values."""
     sent = yield x
     try:
         yield sent
@@ -84,7 +84,7 @@ def test_a_function_is_called_inside_its_block(blocks: Blocks) -> None:
 
 def test_an_exception_ends_the_block(blocks: Blocks) -> None:
     with pytest.raises(TypeError):
-        wrap(plain, blocks)()  # type: ignore[call-arg]  # that is the point
+        wrap(plain, blocks)()  # type: ignore[call-arg]  # invalid on purpose
     assert blocks.notes == ["begin", "end"]
 
 

@@ -137,7 +137,7 @@ def test_calls_in_any_order_are_logged_once_and_training_goes_on(tmp_path: Path)
         profile.stop(); profile.stop()
         other = xprof(process_index_list=[7])
         other.start(); step("elsewhere")     # another rank's
-        xprof(run, session_id=3).start(12)   # numbers, and nobody stops it
+        xprof(run, session_id=3).start(12)   # numbers; not stopped
         run.close(); run.close()
         profile.start(); profile.stop()      # after the end
         report(problems=diagnostics.counts())

@@ -88,7 +88,7 @@ def test_retryable_errors_are_retried(server: HttpReceiver, status: int) -> None
     assert not flushed(sink)
     sink.write(losses(6))
     server.status = 200
-    eventually(lambda: flushed(sink), "the server takes what waited")
+    eventually(lambda: flushed(sink), "the server receives the spooled records")
     sink.write(losses(9))
     assert steps_received(server) == list(range(12))
 
@@ -117,14 +117,14 @@ def test_after_an_outage_all_records_are_delivered_in_order(server: HttpReceiver
     sink.write(losses(0))
     assert not flushed(sink)
     server.start()
-    eventually(lambda: flushed(sink), "the server takes what waited")
+    eventually(lambda: flushed(sink), "the server receives the spooled records")
     sink.write(losses(3))
     server.stop()
     sink.write(losses(6))
     sink.close()
     server.start()
     successor = create_sink(server, incarnation="00000002")
-    eventually(lambda: flushed(successor), "the server takes what another process left")
+    eventually(lambda: flushed(successor), "the server receives records of another process")
     assert steps_received(server) == list(range(9))
 
 
@@ -137,7 +137,7 @@ def test_a_hanging_server_delays_no_other_sink_and_loses_nothing(server: HttpRec
     assert not recording.close(DEADLINE_S).dropped
     server.hangs = False
     successor = create_sink(server, incarnation="00000002")
-    eventually(lambda: flushed(successor), "the server takes what waited")
+    eventually(lambda: flushed(successor), "the server receives the spooled records")
     assert steps_received(server) == [7]
 
 

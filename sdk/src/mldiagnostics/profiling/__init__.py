@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Xprof", "start_on_demand_xprof", "stop_on_demand_xprof"]
 
-_HOMES = {
+_MODULES = {
     "Xprof": "mldiagnostics.profiling.xprof",
     "start_on_demand_xprof": "mldiagnostics.profiling.on_demand",
     "stop_on_demand_xprof": "mldiagnostics.profiling.on_demand",
 }
+"""Public name -> module, imported on first use, so that other modules of the package load without it."""
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
