@@ -42,7 +42,7 @@ class Emulator:
 
 @contextlib.contextmanager
 def running_emulator() -> Iterator[Emulator]:
-    """Run an empty emulator in memory, on a port of its own on 127.0.0.1."""
+    """Run an empty emulator in memory, on its own port on 127.0.0.1."""
     address = f"127.0.0.1:{_free_port()}"
     host, port = address.split(":")
     command = [

@@ -41,7 +41,7 @@ class FaultyProxy:
 
 @contextlib.contextmanager
 def faulty_proxy(emulator: Emulator) -> Iterator[FaultyProxy]:
-    """Serve a proxy before `emulator` on a port of its own on 127.0.0.1."""
+    """Serve a proxy before `emulator` on its own port on 127.0.0.1."""
     released = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):

@@ -35,7 +35,7 @@ class Case:
     questions: tuple[Question, ...]
 
     def reader(self, now: float) -> CaseReader:
-        """Return the log as somebody's `cloud_logger=` object would give it at a moment."""
+        """Return the log as a user's `cloud_logger=` object returns it at a given time."""
         return CaseReader(self.entries, now)
 
 

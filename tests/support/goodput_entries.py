@@ -45,7 +45,7 @@ def utc(t: float) -> datetime:
 
 @dataclass
 class Entries:
-    """A `cloud_logger=` object of somebody's own, which gives everything it has."""
+    """A user's `cloud_logger=` object, which returns all of its entries."""
 
     payloads: list[Payload] = field(default_factory=list)
 

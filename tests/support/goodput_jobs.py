@@ -133,7 +133,7 @@ def read_diary(path: Path) -> Diary:
 
 @dataclass(frozen=True)
 class Job:
-    """The training of `training_orbax.py` in a folder: begun as often as somebody wants, always the same run."""
+    """The training of `training_orbax.py` in a folder; it can be restarted, and is always the same run."""
 
     folder: Path
     steps: int

@@ -1,4 +1,4 @@
-"""The public names of goodput modules, as anybody who imports them sees them: run by the peer's Python and by ours.
+"""The public names of goodput modules, as an import shows them: run by the peer's Python and by ours.
 
 python tests/support/goodput_names.py ml_goodput_measurement.src    print them as JSON
 """

@@ -17,7 +17,7 @@ OUT = Location.parse("volume:///out")
 
 
 def target(rank: int, *, pod: str | None = None, directory: Location = OUT) -> PlannedTarget:
-    """A target on a pod of its own."""
+    """Return a target on its own pod."""
     pod = pod or f"trainer-{rank}"
     return PlannedTarget(
         pod=pod,
@@ -36,7 +36,7 @@ def target(rank: int, *, pod: str | None = None, directory: Location = OUT) -> P
 
 
 def skipped(rank: int, reason: SkipReason = SkipReason.NOT_READY) -> SkippedTarget:
-    """A pod that is not contacted."""
+    """Return a pod that is not contacted."""
     return SkippedTarget(pod=f"trainer-{rank}", uid=f"uid-{rank}", rank=rank, reason=reason, message="it starts")
 
 
@@ -63,7 +63,7 @@ def plan(targets: int = 2, skips: int = 0, **changes: Any) -> CapturePlan:
 
 
 def captured(rank: int, *, start_ns: int = 1_795_262_400_000_000_000, size: int = 1000) -> TargetOutcome:
-    """A target whose trace is stored."""
+    """Return a target whose trace is stored."""
     return TargetOutcome(
         target=target(rank),
         state=TargetState.CAPTURED,

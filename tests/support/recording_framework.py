@@ -1,4 +1,4 @@
-"""One framework in a process of its own, recorded by our adapter: either through a course of checks, or on demand.
+"""One framework in its own process, recorded by our adapter: through a list of checks, or on demand.
 
 usage: recording_framework.py PORT PROGRESS_FILE FRAMEWORK          train and listen, stopped by killing it
        recording_framework.py --course FOLDER FRAMEWORK             write traces and say what happened, as JSON

@@ -36,13 +36,13 @@ class ObjectReference:
         return None
 
     @property
-    def counts(self) -> bool:
+    def can_belong_to_run(self) -> bool:
         """Whether an owner of this kind can belong to a run; other kinds are not read."""
         workload = workload_of(self.kind, self.api_version)
         return workload is not None and not workload.groups
 
     @property
-    def groups(self) -> bool:
+    def is_group(self) -> bool:
         """Whether the kind groups runs."""
         workload = workload_of(self.kind, self.api_version)
         return workload is not None and workload.groups
@@ -67,7 +67,7 @@ def owner_chain(first: ObjectReference | None, lookup: Lookup, *, pods: bool = T
     chain: list[Object] = []
     seen: set[str] = set()
     reference = first if pods or first is None or first.kind != _POD else None
-    while reference and reference.counts and reference.uid not in seen and len(chain) < _MAX_DEPTH:
+    while reference and reference.can_belong_to_run and reference.uid not in seen and len(chain) < _MAX_DEPTH:
         owner = lookup(reference)
         if owner is None or not _is_referenced(owner, reference, chain):
             break
@@ -133,7 +133,7 @@ def run_of(chain: tuple[Object, ...]) -> WorkloadRun | None:
     for owner in reversed(chain):
         if owner["kind"] != "Pod":
             above = ObjectReference.to_controller(owner["metadata"], "")
-            return WorkloadRun(owner, above.name if above and above.groups else None)
+            return WorkloadRun(owner, above.name if above and above.is_group else None)
     return None
 
 

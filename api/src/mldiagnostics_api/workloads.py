@@ -20,7 +20,7 @@ class OptIn(Enum):
     """The label that opts a kind in."""
 
     NAMESPACE = "a label on the namespace is enough"
-    OWN = "needs a label of its own"
+    OWN = "the workload needs its own label"
 
 
 class WorkloadOutcome(StrEnum):

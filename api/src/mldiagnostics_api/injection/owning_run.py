@@ -40,7 +40,7 @@ def find_owning_run(pod: PodShape, owners: tuple[Object, ...] | OwnersUnknown, n
     """Return the run of a pod from its owners; one without owners is its own run."""
     if pod.mirror:
         return NoRun(InjectionReason.MIRROR_POD, "the pod is the mirror of a static pod, which cannot be changed")
-    if pod.controller and not pod.controller.counts:
+    if pod.controller and not pod.controller.can_belong_to_run:
         return NoRun(InjectionReason.KIND_NOT_SUPPORTED, f"{pod.controller.kind}: not a supported kind of workload")
     if isinstance(owners, OwnersUnknown):
         return NoRun(InjectionReason.OWNERS_UNKNOWN, f"the owners of the pod could not be read: {owners.message}")
@@ -73,4 +73,4 @@ def _missing(first: ObjectReference, owners: tuple[Object, ...]) -> ObjectRefere
     if not owners or owners[0]["metadata"].get("uid") != first.uid:
         return first
     above = ObjectReference.to_controller(owners[-1]["metadata"], first.namespace)
-    return above if above and above.counts else None
+    return above if above and above.can_belong_to_run else None

@@ -112,7 +112,7 @@ class TargetSelection(Model):
     container: Annotated[str, Field(min_length=1, max_length=63)] | None = None
     """Only the profilers of this container; pods without the container are skipped."""
     limit: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT32)] | None = None
-    """Maximum number of targets. Ready targets come first, then lower ranks."""
+    """Maximum number of targets: ready ones first, then by rank."""
 
 
 class TracerLevels(Model):
@@ -152,7 +152,7 @@ class TriggerCapture(Model):
     """Namespace of the pods. Default: the namespace of this object. For another namespace you need the permission to
     create `pods/profile` in it."""
     capture_port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
-    """Port of the profiler server in pods without an annotation or a container port for it. Default: 9999."""
+    """Port of the profiler server in pods that do not publish one by annotation or container port. Default: 9999."""
     duration_seconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """Duration of the recording in seconds. Default: 2 seconds. The administrator sets the upper limit."""
     duration_milliseconds: Annotated[int, Field(ge=1, le=2**31 - 1, json_schema_extra=INT32)] | None = None
@@ -170,7 +170,7 @@ class TriggerCapture(Model):
     """Levels of the profiler's tracers."""
     delivery: Delivery | None = None
     """Writer of the traces. Operator: the operator receives each trace and stores it. Workload: the pod writes its
-    trace. Auto: as Operator, but old profiler servers write themselves. Default: Auto."""
+    trace. Auto: as Operator, but an old profiler server may write to a bucket itself. Default: Auto."""
     start_lead_milliseconds: Annotated[int, Field(ge=0, le=60_000, json_schema_extra=INT32)] | None = None
     """Time until the common start of all targets, in milliseconds. Default: 2000 with more than one target, else 0."""
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None

@@ -84,7 +84,7 @@ class StatusCondition(Model):
     message: Annotated[str, Field(max_length=32_768)]
     """Explanation for people."""
     last_transition_time: Time
-    """When the status of the condition last changed."""
+    """Time of the last change of the condition's status."""
     observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
     """Generation of the object that the condition is about."""
 
