@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def own_spool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What a test leaves on the local disk for later processes is in a place of its own."""
+    """Give each test a spool of its own."""
     monkeypatch.setenv("MLDIAG_SPOOL", str(tmp_path / "spool"))
 
 
@@ -34,7 +34,7 @@ def gcs_emulator() -> Iterator[Emulator]:
 
 @pytest.fixture
 def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of an empty bucket, with Google's client pointed at the emulator and asking only what it is told."""
+    """The name of an empty bucket of the emulator, which Google's client uses."""
     monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_emulator.url)
     name = f"bucket-{next(_numbers)}"
@@ -44,7 +44,7 @@ def gcs_bucket(gcs_emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def gcs_faults(gcs_emulator: Emulator, gcs_bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
-    """A proxy that misbehaves as told before the emulator of `gcs_bucket`, with Google's client pointed at it."""
+    """A proxy that injects faults between Google's client and the emulator."""
     assert gcs_bucket
     with faulty_proxy(gcs_emulator) as proxy:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", proxy.url)

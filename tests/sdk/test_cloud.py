@@ -1,4 +1,4 @@
-"""Project and region from each source, and no source that can hold anybody up."""
+"""Project and region from each source, each within its time limit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ANSWERS = {"project/project-id": "from-metadata", "instance/zone": "projects/7/z
 
 
 class MetadataServer(BaseHTTPRequestHandler):
-    asked: list[str] = []  # noqa: RUF012
+    requests: list[str] = []  # noqa: RUF012
     flavor = "Google"
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         answer = ANSWERS.get(self.path.removeprefix("/computeMetadata/v1/"))
         self.send_response(200 if answer and self.headers["Metadata-Flavor"] == "Google" else 404)
         self.send_header("Metadata-Flavor", self.flavor)
@@ -39,7 +39,7 @@ def gcloud(folder: Path) -> dict[str, str]:
     return {"CLOUDSDK_CONFIG": str(folder), "GCE_METADATA_HOST": "127.0.0.1:1"}
 
 
-def test_what_the_program_said_counts_most(tmp_path: Path) -> None:
+def test_arguments_of_the_program_win(tmp_path: Path) -> None:
     env = {**gcloud(tmp_path), "GOOGLE_CLOUD_PROJECT": "from-env"}
     cloud = CloudEnvironment(project="said", region="us-central1", env=env)
     assert (cloud.project(), cloud.region()) == ("said", "us-central1")
@@ -51,18 +51,18 @@ def test_then_the_environment_then_gcloud(tmp_path: Path) -> None:
     assert (CloudEnvironment(env=env).project(), CloudEnvironment(env=env).region()) == ("from-gcloud", "us-west1")
 
 
-def test_then_the_metadata_server_which_is_asked_once(tmp_path: Path) -> None:
+def test_the_metadata_server_is_last_and_read_once(tmp_path: Path) -> None:
     class Handler(MetadataServer):
-        asked: list[str] = []  # noqa: RUF012
+        requests: list[str] = []  # noqa: RUF012
 
     with served(Handler) as host:
         cloud = CloudEnvironment(env={"GCE_METADATA_HOST": host, "CLOUDSDK_CONFIG": str(tmp_path)})
         for _ in range(3):
             assert (cloud.project(30), cloud.region(30)) == ("from-metadata", "us-east5")
-        assert len(Handler.asked) == 2
+        assert len(Handler.requests) == 2
 
 
-def test_a_server_that_is_not_googles_is_not_believed(tmp_path: Path) -> None:
+def test_a_response_of_another_server_is_ignored(tmp_path: Path) -> None:
     class Portal(MetadataServer):
         flavor = "hotel"
 
@@ -71,7 +71,7 @@ def test_a_server_that_is_not_googles_is_not_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "name.invalid", "not a host", "127.0.0.1:port"])
-def test_a_server_that_is_not_there_is_no_answer(host: str) -> None:
+def test_a_missing_metadata_server_gives_none(host: str) -> None:
     assert metadata("project/project-id", env={"GCE_METADATA_HOST": host}, timeout_s=20) is None
 
 

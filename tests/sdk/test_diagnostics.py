@@ -1,4 +1,4 @@
-"""Said once, counted always, by any thread, and the root logger is left alone."""
+"""Warnings are logged once and counted, by any thread, on our own logger."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from mldiagnostics.diagnostics import announce, counts, warn_once
 
 
-def test_a_problem_is_said_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_problem_is_logged_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     for number in range(3):
         warn_once("test-once", f"a problem, {number}")
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == ["a problem, 0"]
     assert counts()["test-once"] == 3
 
 
-def test_threads_together_say_it_once_and_lose_no_count(caplog: pytest.LogCaptureFixture) -> None:
+def test_concurrent_threads_log_once_and_lose_no_count(caplog: pytest.LogCaptureFixture) -> None:
     threads = [
         threading.Thread(target=lambda: [warn_once("test-threads", "a problem") for _ in range(500)]) for _ in range(4)
     ]
@@ -46,12 +46,12 @@ def shown(setup: str) -> str:
         ("logging.getLogger('mldiagnostics').setLevel(logging.ERROR)", ""),
     ],
 )
-def test_what_people_look_for_is_shown_once_unless_they_asked_for_quiet(setup: str, line: str) -> None:
+def test_an_announcement_is_shown_once_unless_the_logger_is_silenced(setup: str, line: str) -> None:
     assert shown(setup) == line
 
 
 @pytest.mark.parametrize("setup", ["import sys; sys.stderr.close()", "import sys; sys.stderr = None"])
-def test_where_nothing_can_be_shown_nothing_is_raised(setup: str) -> None:
+def test_an_announcement_never_raises(setup: str) -> None:
     assert shown(setup) == ""
 
 
@@ -60,7 +60,7 @@ class Broken(logging.Handler):
         raise OSError(record.getMessage())
 
 
-def test_a_handler_that_raises_does_so_to_nobody() -> None:
+def test_an_exception_of_a_log_handler_is_suppressed() -> None:
     handler = Broken()
     logging.root.addHandler(handler)
     try:
@@ -93,5 +93,5 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_complains_although_its_parent_was_about_to() -> None:
+def test_a_forked_child_can_warn_while_its_parent_held_the_lock() -> None:
     subprocess.run([sys.executable, "-c", FORK], check=True, capture_output=True, timeout=60)

@@ -1,4 +1,4 @@
-"""The tree that callers catch by."""
+"""The hierarchy of errors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_the_tree_drawn_on_top_is_the_tree() -> None:
 @pytest.mark.parametrize(
     ("kind", "builtin"), [(errors.ConfigurationError, ValueError), (errors.MissingExtraError, ImportError)]
 )
-def test_errors_are_also_what_python_calls_them(kind: type[Exception], builtin: type[Exception]) -> None:
+def test_errors_are_also_python_errors(kind: type[Exception], builtin: type[Exception]) -> None:
     assert issubclass(kind, builtin)
 
 
-def test_a_missing_extra_says_what_to_install() -> None:
+def test_a_missing_extra_names_the_install_command() -> None:
     error = errors.MissingExtraError(extra="gcs", needed_for="gs://bucket")
     assert error.extra == "gcs"
     assert "gs://bucket" in str(error)

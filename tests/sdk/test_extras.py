@@ -1,4 +1,4 @@
-"""What is not installed is told with how to install it."""
+"""A missing package is reported with its install command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documentation of ml-goodput-measurement 0.2.3 tells people to write runs here, with only the import changed.
+"""Examples of the documentation of ml-goodput-measurement 0.2.3, with only the import changed.
 
 Each test makes the calls of one of its sections, in that order and with those arguments.
 """
@@ -25,7 +25,7 @@ def library(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What programs have of their own."""
+    """The configuration of a program."""
     monkeypatch.setenv("MLDIAG_STORAGE", str(tmp_path))
     return SimpleNamespace(
         run_name="documented", steps=6, eval_interval=2, sdc_check_interval=3, tensorboard_dir=str(tmp_path / "board")
@@ -65,8 +65,8 @@ def test_recording_and_asking_for_goodput(library: Any, config: SimpleNamespace)
     current, badput, last_step = calculator.get_job_goodput(include_badput_breakdown=True)
     assert last_step == config.steps - 1
     kinds = [kind for kind in goodput.BadputType if kind.value < goodput.BadputType.CUSTOM_BADPUT_EVENTS.value]
-    told = [f"{badput[kind]:.2f}%" for kind in (*kinds, goodput.BadputType.OTHER)]
-    assert len(told) == 10
+    shares = [f"{badput[kind]:.2f}%" for kind in (*kinds, goodput.BadputType.OTHER)]
+    assert len(shares) == 10
     custom = badput[goodput.BadputType.CUSTOM_BADPUT_EVENTS]
     assert custom.get("EVAL_STEP", 0.0) > 0.0
     assert custom.get("SDC_CHECK", 0.0) > 0.0

@@ -1,4 +1,4 @@
-"""Whoever imports ml-goodput-measurement finds the same names here, called in the same way.
+"""The names and signatures of ml-goodput-measurement.
 
 `data/peer_names.json` has the names of 0.2.3, as `support/goodput_names.py` sees them there.
 """
@@ -85,9 +85,9 @@ def test_public_names_are_listed_and_there() -> None:
 
 
 @pytest.mark.parametrize("module", ["goodput", "goodput_elastic", "goodput_utils"])
-def test_what_is_not_there_is_refused_as_python_does(module: str) -> None:
+def test_a_missing_name_raises_attribute_error(module: str) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-        getattr(import_module(f"mldiagnostics.{module}"), "nonsense")  # noqa: B009 - that is what happens
+        getattr(import_module(f"mldiagnostics.{module}"), "nonsense")  # noqa: B009 - a runtime look-up
 
 
 RECORDS_ONLY = """
@@ -98,7 +98,7 @@ print(*sorted(name for name in sys.modules if name.startswith("mldiagnostics.goo
 """
 
 
-def test_who_only_records_loads_no_ledger() -> None:
+def test_recording_loads_no_ledger() -> None:
     done = subprocess.run([sys.executable, "-c", RECORDS_ONLY], capture_output=True, text=True, timeout=60, check=True)
     computing = {"calculator", "history", "ideal", "ledger", "queries", "report"}
     assert not {f"mldiagnostics.goodput.{name}" for name in computing} & set(done.stdout.split())

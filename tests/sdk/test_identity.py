@@ -1,4 +1,4 @@
-"""One workload, one run id: whoever computes it, in whatever time zone."""
+"""One workload has one run id, in all components and time zones."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ def test_an_unnamed_cluster_is_named_after_kube_system(uid: str) -> None:
 
 
 @pytest.mark.parametrize("uid", ["", "kube-system", "1f0e9a3", "G" * 36])
-def test_what_is_no_uid_names_no_cluster(uid: str) -> None:
+def test_an_invalid_uid_is_rejected(uid: str) -> None:
     with pytest.raises(ConfigurationError, match="is not the uid"):
         fallback_cluster_name(uid)
 
 
 @pytest.mark.parametrize("run", ["", "abc", "A" * 64, "a" * 63, "a" * 65, "my-own-run"])
-def test_what_is_no_run_id_has_no_label_value(run: str) -> None:
+def test_an_invalid_run_id_is_rejected_as_label_value(run: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a run id"):
         run_label_value(run)

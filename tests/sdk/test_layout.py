@@ -26,7 +26,7 @@ def is_file_name(name: str, max_bytes: int = 200) -> bool:
 @example("")
 @example("..")
 @example("../../etc/passwd")
-def test_whatever_goes_in_a_file_name_comes_out_and_stays(text: str) -> None:
+def test_any_text_becomes_a_stable_file_name(text: str) -> None:
     name = layout.sanitize(text)
     assert is_file_name(name)
     assert layout.sanitize(name) == name
@@ -137,12 +137,12 @@ def test_traces_are_recognised_and_records_are_not(session: str, stem: str, abov
         "host.xplane.pb",
     ],
 )
-def test_what_xprof_does_not_show_as_a_host_is_no_trace(key: str) -> None:
+def test_only_host_files_of_xprof_are_traces(key: str) -> None:
     assert not layout.is_trace(key)
 
 
 @given(strategies.run_ids(), strategies.dns_labels(), strategies.dns_subdomains())
-def test_a_run_has_one_directory_whatever_its_workload(run: str, namespace: str, workload: str) -> None:
+def test_a_run_has_one_directory_for_any_workload(run: str, namespace: str, workload: str) -> None:
     assert layout.run_directory("gs://b/p", run_id=run, namespace=namespace, workload=workload) == f"gs://b/p/{run}"
 
 
@@ -172,7 +172,7 @@ RECORDS = st.tuples(st.integers(0, 999), st.integers(0, 99_999), st.text("012345
 
 
 @given(RECORDS, RECORDS, st.integers(1, 99_999), st.integers(1, 99_999))
-def test_files_of_records_are_told_apart_and_sort_by_number(
+def test_record_files_are_distinct_and_sort_by_number(
     first: tuple[int, int, str], second: tuple[int, int, str], number: int, later: int
 ) -> None:
     def key(process: tuple[int, int, str], number: int) -> str:
@@ -187,5 +187,5 @@ def test_files_of_records_are_told_apart_and_sort_by_number(
 @pytest.mark.parametrize(
     "key", ["run.json", "records/x.jsonl", "records/.mldiag-0.partial", "a/records/a0-r0-ab-00001.jsonl"]
 )
-def test_other_files_are_no_files_of_records(key: str) -> None:
+def test_other_files_are_not_record_files(key: str) -> None:
     assert layout.record_segment(key) is None

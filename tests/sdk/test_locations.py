@@ -1,4 +1,4 @@
-"""Locations: what is a local path, in every spelling."""
+"""Local paths in every spelling."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_every_form_records_the_same(form: str, when: str, tmp_path: Path) -> No
     assert (record.name, record.value, record.step, record.labels, record.unit) == ("loss", 0.5, 3, {"host": "a"}, "1")
 
 
-def test_a_moment_can_be_given_and_is_one_for_several(tmp_path: Path) -> None:
+def test_a_timestamp_can_be_given_for_one_or_several_metrics(tmp_path: Path) -> None:
     result = run_program(
         """
 import datetime
@@ -77,7 +77,7 @@ begin().close()
         "record(value=1.0)",
     ],
 )
-def test_a_wrong_call_is_told_once_and_counted_and_harms_nothing(call: str, tmp_path: Path) -> None:
+def test_an_invalid_call_is_reported_once_and_counted(call: str, tmp_path: Path) -> None:
     body = f"""
 metrics.record("before", 1.0)
 for _ in range(3):
@@ -97,7 +97,7 @@ BAD = ["1", "None", "{}", "{'metric_name': 'x'}", "{'metric_name': 'x', 'value':
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_item_of_several_costs_only_itself(bad: str, tmp_path: Path) -> None:
+def test_an_invalid_item_does_not_affect_the_others(bad: str, tmp_path: Path) -> None:
     body = f"""
 class Hostile:
     def __getitem__(self, key):
@@ -111,7 +111,7 @@ print(sum(run.close().dropped.values()))
     assert [record.name for record in found(tmp_path)] == ["a", "b"]
 
 
-def test_an_item_with_a_misspelt_key_says_what_was_meant(tmp_path: Path) -> None:
+def test_a_misspelt_key_gets_a_suggestion(tmp_path: Path) -> None:
     body = "run = begin()\nmetrics.record_metrics([{'metricname': 'a', 'value': 1}])\nrun.close()"
     result = run_program(body, tmp_path)
     assert "did you mean metric_name by metricname?" in result.stderr
@@ -127,7 +127,7 @@ HINTS = {
 
 
 @pytest.mark.parametrize(("call", "hint"), HINTS.items())
-def test_an_unknown_argument_is_told_once_and_costs_nothing_else(call: str, hint: str, tmp_path: Path) -> None:
+def test_an_unknown_argument_is_reported_once_and_ignored(call: str, hint: str, tmp_path: Path) -> None:
     result = run_program(f"run = begin()\nfor _ in range(2):\n    metrics.{call}\nrun.close()", tmp_path)
     assert (result.returncode, len(result.stderr.splitlines())) == (0, 1)
     assert hint in result.stderr

@@ -1,4 +1,4 @@
-"""What `import mldiagnostics` offers: few names, each there, nothing loaded before its time."""
+"""The public names of `mldiagnostics`, each loaded on demand."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_run_has_the_fields_of_googles_sdk() -> None:
     assert [name for name in PEER_FIELDS if name not in known] == []
 
 
-def test_what_is_not_used_is_not_loaded() -> None:
+def test_unused_modules_are_not_loaded() -> None:
     _, modules = loaded_by("import mldiagnostics")
     assert modules == {"mldiagnostics", "mldiagnostics.errors"}
     _, modules = loaded_by("from mldiagnostics import goodput")

@@ -107,7 +107,7 @@ def test_profiles(form: str, tmp_path: Path) -> None:
     assert programs.storage in row.directory
 
 
-def test_whoever_asks_for_the_run_finds_it(tmp_path: Path) -> None:
+def test_the_current_run_is_available_to_programs(tmp_path: Path) -> None:
     body = """
 from PACKAGE.core import global_manager
 from PACKAGE.custom_types import mlrun_types

@@ -32,7 +32,7 @@ assert values == [1 / (1 + number) for number in range(100)], values
 print(row.name, row.phase, row.step, row.configs["user"], *{each.name for each in importlib.metadata.distributions()})
 """
 
-# What needs an optional part says so by name: of this package's, or of the package that is missing.
+# A module with a missing optional package names the extra or the package.
 IMPORT_EVERYTHING = """
 import importlib, pkgutil, mldiagnostics
 absent = set()

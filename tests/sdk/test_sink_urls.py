@@ -40,7 +40,7 @@ def test_a_list_that_was_joined_is_read_back(items: list[str]) -> None:
 
 
 @given(urls)
-def test_what_is_accepted_makes_a_sink_and_what_is_not_makes_none(url: str) -> None:
+def test_a_valid_url_makes_a_sink_and_an_invalid_one_does_not(url: str) -> None:
     if url.partition(":")[0] in NEED_A_RUN_OF_THEIRS:
         return
     if is_url(url):
@@ -51,11 +51,11 @@ def test_what_is_accepted_makes_a_sink_and_what_is_not_makes_none(url: str) -> N
 
 
 @given(st.text("a:/", min_size=1))
-def test_a_path_is_what_has_no_scheme(path: str) -> None:
+def test_a_location_without_scheme_is_a_path(path: str) -> None:
     assert is_url(f"tensorboard:{path}") == ("://" not in path)
 
 
-def test_a_list_with_a_bad_item_names_it_and_says_how_to_write_it() -> None:
+def test_an_invalid_item_is_named_with_valid_examples() -> None:
     with pytest.raises(
         ConfigurationError, match=r"^'otlp': not a URL of the sink otlp; write otlp: or otlp://host:4317$"
     ):

@@ -36,7 +36,7 @@ def test_a_url_makes_its_sink_without_touching_anything(url: str, name: str) -> 
     assert maker.make(origin("/nowhere")) is not maker.make(origin("/nowhere"))
 
 
-def test_what_a_sink_needs_is_loaded_by_its_own_thread(tmp_path: Path) -> None:
+def test_dependencies_of_a_sink_load_in_its_own_thread(tmp_path: Path) -> None:
     urls = ["cloud-logging:", "otlp:", "otlp+http://host", "prometheus::9464", "tensorboard:gs://bucket", "jsonl:"]
     ended = run_program(
         f"for url in {urls}: sinks.sink_maker(url)\n"
@@ -58,7 +58,7 @@ def test_what_a_sink_needs_is_loaded_by_its_own_thread(tmp_path: Path) -> None:
         ("tensorboard:/logs", "tensorboard"),
     ],
 )
-def test_without_its_extra_a_sink_is_left_out_with_what_to_install(url: str, extra: str, tmp_path: Path) -> None:
+def test_a_sink_without_its_extra_is_left_out_with_the_install_command(url: str, extra: str, tmp_path: Path) -> None:
     without_packages = "-S"
     ended = run_program(
         "from mldiagnostics import machinelearning_run\n"
@@ -73,12 +73,12 @@ def test_without_its_extra_a_sink_is_left_out_with_what_to_install(url: str, ext
 
 
 @pytest.mark.parametrize("url", ["", "nonsense:", "nonsense://host", ":", "JSONL:"])
-def test_another_url_is_refused_with_what_there_is(url: str) -> None:
+def test_an_unknown_url_is_rejected_with_the_known_schemes(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r": not a sink URL; begin it with one of .* jsonl:, .*stdout:"):
         sink_maker(url)
 
 
 @pytest.mark.parametrize("url", ["jsonl", "jsonl:s3://bucket", "jsonl:gs://", "stdout:file", "otlp://host:0"])
-def test_a_malformed_address_is_refused_with_how_to_write_one(url: str) -> None:
+def test_a_malformed_address_is_rejected_with_an_example(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r": not a URL of the sink [a-z]+; write [a-z]+:"):
         sink_maker(url)

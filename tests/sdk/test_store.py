@@ -1,4 +1,4 @@
-"""One conformance suite for every store: what holds on the local disk holds in a bucket."""
+"""One conformance suite for every store, on the local disk and in a bucket."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_url_of_a_directory_opens_as_a_store(store: Store) -> None:
     assert open_store(inner.url()).url("plugins") == store.url("log/plugins")
 
 
-def test_other_content_is_refused_and_named_and_what_is_there_stays(store: Store) -> None:
+def test_other_content_is_rejected_and_the_stored_one_stays(store: Store) -> None:
     store.put("k", b"first")
     with pytest.raises(AlreadyStored) as raised:
         store.put("k", iter([b"sec", b"ond"]))
@@ -219,7 +219,7 @@ def test_a_reader_sees_one_whole_version_while_others_replace(store: Store) -> N
 
 
 class PartError(OSError):
-    """What a caller's own data may raise: a kind of error that stores raise too."""
+    """An error of a caller's data, of a kind that stores raise too."""
 
 
 def test_data_that_fails_half_way_leaves_nothing_and_its_error_is_the_callers(store: Store) -> None:
@@ -270,7 +270,7 @@ def test_reading_in_parts_gives_the_whole(store: Store) -> None:
         "pod:///x",
     ],
 )
-def test_what_is_no_location_is_refused(location: str) -> None:
+def test_an_invalid_location_is_rejected(location: str) -> None:
     with pytest.raises(ConfigurationError, match="gs://bucket"):
         open_store(location)
 
@@ -281,7 +281,7 @@ def test_a_file_url_is_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["bucket", "file in the way"])
-def test_a_place_that_is_not_there_is_not_found(place: str, gcs_bucket: str, tmp_path: Path) -> None:
+def test_a_missing_location_raises_not_found(place: str, gcs_bucket: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = open_store(f"gs://{gcs_bucket}-missing" if place == "bucket" else str(tmp_path / "file"))
     verbs: list[Callable[[], object]] = [

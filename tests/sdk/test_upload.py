@@ -1,4 +1,4 @@
-"""Nothing is lost while a local directory can hold it: whole programs without a storage, and what brings it there."""
+"""Records of programs without a storage are spooled and uploaded later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of other packages, against the list of what their users import."""
+"""Names of other packages, against the list of imported names."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_manager_knows_the_run_and_the_recorder_records_for_it(tmp_path: Pat
     assert recorded == [("loss", 0.5), ("mfu", 1.0)]
 
 
-def test_a_run_says_when_it_was_created_as_text(tmp_path: Path) -> None:
+def test_a_run_has_its_creation_time_as_string(tmp_path: Path) -> None:
     with machinelearning_run("dated", storage=tmp_path, log_system_metrics=False) as run:
         created = run.created_at
     assert created.endswith("Z")

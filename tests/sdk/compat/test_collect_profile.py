@@ -28,7 +28,7 @@ async def status(server: FakeProfiler, place: Path, *more: str, hosts: str = "12
     return await asyncio.to_thread(main, [*options, *more])
 
 
-async def test_a_profile_is_where_it_was_asked_for(
+async def test_a_profile_is_at_the_requested_location(
     server: FakeProfiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await status(server, tmp_path, "--session_name", "s1", "--override_hostnames", "pod-0") == 0
@@ -64,7 +64,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("more", WRONG.values(), ids=WRONG)
-async def test_a_wrong_argument_disturbs_nobody(server: FakeProfiler, tmp_path: Path, more: list[str]) -> None:
+async def test_an_invalid_argument_contacts_no_host(server: FakeProfiler, tmp_path: Path, more: list[str]) -> None:
     assert await status(server, tmp_path, *more) == 2
     assert not server.requests
     assert not list(os.scandir(tmp_path))

@@ -1,4 +1,4 @@
-"""The peer's cache: same files, shared by many processes, and no line that a kill tore ends the reading."""
+"""The cache of ml-goodput-measurement: shared files, and torn lines are skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENTRIES = [
 ]
 
 
-def test_what_is_added_is_there_for_the_next_process(tmp_path: Path) -> None:
+def test_added_entries_are_available_to_the_next_process(tmp_path: Path) -> None:
     first = GoodputCache("job", str(tmp_path))
     assert first.is_cache_empty()
     assert (first.get_last_entry_info(), first.get_job_start_time(), first.get_cached_entries()) == (None, None, [])
@@ -54,7 +54,7 @@ def test_results_are_remembered_by_the_process() -> None:
     assert cache.get_step_info() is steps
 
 
-def test_a_torn_line_costs_itself_only(tmp_path: Path) -> None:
+def test_a_torn_line_is_skipped(tmp_path: Path) -> None:
     cache = GoodputCache("job", str(tmp_path))
     (tmp_path / "job_timeline.jsonl").write_bytes(json.dumps(ENTRIES[0]).encode() + b'\n{"job_name": "j", "step_c\xff')
     (tmp_path / "job_metadata.json").write_text('{"last_entry_timestamp": ')
@@ -63,7 +63,7 @@ def test_a_torn_line_costs_itself_only(tmp_path: Path) -> None:
     assert cache.get_last_entry_info() is None
 
 
-def test_what_cannot_be_believed_is_passed_over(tmp_path: Path) -> None:
+def test_invalid_entries_are_skipped(tmp_path: Path) -> None:
     moments = [True, 1e300, -5.0, "soon", None]
     lines = [json.dumps({"job_name": "j", "job_start_time": t, "job_end_time": t}) for t in moments]
     (tmp_path / "j_timeline.jsonl").write_text("\n".join([*lines, "[" * 100_000, json.dumps(ENTRIES[0])]))
@@ -111,7 +111,7 @@ def test_copies_are_where_the_peer_has_them_and_the_newest_counts(tmp_path: Path
     assert len(GoodputCache("job", str(here), gcs_path=str(bucket)).get_cached_entries()) == 5
 
 
-def test_a_place_for_copies_that_is_not_there_is_only_told(tmp_path: Path) -> None:
+def test_a_missing_location_of_copies_is_only_logged(tmp_path: Path) -> None:
     cache = GoodputCache("job", str(tmp_path), gcs_path=str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
     cache.update_cached_entries(ENTRIES, (AT, "a"))
@@ -120,14 +120,14 @@ def test_a_place_for_copies_that_is_not_there_is_only_told(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("when", [AT, AT.timestamp()], ids=["datetime", "seconds"])
-def test_the_time_of_a_cursor_is_a_moment(tmp_path: Path, when: Any) -> None:
+def test_the_time_of_a_cursor_is_validated(tmp_path: Path, when: Any) -> None:
     cache = GoodputCache("job", str(tmp_path))
     cache.update_cached_entries(ENTRIES, (when, "id"))
     assert cache.get_last_entry_info() == (AT, "id")
 
 
 @pytest.mark.parametrize("info", ["id", ("id", 3), (-1, "id"), (10**20, "id"), 7.5j, (1, 2, 3)], ids=str)
-def test_a_cursor_that_is_not_one_is_ignored(tmp_path: Path, info: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_cursor_is_ignored(tmp_path: Path, info: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "mldiagnostics")
     cache = GoodputCache("job", str(tmp_path))
     cache.update_cached_entries(ENTRIES, info)

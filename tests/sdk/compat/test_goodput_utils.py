@@ -1,4 +1,4 @@
-"""Small functions with the peer's names: step statistics, moments of payloads, what Google Cloud says of a machine."""
+"""Functions of `goodput_utils`: step statistics, times of payloads, metadata of machines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_short_steps_count_only_among_themselves() -> None:
     assert compute_ideal_step_time([0.2, 0.2, 0.2]) == pytest.approx(0.2)
 
 
-def test_extra_time_is_what_outliers_take_beyond_the_others() -> None:
+def test_extra_time_is_the_excess_of_outliers() -> None:
     assert get_anomalous_and_normal_step_times([2.0, 2.0, 2.0, 8.0]) == ([8.0], [2.0, 2.0, 2.0])
     assert get_extra_time_from_anomalous_steps([2.0, 2.0, 2.0, 8.0, 9.0]) == pytest.approx(13.0)
     assert get_extra_time_from_anomalous_steps([2.0, 2.0]) == 0.0
@@ -84,7 +84,7 @@ def test_many_deviations_are_a_spike_over_the_steps_before() -> None:
     assert compute_step_deviation_from_baseline(numbered(spiky + calm)) == 0.0
 
 
-def test_the_windows_are_those_asked_for() -> None:
+def test_the_window_types_are_complete() -> None:
     values = numbered([9.0, 1.0, 1.0, 3.0, 5.0])
     assert compute_step_deviation_from_baseline(values, recent_window_size=2, baseline_window_size=2) == 3.8
     assert compute_step_deviation_from_baseline(values, recent_window_size=2, baseline_window_size=3) == 3.8
@@ -109,7 +109,7 @@ AT = 1_700_000_000.0
         {"my_time": AT},
     ],
 )
-def test_the_moment_of_an_entry_is_that_of_its_event(payload: dict[str, Any]) -> None:
+def test_the_time_of_an_entry_is_that_of_its_event(payload: dict[str, Any]) -> None:
     assert get_timestamp_from_log_entry(payload) == datetime.fromtimestamp(AT, timezone.utc)
     assert get_timestamp_from_log_entry(dict(reversed(payload.items()))) == datetime.fromtimestamp(AT, timezone.utc)
 
@@ -117,7 +117,7 @@ def test_the_moment_of_an_entry_is_that_of_its_event(payload: dict[str, Any]) ->
 @pytest.mark.parametrize(
     "payload", [{}, {"step": 3}, {"job_start_time": None}, {"job_start_time": "now"}, {"job_start_time": 1e300}]
 )
-def test_an_entry_may_have_no_moment(payload: dict[str, Any]) -> None:
+def test_an_entry_may_have_no_time(payload: dict[str, Any]) -> None:
     assert get_timestamp_from_log_entry(payload) is None
 
 
@@ -155,7 +155,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     return monkeypatch
 
 
-def test_a_machine_of_google_cloud_says_what_it_is(elsewhere: pytest.MonkeyPatch) -> None:
+def test_a_machine_of_google_cloud_has_its_metadata(elsewhere: pytest.MonkeyPatch) -> None:
     answers = {
         "project/project-id": "ours",
         "instance/zone": "projects/7/zones/us-east5-b",
@@ -171,7 +171,7 @@ def test_a_machine_of_google_cloud_says_what_it_is(elsewhere: pytest.MonkeyPatch
         assert goodput_utils.get_gcp_metadata("instance", "attributes/none", timeout=5, retries=3) is None
 
 
-def test_any_other_machine_says_nothing_and_waits_for_nobody(elsewhere: pytest.MonkeyPatch) -> None:
+def test_other_machines_return_none_without_waiting(elsewhere: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         elsewhere.setenv("GCE_METADATA_HOST", f"127.0.0.1:{silent.getsockname()[1]}")
         elsewhere.setattr("mldiagnostics.goodput.google_cloud._LOOK_UP_S", 0.01)
@@ -191,7 +191,7 @@ def test_any_other_machine_says_nothing_and_waits_for_nobody(elsewhere: pytest.M
         ("n2-standard-8", "UNKNOWN"),
     ],
 )
-def test_the_first_part_of_a_machines_type_that_fits_tells(
+def test_the_first_matching_part_of_a_machine_type_counts(
     elsewhere: pytest.MonkeyPatch, machine: str, accelerator: str
 ) -> None:
     with metadata({"instance/machine-type": f"projects/7/machineTypes/{machine}"}) as host:

@@ -67,16 +67,16 @@ def serving(tmp_path: Path) -> Serving:
 
 def test_vllm_gets_its_arguments_and_the_run_its_own(serving: Serving) -> None:
     ours = ["--mlrun_name=chat", "--run_group", "prod", '--configs={"model": "m"}', "--jax_profiler_port=9012"]
-    theirs = ["serve", "model", "--port", "8000", "--configs-of-vllm", "x", "0"]
-    with serving.started(*ours, *theirs, "0", VLLM_TORCH_PROFILER_DIR="gs://b/p") as child:
+    vllm_arguments = ["serve", "model", "--port", "8000", "--configs-of-vllm", "x", "0"]
+    with serving.started(*ours, *vllm_arguments, "0", VLLM_TORCH_PROFILER_DIR="gs://b/p") as child:
         ended = child.end()
     assert ended.code == 0, ended.err
-    told = json.loads(ended.out)
+    result = json.loads(ended.out)
     [row] = list_runs(str(serving.storage))
-    assert told["arguments"] == [*theirs, "0"]
-    assert told["environment"]["USE_JAX_PROFILER_SERVER"] == "True"
-    assert told["environment"]["JAX_PROFILER_SERVER_PORT"] == "9012"
-    assert told["environment"]["VLLM_TORCH_PROFILER_DIR"] == f"gs://b/p/{row.run_id}/plugins/profile/"
+    assert result["arguments"] == [*vllm_arguments, "0"]
+    assert result["environment"]["USE_JAX_PROFILER_SERVER"] == "True"
+    assert result["environment"]["JAX_PROFILER_SERVER_PORT"] == "9012"
+    assert result["environment"]["VLLM_TORCH_PROFILER_DIR"] == f"gs://b/p/{row.run_id}/plugins/profile/"
     assert (row.name, row.run_group, row.phase) == ("chat", "prod", "Completed")
     assert row.configs["user"] == {"model": "m"}
     assert row.document["kinds"]["servingEngine"] == "VLLM"
@@ -99,7 +99,7 @@ def test_the_status_of_vllm_is_the_wrappers(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize(("argument", "status"), [("stop", 128 + signal.SIGTERM), ("stop-slowly", 3)])
-def test_a_roll_is_no_failure(serving: Serving, argument: str, status: int) -> None:
+def test_a_rolling_update_is_not_a_failure(serving: Serving, argument: str, status: int) -> None:
     with serving.started("serve", argument) as child:
         child.says("serving")
         child.process.send_signal(signal.SIGTERM)
@@ -111,8 +111,8 @@ def test_a_roll_is_no_failure(serving: Serving, argument: str, status: int) -> N
 def test_a_killed_vllm_is_a_failure(serving: Serving) -> None:
     with serving.started("serve", "stop") as child:
         assert child.process.stdout is not None
-        told = json.loads(child.process.stdout.readline())
-        os.kill(told["pid"], signal.SIGKILL)
+        result = json.loads(child.process.stdout.readline())
+        os.kill(result["pid"], signal.SIGKILL)
         assert child.end().code == 128 + signal.SIGKILL
     [row] = list_runs(str(serving.storage))
     assert row.phase == "Failed"
@@ -127,7 +127,7 @@ def test_a_missing_vllm_is_named(serving: Serving) -> None:
     assert row.phase == "Failed"
 
 
-def test_what_is_no_json_is_no_reason_not_to_serve(serving: Serving) -> None:
+def test_invalid_configs_do_not_stop_serving(serving: Serving) -> None:
     with serving.started("--configs={oops", "serve", "0") as child:
         ended = child.end()
     assert ended.code == 0

@@ -1,4 +1,4 @@
-"""The framework of a program, by what it has imported."""
+"""The framework of a program, by its imported modules."""
 
 from __future__ import annotations
 

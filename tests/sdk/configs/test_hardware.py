@@ -1,4 +1,4 @@
-"""What is known of the hardware, and that asking changes nothing for the framework."""
+"""Descriptions of hardware, without side effects on the framework."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from mldiagnostics.configs.hardware import UNKNOWN, hardware, is_known
 PEERS_KEYS = {"device_type", "num_slices", "devices_per_slice", "accelerator_type"}
 
 
-def asked(program: str, folder: Path) -> Any:
+def run_program(program: str, folder: Path) -> Any:
     done = subprocess.run(
         [sys.executable, "-c", f"import json\nfrom mldiagnostics.configs.hardware import hardware\n{program}"],
         env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
@@ -35,22 +35,22 @@ def test_a_tpu_host_is_described_by_its_environment(tmp_path: Path) -> None:
         "TPU_WORKER_HOSTNAMES": "a,b",
         "MEGASCALE_NUM_SLICES": "3",
     }
-    found = asked(f"print(json.dumps(hardware({environ})))", tmp_path)
-    told = {"device_type": "v5p-16", "accelerator_type": "tpu", "topology": "2x2x2"}
-    assert found.items() >= {**told, "num_slices": "3", "hosts_per_slice": "2"}.items()
-    assert not is_known(found)
+    description = run_program(f"print(json.dumps(hardware({environ})))", tmp_path)
+    expected = {"device_type": "v5p-16", "accelerator_type": "tpu", "topology": "2x2x2"}
+    assert description.items() >= {**expected, "num_slices": "3", "hosts_per_slice": "2"}.items()
+    assert not is_known(description)
 
 
 @given(st.dictionaries(st.sampled_from(["TPU_TYPE", "TPU_TOPOLOGY", "NUM_SLICES", "TPU_WORKER_HOSTNAMES"]), st.text()))
 def test_the_four_keys_of_googles_sdk_are_always_there(environ: dict[str, str]) -> None:
-    found = hardware(environ)
-    assert found.keys() >= PEERS_KEYS
-    assert all(isinstance(value, str) and value for value in found.values() if value not in environ.values())
+    description = hardware(environ)
+    assert description.keys() >= PEERS_KEYS
+    assert all(isinstance(value, str) and value for value in description.values() if value not in environ.values())
 
 
 @pytest.mark.peers
-def test_jax_is_asked_only_when_it_has_found_its_devices_itself(tmp_path: Path) -> None:
-    before, initialized, after = asked(
+def test_jax_is_read_only_after_it_has_initialised_its_devices(tmp_path: Path) -> None:
+    before, initialized, after = run_program(
         """
 import jax
 from jax._src import xla_bridge
@@ -62,12 +62,12 @@ print(json.dumps([before, initialized, hardware()]))
         tmp_path,
     )
     assert (before["device_type"], before["devices_per_slice"], initialized) == (UNKNOWN, UNKNOWN, False)
-    told = {"device_type": "cpu", "accelerator_type": "cpu", "num_slices": "1", "devices_per_slice": "4"}
-    assert after.items() >= {**told, "device_count": "4", "devices_per_host": "4", "host_count": "1"}.items()
+    expected = {"device_type": "cpu", "accelerator_type": "cpu", "num_slices": "1", "devices_per_slice": "4"}
+    assert after.items() >= {**expected, "device_count": "4", "devices_per_host": "4", "host_count": "1"}.items()
     assert is_known(after)
 
 
 def test_a_module_that_only_has_the_name_of_a_framework_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "torch.py").touch()
-    found = asked("import torch\nprint(json.dumps(hardware()))", tmp_path)
-    assert found["device_type"] == UNKNOWN
+    description = run_program("import torch\nprint(json.dumps(hardware()))", tmp_path)
+    assert description["device_type"] == UNKNOWN

@@ -64,7 +64,7 @@ class HubConfig:
 
 
 @given(JSON)
-def test_what_is_json_stays_as_it_is(value: Any) -> None:
+def test_json_values_stay_unchanged(value: Any) -> None:
     assert jsonable(value) == value
 
 
@@ -115,7 +115,7 @@ READABLE: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("value", "shown"), READABLE, ids=lambda value: type(value).__name__)
-def test_what_is_not_json_is_readable(value: Any, shown: Any) -> None:
+def test_other_values_become_readable(value: Any, shown: Any) -> None:
     assert jsonable(value) == shown
 
 
@@ -140,7 +140,7 @@ def test_secrets_are_replaced_wherever_they_stand(value: Any, shown: Any) -> Non
     assert jsonable(value) == shown
 
 
-def test_what_contains_itself_ends() -> None:
+def test_recursive_values_terminate() -> None:
     loop: dict[str, Any] = {"a": 1}
     loop["self"] = [loop]
     assert jsonable(loop) == {"a": 1, "self": ["<contains itself>"]}
@@ -151,7 +151,7 @@ def test_one_value_in_two_places_is_shown_twice() -> None:
     assert jsonable([shared, shared]) == [shared, shared]
 
 
-def test_what_has_no_end_has_one_here() -> None:
+def test_endless_values_are_cut() -> None:
     deep: list[Any] = []
     for _ in range(1000):
         deep = [deep]

@@ -1,4 +1,4 @@
-"""What the software of a run is, told without importing it."""
+"""Descriptions of software, without importing it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_versions_are_those_that_are_installed() -> None:
     assert installed_versions()["mldiagnostics"] == version("mldiagnostics")
 
 
-def test_what_is_known_is_not_gathered_again() -> None:
+def test_complete_sections_are_not_gathered_again() -> None:
     first = gather("JAX", {})
     assert set(first) == {"softwareConfigs", "hardwareConfigs"}
     assert gather("JAX", first) == {}
 
 
-def test_a_framework_that_is_not_there_is_no_failure() -> None:
+def test_a_missing_framework_does_not_fail() -> None:
     assert gather("COBOL", {})["softwareConfigs"]["framework_version"] == "n/a"
 
 
@@ -46,22 +46,22 @@ def test_the_revision_is_that_of_the_programs_source(tmp_path: Path) -> None:
         command = ["git", "-C", str(tmp_path), *identity, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
-    def told() -> str:
+    def description() -> str:
         command = [sys.executable, str(tmp_path / "train.py")]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd="/").stdout
 
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
-    assert "git_revision" not in told()
+    assert "git_revision" not in description()
     git("init", "-q")
     git("add", "train.py")
     git("commit", "-q", "-m", "x")
     revision = git("rev-parse", "HEAD")
-    assert f'"git_revision": "{revision}"' in told()
+    assert f'"git_revision": "{revision}"' in description()
     git("pack-refs", "--all")
-    assert f'"git_revision": "{revision}"' in told()
+    assert f'"git_revision": "{revision}"' in description()
     git("checkout", "-q", "--detach")
-    assert f'"git_revision": "{revision}"' in told()
+    assert f'"git_revision": "{revision}"' in description()
     git("worktree", "add", "-q", "-b", "other", "tree")
     command = [sys.executable, str(tmp_path / "tree/train.py")]
     assert revision in subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

@@ -1,4 +1,4 @@
-"""What a process sees of itself, on this machine."""
+"""The environment of a process on this machine."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ assert has_native_handler()
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="told by Linux's /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 def test_a_handler_that_a_library_put_in_is_seen() -> None:
     subprocess.run([sys.executable, "-c", NATIVE], check=True, capture_output=True, timeout=60)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="told by Linux's /proc")
-def test_a_handler_of_pythons_is_one_of_the_process() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
+def test_a_python_handler_is_a_native_one_too() -> None:
     assert has_native_handler(signal.SIGINT) == callable(signal.getsignal(signal.SIGINT))
 
 
@@ -45,5 +45,5 @@ def test_a_process_starts_once() -> None:
     assert started(process.pid) == ""
 
 
-def test_without_jax_nothing_is_known_of_it() -> None:
+def test_without_jax_there_is_no_jax_process() -> None:
     assert "jax" in sys.modules or jax_process() is None

@@ -1,4 +1,4 @@
-"""A process of a run knows its place; a forked child has the same one and files of its own."""
+"""The origin of a process, and of its forked children."""
 
 from __future__ import annotations
 

@@ -77,13 +77,13 @@ def test_the_numbers_of_a_launcher_are_understood(launcher: str) -> None:
     assert ((place.rank, place.world_size, place.local_rank), problems) == (expected, {})
 
 
-def test_what_jax_was_initialised_with_counts_more_than_what_others_set() -> None:
+def test_values_of_initialised_jax_win() -> None:
     place, _ = place_of({"MLDIAG_RANK": "0", "SLURM_PROCID": "0", "LOCAL_RANK": ""}, jax=JaxProcess(3, 4, "host:1"))
     assert (place.rank, place.world_size) == (3, 4)
 
 
 @given(st.dictionaries(NAMES, TEXTS))
-def test_any_environment_gives_a_place_that_can_be(env: dict[str, str]) -> None:
+def test_any_environment_gives_a_valid_rank(env: dict[str, str]) -> None:
     place, problems = place_of(env)
     assert 0 <= place.rank < place.world_size
     assert place.local_rank >= 0
@@ -92,7 +92,7 @@ def test_any_environment_gives_a_place_that_can_be(env: dict[str, str]) -> None:
 
 
 @given(st.dictionaries(NAMES, COUNT.map(str)))
-def test_numbers_that_are_numbers_are_no_problem(env: dict[str, str]) -> None:
+def test_valid_numbers_are_not_reported(env: dict[str, str]) -> None:
     _, problems = place_of(env)
     assert set(problems) <= {"rank"}
 
@@ -115,13 +115,13 @@ def test_each_tpu_host_has_a_rank_of_its_own_and_one_leads(slices: int, hosts: i
     assert [place.leads for place in places] == [True] + [False] * (slices * hosts - 1)
 
 
-def test_a_number_that_is_none_is_told_and_the_next_source_believed() -> None:
+def test_an_invalid_number_is_reported_and_the_next_source_used() -> None:
     place, problems = place_of({"MLDIAG_RANK": "first", "JAX_PROCESS_ID": "1"})
     assert place.rank == 1
     assert "MLDIAG_RANK='first'" in problems["env-MLDIAG_RANK"]
 
 
-def test_a_rank_outside_of_the_world_is_told_and_the_world_made_to_fit() -> None:
+def test_a_rank_outside_the_world_is_reported_and_the_world_extended() -> None:
     place, problems = place_of({"RANK": "8", "WORLD_SIZE": "8"})
     assert (place.rank, place.world_size) == (8, 9)
     assert "rank" in problems
@@ -161,5 +161,5 @@ def test_whole_numbers_are_read(number: int) -> None:
 
 
 @given(st.text())
-def test_texts_that_are_no_number_are_none(text: str) -> None:
+def test_other_strings_are_not_whole_numbers(text: str) -> None:
     assert whole_number(text) is None or text.strip().isascii()

@@ -1,4 +1,4 @@
-"""One run id for all processes of a run, from what they share and nothing else."""
+"""One run id for all processes of a run, from shared values only."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in MALFORMED.items() for value in values])
-def test_what_is_malformed_is_told_and_the_next_source_decides(name: str, value: str) -> None:
+def test_a_malformed_variable_is_reported_and_the_next_source_used(name: str, value: str) -> None:
     where = found({**google(), **SLURM, name: value})
     assert [key for key in where.problems if "GKE_DIAGON" in key or name in key], where
     assert source(where) == ("slurm" if "GKE" in name else "injected")
@@ -170,14 +170,14 @@ def test_all_processes_of_a_launcher_find_one_id_and_other_runs_another(launcher
     assert {where.identity and where.identity.run_id for where in (other_name, other_launch)}.isdisjoint(ids)
 
 
-def test_torchrun_on_one_host_is_told_from_the_next_by_its_parent() -> None:
+def test_torchrun_on_one_host_is_identified_by_its_parent() -> None:
     env = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "0", "RANK": "0"}
     launches = [found({**env, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}, launcher=pid) for pid in "112"]
     first, sibling, later = (where.identity for where in launches)
     assert first == sibling != later
 
 
-def test_jax_that_is_initialised_tells_its_coordinator() -> None:
+def test_initialised_jax_provides_the_coordinator() -> None:
     processes = [found({}, jax=JaxProcess(rank, 2, "h0:1234"), host=f"h{rank}") for rank in range(2)]
     assert processes[0].identity == processes[1].identity
     assert source(processes[0]) == "launcher"

@@ -1,4 +1,4 @@
-"""What is made of the evidence, for any of it."""
+"""Outcomes for any evidence."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ SEEN = st.builds(
 
 
 @given(SEEN)
-def test_every_end_is_final_and_a_failure_says_why(seen: ExitEvidence) -> None:
+def test_every_outcome_is_final_and_a_failure_has_a_reason(seen: ExitEvidence) -> None:
     verdict = judge(seen)
     assert verdict.phase in FINAL
     assert verdict.phase == "Completed" or (verdict.reason and verdict.message)
 
 
 @given(SEEN)
-def test_completed_means_that_nothing_bad_was_seen(seen: ExitEvidence) -> None:
+def test_completed_requires_no_bad_evidence(seen: ExitEvidence) -> None:
     bad_exit = bool(seen.exits) and not seen.returned and seen.exits[0] not in {None, 0}
     bad = bool(seen.uncaught or seen.thread or seen.signal or seen.preempted or bad_exit)
     assert (judge(seen).phase == "Failed") == bad
 
 
 @given(SEEN, st.sampled_from(sorted(FINAL)))
-def test_what_the_program_says_counts_most(seen: ExitEvidence, said: Any) -> None:
+def test_the_declared_phase_wins(seen: ExitEvidence, said: Any) -> None:
     fields = {name: getattr(seen, name) for name in ExitEvidence.__slots__}
     assert judge(ExitEvidence(**{**fields, "declared": said})).phase == said
 

@@ -1,4 +1,4 @@
-"""`on_full="wait"`: nothing is dropped while a sink takes records, and nobody waits where that could be for ever."""
+"""`on_full="wait"` drops no records while a sink accepts them, and never blocks for ever."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_sink_that_hangs_is_waited_for_once_and_then_counted(monkeypatch: pyte
     sink.released.set()
     closed = recording.close(DEADLINE_S)
     assert set(closed.dropped) == {"list: queue-full"}
-    assert closed.written["list"] - _told(sink) + closed.dropped["list: queue-full"] == MANY
+    assert closed.written["list"] - _drop_records(sink) + closed.dropped["list: queue-full"] == MANY
 
 
 def test_a_drain_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,10 +95,10 @@ def test_a_drain_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) 
     released.set()
     closed = recording.close(DEADLINE_S)
     assert set(closed.dropped) == {"buffer-full"}
-    assert closed.written["list"] - _told(sink) + closed.dropped["buffer-full"] == MANY + 1
+    assert closed.written["list"] - _drop_records(sink) + closed.dropped["buffer-full"] == MANY + 1
 
 
-def _told(sink: ListSink) -> int:
+def _drop_records(sink: ListSink) -> int:
     return sum(record.kind == "drop" for record in sink.taken)
 
 
@@ -127,7 +127,7 @@ def test_our_own_threads_never_wait_for_themselves() -> None:
     assert sink.slowest_s < backpressure.ROOM_S / 2
 
 
-def test_without_a_drain_nobody_waits() -> None:
+def test_without_a_drain_no_thread_waits() -> None:
     buffer = Buffer(capacity=100)
     fill(buffer, 1000)
     assert buffer.drops.totals() == {"buffer-full": 900}
@@ -199,7 +199,7 @@ def test_sigterm_ends_a_program_whose_records_wait(programs: Programs) -> None:
 
 
 @pytest.mark.parametrize(("argument", "variable"), [("'sometimes'", ""), ("3", ""), ("None", "sometimes")])
-def test_what_is_neither_is_said_and_means_drop(argument: str, variable: str, programs: Programs) -> None:
+def test_an_invalid_on_full_is_reported_and_means_drop(argument: str, variable: str, programs: Programs) -> None:
     source = f"""
     from mldiagnostics import machinelearning_run
     from mldiagnostics.pipeline.buffer import CAPACITY, PROCESS

@@ -113,7 +113,7 @@ def test_a_payload_may_be_larger_than_a_value() -> None:
     assert buffer.drops.totals() == {"too-large": 1}
 
 
-def test_a_marker_is_answered_until_its_deadline() -> None:
+def test_a_token_is_acknowledged_until_its_deadline() -> None:
     soon = FlushToken(deadline=time.monotonic() + 60, closing=False)
     soon.acknowledge(delivered=True)
     soon.acknowledge(delivered=False)

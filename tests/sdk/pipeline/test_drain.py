@@ -22,7 +22,7 @@ CALLS = st.lists(st.tuples(st.sampled_from("abc"), st.floats(allow_nan=False), S
 
 
 def drained(*calls: dict[str, Any]) -> list[Record]:
-    """What a sink is given when all this is recorded."""
+    """Return the records that a sink receives."""
     sink = ListSink()
     with recording_into(sink) as recording:
         for call in calls:
@@ -33,7 +33,7 @@ def drained(*calls: dict[str, Any]) -> list[Record]:
 
 @settings(max_examples=25)
 @given(CALLS, st.integers(0, 300))
-def test_everything_comes_in_order_to_every_sink_also_what_came_before(
+def test_every_sink_gets_all_records_in_order_also_earlier_ones(
     calls: list[tuple[str, float, int | None]], before: int
 ) -> None:
     buffer, first, second = Buffer(), ListSink(), ListSink()
@@ -96,14 +96,14 @@ def test_a_step_that_was_donated_is_missing_and_the_value_is_not() -> None:
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, str) else None,
 )
-def test_what_is_dropped_is_seen_among_the_records(call: dict[str, Any], reason: str) -> None:
+def test_drops_are_recorded(call: dict[str, Any], reason: str) -> None:
     sound = {"name": "loss", "value": 1.0}
     records = drained(sound, {**sound, **call}, sound)
     assert [each.name for each in records if each.kind == "metric"] == ["loss", "loss"]
     assert [(each.name, each.value) for each in records if each.kind == "drop"] == [(reason, 1.0)]
 
 
-def test_a_sink_that_hangs_keeps_nothing_from_the_others_or_from_the_caller() -> None:
+def test_a_hanging_sink_does_not_delay_others_or_the_caller() -> None:
     hanging, good = HangingSink(), ListSink()
     with recording_into(hanging, good) as recording:
         recording.append("metric", "loss", value=1.0)

@@ -1,4 +1,4 @@
-"""What is dropped is counted by reason and told once more, never twice."""
+"""Drops are counted by reason and returned once."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def test_every_reason_has_its_advice() -> None:
 @given(st.lists(st.lists(LOSSES, max_size=5), max_size=5))
 def test_news_add_up_to_the_totals(rounds: list[list[tuple[Reason, int, str]]]) -> None:
     drops = Drops()
-    told: dict[str, int] = {}
+    returned: dict[str, int] = {}
     for losses in rounds:
         for reason, number, sink in losses:
             drops.count(reason, number, sink=sink, detail="loss")
-        for news in drops.take_new():
-            key = f"{news.sink}: {news.reason}" if news.sink else news.reason
-            told[key] = told.get(key, 0) + news.number
+        for new in drops.take_new():
+            key = f"{new.sink}: {new.reason}" if new.sink else new.reason
+            returned[key] = returned.get(key, 0) + new.number
         assert drops.take_new() == []
-    assert told == drops.totals()
+    assert returned == drops.totals()
 
 
 def test_threads_count_together() -> None:
@@ -41,7 +41,7 @@ def test_threads_count_together() -> None:
     assert drops.totals() == {"bad-value": 8000}
 
 
-def test_the_sentence_says_what_which_and_what_to_do() -> None:
+def test_the_message_has_number_reason_and_advice() -> None:
     drops = Drops()
     drops.count("too-large", 2, sink="jsonl", detail="text: 5000 bytes")
     assert drops.take_new()[0].sentence() == (

@@ -55,7 +55,7 @@ def test_patience_has_an_end(tmp_path: Path) -> None:
     assert "mldiagnostics-test" in result.stderr
 
 
-def test_without_such_a_thread_nothing_is_waited_for() -> None:
+def test_without_a_loading_thread_a_fork_does_not_wait() -> None:
     began = time.process_time()
     assert wait_for_imports()
     assert time.process_time() - began < 1

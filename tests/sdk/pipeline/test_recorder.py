@@ -1,4 +1,4 @@
-"""A recording takes what any thread records, before, during and after it, and gives account at its end."""
+"""A pipeline writes records of all threads and returns their numbers at its end."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def values(sink: ListSink) -> list[object]:
     return [each.value for each in sink.taken if each.kind == "metric"]
 
 
-def test_a_record_comes_out_without_anybody_asking() -> None:
+def test_records_are_written_without_a_flush() -> None:
     sink = ListSink()
     with recording_into(sink) as recording:
         recording.append("metric", "loss", value=0.5)
         eventually(lambda: values(sink) == [0.5], "the record")
 
 
-def test_the_end_tells_what_became_of_the_records() -> None:
+def test_close_returns_the_numbers_of_records() -> None:
     sink = ListSink()
     recording = RecordPipeline(origin(), [sink.maker], buffer=Buffer())
     recording.append("metric", "loss", value=0.5)
@@ -42,7 +42,7 @@ def test_the_end_tells_what_became_of_the_records() -> None:
     assert sink.closed
 
 
-def test_a_sink_that_hangs_is_given_up_at_the_end_and_told() -> None:
+def test_close_gives_up_a_hanging_sink_with_a_warning() -> None:
     hanging, good, buffer = HangingSink(), ListSink(), Buffer()
     recording = RecordPipeline(origin(), [hanging.maker, good.maker], buffer=buffer)
     recording.append("metric", "loss", value=0.5)
@@ -79,7 +79,7 @@ def test_the_end_of_the_process_has_one_deadline_for_all(monkeypatch: pytest.Mon
         sink.released.set()
 
 
-def test_what_is_recorded_after_the_end_is_the_next_ones_with_its_own_counts() -> None:
+def test_records_after_the_end_belong_to_the_next_pipeline() -> None:
     buffer, first, second = Buffer(), ListSink(), ListSink()
     for number, sink in enumerate((first, second)):
         recording = RecordPipeline(origin(), [sink.maker], buffer=buffer)
@@ -89,7 +89,7 @@ def test_what_is_recorded_after_the_end_is_the_next_ones_with_its_own_counts() -
     assert (values(first), values(second)) == ([], [0.0])
 
 
-def test_a_drain_that_was_given_up_takes_nothing_from_the_next() -> None:
+def test_an_abandoned_drain_takes_no_records_of_the_next_one() -> None:
     buffer, first, second = Buffer(), ListSink(), ListSink()
     entered, released = threading.Event(), threading.Event()
 
@@ -176,10 +176,10 @@ class Recorder(RuleBasedStateMachine):
     def all_but_what_was_dropped_is_there_in_order(self) -> None:
         for sink in self.sinks:
             numbers = [each.value for each in sink.taken if each.kind == "metric"]
-            told = sum(each.value for each in sink.taken if each.kind == "drop" and isinstance(each.value, float))
+            recorded = sum(each.value for each in sink.taken if each.kind == "drop" and isinstance(each.value, float))
             assert numbers == sorted(set(map(float, numbers)))  # type: ignore[arg-type]
             assert len(numbers) + self.dropped == self.made
-            assert told == self.dropped
+            assert recorded == self.dropped
 
     def teardown(self) -> None:
         if self.recording is not None:

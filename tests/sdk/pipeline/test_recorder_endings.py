@@ -109,7 +109,7 @@ else:
     assert sorted(each.name for each in found(tmp_path) if each.kind == "metric") == ["child", "grandchild"]
 
 
-def test_a_child_may_begin_anew_before_it_has_recorded(tmp_path: Path) -> None:
+def test_a_child_may_start_a_run_before_it_has_recorded(tmp_path: Path) -> None:
     body = """
 run = begin()
 if not (child := os.fork()):
@@ -289,7 +289,7 @@ print(run.close(30).complete)
     assert [each.step for each in found(tmp_path) if each.name == "main"] == list(range(300))
 
 
-def test_records_without_any_run_are_told_at_the_end(tmp_path: Path) -> None:
+def test_records_without_a_run_are_reported_at_exit(tmp_path: Path) -> None:
     result = run_program("metrics.record('loss', 1.0)", tmp_path)
     assert result.returncode == 0
     assert result.stderr == (
@@ -297,7 +297,7 @@ def test_records_without_any_run_are_told_at_the_end(tmp_path: Path) -> None:
     )
 
 
-def test_no_thread_runs_before_a_recording_begins_or_after_it_ends(tmp_path: Path) -> None:
+def test_no_thread_runs_before_or_after_a_pipeline(tmp_path: Path) -> None:
     body = """
 metrics.record("loss", 1.0)
 print(threading.active_count())
@@ -308,7 +308,7 @@ print(threading.active_count())
     assert (result.stdout, result.stderr) == ("1\n1\n", "")
 
 
-def test_two_recordings_of_one_process_share_no_file(tmp_path: Path) -> None:
+def test_two_pipelines_of_one_process_share_no_file(tmp_path: Path) -> None:
     body = """
 for number in range(2):
     run = begin()
@@ -321,7 +321,7 @@ for number in range(2):
     assert files == [[0], [1]]
 
 
-def test_a_place_that_cannot_be_written_delays_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_failed_storage_delays_records_without_loss(tmp_path: Path) -> None:
     (tmp_path / ("a" * 64)).write_text("in the way of the run")
     body = """
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A record survives its line, and what is no line of ours is not taken for one."""
+"""A record survives its line, and other lines are rejected."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_column_keeps_its_type_and_the_number_its_name(value: Any, shown: dict
     assert {key: line[key] for key in ("value", "values", "nonfinite") if key in line} == shown
 
 
-def test_a_payload_names_what_json_cannot_say() -> None:
+def test_a_payload_has_names_for_nonfinite_numbers() -> None:
     payload = {"deep": [math.nan, {"up": math.inf, "down": -math.inf}], "fine": 0.5}
     line = orjson.loads(encode(Record("event", 1.0, "note", payload=payload)))
     assert line["payload"] == {"deep": ["NaN", {"up": "Infinity", "down": "-Infinity"}], "fine": 0.5}
@@ -71,7 +71,7 @@ def test_lines_of_before_are_still_read(number: str) -> None:
 
 
 @given(records.records(), st.data())
-def test_a_line_that_was_cut_off_is_no_record(record: Record, data: st.DataObject) -> None:
+def test_an_incomplete_line_is_not_a_record(record: Record, data: st.DataObject) -> None:
     line = encode(record).rstrip()
     with pytest.raises(ValueError, match=r".+"):
         decode(line[: data.draw(st.integers(0, len(line) - 1))])
@@ -80,11 +80,11 @@ def test_a_line_that_was_cut_off_is_no_record(record: Record, data: st.DataObjec
 @pytest.mark.parametrize(
     "line", ["[]", "1", "null", "{}", '{"v":2,"kind":"metric","t":1,"name":"a","rank":0,"attempt":0}']
 )
-def test_what_is_of_no_known_schema_is_no_record(line: str) -> None:
+def test_a_line_of_another_schema_is_not_a_record(line: str) -> None:
     with pytest.raises(ValueError, match="not a record of schema 1"):
         decode(line)
 
 
-def test_what_a_later_version_adds_is_passed_over() -> None:
+def test_keys_of_later_versions_are_ignored() -> None:
     known = Record("metric", 1.0, "loss", 0.5)
     assert decode(encode(known).replace('"v":1', '"v":1,"future":{"a":1}')) == known

@@ -1,4 +1,4 @@
-"""What is recorded stays what it was when it was recorded, whatever becomes of the object; the rest has a reason."""
+"""Recorded values do not change later, and invalid ones have a reason."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def test_a_dict_is_copied_to_its_depth(content: dict[str, Any]) -> None:
     assert kept == {"list": [content, [1]], "array": [1.0, 2.0]}
 
 
-def test_what_json_cannot_say_is_said_as_text() -> None:
+def test_nonfinite_numbers_become_strings() -> None:
     kept, _ = keep({1: object, "set": {1}, "path": decimal.Decimal("1.5"), "surrogate": "a\ud800"})
     assert kept == {"1": "<class 'object'>", "set": [1], "path": "1.5", "surrogate": "a?"}
 
 
-def test_a_whole_number_that_not_every_reader_takes_is_said_as_text() -> None:
+def test_a_huge_whole_number_becomes_a_string() -> None:
     kept, _ = keep({"largest": 2**63 - 1, "larger": 2**63, "below": -(2**64), "huge": [10**5000]})
     assert isinstance(kept, dict)
     assert list(kept.values())[:3] == [2**63 - 1, "0x8000000000000000", "-0x10000000000000000"]
@@ -114,7 +114,7 @@ def test_a_whole_number_that_not_every_reader_takes_is_said_as_text() -> None:
     assert json.loads(json.dumps(kept)) == kept
 
 
-def test_a_deleted_or_donated_array_is_told_as_such() -> None:
+def test_a_deleted_or_donated_array_has_its_own_reason() -> None:
     deleted, donated = jnp.ones(()), jnp.ones((4,))
     kept = [keep(each)[0] for each in (deleted, donated, [deleted])]
     deleted.delete()
@@ -125,7 +125,7 @@ def test_a_deleted_or_donated_array_is_told_as_such() -> None:
         assert caught.value.reason == "deleted-array"
 
 
-def test_a_value_inside_jit_is_told_as_such_and_not_held() -> None:
+def test_a_traced_value_has_its_own_reason_and_is_not_held() -> None:
     with jax.checking_leaks():
         reasons: list[str] = []
 
@@ -154,11 +154,11 @@ def test_a_value_inside_jit_is_told_as_such_and_not_held() -> None:
     ],
     ids=repr,
 )
-def test_what_is_no_value_is_told(value: Any) -> None:
+def test_an_invalid_value_is_rejected(value: Any) -> None:
     assert reason(value) == "bad-value"
 
 
-def test_arrays_that_are_no_series_are_told() -> None:
+def test_arrays_with_other_shapes_are_rejected() -> None:
     arrays = [jnp.ones((2, 2)), jnp.ones(0), jax.random.key(0), {"a": jnp.ones(())}]
     assert [reason(array) for array in arrays] == ["bad-value"] * 4
 
@@ -174,11 +174,11 @@ def test_arrays_that_are_no_series_are_told() -> None:
     ],
     ids=["text", "list", "numpy", "nested", "dict"],
 )
-def test_what_is_too_large_is_told(value: Any) -> None:
+def test_a_large_value_is_rejected(value: Any) -> None:
     assert reason(value) == "too-large"
 
 
-def test_a_large_array_of_jax_is_told_without_reading_it() -> None:
+def test_a_large_jax_array_is_rejected_without_reading_it() -> None:
     with pytest.raises(Unrecordable) as caught:
         keep(jnp.ones(MAX_VALUE_BYTES // 8 + 1))
     assert caught.value.reason == "too-large"
@@ -190,6 +190,6 @@ def test_a_dict_that_contains_itself_is_too_large() -> None:
     assert reason(loop) == "too-large"
 
 
-def test_the_size_of_what_is_kept_is_told() -> None:
+def test_the_size_of_a_kept_value_is_returned() -> None:
     sizes = [keep(value)[1] for value in (1.0, "abcd", [1, 2], np.ones(3), {"ab": "cdef"})]
     assert sizes == [0, 4, 16, 24, 2 + 8 + 4]

@@ -1,4 +1,4 @@
-"""What holds for values holds for PyTorch's tensors too."""
+"""Values of PyTorch tensors."""
 
 from __future__ import annotations
 

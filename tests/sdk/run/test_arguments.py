@@ -1,4 +1,4 @@
-"""Parameters of any kind: a run can always begin, and what could not be meant is told."""
+"""Arguments of any kind: a run can always start, and invalid ones are reported."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def meant(**said: Any) -> RunArguments:
 
 
 @given(st.dictionaries(st.sampled_from(PARAMETERS), ODD))
-def test_anything_can_be_said(said: dict[str, Any]) -> None:
+def test_any_arguments_give_a_run(said: dict[str, Any]) -> None:
     arguments, problems = read(said)
     assert arguments.name.strip()
     assert arguments.sinks
@@ -68,12 +68,12 @@ def test_anything_can_be_said(said: dict[str, Any]) -> None:
 
 
 @given(ODD, st.sampled_from(["on_demand_xprof", "log_system_metrics", "metric_only_run"]))
-def test_a_flag_that_is_none_is_told(value: Any, flag: str) -> None:
+def test_an_invalid_flag_is_reported(value: Any, flag: str) -> None:
     _, problems = read({"name": "job", flag: value})
     assert (flag in problems) == (value is not None and not isinstance(value, bool))
 
 
-def test_what_is_not_said_has_googles_defaults() -> None:
+def test_missing_arguments_have_googles_defaults() -> None:
     arguments = meant()
     assert (arguments.environment, arguments.framework, arguments.metrics_record_interval_s) == (
         "prod",
@@ -104,20 +104,20 @@ def test_a_region_may_be_a_zone_or_nothing(said: str | None, region: str | None)
 
 
 @pytest.mark.parametrize(("said", "used"), [(5, "5"), (2.5, "2.5"), (Path("a/b"), "a/b"), (Theirs.MAXTEXT, "theirs")])
-def test_a_name_that_is_not_a_text_is_made_one(said: Any, used: str) -> None:
+def test_a_name_that_is_not_a_string_is_converted(said: Any, used: str) -> None:
     arguments, problems = read({"name": said})
     assert arguments.name == used
     assert f"is not a string; '{used}' is used" in problems["name"]
 
 
-def test_what_is_no_region_is_no_reason_to_fail() -> None:
+def test_an_invalid_region_does_not_fail() -> None:
     arguments, problems = read({"name": "job", "region": "the moon"})
     assert arguments.region is None
     assert "looked up" in problems["region"]
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", True, b"job"])
-def test_a_run_without_a_name_is_told_and_has_one(name: Any) -> None:
+def test_a_run_without_a_name_is_reported_and_gets_one(name: Any) -> None:
     arguments, problems = read({"name": name})
     assert arguments.name == "run"
     assert "name" in problems
@@ -135,7 +135,7 @@ def test_locations_are_written_one_way(location: str, normal: str) -> None:
     assert normalized_location(normal) == normal
 
 
-def test_storage_is_what_is_named_nearest() -> None:
+def test_the_nearest_setting_of_storage_wins() -> None:
     env = {"MLDIAG_STORAGE": "gs://env"}
     assert read({"name": "x"}, env)[0].storage == "gs://env"
     assert read({"name": "x", "gcs_path": "gs://path//"}, env)[0].storage == "gs://path"
@@ -143,13 +143,13 @@ def test_storage_is_what_is_named_nearest() -> None:
 
 
 @pytest.mark.parametrize("place", [{"storage": "s3://b"}, {"gcs_path": "https://x"}])
-def test_a_place_that_cannot_be_written_is_told(place: dict[str, str]) -> None:
+def test_an_unsupported_storage_is_reported(place: dict[str, str]) -> None:
     arguments, problems = read({"name": "job", **place})
     assert arguments.storage == ""
     assert next(iter(place)) in problems
 
 
-def test_sinks_are_what_is_named_nearest() -> None:
+def test_the_nearest_setting_of_sinks_wins() -> None:
     exporters = {"mode": ["otel"], "userConfig": "cloud_logging"}
     env = {"MLDIAG_SINKS": "stdout:, jsonl:"}
     assert read({"name": "x"}, env)[0].sinks == ("stdout:", "jsonl:")

@@ -1,4 +1,4 @@
-"""A dictionary like any other, that tells of every change in it."""
+"""A dictionary that reports every change."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def change(target: dict[str, Any], how: str, key: str, value: Any) -> None:
 def test_it_is_a_dictionary_and_no_change_is_missed(
     values: dict[str, Any], changes: list[tuple[str, str, Any]]
 ) -> None:
-    told: list[Any] = []
-    configs = ConfigDict(values, on_change=lambda: told.append(copy.deepcopy(dict(configs))))
+    changes: list[Any] = []
+    configs = ConfigDict(values, on_change=lambda: changes.append(copy.deepcopy(dict(configs))))
     model = copy.deepcopy(values)
     for how, key, value in changes:
         before = copy.deepcopy(model)
@@ -58,16 +58,16 @@ def test_it_is_a_dictionary_and_no_change_is_missed(
         change(model, how, key, copy.deepcopy(value))
         assert configs == model
         if model != before:
-            assert told[-1] == model
+            assert changes[-1] == model
 
 
 @given(st.dictionaries(KEYS, st.dictionaries(KEYS, st.dictionaries(KEYS, st.integers())), min_size=1))
-def test_changes_far_below_are_told(values: dict[str, Any]) -> None:
-    told: list[None] = []
-    configs = ConfigDict(values, on_change=lambda: told.append(None))
+def test_nested_changes_are_reported(values: dict[str, Any]) -> None:
+    changes: list[None] = []
+    configs = ConfigDict(values, on_change=lambda: changes.append(None))
     for count, inner in enumerate(configs.values(), start=1):
         inner["new"] = count
-        assert len(told) == count
+        assert len(changes) == count
 
 
 def test_keys_are_attributes() -> None:
@@ -85,15 +85,15 @@ def test_keys_are_attributes() -> None:
 
 
 def test_one_update_is_one_change() -> None:
-    told: list[None] = []
-    configs = ConfigDict(on_change=lambda: told.append(None))
+    changes: list[None] = []
+    configs = ConfigDict(on_change=lambda: changes.append(None))
     configs.update({"a": 1, "b": 2}, c=3)
     configs.update([("d", 4)])
-    assert (configs, len(told)) == ({"a": 1, "b": 2, "c": 3, "d": 4}, 2)
+    assert (configs, len(changes)) == ({"a": 1, "b": 2, "c": 3, "d": 4}, 2)
 
 
 @pytest.mark.parametrize("nonsense", [5, None, "text", [1, 2]])
-def test_what_is_no_dictionary_changes_nothing(nonsense: Any) -> None:
+def test_an_invalid_update_changes_nothing(nonsense: Any) -> None:
     configs = ConfigDict({"a": 1})
     configs.update(nonsense)
     assert configs == {"a": 1}
@@ -107,7 +107,7 @@ def test_a_dictionary_that_contains_itself_is_taken() -> None:
     assert configs.loop.a == 1
 
 
-def test_one_that_is_nested_without_end_is_taken() -> None:
+def test_a_recursive_dictionary_is_accepted() -> None:
     nested: dict[str, Any] = {}
     for _ in range(10_000):
         nested = {"a": nested}
@@ -117,10 +117,10 @@ def test_one_that_is_nested_without_end_is_taken() -> None:
 
 
 def test_copies_are_equal_and_of_their_own() -> None:
-    told: list[None] = []
-    configs = ConfigDict({"a": {"b": 1}}, on_change=lambda: told.append(None))
+    changes: list[None] = []
+    configs = ConfigDict({"a": {"b": 1}}, on_change=lambda: changes.append(None))
     for copied in (copy.deepcopy(configs), copy.copy(configs), pickle.loads(pickle.dumps(configs))):  # noqa: S301
         assert copied == configs
         copied["c"] = 1
         assert "c" not in configs
-    assert told == []
+    assert changes == []

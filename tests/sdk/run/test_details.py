@@ -38,5 +38,5 @@ def test_a_start_shows_what_it_resolved(programs: Programs) -> None:
 
 
 @pytest.mark.parametrize("level", ["INFO", "WARNING"])
-def test_nobody_else_sees_details(programs: Programs, level: str) -> None:
+def test_details_are_logged_at_debug_only(programs: Programs, level: str) -> None:
     assert "run start: " not in programs.run(PROGRAM.format(level=level)).err

@@ -1,4 +1,4 @@
-"""Every way in which a process ends, done by real processes, and the phase that a reader finds afterwards."""
+"""All ways in which a process ends, and the recorded phase."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_closing_puts_the_handler_of_sigterm_back(programs: Programs) -> None:
     assert ended.code == 0, ended.err
 
 
-def test_a_run_begun_in_a_thread_leaves_signals_alone(programs: Programs) -> None:
+def test_a_run_started_in_a_thread_leaves_signals_alone(programs: Programs) -> None:
     source = """
         import signal, threading
         from mldiagnostics import machinelearning_run

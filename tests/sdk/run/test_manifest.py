@@ -1,4 +1,4 @@
-"""run.json over attempts: what came before stays known, whatever stands in the file."""
+"""run.json over attempts keeps the history, with any content of the file."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_file_that_is_broken_is_replaced(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r/run.json").read_text())["attempts"] == []
 
 
-def test_a_place_that_cannot_be_written_is_told_once_and_tried_again(tmp_path: Path) -> None:
+def test_a_failed_storage_is_reported_once_and_retried(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.write_text("in the way")
     storage = RunStorage(origin(place))
@@ -89,7 +89,7 @@ def test_a_place_that_cannot_be_written_is_told_once_and_tried_again(tmp_path: P
     place.unlink()
     assert manifest.write(document(0, phase="Completed"))
     storage.close()
-    assert list(abandoned_directories(str(place))) == []  # what is stored is newer than what waited
+    assert list(abandoned_directories(str(place))) == []  # the stored document is newer than the spooled one
 
 
 def test_an_attempt_that_could_not_be_stored_is_part_of_the_next_ones_history(tmp_path: Path) -> None:
@@ -124,6 +124,6 @@ def test_attempts_merge_into_the_same_history_in_any_order(phases: list[str], ra
 
 
 @given(st.dictionaries(st.sampled_from(["runId", "attempts", "heartbeat", "created", "started", "incarnation"]), JSON))
-def test_whatever_waits_can_be_merged(found: dict[str, Any]) -> None:
+def test_any_documents_can_be_merged(found: dict[str, Any]) -> None:
     assert merged(document(0), {**found, "runId": "r"})["runId"] == "r"
     assert merged({**found, "runId": "r"}, document(0))["runId"] == "r"

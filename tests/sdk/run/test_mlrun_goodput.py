@@ -1,4 +1,4 @@
-"""What a run tells of its goodput by itself, in real processes: begin, steps and good end, and nothing that hurts."""
+"""Goodput events that a run records automatically, in real processes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ while not any("step_start_time" in file.read_text() for file in Path(run.directo
 """
 
 
-def told(programs: Programs) -> list[tuple[str, object]]:
-    """What the records of the only run say: keys of moments, and what stands beside them."""
+def goodput_events(programs: Programs) -> list[tuple[str, object]]:
+    """Return the keys of times in the records of the only run, with their steps."""
     found = []
     for record in read_records(programs.storage, "job", kinds={"event"}):
         if record.name == "goodput" and record.payload is not None:
@@ -37,16 +37,16 @@ def told(programs: Programs) -> list[tuple[str, object]]:
     return found
 
 
-def test_begin_steps_and_end_are_told_without_another_call(programs: Programs) -> None:
+def test_start_steps_and_end_are_recorded_automatically(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nfor _ in range(3): run.step()\nrun.step(10)")
     assert (ended.code, ended.out) == (0, ""), ended.err
     steps = [("step_start_time", step) for step in (0, 1, 2, 10)]
-    assert told(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
+    assert goodput_events(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
 
 
-def test_a_run_without_steps_tells_of_none(programs: Programs) -> None:
+def test_a_run_without_steps_records_none(programs: Programs) -> None:
     programs.run(BEGIN)
-    assert told(programs) == [("job_start_time", None), ("job_end_time", None)]
+    assert goodput_events(programs) == [("job_start_time", None), ("job_end_time", None)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_run_without_steps_tells_of_none(programs: Programs) -> None:
 )
 def test_a_run_that_breaks_off_has_no_end(programs: Programs, end: str) -> None:
     programs.run(f"{BEGIN}\nrun.step(5)\n{end}")
-    assert told(programs) == [("job_start_time", None), ("step_start_time", 5)]
+    assert goodput_events(programs) == [("job_start_time", None), ("step_start_time", 5)]
 
 
 @pytest.mark.parametrize(
@@ -98,21 +98,21 @@ def test_a_handler_of_sigterm_does_not_hide_the_cause(programs: Programs, act: s
     assert disruption.cause == "signal"
 
 
-def test_the_same_step_once_more_is_no_other(programs: Programs) -> None:
+def test_a_repeated_step_is_the_same_step(programs: Programs) -> None:
     ended = programs.run(f"{BEGIN}\nfor step in (3, 3, 4, 3): run.step(step)\nrun.close()\nrun.step(9)")
     assert "do not belong to a run" not in ended.err
     steps = [("step_start_time", step) for step in (3, 4, 3)]
-    assert told(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
+    assert goodput_events(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
 
 
-def test_other_ranks_tell_only_what_they_are_asked_to(programs: Programs) -> None:
+def test_other_ranks_record_only_explicit_events(programs: Programs) -> None:
     body = f"{BEGIN}\nrun.step(0)\nwith run.recorder.checkpoint_save(0): pass"
     ended = programs.run(body, env={"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})
     assert ended.code == 0, ended.err
-    assert told(programs) == [("checkpoint_save_start_time", 0), ("checkpoint_save_end_time", 0)]
+    assert goodput_events(programs) == [("checkpoint_save_start_time", 0), ("checkpoint_save_end_time", 0)]
 
 
-def test_a_child_that_trains_for_its_parent_tells_of_its_steps(programs: Programs) -> None:
+def test_a_child_that_trains_for_its_parent_records_its_steps(programs: Programs) -> None:
     body = f"""{BEGIN}
 if os.fork() == 0:
     run.step(0)
@@ -124,10 +124,10 @@ os.wait()
     ended = programs.run(body)
     assert ended.code == 0, ended.err
     steps = [("step_start_time", step) for step in (0, 1)]
-    assert sorted(told(programs)) == sorted([("job_start_time", None), *steps, ("job_end_time", None)])
+    assert sorted(goodput_events(programs)) == sorted([("job_start_time", None), *steps, ("job_end_time", None)])
 
 
-def test_what_is_told_lies_with_the_run_and_nowhere_else(programs: Programs) -> None:
+def test_goodput_events_are_stored_with_the_run_only(programs: Programs) -> None:
     body = f"""{BEGIN}
 with run.recorder.event("EVAL"):
     run.recorder.record_elastic_slice_counts(1, 2, 1)
@@ -136,7 +136,7 @@ print(os.listdir(sys.argv[1]))
 """
     ended = programs.run(body, programs.storage)
     assert (ended.code, ended.out) == (0, "['job']\n"), ended.err
-    assert [key for key, _ in told(programs)] == [
+    assert [key for key, _ in goodput_events(programs)] == [
         "job_start_time",
         "custom_badput_event_start_time",
         "elastic_slice_counts_timestamp",
@@ -160,7 +160,7 @@ for name in ("one", "two"):
         assert [each["job_name"] for each in events if each] == [name] * 5
 
 
-def test_a_run_begun_again_by_its_process_begins_after_the_end_of_the_first(programs: Programs) -> None:
+def test_a_second_run_starts_after_the_end_of_the_first(programs: Programs) -> None:
     again = 'machinelearning_run("job", run_workload_id="job", log_system_metrics=False)'
     programs.run(f"{BEGIN}\nrun.step(0)\n{again}.step(1)")
     moments = [
@@ -182,11 +182,11 @@ def test_it_is_read_from_a_bucket_as_from_a_disk(programs: Programs, gcs_emulato
     }
     ended = programs.run(f"{BEGIN}\nfor _ in range(5): run.step()", env=there)
     assert ended.code == 0, ended.err
-    told = programs.run(
+    goodput_events = programs.run(
         "from mldiagnostics.goodput.__main__ import main; main()", f"{storage}/job", "-o", "json", env=there
     )
-    assert told.code == 0, told.err
-    assert json.loads(told.out)["cumulative"]["max_step"] == 4
+    assert goodput_events.code == 0, goodput_events.err
+    assert json.loads(goodput_events.out)["cumulative"]["max_step"] == 4
 
 
 def test_a_run_that_cannot_be_recorded_accounts_for_nothing_and_works(programs: Programs) -> None:

@@ -1,4 +1,4 @@
-"""One process speaks for a run, however many inherit its environment."""
+"""One process leads a run, also if others inherit its environment."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_every_variable_in_the_table_is_read() -> None:
 
 
 @given(st.one_of(st.floats(), st.integers()).map(str) | st.text())
-def test_a_heartbeat_is_a_sensible_number_or_told(text: str) -> None:
+def test_an_invalid_heartbeat_is_reported(text: str) -> None:
     problems: dict[str, str] = {}
     seconds = read_settings({"MLDIAG_HEARTBEAT_SECONDS": text}, problems).heartbeat_s
     assert 0.1 <= seconds <= 3600

@@ -1,4 +1,4 @@
-"""How runs begin, in real processes: what is wrong is told once, and the training never notices."""
+"""Starts of runs in real processes: problems are reported once and training continues."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_told_once_and_training_goes_on(programs: Programs, wrong: str) -> None:
+def test_an_invalid_argument_is_reported_once_and_training_continues(programs: Programs, wrong: str) -> None:
     source = f"{BEGIN}\nfor _ in range(2):\n    run = machinelearning_run({WRONG[wrong]})\n{TRAIN}"
     env = {"HOME": str(programs.folder)}
     ended = programs.run(source, env=env)
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_told_once_and_training_goes_on(programs: Programs, wro
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_strictly_it_raises_an_error_of_ours_and_nothing_has_begun(programs: Programs, wrong: str) -> None:
+def test_strict_raises_before_anything_starts(programs: Programs, wrong: str) -> None:
     arguments = ", ".join(filter(None, [WRONG[wrong], "strict=True"]))
     source = f"""{BEGIN}
 import threading
@@ -158,7 +158,7 @@ def test_wrong_calls_in_any_order_are_harmless(programs: Programs) -> None:
     assert recorded(programs.storage, programs.the_run().run_id) == [("early", 1.0)]
 
 
-def test_configurations_that_come_too_late_are_told(programs: Programs) -> None:
+def test_late_changes_of_configurations_are_reported(programs: Programs) -> None:
     ended = programs.run(f"""{BEGIN}
 run = machinelearning_run("job")
 run.on_close(lambda: run.configs.update({{"last": 1}}))
@@ -204,7 +204,7 @@ assert current() is second
     assert recorded(programs.storage, rows["second"].run_id) == [("b", 2.0)]
 
 
-def test_runs_that_threads_begin_at_one_time_follow_each_other(programs: Programs) -> None:
+def test_runs_started_concurrently_follow_each_other(programs: Programs) -> None:
     source = f"""{BEGIN}
 import threading
 barrier = threading.Barrier(4)
@@ -261,7 +261,7 @@ while {wait} and time.monotonic() < deadline:
 
 
 @pytest.mark.parametrize(("interval", "wanted"), [(0.1, True), (10, False), (0, True)])
-def test_system_metrics_come_by_themselves_and_can_be_turned_off(
+def test_system_metrics_are_on_by_default_and_can_be_turned_off(
     programs: Programs, interval: float, *, wanted: bool
 ) -> None:
     on = wanted and interval > 0
@@ -279,7 +279,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_place_that_cannot_be_written_is_told_once_and_training_goes_on(programs: Programs, place: str) -> None:
+def test_a_failed_storage_is_reported_once_and_training_continues(programs: Programs, place: str) -> None:
     prepare = f"import os, pathlib\nstorage = pathlib.Path({programs.storage!r})\n{PLACES[place]}"
     ended = programs.run(f"{BEGIN}\n{prepare}\nrun = machinelearning_run('job')\n{TRAIN}\nrun.close()\nrun.close()")
     assert (ended.code, ended.out) == (0, "trained\n"), ended.err
@@ -288,14 +288,14 @@ def test_a_place_that_cannot_be_written_is_told_once_and_training_goes_on(progra
     )
 
 
-def test_in_a_pod_without_storage_one_is_warned(programs: Programs) -> None:
+def test_a_pod_without_storage_gets_a_warning(programs: Programs) -> None:
     env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "MLDIAG_STORAGE": ""}
     ended = programs.run(f"{BEGIN}\nmachinelearning_run('a')\nmachinelearning_run('b')\n", env=env)
     assert ended.err.count("end with the pod") == 1
     assert len(list_runs(str(programs.folder / "mldiagnostics"))) == 2
 
 
-def test_a_program_that_changes_its_directory_keeps_one_place(programs: Programs) -> None:
+def test_a_program_that_changes_its_directory_keeps_its_storage(programs: Programs) -> None:
     source = f"import os{BEGIN}\nrun = machinelearning_run('job', storage='here')\nos.chdir('/')\n{TRAIN}"
     assert programs.run(source).code == 0
     [row] = list_runs(str(programs.folder / "here"))
@@ -303,7 +303,7 @@ def test_a_program_that_changes_its_directory_keeps_one_place(programs: Programs
 
 
 @pytest.mark.parametrize("place", ["", "files", "~/files"])
-def test_a_program_whose_directory_is_gone_is_told_to_name_a_place(programs: Programs, place: str) -> None:
+def test_a_deleted_working_directory_is_reported_with_advice(programs: Programs, place: str) -> None:
     gone = "import os, tempfile\nos.chdir(folder := tempfile.mkdtemp())\nos.rmdir(folder)\n"
     source = f"{gone}{BEGIN}\nrun = machinelearning_run('job')\n{TRAIN}"
     ended = programs.run(source, env={"MLDIAG_STORAGE": place, "HOME": programs.storage})

@@ -1,4 +1,4 @@
-"""Values that this version accepts without using them: one warning each, and never a reason to fail."""
+"""Options without effect get one warning each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLES = {"MLDIAG_CONTROL_PLANE_URL": "https://control:8443", "DIAGON_BASE_UR
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_each_says_once_that_it_has_no_effect_yet(programs: Programs, *, strict: bool) -> None:
+def test_each_unused_option_is_reported_once(programs: Programs, *, strict: bool) -> None:
     begin = f"machinelearning_run('job', {PARAMETERS}, strict={strict})"
     ended = programs.run(f"from mldiagnostics import machinelearning_run\n{begin}\n{begin}", env=VARIABLES)
     assert ended.code == 0, ended.err
@@ -30,5 +30,5 @@ def test_each_says_once_that_it_has_no_effect_yet(programs: Programs, *, strict:
 
 
 @pytest.mark.parametrize("said", [{}, {"base_url": None, "cluster_id": ""}, {"base_url": 5}])
-def test_what_is_not_set_is_not_mentioned(said: dict[str, object]) -> None:
+def test_unset_options_are_not_reported(said: dict[str, object]) -> None:
     assert without_effect(RunOptions(**said), {"MLDIAG_CONTROL_PLANE_URL": "", "DIAGON_CLUSTER_ID": "c"}) == {}

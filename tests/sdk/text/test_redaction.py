@@ -1,4 +1,4 @@
-"""What counts as a secret, by its name and by its form, and what only sounds like one."""
+"""Secrets by name and form, and similar names that are not secret."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OPEN_VALUES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES.split())
-def test_a_secret_is_known_by_its_name(name: str) -> None:
+def test_a_secret_is_recognised_by_its_name(name: str) -> None:
     assert is_secret(name, "hush")
 
 
@@ -64,7 +64,7 @@ def test_a_secret_need_not_be_text(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", OPEN_NAMES.split())
-def test_what_only_sounds_like_a_secret_is_shown(name: str) -> None:
+def test_similar_names_are_shown(name: str) -> None:
     assert not is_secret(name, "open")
 
 
@@ -102,17 +102,17 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("text", "shown"), FORMS.items())
-def test_a_secret_is_known_by_its_form(text: str, shown: str) -> None:
+def test_a_secret_is_recognised_by_its_form(text: str, shown: str) -> None:
     assert redact(text) == shown
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_has_no_secret_stays_as_it_is(text: str) -> None:
+def test_other_text_stays_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
 @given(st.text(max_size=300), st.text(max_size=60))
-def test_any_text_is_read_and_what_was_replaced_stays_so(text: str, name: str) -> None:
+def test_redaction_accepts_any_text_and_is_idempotent(text: str, name: str) -> None:
     once = redact(text)
     assert redact(once) == once
     assert is_secret(name, text) in {True, False}

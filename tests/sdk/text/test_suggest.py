@@ -1,4 +1,4 @@
-"""What is said about parameters that a function does not have."""
+"""Suggestions for unknown parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_without_a_likely_one_all_are_listed() -> None:
     assert sentence.endswith("; the parameters are metric_name, value, step, duration_ms, process_index_list")
 
 
-def test_several_are_one_sentence() -> None:
+def test_several_parameters_share_one_message() -> None:
     sentence = unknown_parameters("f", ["stp", "valu"], KNOWN)
     assert sentence == "f: unknown parameters 'stp', 'valu' are ignored; did you mean 'step', 'value'?"
 

@@ -25,14 +25,14 @@ SHOWN = r"evil\x1b[2J\x1b]0;owned\x07\r\n\u202ename"
 
 
 @given(st.text(st.characters()))
-def test_what_is_printable_can_be_printed_and_read(text: str) -> None:
+def test_escaped_text_can_be_printed_and_read(text: str) -> None:
     shown = printable(text)
     assert shown.isprintable()
     shown.encode()
     assert shown == text or not text.isprintable()
 
 
-def test_what_is_nasty_is_escaped() -> None:
+def test_control_characters_are_escaped() -> None:
     assert printable(NASTY) == SHOWN
     assert printable("a\nb\x1b", keep="\n") == "a\nb\\x1b"
 
