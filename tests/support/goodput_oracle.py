@@ -115,7 +115,7 @@ class Oracle:
         return [self._loss(number) for number in range(1, len(self.tries)) if self.tries[number].restart > self.begin]
 
     def step_times(self) -> dict[int, int]:
-        """Net duration of each step that is done, not lost, and followed by another of its attempt (S11)."""
+        """Net duration of each step that is done, not lost, and followed by another step of its attempt."""
         return {run.step: self._net(run) for run in self.executions if run.closed and run.survives}
 
     def ideal_step_time(self) -> int | None:
@@ -148,7 +148,7 @@ class Oracle:
         return (active / (end - start), available / (end - start)) if counts_at and start < end else None
 
     def _begins(self) -> list[int]:
-        """Moments after which the first load blocks (S7)."""
+        """Moments after which the first load blocks (R5)."""
         openings = [event.t for tried in self.tries for event in tried.openings]
         restarts = [tried.restart for tried in self.tries[1:]]
         first = [] if self.tries[0].openings or not self.log else [self.log[0].t]
@@ -169,7 +169,7 @@ class Oracle:
         return found
 
     def _finish(self, runs: list[Execution], number: int, tried: Reading) -> None:
-        """Decide when the last step of an attempt was over (S4)."""
+        """Decide when the last step of an attempt was over (R4)."""
         last = runs[-1]
         successor = self.tries[number + 1] if number + 1 < len(self.tries) else None
         resumed = successor.steps[0] if successor and successor.steps else None
@@ -191,7 +191,7 @@ class Oracle:
             last.end = last.pieces[-1][1] if last.pieces else last.start
 
     def _startup(self, number: int) -> list[tuple[int, int, int]]:
-        """The part of an attempt's first step that is above the mean of its other steps (S6)."""
+        """The part of an attempt's first step that is above the mean of its other steps (R7)."""
         runs = [run for run in self.executions if run.attempt == number]
         if not runs or not (runs[0].closed and runs[0].survives):
             return []

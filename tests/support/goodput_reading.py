@@ -87,7 +87,7 @@ def order(event: Event) -> tuple[int, int, int, str, int]:
 
 
 def trusted_events(events: Iterable[Event], now: int) -> list[Event]:
-    """Return the events that are known at `now` and count (S2, S3), in order."""
+    """Return the events that are known at `now` and count (R2, R6), in order."""
     unique = {event._replace(run="") for event in events}
     known = {event for event in unique if event.t <= now}
     speakers = {event.rank for event in unique if event.code not in CHECKPOINTS and event.code is not EventCode.ALIVE}
@@ -122,7 +122,7 @@ def follows(first: Event, steps: Sequence[Event]) -> bool:
 
 
 def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
-    """The events of each run in a log without run ids (S10), oldest first."""
+    """The events of each run in a log without run ids (docs/decisions/0009), oldest first."""
     log = trusted_events(events, now)
     found: list[list[Event]] = [[]]
     for place, event in enumerate(log):
@@ -141,7 +141,7 @@ def runs(events: Iterable[Event], now: int) -> list[list[Event]]:
 
 
 def job_span(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
-    """Return start and end of the job, and whether its end is logged (S1)."""
+    """Return start and end of the job, and whether its end is logged (R1)."""
     starts = [event for event in log if event.code is EventCode.JOB_START]
     begin = starts[0].t if starts else min((event.t for event in log), default=now)
     final = _final_end(log)
@@ -149,7 +149,7 @@ def job_span(log: Sequence[Event], now: int) -> tuple[int, int, bool]:
 
 
 def attempts(log: Sequence[Event]) -> list[Reading]:
-    """Attempts as S2 divides them; each but the first with its restart (S4)."""
+    """Attempts by R2; each but the first with its restart (R4)."""
     final = _final_end(log)
     lasting = len(log) if final is None else final
     found = [Reading()]
@@ -176,7 +176,7 @@ def _is_elastic(found: Sequence[Reading]) -> bool:
 
 
 def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
-    """When an attempt began that follows another one (S4)."""
+    """When an attempt began that follows another one (R2)."""
     if new.openings:
         return new.openings[-1].t
     place, first = new.steps[0]
@@ -187,7 +187,7 @@ def _restart(log: Sequence[Event], old: Reading, new: Reading) -> int:
 
 
 def spans(log: Sequence[Event], now: int) -> list[Span]:
-    """Everything that has a begin and an end, or is still open (S2, S8); loads are all DATA_LOADING_SYNC here."""
+    """Everything that has a begin and an end, or is still open (R9); loads are all DATA_LOADING_SYNC here."""
     found, waiting = _pairs(log)
     for event in log:
         if isinstance(event.arg, CheckpointEvent):

@@ -29,7 +29,7 @@ def merged(segments: Iterable[TimelineSegment]) -> list[TimelineSegment]:
 
 
 def seen(spans: Sequence[Span]) -> list[Span]:
-    """Return the visible parts of overlapping spans (S7)."""
+    """Return the visible parts of overlapping spans (R5, R12)."""
     cuts = sorted({moment for span in spans for moment in (span.start, span.end)})
     found = []
     for a, b in pairwise(cuts):
