@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.lifecycle.outcome import TERMINATING, Phase, RunOutcome
@@ -69,10 +69,10 @@ class RunRow:
     """Directory of the run, a path or URL; other functions of this package take it."""
     url: str | None = None
     """Page of the run in a web view."""
-    configs: Mapping[str, Any]
+    configs: Mapping[str, Any] = field(default_factory=dict)
     """Sections `software`, `hardware` and `user`."""
-    document: Mapping[str, Any]
-    """The whole run.json."""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """The whole run.json; empty for a row from another source."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON with the keys of an MLRun.
