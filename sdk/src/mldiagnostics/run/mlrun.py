@@ -12,9 +12,10 @@ from mldiagnostics.configs.detection import detect
 from mldiagnostics.configs.kinds import Framework, RunPhase
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.lifecycle import current_run
-from mldiagnostics.lifecycle.outcome import FINAL, Phase, RunOutcome, judge, terminating
+from mldiagnostics.lifecycle.outcome import Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
 from mldiagnostics.run import ownership
+from mldiagnostics.run.closing import CLOSE_TIMEOUT_S, RUN_PHASES, call_guarded, final_phase, timeout_seconds
 from mldiagnostics.run.config_dict import ConfigDict
 from mldiagnostics.run.fields import RunFields, kinds_section, process_section
 from mldiagnostics.run.state import RunState
@@ -31,20 +32,11 @@ if TYPE_CHECKING:
     from mldiagnostics.run.exit_hooks import ExitHooks
     from mldiagnostics.spool.storage import RunStorage
 
-CLOSE_TIMEOUT_S = 10.0
-"""Default time limit of `close()`; records that are not written by then count as dropped."""
-
 SIGNAL_TIMEOUT_S = 5.0
 """Time limit of `close()` in a signal handler: the program needs most of the 30 s of Kubernetes for a checkpoint."""
 
 _LAST_BEAT_TIMEOUT_S = 2.0
 _LAST_WRITE_TIMEOUT_S = 2.0  # for run.json, even if a sink has used up the time
-_PHASES: dict[Phase, RunPhase] = {
-    "Pending": RunPhase.PHASE_UNSPECIFIED,
-    "Active": RunPhase.PHASE_ACTIVE,
-    "Completed": RunPhase.PHASE_COMPLETED,
-    "Failed": RunPhase.PHASE_FAILED,
-}
 _NO_FAILURE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
 """Exceptions that do not mean failure while a run is closed."""
 
@@ -194,7 +186,7 @@ class MLRun(RunFields):
         if self._records_goodput and step != last:
             self.recorder.record_step_start_time(step)
         for callback in self._step_callbacks:
-            _guarded("on-step", callback, step)
+            call_guarded("on-step", callback, step)
 
     def on_step(self, callback: Callable[[int], object]) -> None:
         """Call `callback` with the number of every step, when it starts.
@@ -243,13 +235,13 @@ class MLRun(RunFields):
             >>> run.close(RunPhase.PHASE_FAILED)  # doctest: +SKIP
         """
         if os.getpid() != self._pid:
-            return self.recording.close(_seconds(timeout_s))
+            return self.recording.close(timeout_seconds(timeout_s))
         with self._closing:
             if self._closed is None:
                 kind, error, _ = sys.exc_info()
                 if kind is not None and not issubclass(kind, _NO_FAILURE):
                     self._exit_hooks.note_uncaught(kind, error)
-                self._end(_final_phase(phase), _seconds(timeout_s))
+                self._end(final_phase(phase), timeout_seconds(timeout_s))
         assert self._closed is not None  # noqa: S101 - for mypy: set above
         return self._closed
 
@@ -312,7 +304,7 @@ class MLRun(RunFields):
         self._closed = CloseSummary()  # a callback may close the run too
         self._ending = threading.current_thread() is threading.main_thread()
         for callback in reversed(self._close_callbacks):
-            _guarded("on-close", callback)
+            call_guarded("on-close", callback)
         self._state.sync(_LAST_BEAT_TIMEOUT_S, write=False)
         outcome = judge(self._exit_hooks.evidence(declared=phase, preempted=self._state.preempted))
         if self._records_goodput and outcome.phase == "Completed":
@@ -330,7 +322,7 @@ class MLRun(RunFields):
         self._exit_hooks.unwatch_sigterm()
 
     def _settle(self, outcome: RunOutcome, *, last: bool) -> None:
-        self.run_phase = _PHASES[outcome.phase]
+        self.run_phase = RUN_PHASES[outcome.phase]
         self._state.settle(outcome, last=last)
 
     def _configs_changed(self) -> None:
@@ -348,33 +340,3 @@ class MLRun(RunFields):
 
         if changes := gather(self.framework.value, self._configs):
             self._configs.update(changes)
-
-
-def _final_phase(phase: RunPhase | str | None) -> Phase | None:
-    """Return our name of a final phase that was given by Google's name or ours."""
-    if phase is None:
-        return None
-    text = str(phase.value if isinstance(phase, RunPhase) else phase).upper()
-    final = next((ours for ours, theirs in _PHASES.items() if ours in FINAL and theirs.value == text), None)
-    if final is None:
-        warn_once(
-            "phase",
-            f"run.close(phase={phase!r}) is not a final phase and is ignored; give RunPhase.PHASE_COMPLETED or "
-            "RunPhase.PHASE_FAILED",
-        )
-    return final
-
-
-def _seconds(timeout_s: float) -> float:
-    try:
-        return max(0.0, min(float(timeout_s), threading.TIMEOUT_MAX))
-    except (TypeError, ValueError):
-        warn_once("close", f"run.close(timeout_s={timeout_s!r}) is not a number; {CLOSE_TIMEOUT_S:g} s is used")
-        return CLOSE_TIMEOUT_S
-
-
-def _guarded(key: str, callback: Callable[..., object], *arguments: object) -> None:
-    try:
-        callback(*arguments)
-    except Exception as error:  # noqa: BLE001 - the training continues
-        warn_once(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")

@@ -1,0 +1,58 @@
+"""Check the arguments of `MLRun.close`, and call callbacks without raising."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from mldiagnostics.configs.kinds import RunPhase
+from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.lifecycle.outcome import FINAL, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CLOSE_TIMEOUT_S", "RUN_PHASES", "call_guarded", "final_phase", "timeout_seconds"]
+
+CLOSE_TIMEOUT_S = 10.0
+"""Default time limit of `close()`; records that are not written by then count as dropped."""
+
+RUN_PHASES: dict[Phase, RunPhase] = {
+    "Pending": RunPhase.PHASE_UNSPECIFIED,
+    "Active": RunPhase.PHASE_ACTIVE,
+    "Completed": RunPhase.PHASE_COMPLETED,
+    "Failed": RunPhase.PHASE_FAILED,
+}
+"""Our name of a phase -> Google's."""
+
+
+def final_phase(phase: RunPhase | str | None) -> Phase | None:
+    """Return our name of a final phase that was given by Google's name or ours."""
+    if phase is None:
+        return None
+    text = str(phase.value if isinstance(phase, RunPhase) else phase).upper()
+    final = next((ours for ours, theirs in RUN_PHASES.items() if ours in FINAL and theirs.value == text), None)
+    if final is None:
+        warn_once(
+            "phase",
+            f"run.close(phase={phase!r}) is not a final phase and is ignored; give RunPhase.PHASE_COMPLETED or "
+            "RunPhase.PHASE_FAILED",
+        )
+    return final
+
+
+def timeout_seconds(timeout_s: float) -> float:
+    """Return a valid time limit of `MLRun.close` in seconds."""
+    try:
+        return max(0.0, min(float(timeout_s), threading.TIMEOUT_MAX))
+    except (TypeError, ValueError):
+        warn_once("close", f"run.close(timeout_s={timeout_s!r}) is not a number; {CLOSE_TIMEOUT_S:g} s is used")
+        return CLOSE_TIMEOUT_S
+
+
+def call_guarded(key: str, callback: Callable[..., object], *arguments: object) -> None:
+    """Call a callback of the program; report its exception."""
+    try:
+        callback(*arguments)
+    except Exception as error:  # noqa: BLE001 - the training continues
+        warn_once(f"{key}-{getattr(callback, '__qualname__', 'callback')}", f"a callback failed ({key}): {error!r}")
