@@ -149,7 +149,7 @@ def test_kubectl_shows_and_explains_captures(kubectl: Kubectl) -> None:
     assert {"Succeeded", "2/2"} <= set(shown.values())
     assert {"PROGRESS", "SESSION", "AGE"} <= set(shown)
     explained = kubectl("explain", "mldc.spec.triggerCapture.durationSeconds")
-    assert "How long to record" in explained
+    assert "Duration of the recording" in explained
 
 
 def _by_pod(status: dict[str, Any]) -> list[dict[str, Any]]:
