@@ -37,6 +37,14 @@ def test_shared_templates_differ_only_in_their_prefix(name: str) -> None:
     assert len(texts) == 1
 
 
+@each_part
+def test_no_template_is_defined_twice(part: Part) -> None:
+    """Helm silently keeps one of two definitions, which depends on the names of their files."""
+    texts = (file.read_text() for file in (part.chart / "templates").glob("*.tpl"))
+    names = [name for text in texts for name in re.findall(r'define "([^"]+)"', text)]
+    assert sorted(names) == sorted(set(names))
+
+
 def leaves(schema: Object, prefix: str = "") -> dict[str, Object]:
     """Return the schema of every value by its path."""
     if not schema.get("properties"):

@@ -16,7 +16,3 @@
 - {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get, list]}
 - {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get, list]}
 {{- end }}
-
-{{- define "mldiag.subject" -}}
-- {kind: ServiceAccount, name: {{ include "mldiag.serviceAccount" . }}, namespace: {{ .Release.Namespace | quote }}}
-{{- end }}
