@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster import addons, images
 from cluster.addons import ADDONS
-from cluster.progress import ClusterError, say
+from cluster.progress import ClusterError, echo
 from cluster.providers import provider, removable
 from cluster.tools import TOOLS, tool
 
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
     try:
         options.run(options)
     except ClusterError as error:
-        say(f"error: {error}")
+        echo(f"error: {error}")
         return 1
     except KeyboardInterrupt:
         return 130
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 def _up(_: argparse.Namespace) -> None:
     chosen = provider()
     chosen.up()
-    say(f"cluster `{chosen.name}` is running: export KUBECONFIG={chosen.kubeconfig}")
+    echo(f"cluster `{chosen.name}` is running: export KUBECONFIG={chosen.kubeconfig}")
 
 
 def _down(_: argparse.Namespace) -> None:

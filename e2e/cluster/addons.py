@@ -14,7 +14,7 @@ from cluster import images
 from cluster.admission import until_reached
 from cluster.archive import binary_image
 from cluster.paths import E2E
-from cluster.progress import ClusterError, say, step, tail
+from cluster.progress import ClusterError, echo, step, tail
 from cluster.provider import Provider
 from cluster.sources import go, go_environment
 from cluster.tools import TOOLS, tool
@@ -83,7 +83,7 @@ def install(name: str, provider: Provider) -> None:
     kubectl = [str(tool("kubectl")), f"--kubeconfig={provider.kubeconfig}"]
     wait = ["wait", "--for=condition=Available", "deployment", "--all", f"--namespace={addon.namespace}"]
     if subprocess.run([*kubectl, *wait, "--timeout=1s"], capture_output=True, check=False).returncode == 0:
-        say(f"{addon.name} is already available")
+        echo(f"{addon.name} is already available")
         return
     for needed in (*addon.binaries, "helm" if addon.chart else "kustomize"):
         tool(needed)

@@ -37,7 +37,7 @@ from cluster.node import (
 )
 from cluster.paths import cache
 from cluster.process import Daemon, wait_until
-from cluster.progress import ClusterError, say, step, tail
+from cluster.progress import ClusterError, echo, step, tail
 from cluster.tools import tool
 
 DATA = Path("/var/lib/mldiagnostics-bare")
@@ -102,7 +102,7 @@ class Bare:
             if self._processes_run():
                 # Under load the node may report late: wait instead of replacing the cluster.
                 self._wait("node Ready", self._node_ready, "kubelet")
-                say("The bare cluster is already running")
+                echo("The bare cluster is already running")
                 return
             self._remove()
             self._check_no_other_kubernetes()
@@ -129,7 +129,7 @@ class Bare:
 
     def down(self) -> None:
         if not DATA.exists():
-            say("There is no bare cluster")
+            echo("There is no bare cluster")
             return
         if reason := self.obstacle():
             raise ClusterError(f"the bare cluster in {DATA}: cannot be removed: {reason}")

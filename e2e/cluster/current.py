@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from cluster.progress import ClusterError, say
+from cluster.progress import ClusterError, echo
 from cluster.tools import tool
 
 
@@ -36,7 +36,7 @@ class Current:
     def up(self) -> None:
         if not self.running():
             raise ClusterError(f"{self.kubeconfig}: the cluster does not answer: {self._reason()}")
-        say(f"Using the cluster of {self.kubeconfig}; `up` and `down` do not change it")
+        echo(f"Using the cluster of {self.kubeconfig}; `up` and `down` do not change it")
 
     def load_image(self, archive: Path) -> None:
         raise ClusterError(
@@ -45,7 +45,7 @@ class Current:
         )
 
     def down(self) -> None:
-        say(f"The cluster of {self.kubeconfig} is not changed")
+        echo(f"The cluster of {self.kubeconfig} is not changed")
 
     def status(self) -> list[str]:
         return [f"kubeconfig: {self.kubeconfig}", "answers" if self.running() else f"no answer: {self._reason()}"]

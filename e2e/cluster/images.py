@@ -11,7 +11,7 @@ from cluster import buildcontext, packages
 from cluster.archive import layer_image
 from cluster.locks import exclusive
 from cluster.paths import cache
-from cluster.progress import ClusterError, say, step, tail
+from cluster.progress import ClusterError, echo, step, tail
 from cluster.provider import Provider
 from cluster.sources import reachable
 
@@ -39,7 +39,7 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
     archive = folder / f"{name}-{stamp}.tar"
     with exclusive(folder / f".{name}.lock", f"it builds {reference}"):
         if archive.exists():
-            say(f"{reference} is up to date")
+            echo(f"{reference} is up to date")
             return archive
         with tempfile.TemporaryDirectory() as staged:
             buildcontext.stage(context, text, Path(staged))

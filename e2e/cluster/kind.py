@@ -9,7 +9,7 @@ from cluster.archive import binary_image
 from cluster.locks import exclusive
 from cluster.node import PAUSE_IMAGE
 from cluster.paths import cache
-from cluster.progress import ClusterError, say, step, tail
+from cluster.progress import ClusterError, echo, step, tail
 from cluster.tools import tool
 
 CLUSTER = "mldiagnostics"
@@ -47,7 +47,7 @@ class Kind:
     def up(self) -> None:
         with exclusive(cache() / "kind.lock", "it starts or removes the kind cluster"):
             if self.running():
-                say("The kind cluster is already running")
+                echo("The kind cluster is already running")
                 return
             tool("kubectl")
             kind = str(tool("kind"))
@@ -69,7 +69,7 @@ class Kind:
 
     def down(self) -> None:
         if not self.folder.exists():
-            say("There is no kind cluster")
+            echo("There is no kind cluster")
             return
         with (
             exclusive(cache() / "kind.lock", "it starts or removes the kind cluster"),

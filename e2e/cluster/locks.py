@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster.progress import say
+from cluster.progress import echo
 
 
 @contextmanager
@@ -16,6 +16,6 @@ def exclusive(lock: Path, work: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"Waiting for another process: {work} ...")
+            echo(f"Waiting for another process: {work} ...")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -10,7 +10,7 @@ class ClusterError(Exception):
     """Failed step; the message has the object, the problem and a remedy."""
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """Write a line of progress to standard error; standard output is for results."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
@@ -19,13 +19,13 @@ def say(line: str) -> None:
 @contextmanager
 def step(title: str, *, about_s: float = 0) -> Iterator[None]:
     """Print a step with its usual duration, then the actual one; errors name the step."""
-    say(f"{title} (about {duration(about_s)}) ..." if about_s else f"{title} ...")
+    echo(f"{title} (about {duration(about_s)}) ..." if about_s else f"{title} ...")
     start = time.monotonic()
     try:
         yield
     except ClusterError as error:
         raise ClusterError(f"{title}: failed: {error}") from error
-    say(f"  done in {duration(time.monotonic() - start)}")
+    echo(f"  done in {duration(time.monotonic() - start)}")
 
 
 def duration(seconds: float) -> str:

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from cluster.locks import exclusive
 from cluster.paths import E2E, REPOSITORY, cache
-from cluster.progress import ClusterError, duration, say, step, tail
+from cluster.progress import ClusterError, duration, echo, step, tail
 
 SYSTEM = sys.platform  # as in Go and release files: linux or darwin
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), platform.machine())
@@ -174,7 +174,7 @@ def _wait_for_build(run: subprocess.Popen[bytes], about_s: float) -> int:
         try:
             return run.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            say(f"  still building after {duration(time.monotonic() - start)} (about {duration(about_s)} in total)")
+            echo(f"  still building after {duration(time.monotonic() - start)} (about {duration(about_s)} in total)")
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from cluster.paths import REPOSITORY
-from cluster.progress import ClusterError, say
+from cluster.progress import ClusterError, echo
 from cluster.provider import Provider
 from cluster.providers import provider
 from cluster.tools import tool
@@ -32,7 +32,7 @@ def main() -> int:
         else:
             _on_cluster(console, chosen, output)
     except (ClusterError, MLDiagnosticsError, UnreadableError) as error:
-        say(f"\nThe demo failed: {error}")
+        echo(f"\nThe demo failed: {error}")
         return 1
     except KeyboardInterrupt:
         return 130
@@ -48,12 +48,12 @@ def _cluster() -> Provider | None:
     except ClusterError as error:
         if os.environ.get("CLUSTER"):
             raise
-        say(f"{error}\nThe demo runs without Kubernetes and captures two local processes.\n")
+        echo(f"{error}\nThe demo runs without Kubernetes and captures two local processes.\n")
         return None
 
 
 def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
-    say(f"Running on a `{chosen.name}` cluster: about 2 min, and longer the first time (tools and images).\n")
+    echo(f"Running on a `{chosen.name}` cluster: about 2 min, and longer the first time (tools and images).\n")
     chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
@@ -63,9 +63,9 @@ def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
         on_cluster.run(console, kubectl, helm, values, output)
     except ClusterError:
         for title, output_text in diagnosis.collect(kubectl).items():
-            say(f"\n--- {title}\n{output_text}")
+            echo(f"\n--- {title}\n{output_text}")
         raise
-    say(f"The cluster keeps running: export KUBECONFIG={chosen.kubeconfig}. Run `make clean` to remove it.")
+    echo(f"The cluster keeps running: export KUBECONFIG={chosen.kubeconfig}. Run `make clean` to remove it.")
 
 
 if __name__ == "__main__":

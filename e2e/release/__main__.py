@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from cluster.progress import ClusterError, say
+from cluster.progress import ClusterError, echo
 
 from release import manifests, package
 from release.parts import PARTS
@@ -27,14 +27,14 @@ def main(arguments: list[str]) -> int:
     try:
         options.run(options)
     except ClusterError as error:
-        say(f"error: {error}")
+        echo(f"error: {error}")
         return 1
     return 0
 
 
 def _manifests(_: argparse.Namespace) -> None:
     for path in manifests.write():
-        say(f"wrote {path}")
+        echo(f"wrote {path}")
 
 
 def _images(options: argparse.Namespace) -> None:

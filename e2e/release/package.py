@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster import images
 from cluster.paths import REPOSITORY
-from cluster.progress import ClusterError, say, step
+from cluster.progress import ClusterError, echo, step
 
 from release import readme
 from release.parts import NAMESPACE, PARTS, Part
@@ -78,7 +78,7 @@ def package(version: str, registry: str, source: str = "") -> None:
             manifests = _write_manifests(part, packaged)
         publishing.append(_publishing(part, version, registry, archive, packaged))
         installing.append(_installing(part, packaged, manifests))
-    say("\n".join(["\nPublish:", *publishing, "Install each part with one of its lines:", *installing]))
+    echo("\n".join(["\nPublish:", *publishing, "Install each part with one of its lines:", *installing]))
 
 
 def _write_manifests(part: Part, packaged: Path) -> list[Path]:

@@ -50,7 +50,9 @@ def test_another_process_finds_and_stops_it_by_its_pid_file(daemon: Daemon, tmp_
 
 def test_is_killed_if_it_does_not_exit(daemon: Daemon) -> None:
     daemon.start([sys.executable, "-c", STUBBORN])
-    wait_until(lambda: "ready" in daemon.log.read_text(), "the signal handler stands", deadline_s=20, needs=[daemon])
+    wait_until(
+        lambda: "ready" in daemon.log.read_text(), "installation of the signal handler", deadline_s=20, needs=[daemon]
+    )
     daemon.stop(deadline_s=0.2)
     assert not daemon.running()
 
@@ -59,7 +61,7 @@ def test_is_killed_if_it_does_not_exit(daemon: Daemon) -> None:
     "changed",
     [
         pytest.param(lambda record: {"start_ticks": record["start_ticks"] + 1}, id="the pid was used again"),
-        pytest.param(lambda _: {"boot": "another"}, id="the machine was started anew"),
+        pytest.param(lambda _: {"boot": "another"}, id="the machine was rebooted"),
     ],
 )
 def test_a_stale_pid_file_never_stops_another_process(
