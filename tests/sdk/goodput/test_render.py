@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mldiagnostics.goodput.buckets import BadputType
 from mldiagnostics.goodput.events import EventCode
 from mldiagnostics.goodput.ledger import Ledger
-from mldiagnostics.goodput.render.beside import beside, names
+from mldiagnostics.goodput.render.comparison import comparison_table, names
 from mldiagnostics.goodput.render.page import page
 from mldiagnostics.goodput.render.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.render.table import alarm, bar, table
@@ -90,7 +90,7 @@ def test_problems_are_shown_first(long: tuple[GoodputReport, Ledger]) -> None:
     stuck = make_report(ledger, now=round(report.now * 1e6) + 600 * S)
     assert table(stuck).splitlines()[2] == "HANG SUSPECTED: step 700 for 10 min 02 s, expected at most 30 s"
     assert f'<p class="alarm">{table(stuck).splitlines()[2]}' in page([(stuck, ledger)])
-    assert beside([report, stuck, replace(stuck, ended=stuck.now)]).splitlines()[1].split() == [
+    assert comparison_table([report, stuck, replace(stuck, ended=stuck.now)]).splitlines()[1].split() == [
         "state", "running", "HANG?", "ended",
     ]  # fmt: skip
 
@@ -106,7 +106,7 @@ def test_a_job_that_fails_before_each_first_step_is_not_back() -> None:
     lost = report.disruptions[0]
     assert alarm(report).startswith("NOT BACK for 6 min 25 s, 3 starts: no step since ")
     assert alarm(report).endswith("(oom)")
-    assert "NOT BACK" in beside([report, report]).splitlines()[1]
+    assert "NOT BACK" in comparison_table([report, report]).splitlines()[1]
     assert (lost.starts, lost.resumed, report.failures.count) == (3, None, 1)
     job.log(EventCode.STEP_START, 61)
     assert not alarm(report_of(job.events, job.clock + 5 * S)[0])
@@ -135,16 +135,16 @@ def test_terminals_without_block_characters_show_the_table(long: tuple[GoodputRe
 
 
 def test_runs_side_by_side(long: tuple[GoodputReport, Ledger], short: tuple[GoodputReport, Ledger]) -> None:
-    text = beside([replace(long[0], windows=(), devices=None), short[0]])
+    text = comparison_table([replace(long[0], windows=(), devices=None), short[0]])
     assert text.splitlines()[0].split() == ["trainer", "short"]
     assert not re.search("device|last", text)
-    many = beside([short[0]] * 9)
+    many = comparison_table([short[0]] * 9)
     assert all(len(line) <= 80 for line in many.splitlines())
     assert many.count("elapsed") == 3  # four of them fit beside each other
 
 
 def test_requested_windows_are_in_the_comparison(long: tuple[GoodputReport, Ledger]) -> None:
-    text = beside([long[0], long[0], replace(long[0], windows=())])
+    text = comparison_table([long[0], long[0], replace(long[0], windows=())])
     assert re.search(r"^  last 10 min % +(\d\d\.\d\d) +\1 +-$", text, re.MULTILINE)
     assert re.search(r"^  device-hours +37.3 +37.3 +37.3$", text, re.MULTILINE)
 
@@ -346,7 +346,7 @@ def test_any_log_can_be_shown(data: st.DataObject) -> None:
     width = data.draw(st.integers(80, 120))
     assert all(len(line) <= width for line in table(report, width=width).splitlines())
     Page(page([(report, ledger)]))
-    assert all(len(line) <= 80 for line in beside([report, report]).splitlines())
+    assert all(len(line) <= 80 for line in comparison_table([report, report]).splitlines())
 
 
 def test_no_column_of_the_page_is_wider_than_a_narrow_screen(short: tuple[GoodputReport, Ledger]) -> None:

@@ -99,7 +99,7 @@ def _shown(runs: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_fil
         from mldiagnostics.goodput.render.page import page  # noqa: PLC0415 - the one that is asked for
 
         return page(runs)
-    from mldiagnostics.goodput.render.beside import beside  # noqa: PLC0415 - the one that is asked for
+    from mldiagnostics.goodput.render.comparison import comparison_table  # noqa: PLC0415 - the one that is asked for
     from mldiagnostics.goodput.render.table import table  # noqa: PLC0415 - the one that is asked for
     from mldiagnostics.goodput.report.legible import printable_report  # noqa: PLC0415 - the one that is asked for
 
@@ -107,7 +107,7 @@ def _shown(runs: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_fil
     width = shutil.get_terminal_size().columns if terminal else 80
     colour = terminal and not os.environ.get("NO_COLOR")
     shown = [printable_report(report) for report in reports]
-    return beside(shown, width=width) if len(shown) > 1 else table(shown[0], width=width, colour=colour)
+    return comparison_table(shown, width=width) if len(shown) > 1 else table(shown[0], width=width, colour=colour)
 
 
 def _print(text: str, output: str) -> None:

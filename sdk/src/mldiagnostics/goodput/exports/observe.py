@@ -83,7 +83,7 @@ class RollingObservation:
 
 
 class MetricPoint(NamedTuple):
-    """One number by the name and labels that a place knows it by."""
+    """One number with the name and labels of a destination."""
 
     name: str
     value: float

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.render.beside import names, rows
+from mldiagnostics.goodput.render.comparison import names, rows
 from mldiagnostics.goodput.render.drawing import drawing
 from mldiagnostics.goodput.render.sections import comparison, section, title
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from mldiagnostics.goodput.render.beside import names
+from mldiagnostics.goodput.render.comparison import names
 from mldiagnostics.goodput.render.drawing import CLOSE_UPS
 from mldiagnostics.goodput.render.palette import PRODUCTIVE, paint
 from mldiagnostics.goodput.render.table import NO_START, alarm, excluded, figures, phases, run_of
@@ -60,11 +60,11 @@ def comparison(
 
 def _head(report: GoodputReport) -> str:
     whole = report.cumulative
-    life = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
+    period = f"{moment(whole.start)} to {moment(whole.end)} UTC, ended"
     if report.stopped:
-        life = f"{moment(whole.start)} to {moment(whole.end)} UTC, no end recorded"
+        period = f"{moment(whole.start)} to {moment(whole.end)} UTC, no end recorded"
     elif report.ended is None:
-        life = f"since {moment(whole.start)} UTC, as of {moment(report.now)}"
+        period = f"since {moment(whole.start)} UTC, as of {moment(report.now)}"
     start = "" if report.start_told else f"<br>{NO_START}"
     others = [other for other in report.runs if other != report.run]
     known = f"<br>other runs of this name: {escape(', '.join(map(short, others)))}" if others else ""
@@ -79,7 +79,7 @@ def _head(report: GoodputReport) -> str:
     warning = f'<p class="alarm">{escape(alarm(report))}</p>' if alarm(report) else ""
     return (
         f'<h1>{escape(title(report))} <span class="soft">{escape(run_of(report))}</span></h1>'
-        f'<div class="soft"><span class="place">{escape(report.name)}</span><br>{life}{left_out}{start}{known}</div>'
+        f'<div class="soft"><span class="place">{escape(report.name)}</span><br>{period}{left_out}{start}{known}</div>'
         f"{warning}"
         '<div class="hero">'
         + "".join(f"<div><b>{text}</b>{name}</div>" for text, name in cards)
@@ -93,14 +93,16 @@ def title(report: GoodputReport) -> str:
     return report.job or names([report])[0] or "goodput"
 
 
-def _divided(stretch: TimeBreakdown) -> str:
+def _divided(breakdown: TimeBreakdown) -> str:
     """Return a bar with the shares of the buckets."""
     parts = "".join(
         f'<i class="{_classes(bucket)}" style="{_colours(bucket)};flex:{seconds:.6f}" '
-        f'title="{escape(name)}: {duration(seconds)}, {percent(seconds / stretch.elapsed_s)} %"></i>'
-        for bucket, name, seconds in _shares(stretch)
+        f'title="{escape(name)}: {duration(seconds)}, {percent(seconds / breakdown.elapsed_s)} %"></i>'
+        for bucket, name, seconds in _shares(breakdown)
     )
-    return f'<div class="whole" role="img" aria-label="{percent(stretch.goodput, 1)} per cent productive">{parts}</div>'
+    return (
+        f'<div class="whole" role="img" aria-label="{percent(breakdown.goodput, 1)} per cent productive">{parts}</div>'
+    )
 
 
 def _timeline(report: GoodputReport, number: int, windows: Sequence[str]) -> str:
@@ -115,16 +117,16 @@ def _timeline(report: GoodputReport, number: int, windows: Sequence[str]) -> str
     )
 
 
-def _partition(stretch: TimeBreakdown) -> str:
+def _partition(breakdown: TimeBreakdown) -> str:
     rows = [
-        [_swatch(bucket) + escape(name), duration(seconds), percent(seconds / stretch.elapsed_s)]
-        for bucket, name, seconds in _shares(stretch)
+        [_swatch(bucket) + escape(name), duration(seconds), percent(seconds / breakdown.elapsed_s)]
+        for bucket, name, seconds in _shares(breakdown)
     ]
-    rows.append(["elapsed", duration(stretch.elapsed_s), "100.00"])
-    if stretch.excluded_s:
-        rows.append(["excluded", duration(stretch.excluded_s), ""])
-    if stretch.data_loading_async_s:
-        rows.append([label("DATA_LOADING_ASYNC"), duration(stretch.data_loading_async_s), "overlay"])
+    rows.append(["elapsed", duration(breakdown.elapsed_s), "100.00"])
+    if breakdown.excluded_s:
+        rows.append(["excluded", duration(breakdown.excluded_s), ""])
+    if breakdown.data_loading_async_s:
+        rows.append([label("DATA_LOADING_ASYNC"), duration(breakdown.data_loading_async_s), "overlay"])
     return "<h2>Where the time went</h2>" + _table(["", "time", "%"], rows, numbers={1, 2}, raw={0})
 
 
@@ -168,7 +170,10 @@ def _stretches(report: GoodputReport) -> str:
         for each in report.attempts[-CLOSE_UPS:]
         if each.first_step is not None and len(report.attempts) > 1
     ]
-    rows = [[name, duration(stretch.elapsed_s), percent(stretch.goodput), _divided(stretch)] for name, stretch in named]
+    rows = [
+        [name, duration(breakdown.elapsed_s), percent(breakdown.goodput), _divided(breakdown)]
+        for name, breakdown in named
+    ]
     heads = ["", "elapsed", "goodput %", ""]
     return "<h2>Windows and attempts</h2>" + _table(heads, rows, numbers={1, 2}, raw={3})
 
@@ -189,10 +194,10 @@ def _table(
     return f'<div class="scroll"><table>{head}{"".join(row("td", texts) for texts in rows)}</table></div>'
 
 
-def _shares(stretch: TimeBreakdown) -> Iterator[tuple[str, str, float]]:
-    if stretch.productive_s:
-        yield PRODUCTIVE, "productive", stretch.productive_s
-    for bucket, seconds in stretch.unproductive_s.items():
+def _shares(breakdown: TimeBreakdown) -> Iterator[tuple[str, str, float]]:
+    if breakdown.productive_s:
+        yield PRODUCTIVE, "productive", breakdown.productive_s
+    for bucket, seconds in breakdown.unproductive_s.items():
         yield bucket, label(bucket), seconds
 
 

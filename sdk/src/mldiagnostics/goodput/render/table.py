@@ -51,11 +51,13 @@ def _titled(block: Sequence[str], colour: bool) -> Iterator[str]:
 def _head(report: GoodputReport, width: int, colour: bool, *, bars: bool) -> list[str]:
     whole = report.cumulative
     step = ", no step" if whole.last_step is None else f", step {whole.last_step}"
-    life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
+    period = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, ended"
     if report.stopped:
-        life = f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, no end recorded"
+        period = (
+            f"{moment(whole.start)} to {moment(whole.end)} UTC, {duration(whole.end - whole.start)}, no end recorded"
+        )
     elif report.ended is None:
-        life = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
+        period = f"since {moment(whole.start)} UTC, {duration(whole.end - whole.start)}, as of {moment(report.now)}"
     share = f"goodput {share_of(whole.goodput, 1)}  "
     others = [short(run) for run in report.runs if run != report.run]
     notes = [] if report.start_told else [NO_START]
@@ -63,7 +65,13 @@ def _head(report: GoodputReport, width: int, colour: bool, *, bars: bool) -> lis
     notes += [_cut(f"other runs of this name: {', '.join(others)}", width)] if others else []
     notes += [_painted(_cut(warning, width), _RED, colour)] if (warning := alarm(report)) else []
     drawn = _painted(bar(whole.goodput or 0.0, width - len(share), rest="░"), _GREEN, colour) if bars else ""
-    return [_title(report.name, run_of(report), width), _cut(life + step, width), *notes, "", (share + drawn).rstrip()]
+    return [
+        _title(report.name, run_of(report), width),
+        _cut(period + step, width),
+        *notes,
+        "",
+        (share + drawn).rstrip(),
+    ]
 
 
 def run_of(report: GoodputReport) -> str:
@@ -102,23 +110,23 @@ def _title(name: str, run: str, width: int) -> str:
     return "  ".join(part for part in (shown, run) if part) or "goodput"
 
 
-def _partition(stretch: TimeBreakdown, width: int, colour: bool, *, bars: bool) -> list[str]:
+def _partition(breakdown: TimeBreakdown, width: int, colour: bool, *, bars: bool) -> list[str]:
     name_width, bar_width = 32, width - 32 - 14 - 9 - 3 if bars else 0
     lines = [f"{'where the time went':{name_width}}{'time':>14}{'%':>9}"]
-    rows = [("productive", stretch.productive_s, _GREEN)]
-    rows += [(label(bucket), seconds, _RED) for bucket, seconds in stretch.unproductive_s.items()]
+    rows = [("productive", breakdown.productive_s, _GREEN)]
+    rows += [(label(bucket), seconds, _RED) for bucket, seconds in breakdown.unproductive_s.items()]
     for name, seconds, paint in rows:
-        share = seconds / stretch.elapsed_s if stretch.elapsed_s else 0.0
+        share = seconds / breakdown.elapsed_s if breakdown.elapsed_s else 0.0
         drawn = _painted(bar(share, bar_width).rstrip(), paint, colour)
         lines.append(
             f"{_cut('  ' + name, name_width):{name_width}}{duration(seconds):>14}{percent(share):>9}   {drawn}".rstrip()
         )
-    lines.append(f"{'  elapsed':{name_width}}{duration(stretch.elapsed_s):>14}{'100.00':>9}")
-    if stretch.excluded_s:
-        lines.append(f"{'  excluded':{name_width}}{duration(stretch.excluded_s):>14}")
-    if stretch.data_loading_async_s:
-        beside = f"{'  ' + label('DATA_LOADING_ASYNC'):{name_width}}{duration(stretch.data_loading_async_s):>14}"
-        lines.append(f"{beside}{'overlay':>9}")
+    lines.append(f"{'  elapsed':{name_width}}{duration(breakdown.elapsed_s):>14}{'100.00':>9}")
+    if breakdown.excluded_s:
+        lines.append(f"{'  excluded':{name_width}}{duration(breakdown.excluded_s):>14}")
+    if breakdown.data_loading_async_s:
+        overlay_row = f"{'  ' + label('DATA_LOADING_ASYNC'):{name_width}}{duration(breakdown.data_loading_async_s):>14}"
+        lines.append(f"{overlay_row}{'overlay':>9}")
     return lines
 
 
@@ -128,9 +136,9 @@ def _windows(report: GoodputReport, width: int) -> list[str]:
     if not named:
         return []
     lines = [f"{'windows':24}{'elapsed':>14}{'goodput':>9}  mostly lost to"]
-    for name, stretch in named:
-        most = next(iter(stretch.unproductive_s), None)
-        numbers = f"{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
+    for name, breakdown in named:
+        most = next(iter(breakdown.unproductive_s), None)
+        numbers = f"{duration(breakdown.elapsed_s):>14}{percent(breakdown.goodput):>9}"
         lines.append(_cut(f"{'  ' + name:24}{numbers}  {label(most) if most else '-'}", width))
     return lines
 
@@ -142,14 +150,9 @@ def _attempts(report: GoodputReport, width: int) -> list[str]:
     lines = [f"{'attempts':10}{'steps':>18}{'elapsed':>14}{'goodput':>9}  ended by"]
     for attempt in report.attempts[-MOST_ROWS:]:
         steps = "none" if attempt.first_step is None else f"{attempt.first_step}-{attempt.last_step}"
-        stretch = attempt.stretch
-        lines.append(
-            _cut(
-                f"{f'  {attempt.number}':10}{steps:>18}{duration(stretch.elapsed_s):>14}{percent(stretch.goodput):>9}"
-                f"  {attempt.ended_by or last}",
-                width,
-            )
-        )
+        elapsed, share = duration(attempt.stretch.elapsed_s), percent(attempt.stretch.goodput)
+        row = f"{f'  {attempt.number}':10}{steps:>18}{elapsed:>14}{share:>9}  {attempt.ended_by or last}"
+        lines.append(_cut(row, width))
     return lines + _more(len(report.attempts), "attempts")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.account import Account, Attempt, Bucket, Disruption, StepTimes
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["bucket_name", "make_report", "stretch"]
+__all__ = ["breakdown", "bucket_name", "make_report"]
 
 SAVING = BadputType.UNPRODUCTIVE_CHECKPOINT_SAVE_TIME
 
@@ -66,7 +66,7 @@ def make_report(
     resumed = disruptions[-1].restarted if disruptions else whole.start
     windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
     efficiencies = view.slices(now, whole.start, whole.end)
-    cumulative = stretch(view.account(now, exclude=exclude) if exclude else whole)
+    cumulative = breakdown(view.account(now, exclude=exclude) if exclude else whole)
     failures = figures.failures(whole, disruptions, devices)
     times = view.step_times(now)
     return GoodputReport(
@@ -80,9 +80,10 @@ def make_report(
         ended=_seconds(view.ended(now)),
         devices=devices,
         cumulative=cumulative,
-        since_resume=stretch(view.account(now, start=resumed, exclude=exclude)),
+        since_resume=breakdown(view.account(now, start=resumed, exclude=exclude)),
         windows=tuple(
-            stretch(view.account(now, start=start, end=whole.end, exclude=exclude), window) for window, start in windows
+            breakdown(view.account(now, start=start, end=whole.end, exclude=exclude), window)
+            for window, start in windows
         ),
         attempts=tuple(_attempt(view, now, attempt, exclude) for attempt in attempts),
         disruptions=tuple(map(_disruption, disruptions)),
@@ -106,7 +107,7 @@ def bucket_name(spent: Bucket) -> str:
     return f"{spent.bucket.name}.{spent.custom}" if spent.custom else spent.bucket.name
 
 
-def stretch(account: Account, window_s: float | None = None) -> TimeBreakdown:
+def breakdown(account: Account, window_s: float | None = None) -> TimeBreakdown:
     """Return an account as a breakdown in seconds."""
     largest_first = sorted(
         account.unproductive.items(), key=lambda item: (-item[1], item[0].bucket.value, item[0].custom)
@@ -137,7 +138,7 @@ def _attempt(view: RunView, now: int, attempt: Attempt, exclude: Sequence[tuple[
         number=attempt.number,
         first_step=attempt.first_step,
         last_step=attempt.last_step,
-        stretch=stretch(account),
+        stretch=breakdown(account),
         ended_by=attempt.ended_by.cause if attempt.ended_by else None,
     )
 

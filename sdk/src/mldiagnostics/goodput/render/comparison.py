@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.report import GoodputReport
 
-__all__ = ["beside", "names", "rows"]
+__all__ = ["comparison_table", "names", "rows"]
 
 NAME_WIDTH = 32
 NARROWEST, WIDEST = 12, 24
@@ -47,7 +47,7 @@ def rows(reports: Sequence[GoodputReport]) -> Iterator[tuple[str, list[str]]]:
     yield "steps done", each(lambda report: f"{report.steps.count:,}")
 
 
-def beside(reports: Sequence[GoodputReport], *, width: int = 80) -> str:
+def comparison_table(reports: Sequence[GoodputReport], *, width: int = 80) -> str:
     """Return the reports in lines of at most `width` characters.
 
     Runs that do not fit are in further tables.
