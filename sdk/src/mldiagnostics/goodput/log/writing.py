@@ -39,10 +39,10 @@ def _maker(url: str) -> SinkMaker:
 
 
 def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
-    whereabouts = locate(detect(dict(os.environ)), name=job_name)
-    identity = whereabouts.identity
+    resolved = locate(detect(dict(os.environ)), name=job_name)
+    identity = resolved.identity
     lasting_id = identity.run_id if identity is not None and identity.source in _LASTING else ""
-    own = Origin.here(whereabouts, run_id=lasting_id, name=job_name, storage=url)
+    own = Origin.here(resolved, run_id=lasting_id, name=job_name, storage=url)
     if run is None:
         return own
     told = run.origin
