@@ -153,7 +153,7 @@ def test_of_a_log_with_several_jobs_one_is_read(capsys: pytest.CaptureFixture[st
     (trainer,) = reports(capsys, str(log), "--job", "trainer")
     (other,) = reports(capsys, str(log), "--job", "other")
     assert (trainer.steps.count, other.steps.count) == (120, 0)
-    assert "several jobs, give --job: other, trainer" in complaint(capsys, str(log), status=2)
+    assert "several jobs; give --job with one of other, trainer" in complaint(capsys, str(log), status=2)
 
 
 def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixtu
         with recorder.job():
             pass
         recorder.close()
-    assert "several jobs, give --job: a, b" in complaint(capsys, str(tmp_path), status=2)
+    assert "several jobs; give --job with one of a, b" in complaint(capsys, str(tmp_path), status=2)
     (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, whatever those who tell of it call it
     (report,) = reports(capsys, str(tmp_path))
     assert report.ended is not None
@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
     assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), status=1)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"\0\xff\n")
-    assert f"{empty} tells of no event, and 1 lines" in complaint(capsys, str(empty), status=1)
+    assert f"{empty}: no goodput events, and 1 invalid lines" in complaint(capsys, str(empty), status=1)
 
 
 def test_of_a_log_of_other_jobs_the_jobs_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_of_a_log_of_other_jobs_the_jobs_are_listed(capsys: pytest.CaptureFixtur
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"job_name": "other\x1b[2J", "job_start_time": BEGIN / S}) + "\n")
     said = complaint(capsys, str(log), "--job", "nobody", status=1)
-    assert f"--job nobody: {log} tells of no event of this job; its jobs are: other\\x1b[2J, trainer" in said
+    assert f"--job nobody: {log} has no event of this job; its jobs are: other\\x1b[2J, trainer" in said
 
 
 def test_the_logs_of_other_names_are_listed_where_a_job_has_none(
@@ -214,7 +214,7 @@ def test_the_logs_of_other_names_are_listed_where_a_job_has_none(
     recorder.close()
     said = complaint(capsys, "--job", "nobody", status=1)
     root = f"{tmp_path}/mldiagnostics/goodput"
-    assert f"looked at {root}/goodput_nobody/nobody (the default)" in said
+    assert f"no goodput log at {root}/goodput_nobody/nobody (the default)" in said
     assert f"other logs there: {root}/goodput_trainer/trainer" in said
 
 
@@ -251,7 +251,7 @@ def test_what_was_read_is_kept_for_the_next_call(
     assert reports(capsys, str(log), *now) == [first]
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S}) + "\n")
-    assert "several jobs, give --job: other, trainer" in complaint(capsys, str(log), *now, status=2)
+    assert "several jobs; give --job with one of other, trainer" in complaint(capsys, str(log), *now, status=2)
 
 
 def test_what_is_excluded_is_said(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_page_is_titled_by_its_job(capsys: pytest.CaptureFixture[str], log: Pa
 
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
-    assert "begins at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC: ask for a later --now" in said
+    assert "starts at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC; give a later --now" in said
 
 
 def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
@@ -344,7 +344,7 @@ def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path,
 def test_an_output_that_takes_nothing_is_told(log: Path, now: str) -> None:
     with Path("/dev/full").open("wb") as full:
         _, err = program(str(log), "--now", now, stdout=full).communicate(timeout=60)
-    assert b"standard output cannot be written" in err
+    assert b"standard output: cannot be written" in err
     assert err.count(b"\n") == 1
     source = str(Path(__file__).parents[3] / "sdk/src")
     closed = subprocess.run(
@@ -355,7 +355,7 @@ def test_an_output_that_takes_nothing_is_told(log: Path, now: str) -> None:
         timeout=60,
     )
     assert (closed.returncode, closed.stderr.count(b"\n")) == (2, 1)
-    assert b"name a file with --out" in closed.stderr
+    assert b"give a file with --out" in closed.stderr
 
 
 def test_exclusions_of_another_system_may_begin_with_a_mark(tmp_path: Path) -> None:

@@ -145,7 +145,9 @@ def test_an_object_that_fails_is_named() -> None:
         def read_cloud_logging_entries(self, *_: object) -> Any:
             raise OSError("the network is gone")
 
-    with pytest.raises(LogUnreadable, match=r"cloud_logger=Broken gives no entries: .*the network is gone"):
+    with pytest.raises(
+        LogUnreadable, match=r"cloud_logger=Broken: read_cloud_logging_entries\(\) failed: .*the network is gone"
+    ):
         events_in(CallbackLog(Broken()))
 
 

@@ -42,7 +42,7 @@ def test_a_position_is_which_objects_were_read(gcs_bucket: str) -> None:
     second.resume(first.position())
     second.read_new(listener, NOW)
     assert listener.steps() == [1]
-    with pytest.raises(ValueError, match="no list of objects"):
+    with pytest.raises(ValueError, match="not a list of objects"):
         second.resume({"objects": [1]})
 
 
@@ -81,15 +81,15 @@ def test_a_recorder_may_be_given_a_name_like_that_of_an_object(gcs_bucket: str) 
 
 
 def test_a_missing_log_says_where_it_was_looked_for(gcs_bucket: str) -> None:
-    with pytest.raises(LogUnreadable, match=f"gs://{gcs_bucket}/nothing: looked for records"):
+    with pytest.raises(LogUnreadable, match=f"gs://{gcs_bucket}/nothing: no goodput log; it has no records"):
         events_in(f"gs://{gcs_bucket}/nothing")
-    with pytest.raises(LogUnreadable, match="gs://no-such-bucket/log cannot be read: "):
+    with pytest.raises(LogUnreadable, match="gs://no-such-bucket/log: cannot read the goodput log: "):
         events_in("gs://no-such-bucket/log")
-    with pytest.raises(LogUnreadable, match=r"a/b\.jsonl cannot be read: "):
+    with pytest.raises(LogUnreadable, match=r"a/b\.jsonl: cannot read the goodput log: "):
         events_in(f"gs://{gcs_bucket}/a/b.jsonl")
 
 
 def test_a_forbidden_log_is_named(gcs_faults: FaultyProxy, gcs_bucket: str) -> None:
     gcs_faults.otherwise = 403
-    with pytest.raises(LogUnreadable, match=f"gs://{gcs_bucket}/log cannot be read: "):
+    with pytest.raises(LogUnreadable, match=f"gs://{gcs_bucket}/log: cannot read the goodput log: "):
         events_in(f"gs://{gcs_bucket}/log")

@@ -1,4 +1,4 @@
-"""Goodput: every second of a job accounted for, with the names of ml-goodput-measurement.
+"""Goodput of jobs, with the names of ml-goodput-measurement.
 
     from mldiagnostics import goodput, monitoring
 

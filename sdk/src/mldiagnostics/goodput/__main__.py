@@ -1,4 +1,4 @@
-"""Where the time of jobs went, read from their logs.
+"""Command line: goodput and badput of jobs, from their logs.
 
 python -m mldiagnostics.goodput LOG...                 a table for each log, or one for several side by side
 python -m mldiagnostics.goodput --job NAME --logger L  the log that a recorder with these names writes here
@@ -36,32 +36,41 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m mldiagnostics.goodput", description="Show where the time of jobs went."
     )
     parser.add_argument("log", nargs="*", help="directory, file or URL (gs://…, cloud-logging:…) of a log, or of a run")
-    parser.add_argument("--job", help="name of the job: alone, where its log is; with LOG, which job of it is meant")
+    parser.add_argument(
+        "--job", help="name of the job: without LOG, its log is read; with LOG, one of several jobs in it"
+    )
     parser.add_argument("--logger", help="name of the log, as given to the recorder (default: goodput_<job>)")
-    parser.add_argument("--run", help="which run of the log (default: the newest)")
+    parser.add_argument("--run", help="run of the log (default: the newest)")
     parser.add_argument("--all-runs", action="store_true", help="all runs of the log, side by side")
     parser.add_argument("--window", action="append", default=[], metavar="1h", help="also the last 45s, 30m, 1h, 7d")
     parser.add_argument(
-        "--exclude", action="append", default=[], metavar="FILE", help="JSON list of stretches that do not count"
+        "--exclude", action="append", default=[], metavar="FILE", help="JSON list of intervals to exclude"
     )
     parser.add_argument(
-        "--exclude-interval", action="append", default=[], nargs=2, metavar=("START", "END"), help="one such stretch"
+        "--exclude-interval",
+        action="append",
+        default=[],
+        nargs=2,
+        metavar=("START", "END"),
+        help="one interval to exclude",
     )
-    parser.add_argument("--now", metavar="TIME", help="answer as of then: 2026-11-21T10:00:00Z, or seconds since 1970")
+    parser.add_argument(
+        "--now", metavar="TIME", help="moment of the report: 2026-11-21T10:00:00Z, or seconds since 1970"
+    )
     parser.add_argument("--devices", metavar="N", help="number of all devices, for device-hours")
-    parser.add_argument("--created", metavar="TIME", help="when the job was asked for, for figures with queueing")
-    parser.add_argument("--ideal-step-time", metavar="S", help="seconds, instead of what the steps show")
+    parser.add_argument("--created", metavar="TIME", help="when the job was requested, for figures with queueing")
+    parser.add_argument("--ideal-step-time", metavar="S", help="seconds, instead of the value computed from the steps")
     parser.add_argument("-o", "--output", choices=("table", "json", "html"), default="table")
     parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read and show; exits with 2 for what cannot be meant and with 1 for what cannot be read."""
+    """Print the report; exit with 2 for invalid arguments and 1 for unreadable logs."""
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
-        runs = read(given.log, _asked(given), job=given.job, logger=given.logger)
+        runs = read(given.log, _query(given), job=given.job, logger=given.logger)
         shown = _shown(runs, given.output, to_file=bool(given.out))
         if given.out:
             _write(shown, given.out)
@@ -69,19 +78,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _print(shown, given.output)
     except ConfigurationError as error:
         parser.exit(2, f"{parser.prog}: {printable(str(error))}\n")
-    except LogMissing as error:  # it may list what is there, a line each
+    except LogMissing as error:  # it can list other logs, one per line
         parser.exit(1, f"{parser.prog}: {printable(str(error), keep=_NEWLINE)}\n")
     except MLDiagnosticsError as error:
         parser.exit(1, f"{parser.prog}: {printable(str(error))}\n")
 
 
-def _asked(given: argparse.Namespace) -> ReportQuery:
+def _query(given: argparse.Namespace) -> ReportQuery:
     return ReportQuery(
         now=options.moment(given.now) if given.now else time.time_ns() // 1000,
         run=given.run,
         all_runs=given.all_runs,
         windows_s=[options.window(text) for text in given.window],
-        exclude=[stretch for file in given.exclude for stretch in read_exclusions(file)]
+        exclude=[interval for file in given.exclude for interval in read_exclusions(file)]
         + [options.interval(*ends) for ends in given.exclude_interval],
         devices=options.positive(given.devices) if given.devices else None,
         created=options.moment(given.created) if given.created else None,
@@ -92,16 +101,16 @@ def _asked(given: argparse.Namespace) -> ReportQuery:
 def _shown(runs: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_file: bool) -> str:
     reports = [report for report, _ in runs]
     if output == "json":
-        from mldiagnostics.goodput.report import as_json  # noqa: PLC0415 - the one that is asked for
+        from mldiagnostics.goodput.report import as_json  # noqa: PLC0415 - only the requested output
 
         return "".join(json.dumps(as_json(report), allow_nan=False) + "\n" for report in reports)
     if output == "html":
-        from mldiagnostics.goodput.render.page import page  # noqa: PLC0415 - the one that is asked for
+        from mldiagnostics.goodput.render.page import page  # noqa: PLC0415 - only the requested output
 
         return page(runs)
-    from mldiagnostics.goodput.render.comparison import comparison_table  # noqa: PLC0415 - the one that is asked for
-    from mldiagnostics.goodput.render.table import table  # noqa: PLC0415 - the one that is asked for
-    from mldiagnostics.goodput.report.legible import printable_report  # noqa: PLC0415 - the one that is asked for
+    from mldiagnostics.goodput.render.comparison import comparison_table  # noqa: PLC0415 - only the requested output
+    from mldiagnostics.goodput.render.table import table  # noqa: PLC0415 - only the requested output
+    from mldiagnostics.goodput.report.legible import printable_report  # noqa: PLC0415 - only the requested output
 
     terminal = not to_file and sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else 80
@@ -112,7 +121,7 @@ def _shown(runs: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_fil
 
 def _print(text: str, output: str) -> None:
     if sys.stdout is None:
-        raise ConfigurationError("there is no standard output: name a file with --out")
+        raise ConfigurationError("no standard output: give a file with --out")
     encoding = sys.stdout.encoding or "utf-8"
     if output == "html":
         shown = text.encode(encoding, "xmlcharrefreplace").decode(encoding)
@@ -121,17 +130,17 @@ def _print(text: str, output: str) -> None:
     try:
         sys.stdout.write(shown)
         sys.stdout.flush()
-    except OSError as error:  # the interpreter's own flush shall not fail a second time
+    except OSError as error:  # the interpreter's own flush must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # else who read it has seen enough
-            raise ConfigurationError(f"standard output cannot be written: {error}") from error
+        if not isinstance(error, BrokenPipeError):  # else the reader has stopped reading
+            raise ConfigurationError(f"standard output: cannot be written: {error}") from error
 
 
 def _write(text: str, file: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{file} cannot be written: {error}") from error
+        raise ConfigurationError(f"--out {file}: cannot be written: {error}") from error
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Bucket(NamedTuple):
 
 
 class TimelineSegment(NamedTuple):
-    """A part of the timeline, in microseconds; `spent` is None where the job was productive."""
+    """A part of the timeline, in microseconds; without `spent`, it is productive."""
 
     start: int
     end: int
@@ -32,11 +32,12 @@ class TimelineSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A part of a job's time by bucket: `productive + sum(unproductive.values()) == elapsed`.
+    """The time of a job, or of a window, by bucket.
 
-    All times are microseconds. `start` and `end` are the bounds of the query, clipped to the job; `elapsed` is the time
-    between them without `excluded`. `unproductive` has the buckets that are not empty. DATA_LOADING_ASYNC runs beside
-    other buckets: its time is `overlay`, never in `unproductive`.
+    `productive + sum(unproductive.values()) == elapsed`. All times are microseconds. `start` and `end` are the bounds
+    of the query, clipped to the job; `elapsed` is the time between them without `excluded`. `unproductive` has the
+    buckets that are not empty. DATA_LOADING_ASYNC runs beside other buckets: its time is `overlay`, never in
+    `unproductive`.
     """
 
     start: int
@@ -55,13 +56,13 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """The end of an attempt, up to the first completed step of the next one; times in microseconds.
+    """The time from the end of an attempt to the first step of the next one.
 
-    `lost` is where the account of the old attempt ends: the start of its last step, or its recorded end, but not before
-    the start of the job. `seen` is its last event, `restarted` the start of the next attempt, `resumed` the start of
-    its first step, None without one. The phases, in order: detect is seen - lost, reschedule is restarted - seen, init
-    and restore are the spans between `restarted` and `resumed`, first_step is the program startup there and in the
-    first step.
+    Times are microseconds. `lost` is where the account of the old attempt ends: the start of its last step, or its
+    recorded end, but not before the start of the job. `seen` is its last event, `restarted` the start of the next
+    attempt, `resumed` the start of its first step, None without one. The phases, in order: detect is seen - lost,
+    reschedule is restarted - seen, init and restore are the spans between `restarted` and `resumed`, first_step is the
+    program startup there and in the first step.
     """
 
     lost: int
@@ -86,7 +87,7 @@ class Disruption:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt, in microseconds; `account` is its time up to the start of the next attempt."""
+    """One attempt, in microseconds; `account` ends at the start of the next one."""
 
     number: int
     start: int
@@ -99,7 +100,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Durations of steps that are done and not lost, without events inside them, sorted by index."""
+    """Durations of completed steps that are not lost, without events inside them."""
 
     steps: Sequence[int] = field(default_factory=tuple)
     durations: Sequence[int] = field(default_factory=tuple)

@@ -243,7 +243,7 @@ class GoodputCalculator(GoodputExclusion):
 
     @serialized
     def sync_to_gcs(self) -> None:
-        """Store the history that was read below `gcs_path`, for other machines; never raises."""
+        """Store the history below `gcs_path`, for other machines; never raises."""
         self._source.sync()
 
     def _now(self) -> float:

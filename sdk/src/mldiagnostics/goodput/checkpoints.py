@@ -17,7 +17,7 @@ __all__ = ["RESTORE", "SAVE", "DurationStats", "OperationTiming", "number", "ope
 
 
 class OperationTiming(NamedTuple):
-    """Keys of the start of an operation, and of the seconds for which it blocked training."""
+    """Keys of the start of an operation and of the seconds it blocked training."""
 
     start: str
     duration: str
@@ -47,9 +47,9 @@ def operations(entries: Iterable[Mapping[str, Any]], timing: OperationTiming) ->
 
 
 def spread(groups: Iterable[Sequence[Mapping[str, Any]]], key: str, *, zeros: bool = True) -> DurationStats:
-    """Return statistics of the value at `key`; for one operation it is the mean of its entries.
+    """Return statistics of the value at `key`.
 
-    Null values do not count, and 0 only with `zeros`.
+    The value of an operation is the mean of its entries. Null values do not count, and 0 only with `zeros`.
     """
     per_group = ([value for entry in each if (value := number(entry.get(key))) is not None] for each in groups)
     counted = ([value for value in values if value or zeros] for values in per_group)

@@ -1,4 +1,4 @@
-"""Correct the events of a process whose host's clock was set while it recorded; pure.
+"""Correction of events after the clock of a host was set; pure.
 
 A recorder compares the wall clock of its host with a steady clock. When their difference changes, it records by how
 much the wall clock was set: `clock_step_us`. All earlier events of the process are moved by the same amount. Their

@@ -37,9 +37,9 @@ class ElasticGoodputCalculator(GoodputCalculator):
     def get_interval_metric_details(  # type: ignore[explicit-override]
         self, interval_start: datetime, interval_end: datetime
     ) -> ElasticIntervalWorkloadMetricDetails:
-        """Return goodput and badput of a window in per cent, with slice efficiencies (0-1).
+        """Return goodput and badput of a window in per cent.
 
-        They are missing if no slices were recorded.
+        Slice efficiencies (0-1) are missing if no slices were recorded.
         """
         window_details = super().get_interval_metric_details(interval_start, interval_end)
         details = cast("ElasticIntervalWorkloadMetricDetails", window_details)

@@ -9,7 +9,7 @@ __all__ = ["Arg", "CheckpointEvent", "Event", "EventCode", "SliceCounts"]
 
 
 class EventCode(IntEnum):
-    """Kinds of events; of a pair, the even code opens a span of time and the odd code closes it."""
+    """Kinds of events; an even code of a pair opens a span, the odd one closes it."""
 
     JOB_START = 0
     JOB_END = 1
@@ -64,10 +64,11 @@ Arg: TypeAlias = "int | str | SliceCounts | CheckpointEvent"
 
 
 class Event(NamedTuple):
-    """One event of one run, at `t` microseconds of POSIX time by the clock of the host that recorded it.
+    """One event of one run.
 
-    `rank` is the process that recorded it: checkpoints count from all ranks, other events from the lowest rank that
-    records steps. `run` is the run id, empty in logs of ml-goodput-measurement.
+    `t` is microseconds of POSIX time, by the clock of the host that recorded the event. `rank` is the process that
+    recorded it: checkpoints count from all ranks, other events from the lowest rank that records steps. `run` is the
+    run id, empty in logs of ml-goodput-measurement.
     """
 
     t: int

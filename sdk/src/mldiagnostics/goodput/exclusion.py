@@ -26,11 +26,11 @@ class GoodputExclusion(ABC):
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
     ) -> tuple[float, Unproductive, int, float]:
-        """Return goodput and breakdown in per cent, the highest completed step, and the excluded seconds."""
+        """Return goodput, breakdown, highest completed step and excluded seconds."""
 
 
 def normalize_intervals(intervals: Iterable[tuple[datetime, datetime]]) -> list[tuple[float, float]]:
-    """Return intervals as sorted POSIX seconds, with overlapping and touching ones merged.
+    """Return intervals as sorted, merged POSIX seconds.
 
     Pairs without a time zone and pairs that do not end after their start are ignored, with a warning. Raises TypeError
     for anything but pairs of datetimes.

@@ -26,10 +26,11 @@ _VERSION = 2
 
 
 class History:
-    """Events by run id. Events without an id belong to a new run if a job starts after a recorded end.
+    """Events by run id.
 
-    `ignored` counts the lines and payloads that are not events, by reason; each run counts the events that it ignores
-    itself. `corrected` counts the events that were moved because a clock was set, by reason.
+    Events without an id belong to a new run if a job starts after a recorded end. `ignored` counts the lines and
+    payloads that are not events, by reason; each run counts the events that it ignores itself. `corrected` counts the
+    events that were moved because a clock was set, by reason.
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,7 @@ class History:
         self._ledger(run).extend(times, codes, args, rank=rank)
 
     def begin_again(self) -> bool:
-        """Forget all events if a clock was set after some of them were recorded; return whether it did.
+        """Forget all events if a clock was set after some of them; return whether it did.
 
         If so, read the log again from its beginning, and drop the runs that were returned before.
         """
@@ -83,7 +84,7 @@ class History:
         return list(self._runs(now))
 
     def of(self, now: int, run: str | None = None) -> Run:
-        """Return a run, valid until the next event is added; without a name, the newest run.
+        """Return a run, by default the newest; it is valid until an event is added.
 
         Raises `KeyError`, with the known names, if there is no such run.
         """

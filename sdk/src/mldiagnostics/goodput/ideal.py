@@ -36,7 +36,7 @@ def compute_ideal_step_time(step_times: Sequence[float]) -> float | None:
 
 
 def get_anomalous_and_normal_step_times(step_times: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return the outliers, above median + 3 x median absolute deviation, and all others."""
+    """Return the values above median + 3 x median absolute deviation, and the others."""
     limit = _outlier_limit(step_times)
     return [x for x in step_times if x > limit], [x for x in step_times if x <= limit]
 
@@ -48,7 +48,7 @@ def get_extra_time_from_anomalous_steps(step_times: Sequence[float]) -> float:
 
 
 def compute_percentile(values: Sequence[float], percentile: float) -> float:
-    """Return a percentile (0-100), by linear interpolation between the two nearest ranks; 0.0 without values."""
+    """Return a percentile (0-100), interpolated linearly; 0.0 without values."""
     if not values:
         return 0.0
     ordered = sorted(values)

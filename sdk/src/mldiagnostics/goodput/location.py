@@ -47,7 +47,7 @@ def log_places(
     """Return where a job's log may be; its recorder writes to the first place.
 
     Args:
-        log: What the program passed as `log=`. If it is given, it is the only place.
+        log: The value of `log=`; if it is given, it is the only place.
         logger_name: Name of the log.
         job_name: Name of the job.
         env: Environment variables.
@@ -79,13 +79,16 @@ def log_places(
 def log_url(
     *, log: str | None, logger_name: str, job_name: str, env: Mapping[str, str], run_storage: str | None = None
 ) -> str:
-    """Return the path or URL to which a job's log is written; arguments as `log_places`."""
+    """Return the first of `log_places`, to which a job's log is written."""
     places = log_places(log=log, logger_name=logger_name, job_name=job_name, env=env, run_storage=run_storage)
     return places[0].url
 
 
 class CloudLog(NamedTuple):
-    """A log of Cloud Logging; an empty `project` is looked up, an empty `endpoint` is Google's."""
+    """A log of Cloud Logging.
+
+    An empty `project` is looked up, an empty `endpoint` is Google's.
+    """
 
     project: str
     endpoint: str

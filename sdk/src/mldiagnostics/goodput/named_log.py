@@ -64,7 +64,7 @@ class NamedLog:
         end_time: datetime | None = None,
         last_entry_info: tuple[datetime, str] | None = None,
     ) -> tuple[list[dict[str, Any]], tuple[datetime | None, str | None]]:
-        """Return payloads logged after `start_time`, or after the last entry that was read.
+        """Return payloads logged after `start_time`, or after the last one that was read.
 
         The second value has the time and id of the last entry, for the next call. Raises `LogUnreadable`.
         """

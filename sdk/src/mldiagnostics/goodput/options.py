@@ -77,9 +77,10 @@ def interval(start: str, end: str) -> tuple[int, int]:
 
 
 def exclusions(text: str, name: str) -> list[tuple[int, int]]:
-    """Return the intervals of a JSON list `[{"start_time_utc": …, "end_time_utc": …}, …]`.
+    """Return the intervals of a JSON list.
 
-    Raises `ConfigurationError`, with the file `name` and the entry, for any other text.
+    Its entries are `{"start_time_utc": …, "end_time_utc": …}`. Raises `ConfigurationError`, with the file `name` and
+    the entry, for any other text.
     """
     try:
         entries = json.loads(text)

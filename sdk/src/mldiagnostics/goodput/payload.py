@@ -108,7 +108,7 @@ def micros(value: object) -> int | None:
 
 
 def _whole(value: object) -> int | None:
-    """Return a step index, which some formats have made a float; None for other values."""
+    """Return a step index, which can be a whole float; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_STEP:
         return None
     return int(value) if value == int(value) else None

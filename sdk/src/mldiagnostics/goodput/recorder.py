@@ -1,4 +1,4 @@
-"""`GoodputRecorder`: records the events of a job, with the names of ml-goodput-measurement.
+"""`GoodputRecorder`: records the events of a job.
 
 A call appends a tuple to a buffer; other threads make and write the payloads. No method raises, and only `flush` and
 `close` wait.
@@ -143,10 +143,10 @@ class GoodputRecorder:
         self._record("custom_badput_event_end_time", end_time, custom_badput_event_type=kind)
 
     def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Moment) -> None:
-        """Do nothing, as in ml-goodput-measurement; see `record_checkpoint_save_start_time`."""
+        """Do nothing, as the peer; see `record_checkpoint_save_start_time`."""
 
     def record_checkpoint_save_start_time(self, step: Any = None, start_time: Moment = None) -> None:
-        """Record that a save starts to block training; `step` is the checkpoint's, if known."""
+        """Record that a save of `step`, if it is known, starts to block training."""
         self._record_checkpoint("checkpoint_save_start_time", start_time, step)
 
     def record_checkpoint_save_end_time(self, step: Any = None, end_time: Moment = None) -> None:
@@ -154,7 +154,7 @@ class GoodputRecorder:
         self._record_checkpoint("checkpoint_save_end_time", end_time, step)
 
     def record_checkpoint_restore_start_time(self, step: Any = None, start_time: Moment = None) -> None:
-        """Record that a restore starts; `step` is the checkpoint's, if known."""
+        """Record that a restore of `step`, if it is known, starts."""
         self._record_checkpoint("checkpoint_restore_start_time", start_time, step)
 
     def record_checkpoint_restore_end_time(self, step: Any = None, end_time: Moment = None) -> None:

@@ -56,8 +56,8 @@ def posix_seconds(moment: object) -> float | None:
 def keep_step(step: Any) -> tuple[Any, int]:
     """Return a step that stays readable, and its size in bytes.
 
-    It does not wait for a device.     Arrays of JAX are often donated to the very step whose number they are: a
-    computed one is read at once, any other one is copied on its device.
+    It does not wait for a device. Arrays of JAX are often donated to the very step whose number they are: a computed
+    one is read at once, any other one is copied on its device.
     """
     jax = sys.modules.get("jax")
     if jax is None or not isinstance(step, jax.Array) or isinstance(step, jax.core.Tracer):

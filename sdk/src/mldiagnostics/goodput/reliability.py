@@ -1,6 +1,6 @@
-"""Failure rates, recovery times and checkpoint intervals, with the sources of their formulas; pure.
+"""Failure rates, recovery times and checkpoint intervals; pure.
 
-Times are seconds. A value that the observations do not determine is None, never infinite.
+Times are seconds. None stands for values that the observations do not determine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def ettr(productive: float, wall: float) -> float | None:
-    """Return the effective training time ratio: productive time by wall-clock time of the job.
+    """Return the effective training time ratio, productive by wall-clock time.
 
     With queueing in `wall` it is the ratio of Kokolis et al., "Revisiting Reliability in Large-Scale Machine Learning
     Research Clusters", HPCA 2025 (arXiv 2410.21680).
@@ -52,7 +52,7 @@ def scheduling_goodput(available: float, wall: float) -> float | None:
 
 
 def young_interval(cost: float, mttf: float) -> float:
-    """Return the seconds of work between two checkpoints of `cost` seconds each: sqrt(2 C M).
+    """Return the seconds of work between checkpoints of `cost` seconds: sqrt(2 C M).
 
     Young, "A first order approximation to the optimum checkpoint interval", CACM 17 (9), 1974.
     """
@@ -73,8 +73,9 @@ def daly_interval(cost: float, mttf: float) -> float:
 
 
 def overhead(interval: float, cost: float, mttf: float) -> float:
-    """Return the share of time lost to saves every `interval` seconds and to half an interval per failure.
+    """Return the share of time lost to saves and failures.
 
-    First order, as in Young's derivation: C / t + t / (2 M). Above 1, the job makes no progress.
+    Saves happen every `interval` seconds, and each failure loses half an interval. First order, as in Young's
+    derivation: C / t + t / (2 M). Above 1, the job makes no progress.
     """
     return cost / interval + interval / (2 * mttf)

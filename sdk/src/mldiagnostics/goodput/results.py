@@ -46,7 +46,7 @@ def empty_buckets(buckets: Iterable[BadputType]) -> Unproductive:
 
 
 def result_of(account: Account) -> GoodputResult:
-    """Return an account in seconds, with all base buckets; without steps, `max_step` is 0."""
+    """Return an account in seconds, with all base buckets."""
     custom: dict[str, float] = {}
     seconds: Unproductive = _EMPTY.copy()
     seconds[BadputType.CUSTOM_BADPUT_EVENTS] = custom

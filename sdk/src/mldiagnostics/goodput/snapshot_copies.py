@@ -1,4 +1,4 @@
-"""Copies of snapshots in a store, for other machines; failures are only warned about."""
+"""Copies of snapshots in a store, for other machines; failures only warn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def keep(files: Iterable[Path], url: str) -> None:
             with file.open("rb") as data:
                 store.put(f"{FOLDER}/{file.name}", data, replace=True)
     except Exception as error:  # noqa: BLE001 - copies only save time
-        warn_once("goodput-copy", f"{url}: cannot store copies of what was read: {error}")
+        warn_once("goodput-copy", f"{url}: cannot store copies of the history: {error}")
 
 
 def fetch(files: Iterable[Path], url: str) -> None:
@@ -45,7 +45,7 @@ def fetch(files: Iterable[Path], url: str) -> None:
                     _replace(file, data.read())
     except Exception as error:  # noqa: BLE001 - copies only save time
         warn_once(
-            "goodput-copy", f"{url}: cannot read copies of what was read, the log is read from its beginning: {error}"
+            "goodput-copy", f"{url}: cannot read copies of the history, the log is read from its beginning: {error}"
         )
 
 

@@ -24,7 +24,7 @@ _STORE_INTERVAL_S = 600.0
 
 
 class StoredHistory:
-    """Reads a log into a history; with `snapshot`, it continues where the last process stopped."""
+    """Reads a log into a history, starting from a snapshot if there is one."""
 
     def __init__(self, log: Log, snapshot: Path | None) -> None:
         self.log = log
@@ -33,7 +33,7 @@ class StoredHistory:
         self._store_after = 0.0
 
     def read(self, now: float) -> History:
-        """Return the history of everything logged until now (POSIX seconds). Raises `LogUnreadable`."""
+        """Return the history up to `now` (POSIX seconds). Raises `LogUnreadable`."""
         started = time.monotonic()
         self.log.read_new(self.history, datetime.fromtimestamp(now, timezone.utc))
         done = time.monotonic()
@@ -45,5 +45,5 @@ class StoredHistory:
         return self.history
 
     def keep(self) -> bool:
-        """Write the snapshot; return false if there is no path for it or the disk rejects it."""
+        """Write the snapshot; return false without a path for it or if that fails."""
         return self._snapshot is not None and keep(self._snapshot, self.log, self.history)

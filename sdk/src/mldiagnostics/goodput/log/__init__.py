@@ -1,4 +1,4 @@
-"""Goodput logs, wherever they are: found by the rule of `goodput.location`, read by what is new in them."""
+"""Goodput logs: located by the rule of `goodput.location`, and read incrementally."""
 
 from __future__ import annotations
 
@@ -21,50 +21,54 @@ __all__ = ["Log", "absolute", "find_log", "known_places", "open_log", "place_log
 
 
 class Log(Protocol):
-    """A log that is read again and again. Used by one thread at a time."""
+    """A log that is read incrementally, by one thread at a time."""
 
     @property
     def name(self) -> str:
-        """What people are told was read: a path or URL, or `Cloud Logging <project>/<logger>`."""
+        """Path or URL of the log in messages, or `Cloud Logging <project>/<logger>`."""
 
     @property
     def jobs(self) -> Collection[str]:
-        """Names of jobs that it tells of as if they were one: none for a run's, which may be told by any name."""
+        """Names of the jobs in the log; empty for the log of a run."""
 
     def read_new(self, history: EventListener, now: datetime) -> None:
-        """Feed all that is new since the last call; lines that cannot be read count in `history.ignored`.
+        """Add the events since the last call to a history.
 
-        Raises `LogUnreadable` if the log is missing or may not be read.
+        Invalid lines are counted in `history.ignored`. Raises `LogUnreadable` if the log is missing or cannot be read.
         """
 
     def payloads(self, now: datetime) -> Iterator[LoggedPayload]:
-        """Yield all that the log holds from its beginning to `now`, as it was logged. Raises as `read_new` does."""
+        """Yield the payloads of the whole log up to `now`. Raises as `read_new`."""
 
     def exists(self) -> bool:
-        """Tell whether there is a log. Raises `LogUnreadable` if that is unknown; a service always has one."""
+        """Return whether the log exists; logs of a service always do.
+
+        Raises `LogUnreadable` if that is unknown.
+        """
 
     def position(self) -> dict[str, object]:
-        """Return how far it was read, as JSON can say it."""
+        """Return the position up to which the log was read, as JSON types."""
 
     def resume(self, position: dict[str, object]) -> None:
-        """Go on from there. Raises `ValueError` if that is no position in this log."""
+        """Continue at a position. Raises `ValueError` if it is not one of this log."""
 
 
 def find_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
-    """Return where a job's log is read: as named by `log`, else where a recorder of this process writes, else by rule.
+    """Return the path or URL from which a job's log is read.
 
-    So it is found also where a run began after the recorder did, or is over.
+    It is `log`, else the log that a recorder of this process writes, also if a run has started or ended since, else the
+    place by the rule of `goodput.location`.
     """
     return (None if log else written_log(job_name, logger_name)) or place_log(job_name, logger_name, log)
 
 
 def place_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
-    """Return the path from the root, or the URL, to which a job's log is written: named by `log`, else by the rule."""
+    """Return the absolute path or URL to which a job's log is written."""
     return absolute(known_places(job_name, logger_name, log)[0].url)
 
 
 def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
-    """Return where the rule allows a job's log to be, by `log`, environment and run; the place of a writer first."""
+    """Return the places that the rule gives for a job's log, the writer's first."""
     run = current_run()
     return log_places(
         log=None if log is None else os.fspath(log),
@@ -76,30 +80,34 @@ def known_places(job_name: str, logger_name: str, log: str | os.PathLike[str] | 
 
 
 def absolute(place: str) -> str:
-    """Return a path from the root, and a URL as it is."""
+    """Return an absolute path, and a URL unchanged."""
     if "://" in place or place.startswith(CLOUD_LOGGING):
         return place
-    return os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111 - keeps it a text
+    return os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111 - the result is a string
 
 
 def open_log(url: str | os.PathLike[str], *, job_name: str | None = None, retention: timedelta | None = None) -> Log:
-    """Return the reader of a log; nothing is touched until it reads.
+    """Return the reader of a log; it opens nothing before its first read.
 
-    `url` is a path, `file:///…`, `gs://…` or `cloud-logging:…`: the directory of a log or of a run, or a single file of
-    JSON lines, ours or the peer's cache. With `job_name`, what a log tells of other jobs is passed over. `retention`
-    is how far back a log of Cloud Logging is read at first.
+    Args:
+        url: A path, `file:///…`, `gs://…` or `cloud-logging:…`: the directory of a log or of a run, or a file of JSON
+            lines, such as a cache of ml-goodput-measurement.
+        job_name: The job whose events are read; None reads all.
+        retention: How far back a log of Cloud Logging is read at first; None reads all of it.
 
-    Raises `ConfigurationError` for any other URL and `MissingExtraError` if what it needs is not installed.
+    Raises:
+        ConfigurationError: The URL has another form.
+        MissingExtraError: An extra that the log needs is not installed.
     """
     place = os.fspath(url)
     if place.startswith(CLOUD_LOGGING):
-        from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - who has such a log
+        from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - only such logs need it
 
         return CloudLoggingLog(place, retention=retention)
     if place.startswith("gs://"):
-        from mldiagnostics.goodput.log.stored import StoredLog  # noqa: PLC0415 - who has such a log
+        from mldiagnostics.goodput.log.stored import StoredLog  # noqa: PLC0415 - only such logs need it
 
         return StoredLog(place, job_name=job_name)
-    from mldiagnostics.goodput.log.jsonl import LocalLog  # noqa: PLC0415 - who has such a log
+    from mldiagnostics.goodput.log.jsonl import LocalLog  # noqa: PLC0415 - only such logs need it
 
     return LocalLog(place, job_name=job_name)

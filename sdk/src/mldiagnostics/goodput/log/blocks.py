@@ -1,4 +1,4 @@
-"""Files of lines, taken in blocks of whole ones: what may be larger than memory is never held at once."""
+"""Reading of files in blocks of whole lines, with bounded memory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ BLOCK_BYTES = 256 * 1024
 """Small enough for the processor's cache."""
 
 MAX_LINE_BYTES = 1024 * 1024
-"""What is longer is no line."""
+"""Longer lines are dropped."""
 
 
 class Readable(Protocol):
-    """What is read in pieces."""
+    """A file that is read in pieces."""
 
     def read(self, size: int, /) -> bytes | None:
         """Return at most `size` bytes, none at the end."""
 
 
 def whole_lines(file: Readable, *, ended: bool = False) -> Iterator[tuple[bytes, int]]:
-    """Yield whole lines in blocks, and how many bytes were taken with each.
+    """Yield blocks of whole lines, each with the file offset of its end.
 
-    If the file has `ended`, what follows its last line break is a line too, cut off or not; otherwise the rest of it
-    may come yet. Of what is too long for a line only the end is yielded, which can be none.
+    If the file has `ended`, the text after its last line break is a line too; otherwise its rest may still be written.
+    Of a line that is too long only the end is yielded, as an invalid line.
     """
     rest, end = b"", 0
     while piece := file.read(BLOCK_BYTES):

@@ -1,4 +1,4 @@
-"""A log behind an object of somebody else's, with `read_cloud_logging_entries` as ml-goodput-measurement calls it."""
+"""A log behind an object of the program, with `read_cloud_logging_entries`."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.listener import EventListener
 
 
-_Way: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"
+_CallForm: TypeAlias = "Callable[[datetime | None, datetime | None], tuple[tuple[Any, ...], dict[str, Any]]]"
 
-_WAYS: tuple[_Way, ...] = (
+_CALL_FORMS: tuple[_CallForm, ...] = (
     lambda start, end: ((start, end), {}),
-    lambda start, end: ((start, end, None), {}),  # where the peer's third argument, the last entry, has no default
+    lambda start, end: ((start, end, None), {}),  # if the peer's third argument, the last entry, has no default
     lambda start, end: ((), {"start_time": start, "end_time": end}),
     lambda start, end: ((), {"start_time": start, "end_time": end, "last_entry_info": None}),
     lambda _start, _end: ((), {}),
 )
-"""Arguments for a window, the first that an object takes."""
+"""Forms of a call for a window; the first one that the object accepts is used."""
 
 
-class _Answer(NamedTuple):
-    """Payloads, and where the object says that they end, None if it does not."""
+class _Result(NamedTuple):
+    """Payloads, and the end that the object returned with them, if any."""
 
     payloads: list[Any]
     end: datetime | None
 
     def known_until(self, now: datetime) -> datetime | None:
-        """Return from when on the next answer may differ, by whichever clock; None if the object does not say.
+        """Return the moment from which the next result can differ; None if it is unknown.
 
-        The time in the last payload is earlier than the end where entries are dated back.
+        The time in the last payload is earlier than the end if entries are dated back.
         """
         if self.end is None:
             return None
-        found = parse(self.payloads[-1], rank=0, run="", logged=None)
-        events = () if isinstance(found, str) else found
+        parsed = parse(self.payloads[-1], rank=0, run="", logged=None)
+        events = () if isinstance(parsed, str) else parsed
         return min(self.end, now, *(datetime.fromtimestamp(event.t / 1e6, timezone.utc) for event in events))
 
 
 class CallbackLog:
-    """Asks `read_cloud_logging_entries(start_time, end_time)`, also by name, or without arguments if it takes none.
+    """Reads the log behind an object with `read_cloud_logging_entries`.
 
-    The answer is a list of payloads, or a tuple of it and where it ends, `(timestamp, id)`. Nobody knows by which clock
-    an object compares: by the moment at which an entry was logged, or by the time in it. So the object is asked for
-    all each time, and what its last answer had is passed over. An object that returns where its answer ends is asked
-    from there, less `OVERLAP`. See decision 0014.
+    The method is called with a start and an end, or without arguments if it has no parameters. The result is a list of
+    payloads, or a tuple of the list and its end, `(timestamp, id)`. An object can compare bounds with the time at which
+    an entry was logged, or with the time in the entry. So every call reads all entries, and those of the last result
+    are skipped; if the object returns an end, the next call starts there, less `OVERLAP`. See decision 0014.
 
-    `retention` is how far back a question for all goes. With `job_name`, payloads of other jobs are passed over. A
-    `live` reader without retention also asks without bounds, as the peer does: objects that compare with the events'
-    own times know later ones than now.
+    `retention` is how far back a call for all entries goes. With `job_name`, payloads of other jobs are skipped. A
+    `live` reader without retention also calls without bounds, as the peer does: an object that compares the times in
+    entries can have later ones than now.
     """
 
     jobs = ()
@@ -72,7 +72,7 @@ class CallbackLog:
         self._job_name = job_name
         self._retention = retention
         self._overlap = OverlapWindow(retention)
-        self._way: _Way | None = None
+        self._form: _CallForm | None = None
         self._repeats = RepeatFilter(), RepeatFilter()
         self._unbounded = live and retention is None
         self._known_until: datetime | None = None
@@ -92,30 +92,30 @@ class CallbackLog:
 
     def _feed(self, history: EventListener, now: datetime) -> None:
         for repeats, window in zip(self._repeats, self._windows(now), strict=False):
-            answer = self._ask(*window)
-            others = take_shaped(repeats.new_in(answer.payloads), self._job_name, history)
-            self._overlap.take(self._told(others), now, history)
-            if answer.payloads:
-                self._known_until = answer.known_until(now)
+            result = self._call(*window)
+            others = take_shaped(repeats.new_in(result.payloads), self._job_name, history)
+            self._overlap.add_new(self._logged(others), now, history)
+            if result.payloads:
+                self._known_until = result.known_until(now)
 
     def payloads(self, now: datetime) -> Iterator[LoggedPayload]:
         """See `Log.payloads`."""
-        yield from self._told(self._ask(self._first(now), now).payloads)
+        yield from self._logged(self._call(self._first(now), now).payloads)
 
     def exists(self) -> bool:
-        """Return true: a service has a log of any name."""
+        """Return true: the object is the log."""
         return True
 
     def position(self) -> dict[str, object]:
-        """Return nothing: the next process asks from the beginning."""
+        """Return an empty position: the next process reads from the beginning."""
         return {}
 
     def resume(self, position: dict[str, object]) -> None:
-        """Raise `ValueError`: nobody knows whether it is the same log."""
-        raise ValueError(f"{self.name} has no positions, not {position!r}")
+        """Raise `ValueError`: the object can have another log in each process."""
+        raise ValueError(f"{self.name}: has no positions such as {position!r}")
 
     def _windows(self, now: datetime) -> list[tuple[datetime | None, datetime | None]]:
-        """Return the bounds of each question; one that all begin with is the same as that of a new reader."""
+        """Return the bounds of each call."""
         if self._known_until is not None:
             return [(self._known_until - OVERLAP, None if self._unbounded else now)]
         return [(None, None), (self._first(now), now)] if self._unbounded else [(self._first(now), now)]
@@ -123,18 +123,18 @@ class CallbackLog:
     def _first(self, now: datetime) -> datetime:
         return OverlapWindow(self._retention).start(now)
 
-    def _ask(self, start: datetime | None, end: datetime | None) -> _Answer:
+    def _call(self, start: datetime | None, end: datetime | None) -> _Result:
         window = start and start.astimezone(timezone.utc), end and end.astimezone(timezone.utc)
         try:
             read = self._reader.read_cloud_logging_entries
-            if self._way is None:
-                self._way = _way_to_ask(read)
-            args, options = self._way(*window)
-            return _answer(read(*args, **options))
+            if self._form is None:
+                self._form = _call_form(read)
+            args, options = self._form(*window)
+            return _result(read(*args, **options))
         except Exception as error:
-            raise LogUnreadable(f"{self.name} gives no entries: {error!r}") from error
+            raise LogUnreadable(f"{self.name}: read_cloud_logging_entries() failed: {error!r}") from error
 
-    def _told(self, payloads: list[Any]) -> list[LoggedPayload]:
+    def _logged(self, payloads: list[Any]) -> list[LoggedPayload]:
         return [LoggedPayload(payload, None, 0, "") for payload in payloads if self._is_ours(payload)]
 
     def _is_ours(self, payload: Any) -> bool:
@@ -143,24 +143,24 @@ class CallbackLog:
         )
 
 
-def _answer(told: Any) -> _Answer:
-    payloads, end = told, None
-    if isinstance(told, tuple):
-        payloads = told[0]
-        cursor = told[1] if len(told) > 1 else None
+def _result(returned: Any) -> _Result:
+    payloads, end = returned, None
+    if isinstance(returned, tuple):
+        payloads = returned[0]
+        cursor = returned[1] if len(returned) > 1 else None
         moment = cursor[0] if isinstance(cursor, tuple | list) and cursor else None
         end = moment if isinstance(moment, datetime) and moment.tzinfo is not None else None
-    return _Answer(payloads if isinstance(payloads, list) else list(payloads or ()), end)
+    return _Result(payloads if isinstance(payloads, list) else list(payloads or ()), end)
 
 
-def _way_to_ask(read: Any) -> _Way:
+def _call_form(read: Any) -> _CallForm:
     try:
         signature = inspect.signature(read)
-    except ValueError:  # a function that does not say
-        return _WAYS[0]
-    for way in _WAYS:
-        args, options = way(None, None)
+    except ValueError:  # a function without a signature
+        return _CALL_FORMS[0]
+    for form in _CALL_FORMS:
+        args, options = form(None, None)
         with contextlib.suppress(TypeError):
             signature.bind(*args, **options)
-            return way
-    return _WAYS[0]  # it says itself what is wrong with that
+            return form
+    return _CALL_FORMS[0]  # the call raises an error that explains it

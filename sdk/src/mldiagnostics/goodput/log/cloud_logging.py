@@ -1,7 +1,7 @@
-"""Logs of Cloud Logging, with the names and the filter of ml-goodput-measurement, through Google's client over HTTP.
+"""Logs of Cloud Logging, with the names and the filter of ml-goodput-measurement.
 
-Reading needs the role roles/logging.viewer. What is written late, by a spool after an outage, is found by the moment at
-which the service received it, and what becomes visible late by the overlap of questions.
+Reading needs the role roles/logging.viewer. Entries that a spool writes late are read by the time at which the service
+received them; entries that become visible late are read because reads overlap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EXTRA = "cloud-logging"
 
 
 def maker(url: str) -> SinkMaker:
-    """Return the maker of the sink for a log; what cannot be written now waits on the disk.
+    """Return the maker of the sink for a log; unwritten entries wait in the spool.
 
     Raises `ConfigurationError` and `MissingExtraError`.
     """
@@ -59,10 +59,10 @@ def entry_of(
     origin: Origin,
     *,
     project: str,
-    region: str,  # noqa: ARG001 - the resource of such a log has none
+    region: str,  # noqa: ARG001 - the resource of such a log has no region
     logger_name: str,
 ) -> dict[str, Any] | None:
-    """Return the entry of an event: the peer's payload, and beside it which process of which run told it."""
+    """Return the entry of an event: the peer's payload, with rank, attempt and run."""
     if record.name != RECORD_NAME or record.payload is None:
         return None
     run = {"run_id": origin.run_id} if origin.run_id else {}
@@ -77,7 +77,10 @@ def entry_of(
 
 
 class CloudLoggingLog:
-    """One job's entries in one log. `retention` is how far back the first reading goes, None: all there is."""
+    """The entries of one job in one log.
+
+    `retention` is how far back the first read goes; None reads everything.
+    """
 
     jobs = ()
 
@@ -95,14 +98,14 @@ class CloudLoggingLog:
 
     @classmethod
     def of_client(cls, client: Any, logger_name: str, job_name: str) -> CloudLoggingLog:
-        """Return the log that a client of Google's reads."""
-        made = cls(f"cloud-logging://{client.project}/{_quoted(logger_name)}/{_quoted(job_name)}")
-        made._client = client.project, client.logging_api
-        return made
+        """Return the log that Google's client reads."""
+        log = cls(f"cloud-logging://{client.project}/{_quoted(logger_name)}/{_quoted(job_name)}")
+        log._client = client.project, client.logging_api
+        return log
 
     @property
     def name(self) -> str:
-        """Project and log."""
+        """The project, log and job."""
         return f"Cloud Logging {self._where}/{self._logger_name}, job {self._job_name}"
 
     def read_new(self, history: EventListener, now: datetime) -> None:
@@ -122,22 +125,24 @@ class CloudLoggingLog:
 
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
-        moments = {"asked": self._overlap.asked, "since": self._overlap.since}
-        return {name: moment.isoformat() for name, moment in moments.items() if moment} if self._overlap.asked else {}
+        moments = {"asked": self._overlap.last_read, "since": self._overlap.since}
+        return (
+            {name: moment.isoformat() for name, moment in moments.items() if moment} if self._overlap.last_read else {}
+        )
 
     def resume(self, position: dict[str, object]) -> None:
         """See `Log.resume`."""
         from datetime import datetime  # noqa: PLC0415 - only here
 
         if position:
-            asked, since = (datetime.fromisoformat(str(position.get(name))) for name in ("asked", "since"))
-            if asked.tzinfo is None or since.tzinfo is None:
-                raise ValueError(f"{position!r} has no time zone")
-            self._overlap.asked, self._overlap.since = asked, since
+            last_read, since = (datetime.fromisoformat(str(position.get(name))) for name in ("asked", "since"))
+            if last_read.tzinfo is None or since.tzinfo is None:
+                raise ValueError(f"{position!r}: no time zone")
+            self._overlap.last_read, self._overlap.since = last_read, since
 
     def _feed(self, history: EventListener, now: datetime) -> None:
-        since = "timestamp" if self._overlap.asked is None else "receiveTimestamp"
-        self._overlap.take(self._entries(since, self._overlap.start(now), now), now, history)
+        since = "timestamp" if self._overlap.last_read is None else "receiveTimestamp"
+        self._overlap.add_new(self._entries(since, self._overlap.start(now), now), now, history)
 
     def _entries(self, since: str, start: datetime, end: datetime) -> Iterator[LoggedPayload]:
         try:
@@ -155,8 +160,8 @@ class CloudLoggingLog:
                 logged = entry.timestamp.timestamp() if entry.timestamp else None
                 if isinstance(entry.payload, dict):
                     yield LoggedPayload(entry.payload, logged, 0, "")
-        except Exception as error:  # Google's client and its transport raise anything
-            raise LogUnreadable(f"{self.name}, cannot be read: {error}{_advice(error)}") from error
+        except Exception as error:  # Google's client and its transport can raise anything
+            raise LogUnreadable(f"{self.name}: cannot be read: {error}{_advice(error)}") from error
 
     def _connected(self) -> tuple[str, Any]:
         if self._client is None:
@@ -170,10 +175,10 @@ def _log_name(project: str, logger_name: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    from urllib.parse import quote  # noqa: PLC0415 - only who reads there
+    from urllib.parse import quote  # noqa: PLC0415 - only such logs need it
 
     return quote(name, safe="")
 
 
 def _advice(error: Exception) -> str:
-    return ": the reader needs the role roles/logging.viewer" if getattr(error, "code", None) == 403 else ""
+    return "; grant the reader the role roles/logging.viewer" if getattr(error, "code", None) == 403 else ""

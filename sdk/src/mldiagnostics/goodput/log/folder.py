@@ -1,4 +1,4 @@
-"""The files of a log's directory, listed no more often than it changes."""
+"""The files of a log's directory, listed only when the directory changes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import pairwise
 SUFFIX = ".jsonl"
 
 _COARSE_NS = 2_000_000_000
-"""A time of change that is younger says nothing: the next change may have the same one."""
+"""A younger modification time is not used: the next change can have the same time."""
 
 _TRUSTED_NS = 10_000_000_000
-"""So long a listing holds; some file systems over object stores keep no times of directories."""
+"""A listing is valid for this time; some file systems over object stores have no directory times."""
 
 
 class LogFolder:
-    """The files of lines in one directory, by their paths, sorted."""
+    """The sorted paths of the JSON lines files in one directory."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -24,11 +24,11 @@ class LogFolder:
         self._changed = -1
         self._listed = 0
         self.followed: frozenset[str] = frozenset()
-        """Of those of `paths`, the files of processes that had begun another one by then."""
+        """Files whose process has started another file since."""
 
     def paths(self) -> list[str]:
-        """Return what is there. Raises `OSError` as `os.listdir` does."""
-        changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - a path as text costs less, each time
+        """Return the paths. Raises `OSError` as `os.listdir`."""
+        changed = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - strings are faster than paths
         now = time.monotonic_ns()
         if changed != self._changed or now - self._listed > _TRUSTED_NS:
             self._list()

@@ -1,4 +1,4 @@
-"""Logs on the local disk: a directory of files that processes append to, or a single file, read by what is new."""
+"""Logs on the local disk: a directory of JSON lines files, or one such file."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _FilePosition:
-    """How far a file was read; `told` is the size at which it was looked at last."""
+    """The position in a file; `size` is its size at the last read."""
 
     lines: LineParser
     offset: int = 0
-    told: int = -1
+    size: int = -1
     over: bool = False
-    """It is full, its process writes another one, and all was read: it is not looked at again."""
+    """Whether the file is full, followed by another one and completely read; it is not read again."""
 
 
 class LocalLog:
-    """The log in a directory (its files, those of `records` if there is such a folder), or in one file.
+    """The log in a directory, in its `records` folder if it has one, or in one file.
 
-    A file that has shrunk is read again: what it says twice counts once.
+    A file that has shrunk is read again; repeated events count once.
     """
 
     def __init__(self, place: str, *, job_name: str | None = None) -> None:
         path = local_path(place)
         if path is None:
             raise ConfigurationError(
-                f"{place!r} is no goodput log: give a path, file:///…, gs://bucket/… or cloud-logging:…"
+                f"log: {place!r} is not a goodput log; give a path, file:///…, gs://bucket/… or cloud-logging:…"
             )
         self._path: Path = path
         self._folders = (LogFolder(str(path / RECORDS_DIR)), LogFolder(str(path)))
@@ -60,7 +60,7 @@ class LocalLog:
         """The path."""
         return str(self._path)
 
-    def read_new(self, history: EventListener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
+    def read_new(self, history: EventListener, now: datetime) -> None:  # noqa: ARG002 - all files are read
         """See `Log.read_new`."""
         self._feed(history)
         while history.begin_again():
@@ -79,7 +79,7 @@ class LocalLog:
         except LogMissing:
             return False
         except OSError as error:
-            raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
+            raise LogUnreadable(f"{self._path}: cannot read the goodput log: {error}") from error
         return True
 
     def position(self) -> dict[str, object]:
@@ -89,12 +89,12 @@ class LocalLog:
     def resume(self, position: dict[str, object]) -> None:
         """See `Log.resume`."""
         files = {}
-        for path, found in position.items():
-            match found:
+        for path, value in position.items():
+            match value:
                 case [int(offset), int(rank), str(run)] if 0 <= offset <= _size(path):
                     files[path] = _FilePosition(self._lines(rank, run), offset)
                 case _:
-                    raise ValueError(f"{found!r} is no place in {path}")
+                    raise ValueError(f"{path}: {value!r} is not a position")
         self._files = files
 
     def _feed(self, history: EventListener) -> None:
@@ -102,26 +102,26 @@ class LocalLog:
             lines.feed(block, history)
 
     def _new_blocks(self, files: dict[str, _FilePosition]) -> Iterator[tuple[LineParser, bytes]]:
-        """Yield whole lines that were not read yet, as `files` knows, the oldest files first."""
+        """Yield the whole lines after the positions in `files`, the oldest files first."""
         try:
             folder, sizes = self._sizes(files)
             for path, size in sizes:
                 file = files.get(path)
                 if file is None:
                     file = files[path] = _FilePosition(self._lines())
-                if size != file.told:
+                if size != file.size:
                     if size < file.offset:
                         file.offset = 0
                     yield from _blocks_of(path, file)
-                    file.told = size
+                    file.size = size
                 file.over = path in folder.followed and size == file.offset >= LOCAL_SEGMENT_BYTES
         except OSError as error:
-            raise LogUnreadable(f"the goodput log {self._path} cannot be read: {error}") from error
+            raise LogUnreadable(f"{self._path}: cannot read the goodput log: {error}") from error
 
     def _sizes(self, files: dict[str, _FilePosition]) -> tuple[LogFolder, list[tuple[str, int]]]:
-        """Return the files that may say more than `files` knows, and their sizes.
+        """Return the files that can have new lines, with their sizes.
 
-        Raises `LogMissing` if there are none, `OSError` if that is unknown.
+        Raises `LogMissing` without files, `OSError` if that is unknown.
         """
         for folder in self._folders:
             try:
@@ -131,30 +131,30 @@ class LocalLog:
             except NotADirectoryError:
                 paths = [str(self._path)]
             open_ones = [path for path in paths if path not in files or not files[path].over]
-            found = sorted(_files(open_ones))
-            if found or len(open_ones) < len(paths):
-                return folder, [(path, size) for _, path, size in found]
-        below = "".join(f"; there is one at {folder}" for folder in _logs_below(self._path))
+            sizes = sorted(_files(open_ones))
+            if sizes or len(open_ones) < len(paths):
+                return folder, [(path, size) for _, path, size in sizes]
+        below = "".join(f"; {folder} has one" for folder in _logs_below(self._path))
         raise LogMissing(
-            f"there is no goodput log at {self._path}: looked for {RECORDS_DIR}/*{SUFFIX} and *{SUFFIX}; name it "
+            f"{self._path}: no goodput log; it has no {RECORDS_DIR}/*{SUFFIX} and no *{SUFFIX}; name the log "
             f"with log=, or set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job{below}"
         )
 
     def _lines(self, rank: int = 0, run: str = "") -> LineParser:
-        of_run = (self._path / RUN_RECORD).exists()  # all in it is of that run, whatever its name
+        of_run = (self._path / RUN_RECORD).exists()  # all events are of that run, with any job name
         if of_run:
             return LineParser(rank=rank, run=run)
         return LineParser(job_name=self._job_name, rank=rank, run=run, jobs=self.jobs)
 
 
 def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:
-    """Yield some directories of logs below what was taken for one, as a root for logs or for runs may be."""
+    """Yield some logs below a directory, which can be a root of logs or of runs."""
     folders = (folder for depth in ("*", "*/*", "*/*/*") for folder in root.glob(f"{depth}/{RECORDS_DIR}"))
     return (folder.parent for folder in islice(folders, most))
 
 
 def _size(path: str) -> int:
-    """Return the size of a file, -1 if there is none."""
+    """Return the size of a file, -1 if it does not exist."""
     try:
         return os.stat(path).st_size  # noqa: PTH116 - as below
     except OSError:
@@ -162,10 +162,10 @@ def _size(path: str) -> int:
 
 
 def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
-    """Yield the age, path and size of files; what has gone meanwhile is none, and a pipe would never end."""
+    """Yield modification time, path and size of regular files."""
     for path in paths:
         try:
-            status = os.stat(path)  # noqa: PTH116 - a path as text costs less, each time
+            status = os.stat(path)  # noqa: PTH116 - strings are faster than paths
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISREG(status.st_mode):
@@ -173,7 +173,7 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
 
 
 def _blocks_of(path: str, file: _FilePosition) -> Iterator[tuple[LineParser, bytes]]:
-    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - a path as text costs less
+    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as opened:  # noqa: PTH123 - strings are faster
         opened.seek(file.offset)
         start = file.offset
         for block, end in whole_lines(opened):

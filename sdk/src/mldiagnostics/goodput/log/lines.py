@@ -1,9 +1,8 @@
-"""What the lines of one file say, in columns where the SDK wrote them, one by one otherwise; pure.
+"""Parser of the lines of one file; pure.
 
-Lines as `outlet` has them written are taken apart by one regular expression over a whole block, which is ten times as
-fast as JSON; it need not know every line, since what it leaves over is read as JSON. Its times have up to six decimals:
-with the zeros that `repr` leaves out and without the point they are whole microseconds, until 2096 the same that floats
-give.
+One regular expression splits a whole block of lines in the format of `log_writer`, ten times as fast as JSON; lines
+that do not match are parsed as JSON. Times have up to six decimals: padded with zeros and without the point, they are
+whole microseconds, which until the year 2096 are the same as those of floats.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _CAUSES = {
     "UncaughtExceptionInThread": "exception",
     "ExitCode": "exit code",
 }
-"""Reasons of phases that say why an attempt ended: a process may be killed while it deals with a signal."""
+"""Causes of the end of an attempt, by the reason of a phase: a process may be killed while it handles a signal."""
 
 
 class LoggedPayload(NamedTuple):
-    """A payload with what stands around it; `logged` is None in a file of payloads alone."""
+    """A payload with its time, rank and run; bare payloads have no time."""
 
     payload: Mapping[str, Any]
     logged: float | None
@@ -59,17 +58,17 @@ class LoggedPayload(NamedTuple):
 
 
 class _SequenceGap(NamedTuple):
-    """Events that were recorded and never came into the log."""
+    """A number of recorded events that are missing in the log."""
 
     reason: str
     number: int
 
 
 class LineParser:
-    """Reads the lines of one file, in order. With `job_name`, what tells of other jobs is passed over.
+    """Parses the lines of one file, in order.
 
-    `rank` and `run` are those that the first line of our files says, 0 and empty in any other file. The names of jobs
-    that are seen are put into `jobs`.
+    With `job_name`, events of other jobs are skipped. `rank` and `run` are from the first line of the SDK's files, 0
+    and empty in other files. The names of jobs in the file are added to `jobs`.
     """
 
     def __init__(
@@ -77,18 +76,18 @@ class LineParser:
     ) -> None:
         self.rank, self.run = rank, run
         self._shift = 0
-        """By how much the last event was moved."""
+        """The microseconds by which the last event was moved."""
         self._jobs = set() if jobs is None else jobs
         self._job_name = job_name
         name = rb'[^"]*' if job_name is None else re.escape(json.dumps(job_name)[1:-1].encode())
-        # A class of one character, negated, is what `re` passes over fastest. Keys of checkpoints may need another one.
+        # `re` skips a negated class of one character fastest. Keys of checkpoints can need a second key.
         self._known = re.compile(
             rb'\{"v":1,"kind":"event",[^{]*\{"job_name":"' + name + rb'",(?:"step_count":([0-9]{1,9}),|)"((?!c)[^"]*)":'
             rb'([1-3][0-9]{9}\.[0-9]{1,6}),"event_id":"[^"]*"\}\}\n'
         )
 
     def feed(self, block: bytes, history: EventListener) -> None:
-        """Take whole lines; each that begins a file of ours says whose the next are."""
+        """Parse whole lines; the head line of a file sets rank and run of the next lines."""
         if _CLOCK_MARK in block:
             self._learn(block, history.clocks)
         if not history.clocks:
@@ -100,31 +99,31 @@ class LineParser:
             self._take(b"".join(lines), ShiftingListener(history, shift) if shift else history)
 
     def _learn(self, block: bytes, clocks: Clocks) -> None:
-        """Learn of clocks that were set."""
+        """Read the clock steps of a block."""
         for line in block.split(b"\n"):
             if _CLOCK_MARK in line:
                 with suppress(ValueError, RecursionError):
-                    found = json.loads(line)
-                    payload = found.get("payload", found) if isinstance(found, dict) else None
+                    record = json.loads(line)
+                    payload = record.get("payload", record) if isinstance(record, dict) else None
                     if isinstance(payload, dict):
                         clocks.learn(payload)
 
     def _moved(self, line: bytes, clocks: Clocks) -> int:
-        """Return by how much what a line tells is to be moved; a line without an id stands beside one that has one."""
-        found = _EVENT_ID.search(line)
-        if found is not None:
-            self._shift = clocks.shift(found[1].decode(errors="replace"))
+        """Return the shift of a line's event; without an id it is that of the last line."""
+        match = _EVENT_ID.search(line)
+        if match is not None:
+            self._shift = clocks.shift(match[1].decode(errors="replace"))
         elif _HEAD_MARK in line:
             self._shift = 0
         return self._shift
 
     def _take(self, block: bytes, history: EventListener) -> None:
-        alone = self._known.fullmatch(block)  # as where a running job is watched
+        alone = self._known.fullmatch(block)  # as in a log that is followed
         if alone and _are_columns([None, *alone.groups()]):
             step, key, time = alone.groups()
             self._take_one(step, key, time, history)
             return
-        parts = self._known.split(block)  # an odd piece, then again and again a step, a key, a time and an odd piece
+        parts = self._known.split(block)  # other text, then step, key, time and other text, repeated
         if not _are_columns(parts):
             parts = [block]
         heads = [at for at in range(4, len(parts), 4) if parts[at] and _HEAD_MARK in parts[at]]
@@ -132,22 +131,22 @@ class LineParser:
             if parts[start]:
                 self._take_lines(parts[start], history)
             self._take_columns(parts[start:end], history)
-            for odd in filter(None, parts[start + 4 : end : 4]):
-                self._take_lines(odd, history)
+            for rest in filter(None, parts[start + 4 : end : 4]):
+                self._take_lines(rest, history)
 
     def payloads(self, block: bytes) -> Iterator[LoggedPayload]:
-        """Yield the payloads of whole lines, as they were logged."""
+        """Yield the payloads of whole lines."""
         for line in block.split(b"\n"):
-            found = self._told(line)
-            if isinstance(found, LoggedPayload):
-                yield found
+            parsed = self._parse(line)
+            if isinstance(parsed, LoggedPayload):
+                yield parsed
 
     def _take_one(self, step: bytes | None, key: bytes, time: bytes, history: EventListener) -> None:
         moment = int(time.ljust(_TIME_BYTES, b"0").replace(b".", b""))
         history.add(Event(moment, EventCode(_CODES[key]), int(step or 0), self.rank, self.run))
 
     def _take_columns(self, parts: list[Any], history: EventListener) -> None:
-        """Take what stands between the odd ones of the parts."""
+        """Add the events of matched lines in columns."""
         steps, keys, times = parts[1::4], parts[2::4], parts[3::4]
         if keys:
             codes = bytes([_CODES[key] for key in keys])
@@ -161,25 +160,25 @@ class LineParser:
             self._take_line(line, history)
 
     def _take_line(self, line: bytes, history: EventListener) -> None:
-        found = self._told(line)
-        if isinstance(found, Event):
-            history.add(found)
-        elif isinstance(found, LoggedPayload):
-            take(found, history)
-        elif isinstance(found, _SequenceGap):
-            history.ignored[found.reason] += found.number
-        elif found:
-            history.ignored[found] += 1
+        parsed = self._parse(line)
+        if isinstance(parsed, Event):
+            history.add(parsed)
+        elif isinstance(parsed, LoggedPayload):
+            take(parsed, history)
+        elif isinstance(parsed, _SequenceGap):
+            history.ignored[parsed.reason] += parsed.number
+        elif parsed:
+            history.ignored[parsed] += 1
 
-    def _told(self, line: bytes) -> LoggedPayload | Event | _SequenceGap | str:
-        """Return what a line tells; a text is the reason why that is nothing, empty if it needs none."""
+    def _parse(self, line: bytes) -> LoggedPayload | Event | _SequenceGap | str:
+        """Return the content of a line, or the reason, maybe empty, to ignore it."""
         if not line.strip() or line.startswith((b'{"v":1,"kind":"metric"', b'{"v":1,"kind":"config"')):
             return ""
         try:
-            found = json.loads(line)
-            if not isinstance(found, dict):
+            record = json.loads(line)
+            if not isinstance(record, dict):
                 return _UNREADABLE
-            return self._record(found) if "kind" in found and "v" in found else self._of_job(found, None)
+            return self._record(record) if "kind" in record and "v" in record else self._of_job(record, None)
         except (ValueError, RecursionError):
             return _UNREADABLE
 
@@ -188,7 +187,7 @@ class LineParser:
         if kind == "drop":
             return _gap(record)
         if kind == "event" and record.get("name") == _HEAD:
-            return self._begin(record)
+            return self._read_head(record)
         if kind == "heartbeat" and t is not None:
             return Event(t, EventCode.ALIVE, 0, self.rank, self.run)
         if not isinstance(payload, dict):
@@ -198,27 +197,27 @@ class LineParser:
             return Event(t, EventCode.CAUSE, cause, self.rank, self.run) if cause else ""
         return self._of_job(payload, record.get("t")) if kind == "event" else ""
 
-    def _begin(self, head: dict[str, Any]) -> str:
+    def _read_head(self, head: dict[str, Any]) -> str:
         labels, rank = head.get("labels"), head.get("rank")
         if isinstance(labels, dict) and isinstance(labels.get("run"), str) and type(rank) is int and rank >= 0:
             self.rank, self.run = rank, labels["run"]
-            self._see(labels.get("name"))
+            self._add_job(labels.get("name"))
         return ""
 
     def _of_job(self, payload: dict[str, Any], logged: object) -> LoggedPayload | str:
         if self._job_name is not None and payload.get("job_name", self._job_name) != self._job_name:
             return ""
-        self._see(payload.get("job_name"))
+        self._add_job(payload.get("job_name"))
         moment = logged if isinstance(logged, float) else None
         return LoggedPayload(payload, moment, self.rank, self.run)
 
-    def _see(self, job_name: object) -> None:
+    def _add_job(self, job_name: object) -> None:
         if isinstance(job_name, str) and self._job_name in (None, job_name):
             self._jobs.add(job_name)
 
 
 def _gap(record: dict[str, Any]) -> _SequenceGap | str:
-    """Return what a record of dropped ones says of events; a run's metrics and other sinks have gaps of their own."""
+    """Return the dropped events of a drop record, if they belong to this log."""
     labels, payload, number = record.get("labels") or {}, record.get("payload") or {}, record.get("value")
     if not (isinstance(labels, dict) and isinstance(payload, dict) and isinstance(number, float) and 0 < number < 1e15):
         return ""
@@ -228,16 +227,16 @@ def _gap(record: dict[str, Any]) -> _SequenceGap | str:
 
 
 def _are_columns(parts: list[Any]) -> bool:
-    """Tell whether all keys between the odd ones of the parts are known, and have a step where they need one."""
+    """Return whether all matched keys are known, and those of steps have a step."""
     steps, keys = parts[1::4], parts[2::4]
     return _CODES.keys() >= set(keys) and sum(map(keys.count, _STEPS)) == len(keys) - steps.count(None)
 
 
-def take(told: LoggedPayload, history: EventListener) -> None:
-    """Feed what a payload tells; one that the program logged for other purposes is none of ours."""
-    found = parse(told.payload, rank=told.rank, run=told.run, logged=told.logged)
-    if not isinstance(found, str):
-        for event in found:
+def take(entry: LoggedPayload, history: EventListener) -> None:
+    """Add the events of a payload; ignore payloads that are not about goodput."""
+    events = parse(entry.payload, rank=entry.rank, run=entry.run, logged=entry.logged)
+    if not isinstance(events, str):
+        for event in events:
             history.add(event)
-    elif found != "no known event":
-        history.ignored[found] += 1
+    elif events != "no known event":
+        history.ignored[events] += 1

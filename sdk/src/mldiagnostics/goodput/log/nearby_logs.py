@@ -1,4 +1,4 @@
-"""What is below a place that is not a log: a root for runs and for logs, of which one is to be read."""
+"""The logs below a directory that is not a log, such as a root of runs."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from mldiagnostics.text.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["below"]
+__all__ = ["describe_nearby"]
 
 COMMAND = "python -m mldiagnostics.goodput"
 MOST = 20
 _FOLDERS = ("goodput/*/*", "*/*", "*")
-"""Where logs are below the root of a storage, of goodput logs, and of the logs of one logger."""
+"""Logs below a storage root, below a root of goodput logs, and below one logger."""
 
 
 class _Log(NamedTuple):
-    """The path or URL of a log, and what is known of it."""
+    """The path or URL of a log, and a description."""
 
     place: str
     what: str
 
 
-def below(url: str) -> str:
-    """Return what is below a place, with the command that reads each run or log; empty if there is nothing."""
+def describe_nearby(url: str) -> str:
+    """Return a message with the command for each log below a URL; empty without logs."""
     runs = list(_runs(url))
     known = {log.place for log in runs}
     logs = [*runs, *(log for log in _logs(url) if log.place not in known)]
     if not logs:
         return ""
-    found = "one log is" if len(logs) == 1 else f"{len(logs)} logs are"
+    count = "one log is" if len(logs) == 1 else f"{len(logs)} logs are"
     more = [f"… and {len(logs) - MOST} more"] if len(logs) > MOST else []
-    return "\n  ".join([f"{printable(url)}: not a goodput log; {found} below it:", *map(_line, logs[:MOST]), *more])
+    return "\n  ".join([f"{printable(url)}: not a goodput log; {count} below it:", *map(_line, logs[:MOST]), *more])
 
 
 def _line(log: _Log) -> str:
@@ -47,7 +47,7 @@ def _line(log: _Log) -> str:
 
 def _runs(url: str) -> Iterator[_Log]:
     """Yield the runs below a root, the newest first."""
-    from mldiagnostics.runs.listing import line_of, list_runs  # noqa: PLC0415 - only where no log is
+    from mldiagnostics.runs.listing import line_of, list_runs  # noqa: PLC0415 - only without a log
 
     if url.startswith(CLOUD_LOGGING):
         return

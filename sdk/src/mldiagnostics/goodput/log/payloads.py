@@ -1,4 +1,4 @@
-"""The entries of a job's log as they were logged, for who needs more than events."""
+"""The payloads of a job's log, unchanged."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ __all__ = ["read_payloads"]
 def read_payloads(
     job_name: str, logger_name: str, *, given: Any = None, log: str | None = None, now: datetime | None = None
 ) -> list[Mapping[str, Any]]:
-    """Return the payloads of the log that `given` reads, else of the one that `search_log` finds, as of `now`.
+    """Return the payloads of a job's log up to `now`.
 
-    `given` is an object with `read_cloud_logging_entries`, or Google's logging client. Raises `LogUnreadable`.
+    `given` is an object with `read_cloud_logging_entries`, or Google's logging client; without it, `search_log` locates
+    the log. Raises `LogUnreadable`.
     """
     moment = datetime.now(timezone.utc) if now is None else now
     if given is None:
         url = search_log(job_name, logger_name, log)
         flush_written(url)
-        return [told.payload for told in open_log(url, job_name=job_name).payloads(moment)]
+        return [entry.payload for entry in open_log(url, job_name=job_name).payloads(moment)]
     if hasattr(given, "list_entries") and not hasattr(given, "read_cloud_logging_entries"):
-        from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - who has such a client
+        from mldiagnostics.goodput.log.cloud_logging import CloudLoggingLog  # noqa: PLC0415 - only such clients need it
 
-        return [told.payload for told in CloudLoggingLog.of_client(given, logger_name, job_name).payloads(moment)]
-    return [told.payload for told in CallbackLog(given, job_name=job_name).payloads(moment)]
+        return [entry.payload for entry in CloudLoggingLog.of_client(given, logger_name, job_name).payloads(moment)]
+    return [entry.payload for entry in CallbackLog(given, job_name=job_name).payloads(moment)]

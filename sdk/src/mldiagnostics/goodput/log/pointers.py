@@ -1,7 +1,7 @@
-"""Where the last recorder of a job wrote its log on this machine, for readers that know its two names only.
+"""Pointers from the two names of a job to its last log on this machine.
 
-`<root>/goodput-logs/<logger>/<job>.json`; `<root>` is `MLDIAG_SPOOL`, else `mldiagnostics-<uid>` below the system's
-directory for temporary files. Only a file of this user's is used.
+A pointer is the file `<root>/goodput-logs/<logger>/<job>.json`; `<root>` is `MLDIAG_SPOOL`, else `mldiagnostics-<uid>`
+in the system's directory for temporary files. Only this user's files are used.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _MAX_BYTES = 65_536
 
 
 def with_pointer(maker: SinkMaker, job_name: str, logger_name: str, url: str) -> SinkMaker:
-    """Return a maker of the same sinks, which write the pointer to their log when they are opened."""
+    """Return a maker of the same sinks that also write the pointer."""
     from mldiagnostics.pipeline.sink import SinkMaker  # noqa: PLC0415 - with the first event
 
     return SinkMaker(maker.name, lambda origin: _PointingSink(maker, origin, (job_name, logger_name, url)))
 
 
 def pointed(job_name: str, logger_name: str) -> str | None:
-    """Return the path or URL to which the last recorder of these names wrote, None if no recorder left one."""
+    """Return the log of the last recorder with these names, None without one."""
     file = pointer_to(job_name, logger_name)
     try:
         with open_own(file) as opened:
@@ -48,7 +48,7 @@ def pointed(job_name: str, logger_name: str) -> str | None:
 
 
 def pointer_to(job_name: str, logger_name: str) -> Path:
-    """Return the file of a pointer."""
+    """Return the path of a pointer."""
     return _root() / FOLDER / sanitize(logger_name) / f"{sanitize(job_name)}.json"
 
 
@@ -57,7 +57,7 @@ def _root() -> Path:
 
 
 def _write(job_name: str, logger_name: str, url: str) -> None:
-    """Write a pointer, whole or not at all. Where the disk refuses, readers need the log's place: nothing is lost."""
+    """Write a pointer atomically. If that fails, readers have to name the log."""
     file = pointer_to(job_name, logger_name)
     partial = file.with_name(f".{os.urandom(8).hex()}.partial")
     with suppress(OSError, ValueError):
@@ -72,7 +72,7 @@ def _write(job_name: str, logger_name: str, url: str) -> None:
 
 
 class _PointingSink:
-    """A sink of a log, which its own thread opens: a slow disk of pointers costs the training nothing."""
+    """A sink that writes the pointer when it is opened, on its own thread."""
 
     def __init__(self, maker: SinkMaker, origin: Origin, pointer: tuple[str, str, str]) -> None:
         self._sink: Sink = maker.make(origin)

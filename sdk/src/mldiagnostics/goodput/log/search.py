@@ -1,4 +1,4 @@
-"""Where the log of a job is, for a reader: the places where it may be, in turn."""
+"""Search for a job's log in the places where it can be."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _BY_POINTER = "the last recorder of these names on this machine"
 
 
 def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> list[LogPlace]:
-    """Return where a reader looks for a log, the likeliest place first, each place once.
+    """Return the places of a job's log, the most likely first.
 
-    Where a recorder of this process writes, or what `log` names, is the only place.
+    `log`, or the log that a recorder of this process writes, is the only place.
     """
     written = None if log else written_log(job_name, logger_name)
     if written is not None:
@@ -43,11 +43,10 @@ def places(job_name: str, logger_name: str, log: str | os.PathLike[str] | None =
 
 
 def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | None = None) -> str:
-    """Return the path or URL of a job's log: of several places where it may be the first that has one.
+    """Return the path or URL of a job's log: the first place that has one.
 
-    A place that the caller named, or that this process writes, is returned whether it has a log or not. Raises
-    `LogUnreadable` if there is no log, or one that cannot be read comes first: what is behind it may be an older one.
-    The message names all places.
+    A place that `log` names, or that this process writes, is returned even without a log. Raises `LogUnreadable`, with
+    all places, if there is no log, or if an earlier place cannot be read: a later one could have an older log.
     """
     known = places(job_name, logger_name, log)
     if log or known[0].known_by == _WRITTEN:
@@ -58,13 +57,13 @@ def search_log(job_name: str, logger_name: str, log: str | os.PathLike[str] | No
     looked = "; ".join(f"{place.url} ({place.known_by})" for place in known)
     others = ", ".join(islice(_others(known), _MOST_OTHERS))
     raise LogMissing(
-        f"job {job_name!r}, logger {logger_name!r}: there is no goodput log; looked at {looked}; name it with log=, or "
+        f"job {job_name!r}, logger {logger_name!r}: no goodput log at {looked}; name it with log=, or "
         "set MLDIAG_GOODPUT_LOG or MLDIAG_STORAGE as for the job" + (f"; other logs there: {others}" if others else "")
     )
 
 
 def _others(known: list[LogPlace]) -> Iterator[str]:
-    """Yield the logs of other names below the local roots of these places."""
+    """Yield the logs with other names below the local roots of these places."""
     for place in known:
         if "://" not in place.url and place.known_by != _BY_POINTER:
             root = Path(place.url).parent.parent

@@ -1,4 +1,4 @@
-"""Payloads of the common shapes, taken in columns: a tenth of what it costs to look at each one closely; pure."""
+"""Fast conversion of payloads that have a common shape; pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SHAPES: dict[tuple[str, ...], tuple[str, int]] = {
     **{("job_name", key): (key, int(code)) for key, code in PLAIN_KEYS.items()},
     **{("job_name", "step_count", key): (key, int(code)) for key, code in STEP_KEYS.items()},
 }
-"""Keys in the order in which recorders write them -> the key of the moment, and what happened then."""
+"""The key of the moment and the event code, by the keys in the order of recorders."""
 
 _MAX_STEP = 2**31 - 1
 
 _REMEMBERED = 2**16
-"""Payloads of ten minutes, also where there are a hundred a second."""
+"""Payloads of ten minutes at a hundred a second."""
 
 _COMPARED = 2**10
 
 
 def take_shaped(payloads: Sequence[Any], job_name: str | None, listener: EventListener) -> list[Any]:
-    """Feed the payloads of one job, or of all, that have a common shape; return the others."""
+    """Add the payloads of a job that have a common shape; return the others."""
     times, codes, args = array("q"), bytearray(), array("i")
     others = []
     for payload in payloads:
@@ -48,36 +48,39 @@ def take_shaped(payloads: Sequence[Any], job_name: str | None, listener: EventLi
 
 
 def already_known(before: Sequence[Any], now: Sequence[Any]) -> int:
-    """Return how many payloads at the begin of an answer are those at the end of the answer before."""
+    """Return how many of the first payloads repeat the end of the previous ones."""
     if not before or not now:
         return 0
     try:
         tail = before[before.index(now[0]) :]
         return len(tail) if now[: len(tail)] == tail else 0
-    except Exception:  # noqa: BLE001 - it is not there, or payloads of somebody else's cannot be compared
+    except Exception:  # noqa: BLE001 - missing, or foreign payloads that cannot be compared
         return 0
 
 
 class RepeatFilter:
-    """Tells what is new in each answer: those of a service overlap, those of a plain list begin with all it had."""
+    """Removes payloads that the previous result had.
+
+    Results of a service overlap; results of a plain list start with all earlier payloads.
+    """
 
     def __init__(self) -> None:
         self._first: list[Any] = []
         self._last: list[Any] = []
         self._length = 0
 
-    def new_in(self, answer: list[Any]) -> list[Any]:
-        """Return what the answer before did not have, or more where that cannot be told."""
-        known = self._length if self._has_grown(answer) else already_known(self._last, answer)
-        self._first, self._last, self._length = answer[:1], answer[-_REMEMBERED:], len(answer)
-        return answer[known:]
+    def new_in(self, payloads: list[Any]) -> list[Any]:
+        """Return the payloads that the previous result did not have, or more."""
+        known = self._length if self._has_grown(payloads) else already_known(self._last, payloads)
+        self._first, self._last, self._length = payloads[:1], payloads[-_REMEMBERED:], len(payloads)
+        return payloads[known:]
 
-    def _has_grown(self, answer: list[Any]) -> bool:
+    def _has_grown(self, payloads: list[Any]) -> bool:
         length = self._length
-        if not length or len(answer) < length:
+        if not length or len(payloads) < length:
             return False
         try:
-            last = answer[max(0, length - _COMPARED) : length]
-            return answer[:1] == self._first and last == self._last[-_COMPARED:]
+            last = payloads[max(0, length - _COMPARED) : length]
+            return payloads[:1] == self._first and last == self._last[-_COMPARED:]
         except Exception:  # noqa: BLE001 - as above
             return False

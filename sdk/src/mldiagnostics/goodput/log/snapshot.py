@@ -1,8 +1,8 @@
-"""What was read of a log, kept for the next process: a history, and how far in the log it reaches.
+"""Snapshots: a history and the position in the log up to which it was read.
 
-`<cache_dir>/mldiagnostics-<uid>/<hash>.goodput`: one line of JSON, then what `History.dump` writes. The directory is
-this user's alone, and only a file of this user's is believed: what a log says can be told again, what stands here is
-taken for read.
+A snapshot is the file `<cache_dir>/mldiagnostics-<uid>/<hash>.goodput`: one line of JSON, then the output of
+`History.dump`. Only this user can write the directory, and only this user's files are used: a wrong snapshot would hide
+events of the log.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _MAX_HEAD_BYTES = 64 * 1024 * 1024
 
 
 def snapshot_path(cache_dir: str | os.PathLike[str], log: Log, *, job_name: str = "") -> Path:
-    """Return where the snapshot of a log is, of all that it tells or of one job."""
-    import hashlib  # noqa: PLC0415 - brings OpenSSL, 4 MiB that a process without snapshots never needs
+    """Return the path of a log's snapshot, of one job or of all."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, 4 MiB that only snapshots need
 
     name = hashlib.sha256(f"{log.name}\0{job_name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return Path(cache_dir) / f"mldiagnostics-{os.getuid()}" / f"{name}.goodput"
 
 
 def keep(path: Path, log: Log, history: History) -> bool:
-    """Write the snapshot, whole or not at all; false, with a complaint, if the disk does not take it."""
+    """Write the snapshot atomically; return false, with a warning, if that fails."""
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,7 +47,10 @@ def keep(path: Path, log: Log, history: History) -> bool:
             history.dump(file)
         partial.replace(path)
     except (OSError, ValueError) as error:
-        warn_once("goodput-snapshot", f"what was read of {log.name} is not kept for the next process: {error}")
+        warn_once(
+            "goodput-snapshot",
+            f"{path}: cannot store the history of {log.name}, the next process reads the log again: {error}",
+        )
         with contextlib.suppress(OSError):
             partial.unlink()
         return False
@@ -55,12 +58,12 @@ def keep(path: Path, log: Log, history: History) -> bool:
 
 
 def recall(path: Path, log: Log) -> History | None:
-    """Return what was read before, with the log behind it; None if there is nothing that can be believed."""
+    """Return a stored history and move the log to its position, if it is valid."""
     try:
         with open_own(path) as file:
             head = json.loads(file.readline(_MAX_HEAD_BYTES))
             if not isinstance(head, dict) or head.get("v") != SCHEMA_VERSION or head.get("log") != log.name:
-                raise ValueError("it is of another version or of another log")  # noqa: TRY301 - one way out
+                raise ValueError("written by another version or for another log")  # noqa: TRY301 - one way out
             history = History.load(file)
             log.resume(head["position"])
             if isinstance(log.jobs, set):
@@ -68,6 +71,6 @@ def recall(path: Path, log: Log) -> History | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        warn_once("goodput-snapshot", f"{log.name} is read from its beginning, {path} is no use: {error}")
+        warn_once("goodput-snapshot", f"{path}: invalid snapshot, {log.name} is read from its beginning: {error}")
         return None
     return history

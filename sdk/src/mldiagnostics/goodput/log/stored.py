@@ -22,7 +22,10 @@ _SUFFIX = ".jsonl"
 
 
 class StoredLog:
-    """The log below a `gs://` URL: the objects of its `records`, or that one object. Objects never change."""
+    """The log at a `gs://` URL: the objects in its `records`, or one object.
+
+    Objects never change, so each is read once.
+    """
 
     def __init__(self, url: str, *, job_name: str | None = None) -> None:
         self._url = url.rstrip("/")
@@ -35,7 +38,7 @@ class StoredLog:
         """The URL."""
         return self._url
 
-    def read_new(self, history: EventListener, now: datetime) -> None:  # noqa: ARG002 - all that is there is read
+    def read_new(self, history: EventListener, now: datetime) -> None:  # noqa: ARG002 - all objects are read
         """See `Log.read_new`."""
         self._feed(history)
         while history.begin_again():
@@ -54,7 +57,7 @@ class StoredLog:
         except LogMissing:
             return False
         except StoreError as error:
-            raise LogUnreadable(f"the goodput log {self._url} cannot be read: {error}") from error
+            raise LogUnreadable(f"{self._url}: cannot read the goodput log: {error}") from error
         return True
 
     def position(self) -> dict[str, object]:
@@ -65,7 +68,7 @@ class StoredLog:
         """See `Log.resume`."""
         taken = position.get("objects")
         if not isinstance(taken, list) or not all(isinstance(key, str) for key in taken):
-            raise ValueError(f"{position!r} is no list of objects")
+            raise ValueError(f"{position!r}: not a list of objects")
         self._taken = set(taken)
 
     def _feed(self, history: EventListener) -> None:
@@ -73,10 +76,10 @@ class StoredLog:
             lines.feed(block, history)
 
     def _new_blocks(self, taken: set[str]) -> Iterator[tuple[LineParser, bytes]]:
-        """Yield the whole lines of objects that are not in `taken`, the oldest objects first."""
+        """Yield the lines of objects that are not in `taken`, the oldest first."""
         try:
             store, keys, single = self._keys()
-            of_run = not single and _has(store, RUN_RECORD)  # all in it is of that run, whatever its name
+            of_run = not single and _has(store, RUN_RECORD)  # all events are of that run, with any job name
             for key in keys:
                 if key not in taken:
                     lines = LineParser() if of_run else LineParser(job_name=self._job_name, jobs=self.jobs)
@@ -85,24 +88,27 @@ class StoredLog:
                             yield lines, block
                     taken.add(key)
         except StoreError as error:
-            raise LogUnreadable(f"the goodput log {self._url} cannot be read: {error}") from error
+            raise LogUnreadable(f"{self._url}: cannot read the goodput log: {error}") from error
 
     def _keys(self) -> tuple[Store, list[str], bool]:
-        """Return the objects, and whether the URL is that of one object. Raises `LogMissing` and `StoreError`."""
+        """Return the store, the keys, and whether the URL names one object.
+
+        Raises `LogMissing` and `StoreError`.
+        """
         root, _, last = self._url.rpartition("/")
         store = open_store(self._url)
         keys = [entry.key for entry in _objects(store)]
-        if not keys and last.endswith(_SUFFIX):  # a recorder may have been given such a name, too
+        if not keys and last.endswith(_SUFFIX):  # a recorder can have such a name too
             return open_store(root), [last], True
         if not keys:
-            raise LogMissing(f"there is no goodput log at {self._url}: looked for {RECORDS_DIR}/*{_SUFFIX}")
+            raise LogMissing(f"{self._url}: no goodput log; it has no {RECORDS_DIR}/*{_SUFFIX}")
         return store, keys, False
 
 
 def _objects(store: Store) -> list[Entry]:
-    found = [entry for entry in store.list(RECORDS_DIR) if entry.key.endswith(_SUFFIX)]
-    found = found or [entry for entry in store.list() if entry.key.endswith(_SUFFIX) and "/" not in entry.key]
-    return sorted(found, key=lambda entry: (entry.modified, entry.key))
+    entries = [entry for entry in store.list(RECORDS_DIR) if entry.key.endswith(_SUFFIX)]
+    entries = entries or [entry for entry in store.list() if entry.key.endswith(_SUFFIX) and "/" not in entry.key]
+    return sorted(entries, key=lambda entry: (entry.modified, entry.key))
 
 
 def _has(store: Store, key: str) -> bool:

@@ -1,4 +1,4 @@
-"""How a log begins: whose records it gets, and the sink that writes them."""
+"""Opening a log for writing: the origin of its records, and their sink."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from mldiagnostics.run.mlrun import MLRun
 
 _LASTING = frozenset({"injected", "workload-id"})
-"""Sources of run ids that outlive a restart of the job; without such a one the job's names stand for the run."""
+"""Sources of run ids that survive a restart; with any other, the job's names identify the run."""
 
 
 def open_pipeline(url: str, *, job_name: str, logger_name: str, run: MLRun | None, buffer: Buffer) -> RecordPipeline:
-    """Begin to write a log. Raises `ConfigurationError` and `MissingExtraError` if that cannot be meant."""
+    """Open a log for writing. Raises `ConfigurationError` and `MissingExtraError`."""
     maker = with_pointer(_maker(url), job_name, logger_name, url)
     return RecordPipeline(_origin(job_name, url, run), [maker], buffer=buffer, lasting=True)
 
 
 def _maker(url: str) -> SinkMaker:
     if url.startswith(CLOUD_LOGGING):
-        from mldiagnostics.goodput.log import cloud_logging  # noqa: PLC0415 - who has such a log
+        from mldiagnostics.goodput.log import cloud_logging  # noqa: PLC0415 - only such logs need it
 
         return cloud_logging.maker(url)
     from mldiagnostics.sinks import jsonl  # noqa: PLC0415 - the same
@@ -45,6 +45,8 @@ def _origin(job_name: str, url: str, run: MLRun | None) -> Origin:
     own = Origin.here(resolved, run_id=lasting_id, name=job_name, storage=url)
     if run is None:
         return own
-    told = run.origin
-    run_id = told.run_id if url == run.directory else own.run_id
-    return replace(own, run_id=run_id, rank=told.rank, attempt=told.attempt, host=told.host, project=told.project)
+    origin = run.origin
+    run_id = origin.run_id if url == run.directory else own.run_id
+    return replace(
+        own, run_id=run_id, rank=origin.rank, attempt=origin.attempt, host=origin.host, project=origin.project
+    )

@@ -26,7 +26,7 @@ _PHASES = frozenset(
 
 
 class Compilations:
-    """Records the compilations of JAX on the thread that created this object, until it is closed.
+    """Records JAX's compilations on the thread that created it, until it is closed.
 
     Compilations of other threads run beside the training. JAX reports the start of a phase (to its listeners for
     numbers, which old versions do not have) and its duration at the end; a phase inside another one is part of it.
