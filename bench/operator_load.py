@@ -85,7 +85,7 @@ def measure() -> Section:
     return Section(
         name="operator",
         title=f"The operator: {IN_FLIGHT} captures in flight, {CROWD} finished captures, {CROWD} pods",
-        columns=("what", "measured", "goal"),
+        columns=("figure", "measured", "goal"),
         rows=(
             ("applied → first call, 20 applied per second, p50 / p99", _p50_p99(load.paced_first_rpc_s), "p99 ≤ 1 s"),
             ("applied → first call, all applied at once, p50 / p99", _p50_p99(load.burst_first_rpc_s), ""),

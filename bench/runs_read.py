@@ -109,7 +109,7 @@ def measure() -> Section:
     return Section(
         name="runs",
         title=f"Reading a run of {POINTS:,} points",
-        columns=("what", "series, points=1000", "series, all points", "floor: json.loads of each line", "goal"),
+        columns=("figure", "series, points=1000", "series, all points", "floor: json.loads of each line", "goal"),
         rows=[
             (
                 "first series, s",
