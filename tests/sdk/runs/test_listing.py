@@ -1,4 +1,4 @@
-"""Filters of the list, and what a row of a real run knows."""
+"""Filters of the list, and the fields of the row of a real run."""
 
 from __future__ import annotations
 
