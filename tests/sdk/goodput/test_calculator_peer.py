@@ -31,7 +31,7 @@ def started() -> float:
 def ours(question: dict[str, Any]) -> dict[str, Any]:
     kind = ElasticGoodputCalculator if question["elastic"] else GoodputCalculator
     try:
-        return goodput_peer.asked(kind(JOB, "log", goodput_peer.Reader(question["entries"])), question)
+        return goodput_peer.query(kind(JOB, "log", goodput_peer.Reader(question["entries"])), question)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return {"error": type(error).__name__}
 
@@ -67,7 +67,7 @@ def test_a_worked_trace_has_the_peers_answer_where_the_peer_is_right(case: Case,
     kind = ElasticGoodputCalculator if case.elastic else GoodputCalculator
     calculator = kind(JOB, "log", case.reader(question.now), clock=lambda: question.now)
     op = question.op.removeprefix("get_job_goodput").removeprefix("_with").removeprefix("_") or "goodput"
-    answer = goodput_peer.asked(
+    answer = goodput_peer.query(
         calculator, {"op": op, "window": question.window, "exclusions": list(question.exclusions)}
     )
     expected = {key: value for key, value in question.peer.items() if key != "seconds"}

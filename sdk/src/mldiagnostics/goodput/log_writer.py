@@ -107,7 +107,7 @@ class LogWriter:
             buffer.drops.count("bad-value", detail=f"{RECORD_NAME}: {type(error).__name__}: {shown(error)}")
 
     def _write_again(self, closed: Buffer, entry: Entry) -> None:
-        """Write an entry to the next log if the drain of a log that was closed meanwhile does not take it.
+        """Write an entry to the next log unless the drain of a closed log takes it.
 
         The thread may have read the buffer before `close` and appended to it behind the closing token.
         """

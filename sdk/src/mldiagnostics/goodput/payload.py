@@ -7,7 +7,7 @@ A payload is a flat dict with `job_name` and the keys of one event: those of ml-
 name: ml-goodput-measurement uses the first such key as the moment of the entry.
 
 Times are POSIX seconds. An invalid payload returns a reason and never raises. Orbax logs a save or restore when it
-ends: it is one event with its end in it, and a save before a preemption is two events.
+ends: it is one event, and a save before a preemption is two.
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ def parse(
     """Return the events of a payload, or the reason why it has none.
 
     Args:
-        payload: The payload.
-        rank: Rank of the process that wrote the file; a rank in the payload overrides it.
-        run: Run id of the file; a run id in the payload overrides it.
+        rank: Rank of the file; a rank in the payload overrides it.
+        run: Run id of the file; one in the payload overrides it.
         logged: When the entry was logged, in POSIX seconds, for payloads with a duration and without a start.
     """
     try:
