@@ -67,7 +67,7 @@ coverage: setup ## The unit tests with line coverage: a table by package, and ht
 
 check: static charts ## The gate: style, types, prose, layers, generated files, charts
 
-static: setup lint types layers generated
+static: setup lint types prose layers generated
 
 lint: setup
 	@$(BIN)/ruff check -q $(SOURCES) && $(BIN)/ruff format -q --check $(SOURCES)

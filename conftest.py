@@ -32,7 +32,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test depends on what happens to be set outside."""
+    """Remove variables of the machine on which a test could depend."""
     for name in tuple(os.environ):
         if name in AMBIENT or (name.startswith(AMBIENT_PREFIXES) and name not in OUR_OWN):
             monkeypatch.delenv(name)

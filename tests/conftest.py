@@ -1,4 +1,4 @@
-"""What all tests share: a real API server, and a process that writes no goodput log."""
+"""Fixtures of all tests: a real API server, and a process that writes no goodput log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def admin(api_server: ApiServer) -> AsyncIterator[ApiClient]:
 
 @pytest.fixture
 def cluster(admin: ApiClient) -> ApiClient:
-    """The client of what is tested."""
+    """The client of the tested code."""
     return admin
 
 

@@ -37,7 +37,7 @@ PAGES = {
     "sdk": Page(
         "SDK reference",
         (
-            Section("Runs", "Start a run, and what a started run offers.", ("machinelearning_run", "MLRun")),
+            Section("Runs", "Start a run, and the methods of a started run.", ("machinelearning_run", "MLRun")),
             Section("Metrics", "Functions of `mldiagnostics.metrics`.", ("metrics.record", "metrics.record_metrics")),
             Section("Known metrics", "Any other name has the unit `1`.", ("metric_types.MetricType",)),
             Section("Profiles", "", ("xprof",)),

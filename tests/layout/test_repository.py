@@ -1,4 +1,4 @@
-"""The shape of the repository: what may depend on what, and what must not be in the way."""
+"""The shape of the repository: allowed dependencies, and names that must not shadow others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The peer's queries with exact accounting: right answers in its tuples, its errors, and what only we answer."""
+"""The peer's queries with exact accounting: right answers in its tuples, its errors, and additional queries."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_an_elastic_wait_counts_while_it_lasts() -> None:
     assert badput[BadputType.ELASTIC_SLICE_DOWN] == pytest.approx(100 / 130 * 100)
 
 
-# What is in the log
+# The content of the log
 
 
 def test_what_was_not_believed_is_listed() -> None:
@@ -306,7 +306,7 @@ def test_what_was_not_believed_is_listed() -> None:
     assert sum(calculator.ignored.values()) == 2
 
 
-def test_runs_under_one_name_are_told_apart() -> None:
+def test_runs_under_one_name_are_distinguished() -> None:
     second = [at("job_start_time", 1000), *steps(0, [1000, 1010, 1020]), at("job_end_time", 1030)]
     entries = Entries([*RESTARTED, *second])
     calculator = GoodputCalculator(JOB, "log", entries, clock=lambda: T0 + 2000)
@@ -382,8 +382,8 @@ def test_several_threads_may_ask() -> None:
         with ThreadPoolExecutor(4) as threads:
             answers = list(threads.map(ask, range(1, 200)))
         assert min(answers) >= 0.0
-        told = calculator.get_job_goodput(include_badput_breakdown=True)
-        assert told == exact(*entries.payloads, now=1000).get_job_goodput(include_badput_breakdown=True)
+        result = calculator.get_job_goodput(include_badput_breakdown=True)
+        assert result == exact(*entries.payloads, now=1000).get_job_goodput(include_badput_breakdown=True)
 
 
 # Arguments
@@ -424,16 +424,16 @@ def test_a_calculator_says_which_log_it_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("retention", [7 * 24 * 3600, timedelta(days=7)])
 def test_retention_is_seconds_or_a_length_of_time(retention: float | timedelta) -> None:
-    asked: list[datetime] = []
+    query: list[datetime] = []
 
     class Reader:
         def read_cloud_logging_entries(self, start_time: datetime, end_time: datetime) -> list[Payload]:
-            asked.extend((start_time, end_time))
+            query.extend((start_time, end_time))
             return RESTARTED
 
     now = T0 + 500
     GoodputCalculator(JOB, "log", Reader(), max_logs_retention_period=retention, clock=lambda: now).get_job_goodput()
-    assert [each.timestamp() for each in asked] == [now - 7 * 24 * 3600, now]
+    assert [each.timestamp() for each in query] == [now - 7 * 24 * 3600, now]
 
 
 @pytest.mark.parametrize("retention", [1e11, 1e300, math.inf, timedelta.max])
@@ -509,7 +509,7 @@ class ByTheEventsTimeWithCursor(ByTheEventsTime):
     ids=["without a cursor", "with a cursor", "with a cursor of the time of day"],
 )
 @pytest.mark.parametrize("shift", [-2 * 86_400, 2 * 86_400], ids=["back-dated", "ahead"])
-def test_a_calculator_that_asked_before_answers_as_a_new_one(log: ByTheEventsTime, shift: float) -> None:
+def test_a_second_query_gives_the_answer_of_a_new_calculator(log: ByTheEventsTime, shift: float) -> None:
     log.entries.clear()
     start = datetime.now(timezone.utc) + timedelta(seconds=shift)
     recorder = GoodputRecorder(JOB, "log", logging_enabled=True, cloud_logger=log)
@@ -526,7 +526,7 @@ def test_a_calculator_that_asked_before_answers_as_a_new_one(log: ByTheEventsTim
             with suppress(ValueError):
                 warm.get_job_goodput()
     recorder.record_job_end_time(start + timedelta(minutes=50))
-    told = warm.get_job_goodput(include_badput_breakdown=True)
-    assert told[0] > 50
-    assert told == GoodputCalculator(JOB, "log", log).get_job_goodput(include_badput_breakdown=True)
+    result = warm.get_job_goodput(include_badput_breakdown=True)
+    assert result[0] > 50
+    assert result == GoodputCalculator(JOB, "log", log).get_job_goodput(include_badput_breakdown=True)
     assert warm.ignored == {}

@@ -1,4 +1,4 @@
-"""Whatever stands in a log, each query has an answer that adds up, or one of the errors it is documented to raise."""
+"""For every log, each query has an answer that adds up, or raises one of its documented errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ values = st.one_of(
     st.sampled_from(["save", "restore", "eval", "", "gs://b", "elastic_scale_up", "1735689601.0"]),
     st.sampled_from([None, True, math.nan, math.inf, -1.0, 1e300, 2**70, T0 * 1000, [], {}, {"a": [1]}]),
 )
-payloads: Any = st.dictionaries(st.sampled_from(KEYS), values, max_size=4).map(lambda told: {"job_name": JOB, **told})
+payloads: Any = st.dictionaries(st.sampled_from(KEYS), values, max_size=4).map(
+    lambda fields: {"job_name": JOB, **fields}
+)
 sensible: Any = st.one_of(
     st.builds(lambda t: {"job_name": JOB, "job_start_time": t}, moments),
     st.builds(lambda t, n: {"job_name": JOB, "step_count": n, "step_start_time": t}, moments, st.integers(0, 6)),

@@ -1,4 +1,4 @@
-"""What a calculator has read is there for the next one, on this machine or on another, and is never in the way."""
+"""A calculator stores its history for the next one, on this machine or another, and never fails because of it."""
 
 from __future__ import annotations
 
@@ -79,28 +79,28 @@ def test_another_machine_goes_on_from_the_copy(log: Path, tmp_path: Path) -> Non
     assert there.get_job_goodput() == (80.0, {}, 3)
 
 
-def test_no_place_for_copies_is_only_told(log: Path, tmp_path: Path) -> None:
+def test_unwritable_copies_cause_only_a_warning(log: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "nowhere"):
-        asked = calculator(log, tmp_path / "cache", 50, gcs_path=str(place))
-        assert asked.get_job_goodput() == (60.0, {}, 2)
-        asked.sync_to_gcs()
+        reader = calculator(log, tmp_path / "cache", 50, gcs_path=str(place))
+        assert reader.get_job_goodput() == (60.0, {}, 2)
+        reader.sync_to_gcs()
 
 
 def test_the_log_of_an_object_is_not_kept(tmp_path: Path) -> None:
-    asked = GoodputCalculator(
+    reader = GoodputCalculator(
         JOB, "any", Entries(BEGIN), gcs_path=str(tmp_path), cache_dir=tmp_path, clock=lambda: T0 + 50
     )
-    assert asked.get_job_goodput() == (60.0, {}, 2)
-    asked.sync_to_gcs()
+    assert reader.get_job_goodput() == (60.0, {}, 2)
+    reader.sync_to_gcs()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("every_read_is_slow")
 def test_a_log_that_is_always_slow_is_not_kept_each_time(log: Path, tmp_path: Path) -> None:
-    asked = calculator(log, tmp_path / "cache", 50)
-    asked.get_job_goodput()
+    reader = calculator(log, tmp_path / "cache", 50)
+    reader.get_job_goodput()
     [kept] = (tmp_path / "cache").rglob("*.goodput")
     kept.unlink()
-    asked.get_job_goodput()
+    reader.get_job_goodput()
     assert not kept.exists()

@@ -1,4 +1,4 @@
-"""Statistics of checkpoints: what Orbax's entries say, by operation, whatever they leave out."""
+"""Statistics of checkpoints from Orbax's entries, by operation, also from incomplete ones."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_is_null_is_not_counted() -> None:
     assert (none.total_checkpoint_manager_time, none.standard_deviation_restore_time) == (0.0, 0.0)
 
 
-def test_saves_are_told_apart_by_directory_and_restores_by_kind() -> None:
+def test_saves_are_distinguished_by_directory_and_restores_by_kind() -> None:
     made = calculator(
         save(10, at=0, took=4),
         save(10, at=0, took=1, directory="/local/c"),

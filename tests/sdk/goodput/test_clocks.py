@@ -106,8 +106,8 @@ def test_a_moment_of_a_clock_that_is_not_of_the_day_is_now(tmp_path: Path, momen
     assert "time.time()" in warned
 
 
-def told(job: Job, random: Random) -> tuple[list[list[dict[str, Any]]], list[Event]]:
-    """What two processes log of a job, each by a clock that is set now and then, and by their clocks at the end."""
+def recorded_logs(job: Job, random: Random) -> tuple[list[list[dict[str, Any]]], list[Event]]:
+    """Return logs of two processes of a job with clocks that are changed, and the events by their final clocks."""
     logs: list[list[dict[str, Any]]] = []
     true = []
     cut = random.randint(0, len(job.events))
@@ -147,7 +147,7 @@ def test_files_are_read_by_the_clock_as_it_is_at_last(
     """In segments, and while they grow."""
     folder = tmp_path_factory.mktemp("log")
     (folder / "records").mkdir()
-    logs, true = told(job, random)
+    logs, true = recorded_logs(job, random)
     log, listener = open_log(folder), EventCollector()
     for process, payloads in enumerate(logs):
         for number in range(parts):
@@ -174,7 +174,7 @@ class Entries:
 
 @given(jobs(), dice())
 def test_entries_of_a_service_are_read_by_the_clock_as_it_is_at_last(job: Job, random: Random) -> None:
-    logs, true = told(job, random)
+    logs, true = recorded_logs(job, random)
     entries, listener = Entries(), EventCollector()
     log = CallbackLog(entries)
     for payload in (payload for payloads in logs for payload in payloads):

@@ -1,4 +1,4 @@
-"""The command line: logs in, table, JSON or a page out, and one line about what is wrong."""
+"""The command line: logs in, table, JSON or a page out, and one line for each error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def reports(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Goodput
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, status: int) -> str:
-    """What is said on standard error, in one line, by a call that exits with `status`."""
+    """Return the single line on standard error of a call that exits with `status`."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == status
@@ -104,7 +104,7 @@ def test_several_logs_side_by_side(capsys: pytest.CaptureFixture[str], log: Path
     assert [report.disruptions != () for report in reports(capsys, str(log), str(other), "--now", now)] == [True, False]
 
 
-def test_runs_of_one_log_are_told_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_runs_of_one_log_are_distinguished(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     later = Story(BEGIN + HOUR)
     later.start()
     later.train(0, 30)
@@ -163,7 +163,7 @@ def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixtu
             pass
         recorder.close()
     assert "several jobs; give --job with one of a, b" in complaint(capsys, str(tmp_path), status=2)
-    (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, whatever those who tell of it call it
+    (tmp_path / "run.json").write_text("{}")  # a run's directory has one job, under any name
     (report,) = reports(capsys, str(tmp_path))
     assert report.ended is not None
 
@@ -175,7 +175,7 @@ def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Pa
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_what_cannot_be_meant_is_told(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     for wrong in (
         ["--now", "soon"],
         ["--window", "long"],
@@ -190,7 +190,7 @@ def test_what_cannot_be_meant_is_told(capsys: pytest.CaptureFixture[str], log: P
     assert "give an earlier time" in complaint(capsys, str(log), "--created", str(BEGIN / S + 1), status=2)
 
 
-def test_what_cannot_be_read_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_unreadable_logs_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "nowhere" in complaint(capsys, str(tmp_path / "nowhere"), status=1)
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"\0\xff\n")
@@ -341,7 +341,7 @@ def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path,
     assert (b"gr&#246;&#223;e" if output == "html" else b"gr??e.jsonl  run 1") in out
 
 
-def test_an_output_that_takes_nothing_is_told(log: Path, now: str) -> None:
+def test_an_output_that_cannot_be_written_is_reported(log: Path, now: str) -> None:
     with Path("/dev/full").open("wb") as full:
         _, err = program(str(log), "--now", now, stdout=full).communicate(timeout=60)
     assert b"standard output: cannot be written" in err

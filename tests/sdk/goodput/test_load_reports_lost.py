@@ -1,4 +1,4 @@
-"""The account of a run that died without a recorded end stops where the run was last heard of, and says so."""
+"""The account of a run that died without a recorded end stops at the run's last record, and says so."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def directory(programs: Programs) -> str:
     return row.directory
 
 
-def told(log: str, now: float, capsys: pytest.CaptureFixture[str]) -> tuple[GoodputReport, str]:
+def load_report(log: str, now: float, capsys: pytest.CaptureFixture[str]) -> tuple[GoodputReport, str]:
     """Return the report as of `now`, and the table."""
     main([log, "--now", str(now), "-o", "json"])
     report = from_json(json.loads(capsys.readouterr().out))
@@ -60,7 +60,7 @@ def test_a_run_that_died_does_not_go_on(
 ) -> None:
     programs.run(source, env={"MLDIAG_HEARTBEAT_SECONDS": heartbeat_s})
     died = time.time()
-    report, table = told(directory(programs), died + LATER_S, capsys)
+    report, table = load_report(directory(programs), died + LATER_S, capsys)
     assert report.stopped.startswith(why)
     assert report.ended is None
     assert report.now == report.cumulative.end <= died
@@ -75,14 +75,14 @@ def test_a_run_that_is_not_lost_yet_goes_on(programs: Programs, capsys: pytest.C
     assert row is not None
     assert row.heartbeat is not None
     now = row.heartbeat + 20  # less than three intervals
-    report, table = told(row.directory, now, capsys)
+    report, table = load_report(row.directory, now, capsys)
     assert (report.stopped, report.cumulative.end) == ("", pytest.approx(now))
     assert "NOT RUNNING" not in table
 
 
 def test_a_run_that_ended_well_has_its_end(programs: Programs, capsys: pytest.CaptureFixture[str]) -> None:
     programs.run(FINISHED)
-    report, table = told(directory(programs), time.time() + LATER_S, capsys)
+    report, table = load_report(directory(programs), time.time() + LATER_S, capsys)
     assert report.stopped == ""
     assert report.ended is not None
     assert "ended, step 19" in table

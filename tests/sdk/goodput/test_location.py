@@ -1,4 +1,4 @@
-"""One rule tells where a job's log is, whoever asks."""
+"""One rule decides where a job's log is, for writers and readers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_names_are_names_of_files() -> None:
         ("cloud-logging:http://host:1", CloudLog("", "http://host:1", "goodput_job", "a/b c")),
     ],
 )
-def test_cloud_logging_is_told_both_names(root: str, found: CloudLog) -> None:
+def test_cloud_logging_gets_both_names(root: str, found: CloudLog) -> None:
     assert cloud_log(place(root, job="a/b c")) == found
     assert cloud_log(place(job="a/b c", MLDIAG_GOODPUT_LOG=root)) == found
 

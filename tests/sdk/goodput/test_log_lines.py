@@ -50,8 +50,8 @@ moments = st.integers(1_000_000_000_000_000, 7_199_999_999_999_999).map(lambda u
 
 
 @given(st.lists(st.tuples(st.sampled_from([*PLAIN_KEYS, "step_start_time", "step_end_time"]), moments)), st.data())
-def test_columns_say_what_payloads_say(told: list[tuple[str, float]], data: st.DataObject) -> None:
-    lines = [line(key, t, step=data.draw(st.integers(0, 2**31 - 1)) if "step" in key else None) for key, t in told]
+def test_columns_say_what_payloads_say(fields: list[tuple[str, float]], data: st.DataObject) -> None:
+    lines = [line(key, t, step=data.draw(st.integers(0, 2**31 - 1)) if "step" in key else None) for key, t in fields]
     cut = data.draw(st.integers(0, len(lines)))
     payloads = [json.loads(text)["payload"] for text in lines]
     expected = sorted(event for each in payloads for event in parse(each, rank=2, run="r"))
@@ -134,7 +134,7 @@ def test_a_run_tells_of_life_and_of_causes() -> None:
 def test_events_that_never_came_into_the_log_are_counted() -> None:
     origin = Origin(run_id="", name="job", storage="", incarnation="0123abcd", host="host")
     losses = [
-        DroppedRecords("", "bad-value", 2, "goodput: str is no number"),
+        DroppedRecords("", "bad-value", 2, "goodput: str is not a number"),
         DroppedRecords("jsonl:/log", "queue-full", 5, ""),
         DroppedRecords("", "bad-value", 7, "loss: None"), DroppedRecords("stdout", "queue-full", 9, ""),
     ]  # fmt: skip

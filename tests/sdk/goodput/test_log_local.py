@@ -1,4 +1,4 @@
-"""Logs on the local disk are read by what is new, whatever happens to their files."""
+"""Only new lines of local logs are read, also after changes of their files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_full_file_is_left_alone_once_its_process_writes_another(tmp_path: Pat
             opened.write(step(number))
         log.read_new(listener, NOW)
     assert listener.steps() == [0, 1, 2, 4]  # nobody writes 3 where it is
-    assert [told.payload["step_count"] for told in log.payloads(NOW)] == [0, 1, 3, 2, 4]
+    assert [record.payload["step_count"] for record in log.payloads(NOW)] == [0, 1, 3, 2, 4]
 
 
 def test_a_small_file_may_grow_also_after_its_process_began_another(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_single_file_is_a_log(tmp_path: Path) -> None:
     )
 
 
-def test_jobs_in_one_directory_are_told_apart(tmp_path: Path) -> None:
+def test_jobs_in_one_directory_are_distinguished(tmp_path: Path) -> None:
     segment(tmp_path).write_bytes(step(0) + step(1, job="other"))
     assert events_in(open_log(tmp_path, job_name="other")).steps() == [1]
     assert events_in(open_log(tmp_path)).steps() == [0, 1]
@@ -157,7 +157,7 @@ def test_what_was_logged_can_be_had_as_it_is(tmp_path: Path) -> None:
     segment(tmp_path).write_bytes(head() + step(0) + b"garbage\n" + step(1))
     log = open_log(tmp_path)
     events_in(log)
-    assert [(told.payload["step_count"], told.logged) for told in log.payloads(NOW)] == [(0, T), (1, T + 1)]
+    assert [(record.payload["step_count"], record.logged) for record in log.payloads(NOW)] == [(0, T), (1, T + 1)]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_file_that_goes_while_others_are_read_is_passed_over(tmp_path: Path) -
 
 
 def test_what_could_not_be_read_is_read_the_next_time() -> None:
-    with tempfile.TemporaryDirectory() as folder:  # where another user may look
+    with tempfile.TemporaryDirectory() as folder:  # another user may list this directory
         path, user, listener = Path(folder), os.geteuid(), EventCollector()
         path.chmod(0o755)
         segment(path).write_bytes(step(0))

@@ -1,4 +1,4 @@
-"""Logs behind a service or an object are asked again and again, and lose nothing that becomes visible late."""
+"""Logs of a service or an object are read repeatedly and include entries that become visible late."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Reader:
 
     def __init__(self) -> None:
         self.entries: list[tuple[float, dict[str, Any]]] = []
-        self.asked: list[tuple[datetime, datetime]] = []
+        self.queries: list[tuple[datetime, datetime]] = []
 
     def read_cloud_logging_entries(
         self, start_time: datetime, end_time: datetime, last_entry_info: object = None
     ) -> tuple[list[dict[str, Any]], object]:
-        self.asked.append((start_time, end_time))
+        self.queries.append((start_time, end_time))
         found = [(at, p) for at, p in self.entries if start_time.timestamp() < at <= end_time.timestamp()]
         return [p for _, p in found], self.end([at for at, _ in found]) or (None, last_entry_info)
 
     def end(self, logged: list[float]) -> object:  # noqa: ARG002 - this one does not say
-        """Where an answer ends."""
+        """The cursor at the end of a response."""
         return None
 
 
@@ -52,7 +52,7 @@ class _WithCursor(Reader):
         return (datetime.fromtimestamp(max(logged), timezone.utc), "id") if logged else None
 
 
-def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new() -> None:
+def test_an_object_that_returns_a_cursor_is_read_from_there() -> None:
     reader, listener = _WithCursor(), EventCollector()
     log = CallbackLog(reader)
     reader.entries = [(T - 86400 * 300, step(0)), (T - 1, step(1))]
@@ -61,11 +61,11 @@ def test_an_object_that_returns_where_its_answer_ends_is_asked_for_what_is_new()
     log.read_new(listener, NOW + timedelta(seconds=10))
     log.read_new(listener, NOW + timedelta(seconds=20))
     assert listener.steps() == [0, 1, 2, 3]
-    assert reader.asked[0][0].timestamp() == 0
-    assert reader.asked[2][0] > NOW - timedelta(hours=1)
+    assert reader.queries[0][0].timestamp() == 0
+    assert reader.queries[2][0] > NOW - timedelta(hours=1)
 
 
-def test_an_object_that_does_not_is_asked_for_all_again() -> None:
+def test_an_object_without_a_cursor_is_read_completely() -> None:
     reader, listener = Reader(), EventCollector()
     log = CallbackLog(reader)
     reader.entries = [(T - 86400, step(0))]
@@ -73,7 +73,7 @@ def test_an_object_that_does_not_is_asked_for_all_again() -> None:
     reader.entries.append((T - 80000, step(1)))
     log.read_new(listener, NOW + timedelta(seconds=10))
     assert listener.steps() == [0, 1]
-    assert [start.timestamp() for start, _ in reader.asked] == [0, 0]
+    assert [start.timestamp() for start, _ in reader.queries] == [0, 0]
 
 
 class _ByName(Reader):
@@ -91,7 +91,7 @@ class _WithoutDefaults(Reader):
 
 
 @pytest.mark.parametrize("kind", [_ByName, _WithoutDefaults])
-def test_an_object_is_asked_in_the_way_that_it_takes(kind: type[Reader]) -> None:
+def test_an_object_is_called_with_the_arguments_that_it_accepts(kind: type[Reader]) -> None:
     reader, listener = kind(), EventCollector()
     reader.entries = [(T - 60, step(0)), (T + 1, step(1))]
     CallbackLog(reader).read_new(listener, NOW)
@@ -101,7 +101,7 @@ def test_an_object_is_asked_in_the_way_that_it_takes(kind: type[Reader]) -> None
 def test_retention_bounds_the_first_question() -> None:
     reader = Reader()
     CallbackLog(reader, retention=timedelta(days=7)).read_new(EventCollector(), NOW)
-    assert reader.asked == [(NOW - timedelta(days=7), NOW)]
+    assert reader.queries == [(NOW - timedelta(days=7), NOW)]
 
 
 def test_older_readers_take_no_arguments_and_return_a_list() -> None:
@@ -112,7 +112,7 @@ def test_older_readers_take_no_arguments_and_return_a_list() -> None:
     log, listener = CallbackLog(Old(), job_name="job"), EventCollector()
     log.read_new(listener, NOW)
     assert listener.steps() == [0, 1]
-    assert [told.payload for told in log.payloads(NOW)] == [step(0), step(1)]
+    assert [record.payload for record in log.payloads(NOW)] == [step(0), step(1)]
     assert read_payloads("other", "logger", given=Old()) == [step(2, job="other")]
 
 
@@ -219,8 +219,8 @@ def test_what_is_written_long_after_it_happened_is_not_lost(server: LoggingServe
 
 
 def test_entries_of_orbax_are_dated_by_the_service(server: LoggingServer) -> None:
-    told = {"job_name": "job", "event_type": "save", "checkpoint_manager_blocking_duration_secs": 2, "step": 5.0}
-    server.put(entry(told, "2026-11-20T23:00:02Z"))
+    record = {"job_name": "job", "event_type": "save", "checkpoint_manager_blocking_duration_secs": 2, "step": 5.0}
+    server.put(entry(record, "2026-11-20T23:00:02Z"))
     us = round((T - 3600) * 1e6)
     assert events_in(url(server)).events == [Event(us, EventCode.SAVED, CheckpointEvent(us + 2_000_000, 5))]
 
@@ -233,7 +233,7 @@ def test_a_position_is_the_moment_of_the_last_question(server: LoggingServer) ->
     second.read_new(listener, NOW)
     assert listener.steps() == [1]
     with pytest.raises(ValueError, match="isoformat"):
-        second.resume({"asked": "yesterday"})
+        second.resume({"queries": "yesterday"})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from array import array
 
 
-class Heard:
+class EventList:
     """Keeps what it is fed."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ payloads: Any = st.one_of(
 
 @given(st.lists(payloads, max_size=8))
 def test_columns_say_the_same(log: list[Any]) -> None:
-    shaped, one_by_one = Heard(), Heard()
+    shaped, one_by_one = EventList(), EventList()
     for payload in take_shaped(log, JOB, shaped):
         if not isinstance(payload, dict) or payload.get("job_name", JOB) == JOB:
             take(LoggedPayload(payload, None, 0, ""), shaped)
@@ -62,10 +62,10 @@ def test_columns_say_the_same(log: list[Any]) -> None:
 
 
 def test_what_recorders_write_most_is_in_columns() -> None:
-    heard = Heard()
+    collected = EventList()
     log = [at("job_start_time", 0), at("data_loading_start_time", 1), at("data_loading_end_time", 2), step(0, 3)]
-    assert take_shaped(log, JOB, heard) == []
-    assert heard.columns == 4
+    assert take_shaped(log, JOB, collected) == []
+    assert collected.columns == 4
 
 
 letters = st.lists(st.sampled_from("abc"), max_size=6)

@@ -1,4 +1,4 @@
-"""What one process has read, the next need not read again; what cannot be believed is read anew."""
+"""A process does not repeat the reading of an earlier one; invalid snapshots are read anew."""
 
 from __future__ import annotations
 

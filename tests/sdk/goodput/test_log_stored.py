@@ -30,7 +30,7 @@ def test_objects_are_read_as_they_come(gcs_bucket: str) -> None:
         log.read_new(listener, NOW)
         log.read_new(listener, NOW)
         assert listener.steps() == list(range(number + 1))
-    assert [told.payload["step_count"] for told in log.payloads(NOW)] == [0, 1, 2]
+    assert [entry.payload["step_count"] for entry in log.payloads(NOW)] == [0, 1, 2]
 
 
 def test_a_position_is_which_objects_were_read(gcs_bucket: str) -> None:

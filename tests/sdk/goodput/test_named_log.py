@@ -49,7 +49,7 @@ def test_it_knows_what_the_peers_knows(log: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_recorder_and_a_calculator_share_it(log: Any) -> None:
-    now = datetime.now(timezone.utc)  # entries written later than the calculator's clock are none yet
+    now = datetime.now(timezone.utc)  # entries written later than the calculator's clock do not count yet
     recorder = goodput.GoodputRecorder("job", "goodput_job", logging_enabled=True, cloud_logger=log)
     recorder.record_job_start_time(now)
     recorder.record_step_start_time(0, now + timedelta(seconds=1))

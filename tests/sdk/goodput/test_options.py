@@ -1,4 +1,4 @@
-"""What people may type for moments, lengths of time and stretches, and what they are told otherwise."""
+"""Accepted texts for moments, durations and ranges, and the errors for others."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_fractions_of_a_second_are_read_by_every_python(python: Path) -> None:
     program = "from mldiagnostics.goodput.options import moment; print(*map(moment, __import__('sys').argv[1:]))"
     texts = ["2026-11-21T10:00:00.5Z", "2026-11-21T10:00:00.123456789Z", "2026-11-21T10:00:00.000000+00:00"]
     source = str(Path(__file__).parents[3] / "sdk/src")
-    told = subprocess.run([python, "-c", program, *texts], env={"PYTHONPATH": source}, capture_output=True, check=True)
-    assert [int(each) - TEN for each in told.stdout.split()] == [500_000, 123_456, 0]
+    ended = subprocess.run([python, "-c", program, *texts], env={"PYTHONPATH": source}, capture_output=True, check=True)
+    assert [int(each) - TEN for each in ended.stdout.split()] == [500_000, 123_456, 0]
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "nan", "inf", "-1", "1e300", "2026-13-01", "1795255200000"])
-def test_what_is_no_moment_is_told(text: str) -> None:
+def test_an_invalid_moment_is_reported(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not a moment"):
         moment(text)
 
@@ -55,13 +55,13 @@ def test_lengths_of_time(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "h", "1 year", "-1h", "0", "nan", "9" * 40 + "w"])
-def test_what_is_no_length_of_time_is_told(text: str) -> None:
+def test_an_invalid_duration_is_reported(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not a length of time"):
         window(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "many", ""])
-def test_what_is_no_number_is_told(text: str) -> None:
+def test_an_invalid_number_is_reported(text: str) -> None:
     assert positive("0.5") == 0.5
     with pytest.raises(ConfigurationError, match="not a number above 0"):
         positive(text)
@@ -80,7 +80,7 @@ def test_exclusions_are_read_as_the_peer_writes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "x.json: not JSON"),
         ("[" * 100_000, "x.json: not JSON"),
@@ -91,8 +91,8 @@ def test_exclusions_are_read_as_the_peer_writes_them() -> None:
         ('[{"start_time_utc": "0", "end_time_utc": null}]', "x.json, entry 1: 'None': not a moment"),
     ],
 )
-def test_what_are_no_exclusions_is_told_with_file_and_entry(text: str, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_invalid_exclusions_are_reported_with_file_and_entry(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         exclusions(text, "x.json")
 
 
@@ -101,12 +101,12 @@ def test_what_are_no_exclusions_is_told_with_file_and_entry(text: str, told: str
         st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
     )
 )
-def test_any_json_is_read_or_told(document: object) -> None:
+def test_any_json_is_read_or_reported(document: object) -> None:
     with suppress(ConfigurationError):
         assert all(start < end for start, end in exclusions(json.dumps(document), "x.json"))
 
 
 @given(st.text())
-def test_any_text_is_a_moment_or_told(text: str) -> None:
+def test_any_text_is_a_moment_or_reported(text: str) -> None:
     with suppress(ConfigurationError):
         assert 0 <= moment(text) < 7_258_118_400_000_000

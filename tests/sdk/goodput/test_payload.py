@@ -1,4 +1,4 @@
-"""Payloads of the peer, of Orbax and of ours become events; whatever else comes becomes a reason."""
+"""Payloads of the peer, of Orbax and of ours become events; other payloads become a reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RESTORE = {
 
 
 @pytest.mark.parametrize(
-    ("told", "code", "arg"),
+    ("fields", "code", "arg"),
     [
         ({"job_start_time": T}, EventCode.JOB_START, 0),
         ({"job_end_time": T}, EventCode.JOB_END, 0),
@@ -66,13 +66,13 @@ RESTORE = {
         ({"disruption_cause": "preemption", "disruption_time": T}, EventCode.CAUSE, "preemption"),
     ],
 )
-def test_each_kind_of_entry_is_understood(told: dict[str, Any], code: EventCode, arg: object) -> None:
-    assert parse({"job_name": "job", **told}) == (Event(US, code, arg),)  # type: ignore[arg-type]
+def test_each_kind_of_entry_is_understood(fields: dict[str, Any], code: EventCode, arg: object) -> None:
+    assert parse({"job_name": "job", **fields}) == (Event(US, code, arg),)  # type: ignore[arg-type]
 
 
 def test_what_an_entry_says_of_its_process_wins() -> None:
-    told = {"job_start_time": T, "rank": 2.0, "run_id": "abc"}
-    assert parse(told, rank=5, run="def") == (Event(US, EventCode.JOB_START, 0, 2, "abc"),)
+    fields = {"job_start_time": T, "rank": 2.0, "run_id": "abc"}
+    assert parse(fields, rank=5, run="def") == (Event(US, EventCode.JOB_START, 0, 2, "abc"),)
     assert parse({"job_start_time": T}, rank=5, run="def") == (Event(US, EventCode.JOB_START, 0, 5, "def"),)
 
 
@@ -88,17 +88,17 @@ def test_orbax_tells_saves_and_restores_with_their_ends() -> None:
 
 
 def test_a_save_without_its_start_ends_when_it_was_logged() -> None:
-    told = {**SAVE, "checkpoint_manager_blocking_start_time": None}
-    assert parse(told, logged=T + 2.5) == parse(SAVE)
-    assert parse(told) == "checkpoint without times"
+    fields = {**SAVE, "checkpoint_manager_blocking_start_time": None}
+    assert parse(fields, logged=T + 2.5) == parse(SAVE)
+    assert parse(fields) == "checkpoint without times"
     assert parse({**SAVE, "checkpoint_manager_blocking_duration_secs": None}) == "checkpoint without times"
     assert parse({**SAVE, "checkpoint_manager_blocking_duration_secs": -1.0}) == "bad duration"
 
 
 def test_a_save_for_a_preemption_tells_the_cause_too() -> None:
-    told = {**SAVE, "reached_preemption": True}
-    assert parse(told) == (*parse(SAVE), Event(US, EventCode.CAUSE, "preemption"))
-    assert parse({**told, "preemption_received_at": T - 1})[1] == Event(US - 1_000_000, EventCode.CAUSE, "preemption")
+    fields = {**SAVE, "reached_preemption": True}
+    assert parse(fields) == (*parse(SAVE), Event(US, EventCode.CAUSE, "preemption"))
+    assert parse({**fields, "preemption_received_at": T - 1})[1] == Event(US - 1_000_000, EventCode.CAUSE, "preemption")
 
 
 @pytest.mark.parametrize(

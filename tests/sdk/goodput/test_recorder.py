@@ -1,4 +1,4 @@
-"""What a recorder is told stands in its log, by the peer's names; whatever it is told, the training goes on."""
+"""A recorder writes its calls to the log, under the peer's names; invalid arguments never stop the training."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def closed(recorder: GoodputRecorder, log: Path) -> EventCollector:
 
 
 class Entries:
-    """What people pass as `cloud_logger=`."""
+    """An object for `cloud_logger=`, as programs pass it."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
@@ -76,8 +76,8 @@ def test_every_event_of_the_peer_is_in_the_log(recorder: ElasticGoodputRecorder,
     recorder.record_elastic_reinit_start_time(AT)
     recorder.record_elastic_reinit_end_time(AT)
     recorder.record_job_end_time(AT)
-    told = closed(recorder, tmp_path)
-    assert sorted(told.pairs, key=repr) == sorted(
+    collected = closed(recorder, tmp_path)
+    assert sorted(collected.pairs, key=repr) == sorted(
         [
             *((code, 0) for key, code in PLAIN_KEYS.items() if "program" not in key),
             *((EventCode.STEP_START, 0), (EventCode.CUSTOM_START, "EVAL"), (EventCode.CUSTOM_END, "EVAL")),
@@ -85,7 +85,7 @@ def test_every_event_of_the_peer_is_in_the_log(recorder: ElasticGoodputRecorder,
         ],
         key=repr,
     )
-    assert {event.t for event in told.events} == {US}
+    assert {event.t for event in collected.events} == {US}
 
 
 def test_our_events_are_in_the_log_too(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_our_events_are_in_the_log_too(recorder: ElasticGoodputRecorder, tmp_pat
     entry = {"event_type": "save", "step": 5, "directory": "gs://b", "synchronous": None}
     times = {"checkpoint_manager_blocking_start_time": 2e9, "checkpoint_manager_blocking_duration_secs": 1.5}
     recorder.record_entry({**entry, **times, "job_name": "another"})
-    told = closed(recorder, tmp_path)
-    assert set(told.pairs) >= {
+    collected = closed(recorder, tmp_path)
+    assert set(collected.pairs) >= {
         (EventCode.STEP_END, 3), (EventCode.SAVE_START, 3), (EventCode.SAVE_END, -1), (EventCode.RESTORE_START, -1),
         (EventCode.RESTORE_END, 4), (EventCode.STARTUP_START, 0), (EventCode.STARTUP_END, 0),
         (EventCode.CAUSE, "preemption"),
@@ -122,8 +122,8 @@ def test_blocks_are_recorded_by_their_start_and_end(recorder: ElasticGoodputReco
             pass
         with recorder.elastic_wait("scale_up"), recorder.elastic_reinit():
             pass
-    told = [event.code for event in sorted(closed(recorder, tmp_path).events, key=lambda event: event.t)]
-    assert sorted(told) == sorted(
+    collected = [event.code for event in sorted(closed(recorder, tmp_path).events, key=lambda event: event.t)]
+    assert sorted(collected) == sorted(
         {EventCode(code) for code in range(24)} - {EventCode.SLICE_DOWN_START, EventCode.SLICE_DOWN_END}
     )
 
@@ -131,11 +131,11 @@ def test_blocks_are_recorded_by_their_start_and_end(recorder: ElasticGoodputReco
 def test_what_an_exception_leaves_is_not_done(recorder: ElasticGoodputRecorder, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), recorder.job(), recorder.step(1), recorder.event("eval"):
         raise ZeroDivisionError
-    told = {event.code for event in closed(recorder, tmp_path).events}
-    assert told == {EventCode.JOB_START, EventCode.STEP_START, EventCode.CUSTOM_START, EventCode.CUSTOM_END}
+    collected = {event.code for event in closed(recorder, tmp_path).events}
+    assert collected == {EventCode.JOB_START, EventCode.STEP_START, EventCode.CUSTOM_START, EventCode.CUSTOM_END}
 
 
-def test_each_record_says_who_told_it(
+def test_each_record_names_its_process(
     recorder: ElasticGoodputRecorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLDIAG_RANK", "3")
@@ -143,8 +143,8 @@ def test_each_record_says_who_told_it(
     monkeypatch.setenv("MLDIAG_RUN_ID", "f" * 64)
     for step in range(3):
         recorder.record_step_start_time(step, AT)
-    told = closed(recorder, tmp_path)
-    assert {(event.rank, event.run) for event in told.events} == {(3, "f" * 64)}
+    collected = closed(recorder, tmp_path)
+    assert {(event.rank, event.run) for event in collected.events} == {(3, "f" * 64)}
     records = recorded(tmp_path)
     assert {(record.kind, record.name, record.rank, record.attempt) for record in records} == {
         ("event", "goodput", 3, 2)
@@ -209,7 +209,7 @@ def test_steps_of_other_makes_are_read_later(recorder: ElasticGoodputRecorder, t
     assert sorted(closed(recorder, tmp_path).steps()) == [1, 2, 3]
 
 
-def test_steps_that_are_donated_to_the_step_they_count_are_told(
+def test_steps_that_are_donated_to_their_training_step_are_recorded(
     recorder: ElasticGoodputRecorder, tmp_path: Path
 ) -> None:
     train = jax.jit(lambda state, step: (state @ state / 1000, step + 1), donate_argnums=(0, 1))

@@ -1,4 +1,4 @@
-"""The ways in which MaxText and AXLearn record: the order and names of their calls, and what they ask for."""
+"""The ways in which MaxText and AXLearn record: the order and names of their calls, and their queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RUN = "llama/2026 é"
 LOAD_S, STEP_S, DISPATCH_S = 0.5, 2.0, 0.01
 INTERVAL_S = LOAD_S + STEP_S
-# A step's block ends when the device has been told what to do: that much of the last step of an attempt is known done.
+# A step's block ends at dispatch: only that much of the last step of an attempt is known to be done.
 
 
 class Clock:
@@ -47,7 +47,7 @@ def storage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def told(recorder: Any, event: str, *arguments: Any) -> Iterator[None]:
+def recorded(recorder: Any, event: str, *arguments: Any) -> Iterator[None]:
     """As MaxText: the start, if there is a method for it, and the end unless the block fails."""
     if start := getattr(recorder, f"record_{event}_start_time", None):
         start(*arguments)
@@ -57,18 +57,18 @@ def told(recorder: Any, event: str, *arguments: Any) -> Iterator[None]:
 
 
 def prepare(recorder: Any, clock: Clock, *, compile_s: float = 30.0) -> None:
-    with told(recorder, "tpu_init"):
+    with recorded(recorder, "tpu_init"):
         clock.passes(10)
-    with told(recorder, "training_preparation"):
+    with recorded(recorder, "training_preparation"):
         clock.passes(20)
     clock.passes(compile_s)
 
 
 def train(recorder: Any, clock: Clock, *steps: int) -> None:
     for step in steps:
-        with told(recorder, "data_loading"):
+        with recorded(recorder, "data_loading"):
             clock.passes(LOAD_S)
-        with told(recorder, "step", step):
+        with recorded(recorder, "step", step):
             clock.passes(DISPATCH_S)
         clock.passes(STEP_S - DISPATCH_S)
 
@@ -78,22 +78,28 @@ def recorder_of_maxtext(process: int = 0) -> goodput.GoodputRecorder:
 
 
 def answers(recorder: goodput.GoodputRecorder, clock: Clock, **arguments: Any) -> dict[str, Any]:
-    """What is told of the job, in seconds, by a process that knows nothing but the two names."""
+    """Return the job's account in seconds, from a process that has only the two names."""
     recorder.flush()
     calculator = goodput.GoodputCalculator(RUN, f"goodput_{RUN}", clock=clock, **arguments)
     percent, breakdown, step = calculator.get_job_goodput(include_badput_breakdown=True)
     details = calculator.get_job_goodput_details()
     elapsed = details["total_elapsed_time"]
-    told = {bucket.name: seconds for bucket, seconds in details["badput_time"].items() if seconds}
+    badput = {bucket.name: seconds for bucket, seconds in details["badput_time"].items() if seconds}
     assert sum(
         value for key, value in breakdown.items() if isinstance(value, float) and key.name != "DATA_LOADING_ASYNC"
     ) == pytest.approx(100 - percent)
-    return {"": percent * elapsed / 100, "elapsed": elapsed, "step": step, "lost": details["disruption_count"], **told}
+    return {
+        "": percent * elapsed / 100,
+        "elapsed": elapsed,
+        "step": step,
+        "lost": details["disruption_count"],
+        **badput,
+    }
 
 
 def test_a_job_that_ends_well(clock: Clock) -> None:
     recorder = recorder_of_maxtext()
-    with told(recorder, "job"):
+    with recorded(recorder, "job"):
         prepare(recorder, clock)
         train(recorder, clock, *range(10))
     assert answers(recorder, clock) == pytest.approx(
@@ -119,7 +125,7 @@ def test_a_job_that_is_killed_and_resumed(clock: Clock) -> None:
     first.flush()
     clock.passes(90)
     second = recorder_of_maxtext()
-    with told(second, "job"):
+    with recorded(second, "job"):
         prepare(second, clock)
         train(second, clock, *range(5, 10))
     assert answers(second, clock) == pytest.approx(
@@ -143,10 +149,10 @@ def test_what_fails_has_no_end(clock: Clock) -> None:
     recorder = recorder_of_maxtext()
 
     def run() -> None:
-        with told(recorder, "job"):
+        with recorded(recorder, "job"):
             prepare(recorder, clock)
             train(recorder, clock, 0, 1, 2)
-            with told(recorder, "data_loading"):
+            with recorded(recorder, "data_loading"):
                 raise OSError("no more data")
 
     with pytest.raises(OSError, match="no more data"):
@@ -210,7 +216,7 @@ def test_its_monitor_shows_what_the_calculator_says(clock: Clock, tmp_path: Path
         step_deviation_interval_seconds=30,
         gcp_options=monitoring.GCPOptions(enable_gcp_goodput_metrics=False, enable_gcp_step_deviation_metrics=False),
     )
-    with told(recorder, "job"):
+    with recorded(recorder, "job"):
         monitor.start_goodput_uploader()
         prepare(recorder, clock)
         train(recorder, clock, *range(10))
@@ -256,7 +262,7 @@ def test_axlearn_records_evaluations_as_custom_events(clock: Clock) -> None:
 @pytest.mark.parametrize("process", [1, 7])
 def test_other_processes_record_nothing(process: int, clock: Clock, storage: Path) -> None:
     recorder = recorder_of_maxtext(process)
-    with told(recorder, "job"):
+    with recorded(recorder, "job"):
         prepare(recorder, clock)
         train(recorder, clock, 0, 1)
     recorder.flush()

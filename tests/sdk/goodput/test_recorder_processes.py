@@ -1,4 +1,4 @@
-"""However many processes record one job, and however they end: the log has what they told, each event once."""
+"""The log has each event once, for any number of processes of a job and any end of them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def test_killed_processes_lose_at_most_their_last_second(tmp_path: Path) -> None
     processes = [program(ENDLESS, tmp_path, MLDIAG_RANK=str(rank)) for rank in range(4)]
     try:
         eventually(lambda: len(list(log_of(tmp_path).glob("records/*"))) == 4, "all four have begun")
-        eventually(lambda: len(lines(log_of(tmp_path))) > 1000, "they have told much")
+        eventually(lambda: len(lines(log_of(tmp_path))) > 1000, "they have recorded much")
     finally:
         for process in processes:
             process.kill()
     said = [process.communicate(timeout=DEADLINE_S)[0].splitlines() for process in processes]
     events = events_in(log_of(tmp_path)).events
-    for rank, told in enumerate(said):
-        whole = [line.split() for line in told if line.count(" ") == 1]
+    for rank, recorded in enumerate(said):
+        whole = [line.split() for line in recorded if line.count(" ") == 1]
         written = [event.arg for event in events if event.rank == rank]
         assert written == list(range(len(written)))
         last, moment = whole[-1]
         lost_since = next((float(t) for step, t in whole if int(step) >= len(written)), float(moment))
-        assert float(moment) - lost_since < 5.0, f"rank {rank} told {last} steps"  # 1 s where the machine is free
+        assert float(moment) - lost_since < 5.0, f"rank {rank} recorded {last} steps"  # 1 s where the machine is free
 
 
 def test_an_orderly_end_loses_nothing(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 recorder.record_step_start_time(2)
 """
     run_program(body, tmp_path, MLDIAG_RANK="3", MLDIAG_RUN_ID="f" * 64)
-    told = [(event.arg, event.rank, event.run) for event in events_in(log_of(tmp_path)).events]
-    assert told == [(1, 3, "f" * 64), (2, 3, "f" * 64)]
+    recorded = [(event.arg, event.rank, event.run) for event in events_in(log_of(tmp_path)).events]
+    assert recorded == [(1, 3, "f" * 64), (2, 3, "f" * 64)]
 
 
 def test_a_process_finds_the_log_that_it_writes_whichever_runs_begin_and_end(tmp_path: Path) -> None:

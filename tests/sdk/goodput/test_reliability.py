@@ -1,4 +1,4 @@
-"""Formulas of reliability: the figures of their sources, and what holds for all."""
+"""Formulas of reliability: the figures of their sources, and general laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JAX tells of its compilations is told once, for the thread that trains, and JAX is not loaded for it."""
+"""Each compilation of JAX is recorded once, for the training thread, and JAX is not loaded for it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from mldiagnostics import machinelearning_run
 def begin():
     return machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
 """
-HEARD = """
-heard = []
+EVENTS = """
+durations = []
 jax.monitoring.register_event_duration_secs_listener(
-    lambda event, duration, **_: heard.append((event, time.time() - duration, time.time()))
+    lambda event, duration, **_: durations.append((event, time.time() - duration, time.time()))
 )
 """
 
 
 def spans(programs: Programs) -> list[tuple[float, float]]:
-    """Begin and end of what was recorded as the program's startup."""
+    """Return start and end of the recorded startup of the program."""
     moments = [
         (key.removeprefix("program_startup_"), float(str(value)))
         for record in read_records(programs.storage, "job", kinds={"event"})
@@ -54,13 +54,13 @@ def run(programs: Programs, body: str) -> Ended:
 
 
 @pytest.mark.parametrize("environment", [None, "jax-0.8"])
-def test_all_that_is_compiled_is_told_once(tmp_path: Path, environment: str | None) -> None:
+def test_every_compilation_is_recorded_once(tmp_path: Path, environment: str | None) -> None:
     programs = Programs(tmp_path, python(environment)) if environment else Programs(tmp_path)
     ended = run(
         programs,
         f"""
 import jax, jax.numpy as jnp
-{HEARD}
+{EVENTS}
 begin()
 
 @jax.jit
@@ -76,15 +76,15 @@ def outer(x):
 
 for _ in range(3):
     outer(jnp.ones((8, 8))).block_until_ready()
-print(json.dumps([(start, end) for event, start, end in heard if event.startswith("/jax/core/compile/")]))
+print(json.dumps([(start, end) for event, start, end in durations if event.startswith("/jax/core/compile/")]))
 """,
     )
     phases = [(start, end) for start, end in json.loads(ended.out)]
-    told = spans(programs)
-    assert all(end <= start for (_, end), (start, _) in pairwise(told))
+    compilations = spans(programs)
+    assert all(end <= start for (_, end), (start, _) in pairwise(compilations))
     for start, end in phases:
-        assert any(first <= start + 0.001 and end <= last + 0.001 for first, last in told), (start, end)
-    assert 3 <= len(told) < len(phases)
+        assert any(first <= start + 0.001 and end <= last + 0.001 for first, last in compilations), (start, end)
+    assert 3 <= len(compilations) < len(phases)
 
 
 def test_what_other_threads_compile_holds_nothing_up(tmp_path: Path) -> None:

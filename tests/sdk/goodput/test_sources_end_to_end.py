@@ -52,7 +52,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Course:
-    """What became of the job: its diary, its account in the end and while it hung, and what a monitor told of it."""
+    """The result of the job: its diary, its account at the end and while it hung, and the records of its monitor."""
 
     diary: Diary
     view: Any
@@ -113,18 +113,18 @@ def micros(t: float) -> int:
 
 @pytest.mark.parametrize("attempt", [HUNG, TERMINATED, FINISHED])
 def test_each_attempt_is_accounted_for_as_its_diary_says(course: Course, attempt: int) -> None:
-    told, true = course.account(attempt), course.diary.spent(attempt)
-    for bucket in told.keys() | true.keys():
-        assert told.get(bucket, 0) == pytest.approx(true.get(bucket, 0), abs=TOLERANCE_S), bucket or "productive"
+    reported, true = course.account(attempt), course.diary.spent(attempt)
+    for bucket in reported.keys() | true.keys():
+        assert reported.get(bucket, 0) == pytest.approx(true.get(bucket, 0), abs=TOLERANCE_S), bucket or "productive"
 
 
 def test_a_process_that_is_killed_takes_its_last_second_along(course: Course) -> None:
-    told, true = course.account(KILLED), course.diary.spent(KILLED)
-    for bucket in (told.keys() | true.keys()) - LOST:
-        assert told.get(bucket, 0) == pytest.approx(true.get(bucket, 0), abs=TOLERANCE_S), bucket or "productive"
-    lost = [sum(spent.get(bucket, 0) for bucket in LOST) for spent in (told, true)]
+    reported, true = course.account(KILLED), course.diary.spent(KILLED)
+    for bucket in (reported.keys() | true.keys()) - LOST:
+        assert reported.get(bucket, 0) == pytest.approx(true.get(bucket, 0), abs=TOLERANCE_S), bucket or "productive"
+    lost = [sum(spent.get(bucket, 0) for bucket in LOST) for spent in (reported, true)]
     assert lost[0] == pytest.approx(lost[1], abs=TOLERANCE_S)
-    assert true[WASTE] - 1 - TOLERANCE_S < told.get(WASTE, 0) < true[WASTE] + TOLERANCE_S
+    assert true[WASTE] - 1 - TOLERANCE_S < reported.get(WASTE, 0) < true[WASTE] + TOLERANCE_S
 
 
 def test_all_of_it_is_the_whole_life_of_the_job(course: Course) -> None:
@@ -157,10 +157,10 @@ def test_a_job_that_hangs_is_seen_while_it_does(course: Course) -> None:
 
 
 def test_a_monitor_beside_it_tells_the_same_while_it_runs_and_in_the_end(course: Course) -> None:
-    told = [record for record in course.monitored if record.name == "goodput_productive_seconds"]
-    assert told[-1].value == course.view.account(course.now).productive / 1e6
-    assert told[-1].step == STEPS - 1
-    running = [record for record in told if record.t < course.diary.first("end", FINISHED).t]
+    reported = [record for record in course.monitored if record.name == "goodput_productive_seconds"]
+    assert reported[-1].value == course.view.account(course.now).productive / 1e6
+    assert reported[-1].step == STEPS - 1
+    running = [record for record in reported if record.t < course.diary.first("end", FINISHED).t]
     assert len({record.step for record in running}) > 1
     for record in running:
         moments = [micros(record.t - LAG_S * tenth / 10) for tenth in range(11)]
