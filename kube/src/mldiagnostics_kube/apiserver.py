@@ -1,11 +1,18 @@
 """Paths, content types and errors of the API server."""
 
 import json
+import re
 from typing import Final
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+
+# A segment of a path as Kubernetes validates it: path.IsValidPathSegmentName, and RFC 1123 for the others.
+_GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:~-]{1,253}")
 
 _TRANSIENT: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
 
@@ -78,11 +85,26 @@ def path_to(
         name: Name of the object; None for the collection.
         sub: Subresource, such as `status`.
 
+    Raises:
+        NotFound: a part is not valid, so no such object can exist. Parts come from other people's objects, such as
+            owner references, and must not lead to another path or a query.
+
     Example:
         path_to("batch", "v1", "jobs", namespace="ml", name="a")  # /apis/batch/v1/namespaces/ml/jobs/a
     """
+    _check("group", group or "core", _GROUP)
+    _check("version", version, _VERSION)
+    _check("resource", plural, _LABEL)
+    _check("namespace", "default" if namespace is None else namespace, _LABEL)
+    _check("name", "any" if name is None else name, _NAME)
+    _check("subresource", "any" if sub is None else sub, _LABEL)
     parts = ["/apis", group, version] if group else ["/api", version]
     if namespace is not None:
         parts += ["namespaces", namespace]
     parts += [part for part in (plural, name, sub) if part is not None]
     return "/".join(parts)
+
+
+def _check(part: str, text: str, valid: re.Pattern[str]) -> None:
+    if not valid.fullmatch(text):
+        raise NotFound(f"{part}: {text[:100]!r} is not valid in Kubernetes, so there is no such object")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics import identity
@@ -85,6 +85,31 @@ async def test_an_owner_that_does_not_exist_is_none(ml: Namespace) -> None:
     await ml.pod("p", owner={"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "never", "uid": "u"}})
     inventory = await Lookup(ml.cluster).find(request(ml.name, podName="p"))
     assert list(inventory.owners.values()) == [None]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "name"),
+    [
+        ("batch/v1", "../../../../api/v1/secrets"), ("batch/v1", "x%2f..%2f..%2fsecrets"), ("batch/v1", "x?watch=true"),
+        ("batch/v1?watch=true&x=", "x"), ("batch/v1%2f..", "x"), ("batch/v1", ".."),
+    ],
+)  # fmt: skip
+async def test_an_owner_reference_never_leads_to_another_path(
+    ml: Namespace, monkeypatch: pytest.MonkeyPatch, api_version: str, name: str
+) -> None:
+    await ml.pod("p", owner={"apiVersion": api_version, "kind": "Job", "metadata": {"name": name, "uid": "u"}})
+    paths: list[str] = []
+    send = ml.cluster.request
+
+    async def record(method: str, path: str, **options: Any) -> Object:
+        paths.append(path)
+        return await send(method, path, **options)
+
+    monkeypatch.setattr(ml.cluster, "request", record)
+    inventory = await Lookup(ml.cluster).find(request(ml.name, podName="p"))
+    assert [pod.name for pod in inventory.pods] == ["p"]
+    assert not any(inventory.owners.values())
+    assert sorted(paths) == [f"/api/v1/namespaces/{ml.name}", f"/api/v1/namespaces/{ml.name}/pods/p"]
 
 
 async def test_traces_are_stored_by_run_or_by_workload(ml: Namespace, operator: Operating, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _log: Final = logging.getLogger(__name__)
 FEW: Final = 20
 """Up to this number objects are read one by one; more are listed."""
 _PARALLEL: Final = 8
+_PODS: Final = ("", "v1", "pods")
 
 
 class Lookup:
@@ -59,22 +60,18 @@ class Lookup:
     async def _workload(self, request: CaptureRequest) -> Object | None:
         if request.workload is None:
             return None
-        for version in request.workload.versions:
-            path = path_to(
-                request.workload.group,
-                version,
-                request.workload.plural,
-                namespace=request.namespace,
-                name=request.workload_name,
-            )
-            if (workload := await self._get(path)) is not None:
+        kind, namespace, name = request.workload, request.namespace, request.workload_name
+        for version in kind.versions:
+            workload = await self._get((kind.group, version, kind.plural), namespace=namespace, name=name)
+            if workload is not None:
                 return workload
         return None
 
     async def _pods(self, request: CaptureRequest, workload: Object | None) -> list[PodView]:
-        pods = path_to("", "v1", "pods", namespace=request.namespace)
+        pods = path_to(*_PODS, namespace=request.namespace)
         if request.pods and len(request.pods) <= FEW:
-            named = await asyncio.gather(*(self._get(f"{pods}/{name}") for name in request.pods))
+            reads = (self._get(_PODS, namespace=request.namespace, name=name) for name in request.pods)
+            named = await asyncio.gather(*reads)
             return [PodView.of(pod) for pod in named if pod is not None]
         if request.pods:
             names = frozenset(request.pods)
@@ -104,15 +101,18 @@ class Lookup:
         one = references[0]
         kind = workload_of(one.kind, one.api_version)
         group, _, version = one.api_version.rpartition("/")
-        path = path_to(group, version, kind.plural if kind else "", namespace=one.namespace)
+        resource = group, version, kind.plural if kind else ""
         metadata: dict[str, Object | None] = {}
         names = {reference.name for reference in references}
         try:
             if len(names) <= FEW:
                 ordered = sorted(names)
-                read = await asyncio.gather(*(self._get(f"{path}/{name}", metadata_only=True) for name in ordered))
-                metadata = dict(zip(ordered, read, strict=True))
+                reads = (
+                    self._get(resource, namespace=one.namespace, name=name, metadata_only=True) for name in ordered
+                )
+                metadata = dict(zip(ordered, await asyncio.gather(*reads), strict=True))
             else:
+                path = path_to(*resource, namespace=one.namespace)
                 listed = await self._cluster.items(
                     path, lambda item: _metadata_if_named(item, names), metadata_only=True
                 )
@@ -122,7 +122,7 @@ class Lookup:
         return {reference: metadata.get(reference.name) for reference in references}
 
     async def _namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        body = await self._get(path_to("", "v1", "namespaces", name=namespace), metadata_only=True)
+        body = await self._get(("", "v1", "namespaces"), name=namespace, metadata_only=True)
         return (body or {}).get("metadata", {}).get("labels") or {}
 
     async def _nearby(self, request: CaptureRequest, workload: Object | None, pods: list[PodView]) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class Lookup:
         if kind is not None and workload is None:
             return await self._names(path_to(kind.group, kind.versions[0], kind.plural, namespace=request.namespace))
         if len(pods) < len(request.pods) or (request.selector is not None and not pods):
-            return await self._names(path_to("", "v1", "pods", namespace=request.namespace))
+            return await self._names(path_to(*_PODS, namespace=request.namespace))
         return ()
 
     async def _names(self, path: str) -> tuple[str, ...]:
@@ -143,8 +143,12 @@ class Lookup:
         except (NotFound, RequestRejected):
             return ()
 
-    async def _get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any] | None:
+    async def _get(
+        self, resource: tuple[str, str, str], *, name: str, namespace: str | None = None, metadata_only: bool = False
+    ) -> dict[str, Any] | None:
+        """Read an object by group, version and plural; None if it does not exist."""
         try:
+            path = path_to(*resource, namespace=namespace, name=name)
             return await self._cluster.get(path, metadata_only=metadata_only)
         except NotFound:
             return None
