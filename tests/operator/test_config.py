@@ -76,7 +76,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     message = str(raised.value)
     for part in (
         "POD_NAMESPACE: 'Not A Name'",
-        "maxDuration is unknown",
+        "maxDuration: unknown",
         "MLDIAG_VOLUME_ROOT: 'relative' is not an absolute path",
         "MLDIAG_HTTP_PORT: '70000' is not a port",
         "MLDIAG_LOG_LEVEL: 'LOUD' is not a log level; use one of DEBUG",
