@@ -37,6 +37,7 @@ class FakeProfiler:
         self.reply: Reply = recorded
         self.snapshot: Callable[[], bytes] = no_session
         self.knows_terminate = True
+        self.terminate_waits_for: asyncio.Event | None = None
         self.headers_first = False
 
     def ended(self, session: str) -> asyncio.Event:
@@ -63,6 +64,8 @@ class FakeProfiler:
     async def terminate(self, request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         if not self.knows_terminate:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "")
+        if self.terminate_waits_for is not None:
+            await self.terminate_waits_for.wait()
         self.ended(message("TerminateRequest").FromString(request).session_id).set()
         return b""
 
@@ -106,6 +109,12 @@ def refusing(code: grpc.StatusCode, details: str = "") -> Reply:
         raise Refuse(code, details)
 
     return reply
+
+
+async def silent(_server: FakeProfiler, _request: Any) -> bytes:
+    """Never respond."""
+    await asyncio.Event().wait()
+    return b""
 
 
 def replying(data: bytes) -> Reply:

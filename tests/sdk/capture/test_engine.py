@@ -372,6 +372,40 @@ async def test_terminate_ends_the_wait_for_a_busy_process() -> None:
     assert outcome.state is TargetState.CANCELLED
 
 
+@pytest.mark.parametrize("headers_first", [False, True])
+async def test_terminate_ends_the_capture_of_a_server_that_never_responds(headers_first: bool) -> None:
+    server, control, stopping = FakeProfiler(), Control(), asyncio.Event()
+    server.reply = servers.silent
+    server.terminate_waits_for = stopping
+    server.headers_first = headers_first
+    options = replace(QUICK, deadline_s=3600, cancel_timeout_s=0.2)
+    async with server.serving():
+        coming = asyncio.create_task(captured([at(server.port)], options, control=control))
+        await server.began.wait()
+        control.terminate()
+        (outcome,) = await asyncio.wait_for(coming, 60)
+        stopping.set()
+    assert (outcome.state, outcome.reason) == (TargetState.CANCELLED, Reason.CANCELLED)
+    assert outcome.file is None
+
+
+async def test_a_trace_that_has_arrived_is_stored_after_terminate_however_slow_the_store() -> None:
+    control, memory, storing = Control(), Memory(), asyncio.Event()
+
+    async def sink(target: Target, trace: memoryview) -> Stored:
+        storing.set()
+        await asyncio.sleep(0.5)  # longer than `cancel_timeout_s`
+        return await memory(target, trace)
+
+    async with FakeProfiler().serving() as server:
+        options = replace(QUICK, cancel_timeout_s=0.01)
+        coming = asyncio.create_task(captured([at(server.port)], options, sink, control))
+        await storing.wait()
+        control.terminate()
+        (outcome,) = await coming
+    assert outcome.file == "memory:host-0"
+
+
 async def test_closing_the_stream_early_aborts_the_captures() -> None:
     gone = asyncio.Event()
 

@@ -6,6 +6,7 @@ import logging
 import resource
 from collections.abc import AsyncGenerator, Sequence
 
+from mldiagnostics.capture import failures
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics.capture.deadline import Deadline
 from mldiagnostics.capture.failures import TargetFailed
@@ -25,7 +26,6 @@ from mldiagnostics.capture.storage import RetryingStore
 from mldiagnostics.capture.target_capture import CaptureContext, TargetCapture
 from mldiagnostics.errors import ConfigurationError
 
-_TERMINATE_TIMEOUT_S = 10.0
 _SPARE_DESCRIPTORS = 256
 
 _log = logging.getLogger(__name__)
@@ -66,8 +66,8 @@ async def run(
         deadline=Deadline(options.deadline_s),
         verify=verify,
     )
-    tasks = [asyncio.create_task(_one(target, shared)) for target in targets]
     terminator = asyncio.create_task(_terminate_on_request(shared))
+    tasks = [asyncio.create_task(_one(target, shared, terminator)) for target in targets]
     try:
         for done in asyncio.as_completed(tasks):
             yield await done
@@ -77,10 +77,10 @@ async def run(
         await asyncio.gather(*tasks, terminator, return_exceptions=True)
 
 
-async def _one(target: Target, shared: CaptureContext) -> Outcome:
+async def _one(target: Target, shared: CaptureContext, terminator: asyncio.Task[None]) -> Outcome:
     target_capture = TargetCapture(target, shared)
     try:
-        return await target_capture.run()
+        return await _until_terminated(target_capture, terminator)
     except TargetFailed as failure:
         return failure.outcome(target, target_capture.server)
     except Exception as error:  # noqa: BLE001 - an error of one target must not end the others
@@ -91,14 +91,33 @@ async def _one(target: Target, shared: CaptureContext) -> Outcome:
         return Outcome(target, TargetState.FAILED, Reason.UNEXPECTED, message, server=target_capture.server)
 
 
+async def _until_terminated(target_capture: TargetCapture, terminator: asyncio.Task[None]) -> Outcome:
+    """Run the capture of a target; abort it if it has no trace when the terminator ends.
+
+    Raises:
+        TargetFailed: no trace was stored.
+    """
+    work = asyncio.ensure_future(target_capture.run())
+    try:
+        await asyncio.wait({work, terminator}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done() and not target_capture.has_response:
+            raise failures.cancelled()
+        return await work
+    finally:
+        work.cancel()
+        await asyncio.wait({work})
+
+
 async def _terminate_on_request(shared: CaptureContext) -> None:
+    """Terminate all recordings on request; return when their time to respond is over."""
     await shared.control.wait()
+    timeout_s = shared.options.cancel_timeout_s
 
     async def terminate(profiler: ProfilerClient) -> None:
-        with contextlib.suppress(CallError):  # the capture ends by itself, or at the deadline
-            await profiler.terminate(shared.options.session, timeout_s=_TERMINATE_TIMEOUT_S)
+        with contextlib.suppress(CallError):  # the capture ends by itself, or is aborted
+            await profiler.terminate(shared.options.session, timeout_s=timeout_s)
 
-    await asyncio.gather(*(terminate(profiler) for profiler in shared.recording))
+    await asyncio.gather(asyncio.sleep(timeout_s), *(terminate(profiler) for profiler in shared.recording))
 
 
 def _check(targets: Sequence[Target], options: Options) -> None:

@@ -62,7 +62,7 @@ def cancelled() -> TargetFailed:
     """Return the failure of a target that was cancelled without a trace."""
     return TargetFailed(
         Reason.CANCELLED,
-        "the capture was cancelled before the target had recorded anything",
+        "the capture was cancelled before the trace of the target had arrived",
         state=TargetState.CANCELLED,
     )
 

@@ -145,6 +145,7 @@ class Options:
         allow_old_server: capture old servers too, which may freeze their process.
         max_trace_bytes: reject larger traces.
         answer_timeout_s: seconds to read a response; it uses memory that other targets wait for.
+        cancel_timeout_s: seconds after a request to terminate in which a trace must have arrived.
 
     Raises:
         ConfigurationError: `duration_ms` is below 1.
@@ -159,6 +160,7 @@ class Options:
     allow_old_server: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
     answer_timeout_s: float = 120.0
+    cancel_timeout_s: float = 8.0
 
     def __post_init__(self) -> None:
         if self.duration_ms < 1:
@@ -220,7 +222,7 @@ class Control:
         return self._terminated.is_set()
 
     def terminate(self) -> None:
-        """Stop all recordings now; their traces are stored with the state Cancelled."""
+        """Stop all recordings; traces that arrive within `cancel_timeout_s` are stored as Cancelled."""
         self._terminated.set()
 
     async def wait(self) -> None:

@@ -49,12 +49,16 @@ class CaptureContext:
 
 
 class TargetCapture:
-    """The capture of one target; `server` is the result of its probe."""
+    """The capture of one target.
+
+    `server` is the result of its probe; `has_response` is set when the whole response has arrived.
+    """
 
     def __init__(self, target: Target, shared: CaptureContext) -> None:
         self._target = target
         self._shared = shared
         self.server: ServerProbe | None = None
+        self.has_response = False
 
     async def run(self) -> Outcome:
         """Run the capture to completion, at the latest until the deadline.
@@ -135,6 +139,7 @@ class TargetCapture:
                 raise shared.store.expired_unread(self._target) from None
             try:
                 response = await self._read(recording)
+                self.has_response = True
                 shared.budget.settle(reservation, len(response))
                 await self._check_address()
                 return await self._store(response, cancelled_early=cancelled_early)
