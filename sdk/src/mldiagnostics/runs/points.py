@@ -5,14 +5,16 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from mldiagnostics.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["FEWEST_POINTS", "NO_STEP", "PointColumns", "PointSampler", "sample"]
+__all__ = ["FEWEST_POINTS", "NO_STEP", "PointColumns", "PointSampler", "PointSource", "sample"]
+
+Number_co = TypeVar("Number_co", bound=float, covariant=True)
 
 NO_STEP = -(2**63)
 """Stands in a column of steps for a point without a step."""
@@ -22,6 +24,35 @@ FEWEST_POINTS = 5
 
 _WORTH_SLICES = 8
 """Stretches of at least this length are reduced while they are added."""
+
+
+class NumberColumn(Protocol[Number_co]):
+    """Numbers of points, in order; a slice is an array or list."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Number_co]: ...
+    @overload
+    def __getitem__(self, at: int, /) -> Number_co: ...
+    @overload
+    def __getitem__(self, at: slice, /) -> Iterable[Number_co]: ...
+
+
+class PointSource(Protocol):
+    """Points in the order in which they were recorded."""
+
+    @property
+    def t(self) -> NumberColumn[float]:
+        """Unix seconds."""
+
+    @property
+    def step(self) -> NumberColumn[int]:
+        """Steps, `NO_STEP` for none."""
+
+    @property
+    def value(self) -> array[float]:
+        """Values."""
+
+    def __len__(self) -> int: ...
 
 
 class PointColumns:
@@ -43,13 +74,13 @@ class PointColumns:
         self.step.append(step)
         self.value.append(value)
 
-    def extend(self, other: PointColumns, start: int = 0, end: int | None = None) -> None:
+    def extend(self, other: PointSource, start: int = 0, end: int | None = None) -> None:
         """Add the points of `other` from `start` until before `end`."""
         self.t.extend(other.t[start:end])
         self.step.extend(other.step[start:end])
         self.value.extend(other.value[start:end])
 
-    def add_from(self, other: PointColumns, at: int) -> None:
+    def add_from(self, other: PointSource, at: int) -> None:
         """Add one point of `other`."""
         self.append(other.t[at], other.step[at], other.value[at])
 
@@ -89,7 +120,7 @@ class PointSampler:
         """Time of the first point, in Unix seconds; 0 without points."""
         return self._kept.t[0] if self._kept.t else 0.0
 
-    def extend(self, added: PointColumns) -> None:
+    def extend(self, added: PointSource) -> None:
         """Add points."""
         size = len(added)
         if not size:
@@ -98,7 +129,8 @@ class PointSampler:
             self._kept.extend(added)
             self.count += size
             return
-        self._last = added.select([size - 1])
+        self._last = PointColumns()
+        self._last.add_from(added, size - 1)
         has_nan = isnan(sum(added.value))  # also for infinities of both signs, which only costs time
         at = 0
         while at < size:
