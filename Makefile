@@ -28,7 +28,7 @@ API_PAGE := docs/generate/api_reference.py
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
-.PHONY: help setup demo test unit contract cluster e2e oldest coverage check static lint types prose layers generated charts bench fuzz manifests images package lock changelog fmt clean
+.PHONY: help setup demo test unit contract cluster e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests images package lock changelog fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -88,6 +88,9 @@ generated: setup
 
 charts: setup
 	@$(PY) -m pytest -q tests/manifests -m "not apiserver"
+
+chaos: setup ## Attacks and disruptions on a cluster, with a table (CHAOS=name for one; about 25 min)
+	@PYTHONPATH=e2e:tests $(PY) -m chaos $(CHAOS)
 
 bench: setup ## Measure speed and memory beside peers; rewrites docs/benchmarks.md
 	@PYTHONPATH=e2e:tests $(PY) -m bench $(BENCH)

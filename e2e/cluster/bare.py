@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from cluster import host, packages
@@ -142,6 +142,10 @@ class Bare:
     def status(self) -> list[str]:
         lines = [f"{name}: {'running' if daemon.running() else 'stopped'}" for name, daemon in self._daemons.items()]
         return [*reversed(lines), f"node: {'Ready' if self._node_ready() else 'not ready'}"]
+
+    def without(self, part: str) -> AbstractContextManager[None]:
+        """Kill one process of the cluster while the block runs, and start it again."""
+        return self._daemons[part].killed()
 
     def _start(self) -> None:
         hosts = (*API_SERVER_NAMES, NODE_ADDRESS, socket.gethostname())

@@ -6,12 +6,15 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypedDict
 
 from cluster.progress import ClusterError, tail
+
+KILLED_S = 10
+"""Longest wait for a killed process to exit."""
 
 
 class Record(TypedDict):
@@ -67,6 +70,22 @@ class Daemon:
             self._child = None
         self.pid_file.unlink(missing_ok=True)
 
+    @contextmanager
+    def killed(self) -> Iterator[None]:
+        """Kill the process, and start its command again after the block.
+
+        Raises:
+            ClusterError: it does not run.
+        """
+        record = self._record()
+        if record is None or not _alive(record):
+            raise ClusterError(f"{self.name}: not running; start it first")
+        self.stop(deadline_s=0)
+        try:
+            yield
+        finally:
+            self.start(record["command"])
+
     def log_tail(self) -> str:
         """Return the last lines of the log, indented."""
         return tail(self.log.read_text(errors="replace")) if self.log.exists() else ""
@@ -110,7 +129,7 @@ def _end(record: Record, deadline_s: float) -> None:
         signal.pidfd_send_signal(handle, signal.SIGTERM)
         if not select.select([handle], [], [], deadline_s)[0]:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
-            select.select([handle], [], [], deadline_s)
+            select.select([handle], [], [], KILLED_S)
     finally:
         os.close(handle)
 

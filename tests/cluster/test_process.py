@@ -48,6 +48,15 @@ def test_another_process_finds_and_stops_it_by_its_pid_file(daemon: Daemon, tmp_
     assert not daemon.running()
 
 
+def test_a_killed_process_starts_again_after_the_block(daemon: Daemon) -> None:
+    with pytest.raises(ClusterError, match="sleeper: not running"), daemon.killed():
+        pass
+    daemon.start(["sleep", "60"])
+    with daemon.killed():
+        assert not daemon.running()
+    assert daemon.running()
+
+
 def test_is_killed_if_it_does_not_exit(daemon: Daemon) -> None:
     daemon.start([sys.executable, "-c", STUBBORN])
     wait_until(

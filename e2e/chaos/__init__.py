@@ -1,0 +1,1 @@
+"""Attacks and disruptions on a cluster, and their effect on tenants who do nothing wrong."""

@@ -1,0 +1,287 @@
+"""Attacks of one tenant on the others: everything that a user or a pod of `chaos-attacker` may do."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from demo.installation import NAMESPACE as OPERATORS
+
+from chaos.accounting import Observed
+from chaos.scenarios import Scenarios
+from chaos.stage import ALL_PORTS, ATTACKER, CAPTURES, NOW, PODS, VICTIM, Stage, in_parallel, parked_pod
+
+ATTACKS = attack = Scenarios()
+
+PORTS = "diagon.gke.io/profiler-ports"
+EVERY_PORT = {PORTS: ",".join(map(str, ALL_PORTS))}
+ANY: frozenset[str] = frozenset()
+"""Every verdict on hosts that behave badly that is not a fault of the operator."""
+WEBHOOK_PORT, HTTP_PORT = 10250, 8081
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "owner", "uid": "00000000-0000-0000-0000-000000000000"}
+
+
+def on_all_ports(manner: str, ports: tuple[int, ...] = ALL_PORTS) -> list[str]:
+    return [f"{port}={manner}" for port in ports]
+
+
+def finish(stage: Stage, seen: Observed, names: list[str], allowed: frozenset[str]) -> None:
+    """Wait for the attacker's own captures: each ends with a verdict that names the right cause."""
+    seen.others += [stage.end(ATTACKER, name, allowed=allowed, deadline_s=120) for name in names]
+
+
+@attack("two uncompressed traces of 255 MiB")
+def large_traces(stage: Stage, seen: Observed) -> Iterator[None]:
+    ports = (9999, 10000)
+    annotations = {PORTS: ",".join(map(str, ports))}
+    with stage.pod("profiler", *on_all_ports("plain:255", ports), annotations=annotations) as pod:
+        name = stage.capture(ATTACKER, pod)
+        yield
+        finish(stage, seen, [name], ANY)
+
+
+@attack("17 ports send small traces first, then 20 MiB each", short=True)
+def growing_traces(stage: Stage, seen: Observed) -> Iterator[None]:
+    with stage.pod("profiler", *on_all_ports("growing:20"), annotations=EVERY_PORT) as pod:
+        names = [stage.capture(ATTACKER, pod) for _ in range(3)]
+        yield
+        finish(stage, seen, names, ANY)
+
+
+@attack("17 ports send their traces at 256 bytes per second", short=True)
+def dripping_traces(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001  # its captures are dropped
+    with stage.pod("profiler", *on_all_ports("drip"), annotations=EVERY_PORT) as pod:
+        stage.until(ATTACKER, stage.capture(ATTACKER, pod), "Running")
+        yield
+        stage.delete_captures(ATTACKER)
+
+
+@attack("17 ports accept connections and never answer; their capture is cancelled", short=True)
+def silent_servers(stage: Stage, seen: Observed) -> Iterator[None]:
+    with stage.pod("profiler", *on_all_ports("silent"), annotations=EVERY_PORT) as pod:
+        name = stage.capture(ATTACKER, pod)
+        stage.until(ATTACKER, name, "Running")
+        yield
+        stage.patch(f"{CAPTURES.format(ATTACKER)}/{name}", {"spec": {"cancel": True}})
+        seen.others.append(stage.end(ATTACKER, name, allowed=frozenset({"Cancelled"}), deadline_s=15))
+
+
+@attack("7 traces of 100 MiB in fields of 2 bytes, with a deadline of 5 s", short=True)
+def tiny_fields(stage: Stage, seen: Observed) -> Iterator[None]:
+    ports = ALL_PORTS[1:8]
+    annotations = {PORTS: ",".join(map(str, ports))}
+    with stage.pod("profiler", *on_all_ports("tiny:100", ports), annotations=annotations) as pod:
+        name = stage.capture(ATTACKER, pod, deadlineSeconds=5)
+        yield
+        finish(stage, seen, [name], ANY)
+
+
+@attack("4 traces of 255 MiB that arrive as 260 kB of gzip")
+def compressed_bombs(stage: Stage, seen: Observed) -> Iterator[None]:
+    ports = ALL_PORTS[1:5]
+    annotations = {PORTS: ",".join(map(str, ports))}
+    with stage.pod("profiler", *on_all_ports("bomb:255", ports), annotations=annotations) as pod:
+        name = stage.capture(ATTACKER, pod)
+        yield
+        finish(stage, seen, [name], ANY)
+
+
+@attack("a server whose error has 4 kB, control characters and paths", short=True)
+def nasty_error(stage: Stage, seen: Observed) -> Iterator[None]:
+    with stage.pod("profiler", "9999=nasty") as pod:
+        name = stage.capture(ATTACKER, pod)
+        yield
+        finish(stage, seen, [name], frozenset({"ServerError"}))
+        if len(str(seen.others[-1].status)) > 4096:
+            seen.faults.append("the server's whole error is in the status")
+
+
+@attack("20 captures of a pod whose owner references are URLs", short=True)
+def forged_owner_paths(stage: Stage, seen: Observed) -> Iterator[None]:
+    forged = [
+        {"apiVersion": "../../api/v1", "name": "..%2f..%2fsecrets?watch=true&x="},
+        {"apiVersion": "batch/v1?watch=true", "name": "x/../../../jobs?watch=true"},
+        {"apiVersion": "batch%2fv1", "name": "%2e%2e/watch"},
+    ]
+    owners = [OWNER | each | {"uid": f"{number:036}"} for number, each in enumerate(forged)]
+    with stage.pod("profiler", "9999=plain", ownerReferences=owners) as pod:
+        names = [stage.capture(ATTACKER, pod) for _ in range(20)]
+        yield
+        finish(stage, seen, names, ANY)
+
+
+@attack("320 pending pods with 250 kB of profiler ports each, and 4 captures of all of them", short=True)
+def huge_annotations(stage: Stage, seen: Observed) -> Iterator[None]:
+    labels, annotations = {"app": "huge"}, {PORTS: "9999," * 50_000}
+    pods = [parked_pod(f"huge-{number}", labels=labels, annotations=annotations) for number in range(320)]
+    in_parallel(lambda pod: stage.create_pod(ATTACKER, pod), pods)
+    try:
+        target = {"selector": {"matchLabels": labels}}
+        names = [stage.capture(ATTACKER, target=target) for _ in range(4)]
+        yield
+        finish(stage, seen, names, ANY)
+    finally:
+        stage.api("DELETE", f"{PODS.format(ATTACKER)}?labelSelector=app=huge", NOW)
+
+
+def waiting(stage: Stage, count: int) -> Iterator[None]:
+    target = {"selector": {"matchLabels": {"app": "nothing"}}}
+    in_parallel(lambda _: stage.capture(ATTACKER, target=target, waitForPodsSeconds=3600), range(count))
+    try:
+        yield
+    finally:
+        stage.delete_captures(ATTACKER)
+
+
+@attack("300 captures that wait an hour for pods", short=True)
+def waiters(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001  # its captures are dropped
+    yield from waiting(stage, 300)
+
+
+@attack("1500 captures that wait an hour for pods")
+def many_waiters(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001  # its captures are dropped
+    yield from waiting(stage, 1500)
+
+
+@attack("a capture names the session and the place of another's, and is deleted", short=True, captures=1)
+def stolen_session(stage: Stage, seen: Observed) -> Iterator[None]:
+    honest = stage.end(VICTIM, stage.capture(VICTIM)).status
+    location = honest["captureResult"]["outputLocation"]
+    with stage.pod("profiler", "9999=plain") as pod:
+        for session in (honest["sessionId"], None):
+            place = {"sessionId": session, "storageLocation": location}
+            answer = stage.api("POST", CAPTURES.format(ATTACKER), theft(pod, place))
+            if answer.status == 201:
+                stage.end(ATTACKER, "theft")
+                stage.delete_captures(ATTACKER)
+    yield
+    holder = honest["holder"].partition("/")[0]
+    folder = f"/var/lib/mldiagnostics/{location.removeprefix('volume://').strip('/')}/plugins/profile"
+    where = (f"--namespace={OPERATORS}", holder, "--", "ls", f"{folder}/{honest['sessionId']}")
+    files = stage.kubectl("exec", *where).split()
+    if sorted(files) != sorted(["capture.json", f"{honest['results'][0]['pod']}.xplane.pb"]):
+        seen.faults.append(f"the victim's session has {files} after the theft")
+
+
+def theft(pod: str, place: dict[str, Any]) -> dict[str, Any]:
+    trigger = {key: value for key, value in place.items() if value} | {"podName": pod, "durationMilliseconds": 100}
+    return {
+        "apiVersion": "diagon.gke.io/v1alpha1",
+        "kind": "MLDiagnosticsConnection",
+        "metadata": {"name": "theft"},
+        "spec": {"triggerCapture": trigger},
+    }
+
+
+@attack("odd label keys and API versions in targets", short=True, captures=1)
+def odd_targets(stage: Stage, seen: Observed) -> Iterator[None]:
+    long = "k" * 300
+    targets: list[dict[str, Any]] = [
+        {"selector": {"matchLabels": {long: "x"}}},
+        {"selector": {"matchLabels": {"a/b/c": "x", "": "y"}}},
+        {"selector": {"matchExpressions": [{"key": long, "operator": "In", "values": ["x" * 300]}]}},
+        {"workloadRef": {"apiVersion": "a/b/c", "kind": "Job", "name": "x"}},
+        {"workloadRef": {"apiVersion": "/", "kind": "Job", "name": "x"}},
+        {"workloadRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "%2e%2e"}},
+    ]
+    names = []
+    for target in targets:
+        body = theft("", {}) | {"metadata": {"generateName": "odd-"}}
+        body["spec"] = {"triggerCapture": {"target": target}}
+        answer = stage.api("POST", CAPTURES.format(ATTACKER), body)
+        if answer.status == 201:
+            names.append(answer.body["metadata"]["name"])
+        elif answer.status != 422:
+            seen.faults.append(f"target {target}: status {answer.status} at admission: {answer.message}")
+    yield
+    refused = frozenset({"InvalidSpec", "WorkloadNotFound", "PodsNotFound", "NoPodMatches", "KindNotSupported"})
+    finish(stage, seen, names, refused)
+
+
+@attack("a pod with a forged owner reference claims rank 0 of a Job of two", short=True, captures=1)
+def forged_rank(stage: Stage, seen: Observed) -> Iterator[None]:
+    job = f"/apis/batch/v1/namespaces/{VICTIM}/jobs"
+    created = stage.api("POST", job, job_of_two(stage)).body
+    try:
+        owner = OWNER | {"name": "two", "uid": created["metadata"]["uid"]}
+        owner |= {"controller": True, "blockOwnerDeletion": False}
+        labels = {
+            "batch.kubernetes.io/job-name": "two",
+            "batch.kubernetes.io/controller-uid": owner["uid"],
+            "batch.kubernetes.io/job-completion-index": "0",
+            "job-name": "two",
+            "controller-uid": owner["uid"],
+        }
+        index = {"batch.kubernetes.io/job-completion-index": "0"}
+        with stage.pod(
+            "profiler", "9999=plain", namespace=VICTIM, labels=labels, annotations=index, ownerReferences=[owner]
+        ) as intruder:
+            target = {"workloadRef": {"kind": "Job", "name": "two"}}
+            name = stage.capture(VICTIM, target=target, waitForPodsSeconds=60, minimumCaptured=1)
+            yield
+            end = stage.end(VICTIM, name, allowed=ANY)
+            seen.others.append(end)
+            captured = [each["pod"] for each in end.status.get("results", ()) if each["state"] == "Captured"]
+            ranks = sorted(each.get("rank", -1) for each in end.status.get("results", ()) if each["pod"] in captured)
+            if intruder in captured:
+                seen.faults.append(f"{intruder} was captured as a pod of the Job")
+            elif ranks != [0, 1]:
+                seen.faults.append(f"the Job's pods have ranks {ranks}")
+    finally:
+        stage.api("DELETE", f"{job}/two", NOW)
+
+
+def job_of_two(stage: Stage) -> dict[str, Any]:
+    pod = parked_pod("two")["spec"]
+    del pod["schedulerName"]
+    pod["containers"][0] |= {"image": stage.image, "command": ["python", "/chaos/profiler.py", "9999=plain"]}
+    pod |= {"restartPolicy": "Never"}
+    spec = {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "template": {"spec": pod}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "two"}, "spec": spec}
+
+
+def clients(stage: Stage, manner: str, connections: int, *addresses: str) -> Iterator[None]:
+    """Run hostile clients in a pod while the victim captures and pods are created."""
+    with stage.pod("client", manner, str(connections), *addresses, namespace=ATTACKER):
+        yield
+
+
+@attack("two concurrent reviews of 4 MiB of small objects, at each webhook replica", short=True)
+def hostile_reviews(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
+    yield from clients(stage, "hostile-reviews", 2, *stage.webhook.addresses(WEBHOOK_PORT))
+
+
+@attack("1600 idle TLS connections to each webhook replica", short=True)
+def idle_connections(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
+    yield from clients(stage, "idle-tls", 1600, *stage.webhook.addresses(WEBHOOK_PORT))
+
+
+@attack("16 bodies of 4 MiB at 10 bytes per second, at each webhook replica", short=True)
+def slow_bodies(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
+    yield from clients(stage, "slow-bodies", 16, *stage.webhook.addresses(WEBHOOK_PORT))
+
+
+@attack("200 connections with endless headers, and 200 that read no response, to port 8081 of all replicas")
+def http_ports(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
+    addresses = [*stage.operator.addresses(HTTP_PORT), *stage.webhook.addresses(HTTP_PORT)]
+    with ExitStack() as pods:
+        for manner in ("endless-headers", "unread-responses"):
+            pods.enter_context(stage.pod("client", manner, "40", *addresses))
+        yield
+
+
+@attack("pods of almost the largest size that the API server stores", captures=1)
+def largest_pods(stage: Stage, seen: Observed) -> Iterator[None]:
+    path = PODS.format(VICTIM)
+    labels = {"managed-mldiagnostics-gke": "true"}
+    for size in range(1_572_864 - 12_000, 1_572_864, 1000):
+        alone, injected = (parked_pod(f"fat-{injected}-{size}") for injected in (0, 1))
+        injected["metadata"]["labels"] = labels
+        for body in (alone, injected):
+            body["spec"]["containers"][0]["env"] = [{"name": "FAT", "value": "x" * size}]
+        accepted = stage.api("POST", path, alone).status
+        verdict = stage.api("POST", path, injected)
+        if accepted == 201 and verdict.status != 201:
+            seen.faults.append(f"a pod of {size} bytes is rejected only with the webhook: {verdict.message[:200]}")
+        for name in (alone["metadata"]["name"], injected["metadata"]["name"]):
+            stage.api("DELETE", f"{path}/{name}", NOW)
+    yield

@@ -1,0 +1,255 @@
+"""Building blocks of all scenarios: the victim, hostile pods, captures, and created pods."""
+
+import http.client
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from cluster.progress import ClusterError
+from cluster.provider import Provider
+from demo import capturing, injecting
+from demo.installation import NAMESPACE as OPERATORS
+from demo.kubectl import Kubectl, eventually
+from release.parts import OPERATOR, WEBHOOK
+from support.impersonation import Answer, Requests
+
+from chaos.accounting import DENIED, INJECTED, NOT_INJECTED, SUCCEEDED, CaptureEnd, Observed
+from chaos.replicas import Object, Replicas
+
+VICTIM, ATTACKER = "chaos-victim", "chaos-attacker"
+"""Namespaces of the two tenants."""
+TRAINER = "trainer"
+PROGRAMS = Path(__file__).parent / "programs"
+ALL_PORTS = (9012, *range(9999, 10015))
+"""The profiler ports that the default policy allows."""
+CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/{}/mldiagnosticsconnections"
+PODS = "/api/v1/namespaces/{}/pods"
+NOW = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+POD_DEADLINE_S, OUTAGE_DEADLINE_S = 90, 60
+PARALLEL = 16
+
+
+class Stage:
+    """A cluster with operator, webhook and a victim."""
+
+    def __init__(self, provider: Provider, kubectl: Kubectl) -> None:
+        self.provider = provider
+        self.kubectl = kubectl
+        self.operator = Replicas(kubectl, OPERATOR)
+        self.webhook = Replicas(kubectl, WEBHOOK)
+        self._requests = Requests(provider.kubeconfig)
+        deployment = kubectl.get("deployment", OPERATOR.name, f"--namespace={OPERATORS}")
+        self.image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+
+    def prepare(self) -> None:
+        """Create both namespaces and the victim's pod, and wait until captures and injection work."""
+        programs = {path.name: path.read_text() for path in PROGRAMS.glob("*.py")}
+        for namespace in (VICTIM, ATTACKER):
+            self.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            metadata = {"name": "programs", "namespace": namespace}
+            self.kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": programs})
+            account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+            eventually(lambda path=account: self.api("GET", path).status == 200, account, deadline_s=POD_DEADLINE_S)  # type: ignore[misc]
+        self.start_victim()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until all replicas are ready, captures succeed, and pods get a run."""
+        self.operator.until_ready()
+        self.webhook.until_ready()
+        injecting.until_injected(self.kubectl, VICTIM)
+        self.operator.leader()
+        end = self.end(VICTIM, self.capture(VICTIM), deadline_s=POD_DEADLINE_S)
+        if end.wrong or not end.verdict:
+            raise ClusterError(f"the victim's capture fails without an attack: {end.wrong or end.status}")
+
+    def api(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send one request; while the API server is away, try again."""
+
+        def poll() -> Answer | None:
+            with suppress(OSError, http.client.HTTPException, ValueError):
+                return self._requests(method, path, body)
+            return None
+
+        return eventually(poll, f"{method} {path}", deadline_s=OUTAGE_DEADLINE_S)
+
+    def patch(self, path: str, body: Any) -> Answer:
+        """Change parts of an object."""
+        return self._requests.merge_patch(path, body)
+
+    # Captures
+
+    def capture(self, namespace: str, pod: str = TRAINER, **trigger: Any) -> str:
+        """Create a capture and return its name; without a target it captures `pod`."""
+        name = f"chaos-{secrets.token_hex(4)}"
+        chosen = {"durationMilliseconds": 100} | ({} if "target" in trigger else {"podName": pod}) | trigger
+        body = {
+            "apiVersion": "diagon.gke.io/v1alpha1",
+            "kind": "MLDiagnosticsConnection",
+            "metadata": {"name": name},
+            "spec": {"triggerCapture": {key: value for key, value in chosen.items() if value is not None}},
+        }
+        answer = self.api("POST", CAPTURES.format(namespace), body)
+        if answer.status != 201:
+            raise ClusterError(f"capture {namespace}/{name}: {answer.status}: {answer.message}")
+        return name
+
+    def end(
+        self, namespace: str, name: str, *, deadline_s: float = 90, allowed: Collection[str] = SUCCEEDED
+    ) -> CaptureEnd:
+        """Wait for the end of a capture, not longer than the deadline."""
+        started = time.monotonic()
+        item: Object = {}
+        while (seconds := time.monotonic() - started) < deadline_s and not capturing.finished(item):
+            time.sleep(0.05)
+            item = self.api("GET", f"{CAPTURES.format(namespace)}/{name}").body
+        status = item.get("status", {})
+        return CaptureEnd(name, seconds, status, allowed, stored=self._stored(status))
+
+    def until(self, namespace: str, name: str, phase: str) -> Object:
+        """Wait until a capture is in this phase and return its status."""
+
+        def poll() -> Object | None:
+            status: Object = self.api("GET", f"{CAPTURES.format(namespace)}/{name}").body.get("status", {})
+            return status if status.get("phase") == phase else None
+
+        return eventually(poll, f"{phase} of capture {namespace}/{name}", deadline_s=60, pause_s=0.1)
+
+    def delete_captures(self, namespace: str) -> None:
+        """Delete all captures of a namespace."""
+        self.api("DELETE", CAPTURES.format(namespace))
+        eventually(
+            lambda: not self.api("GET", f"{CAPTURES.format(namespace)}?limit=1").body.get("items"),
+            f"deletion of the captures of {namespace}",
+            deadline_s=120,
+        )
+
+    def _stored(self, status: Object) -> bool:
+        """Return False if the operator's volume lacks the trace of a capture that says it has it."""
+        location = status.get("captureResult", {}).get("outputLocation", "")
+        pods = [pod["metadata"]["name"] for pod in self.operator.pods()] if status.get("phase") == "Succeeded" else []
+        holder = status.get("holder", "").partition("/")[0]
+        if holder not in pods or not location.startswith(capturing.VOLUME):
+            return True  # the volume is gone with its pod
+        folder = f"{capturing.VOLUME_ROOT}/{location.removeprefix(capturing.VOLUME).strip('/')}/plugins/profile"
+        listed = self.kubectl("exec", f"--namespace={OPERATORS}", holder, "--", "ls", f"{folder}/{status['sessionId']}")
+        return ".xplane.pb" in listed
+
+    # Pods
+
+    @contextmanager
+    def pod(self, program: str, *arguments: str, namespace: str = ATTACKER, **metadata: Any) -> Iterator[str]:
+        """Run a program in a pod while the block runs; yield the name of the pod."""
+        name = f"chaos-{secrets.token_hex(4)}"
+        self.start_pod(name, program, *arguments, namespace=namespace, **metadata)
+        try:
+            yield name
+        finally:
+            self.api("DELETE", f"{PODS.format(namespace)}/{name}", NOW)
+
+    def start_pod(self, name: str, program: str, *arguments: str, namespace: str, **metadata: Any) -> None:
+        """Create a pod that runs a program, and wait until the program says that it is ready."""
+        body = pod_body(name, self.image, ["python", f"/chaos/{program}.py", *arguments], **metadata)
+        self.create_pod(namespace, body)
+        where = f"--namespace={namespace}"
+
+        def ready() -> bool:
+            with suppress(ClusterError):
+                return bool(self.kubectl("logs", name, where, "--tail=1"))
+            return False
+
+        eventually(ready, f"start of pod {namespace}/{name}", deadline_s=POD_DEADLINE_S)
+
+    def create_pod(self, namespace: str, body: Object) -> None:
+        """Create a pod."""
+        answer = self.api("POST", PODS.format(namespace), body)
+        if answer.status != 201:
+            raise ClusterError(f"pod {namespace}/{body['metadata']['name']}: {answer.status}: {answer.message}")
+
+    def start_victim(self) -> None:
+        """Start the victim's pod, again if it runs."""
+        self.stop_victim()
+        self.start_pod(TRAINER, "profiler", "9999=plain", namespace=VICTIM)
+
+    def stop_victim(self) -> None:
+        """Delete the victim's pod and wait until it is gone."""
+        path = f"{PODS.format(VICTIM)}/{TRAINER}"
+        self.api("DELETE", path, NOW)
+        eventually(lambda: self.api("GET", path).status == 404, "end of the victim's pod", deadline_s=POD_DEADLINE_S)
+
+    def victim(self) -> Object:
+        """Return the victim's pod."""
+        return self.api("GET", f"{PODS.format(VICTIM)}/{TRAINER}").body
+
+    def profiled(self) -> Counter[str]:
+        """Return how often the victim recorded each session, as its server printed."""
+        lines = self.kubectl("logs", TRAINER, f"--namespace={VICTIM}").splitlines()
+        return Counter(line.removeprefix("profiled ") for line in lines if line.startswith("profiled "))
+
+    @contextmanager
+    def admitting(self, seen: Observed) -> Iterator[None]:
+        """Create labelled pods as dry runs while the block runs, and count how they were admitted."""
+        over = threading.Event()
+
+        def attempts() -> None:
+            while not over.wait(0.1):
+                with suppress(OSError, http.client.HTTPException, ValueError):
+                    if verdict := admission(self._requests("POST", f"{PODS.format(VICTIM)}?dryRun=All", PROBE)):
+                        seen.admissions[verdict] += 1
+
+        with ThreadPoolExecutor(max_workers=1) as background:
+            running = background.submit(attempts)
+            try:
+                yield
+            finally:
+                over.set()
+            running.result()
+
+
+def admission(answer: Answer) -> str:
+    """Return how a pod was admitted; empty if the API server itself could not answer."""
+    if answer.status == 201:
+        return INJECTED if injecting.run_of(answer.body) else NOT_INJECTED
+    return DENIED if "webhook" in answer.message else ""
+
+
+def pod_body(name: str, image: str, command: list[str], **metadata: Any) -> Object:
+    """Return a pod that runs a command beside the programs of the suite."""
+    container = {
+        "name": "main",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": command,
+        "volumeMounts": [{"name": "programs", "mountPath": "/chaos"}],
+    }
+    spec = {
+        "containers": [container],
+        "volumes": [{"name": "programs", "configMap": {"name": "programs"}}],
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 0,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532},
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def parked_pod(name: str, **metadata: Any) -> Object:
+    """Return a pod that is admitted but never scheduled."""
+    body = pod_body(name, "none", ["none"], **metadata)
+    body["spec"] |= {"schedulerName": "nobody"}
+    return body
+
+
+def in_parallel(work: Callable[[Any], Any], items: Iterable[Any]) -> None:
+    """Call `work` with each item in several threads; raise the first error."""
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for result in [pool.submit(work, item) for item in items]:
+            result.result()
+
+
+PROBE = parked_pod("probe", labels={injecting.OPT_IN: "true"})
