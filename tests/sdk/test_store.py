@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import io
@@ -9,19 +10,21 @@ import itertools
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mldiagnostics.errors import AlreadyStored, ConfigurationError, NotStored, StoreNotFound
+from mldiagnostics.errors import AlreadyStored, ConfigurationError, NotStored, StoreNotFound, StoreUnreachable
 from mldiagnostics.store import Stored, open_store
+from mldiagnostics.store.model import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mldiagnostics.store import Data, Store
+    from mldiagnostics.store.model import Condition
 
 MIB = 1024 * 1024
 _numbers = itertools.count(1)
@@ -78,23 +81,31 @@ def test_what_is_put_is_read_and_listed_and_its_receipt_is_true(store: Store, fo
 SEGMENTS = st.text("aé .-_%#?+=&~", min_size=1, max_size=3).filter(lambda text: text not in {".", ".."})
 KEYS = st.tuples(st.lists(SEGMENTS, max_size=2), SEGMENTS).map(lambda parts: "/".join((*parts[0], parts[1] + "!")))
 CONTENTS = st.sampled_from([b"", b"one", b"two"])
-PUTS = st.tuples(st.just("put"), KEYS, CONTENTS, st.booleans())
-DELETES = st.tuples(st.just("delete"), KEYS, st.just(b""), st.just(value=False))
+REPLACE = st.booleans() | st.just(value=b"one".__eq__)
+PUTS = st.tuples(st.just("put"), KEYS, CONTENTS, REPLACE)
+DELETES = st.tuples(st.just("delete"), KEYS, st.just(b""), st.sampled_from([None, b"one".__eq__]))
+
+
+def accepts(condition: bool | Condition | None, present: bytes) -> bool:
+    return condition(present) if callable(condition) else bool(condition)
 
 
 @given(operations=st.lists(PUTS | DELETES, max_size=8))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_store_is_a_dictionary_that_refuses_other_content(
-    url: str, operations: list[tuple[str, str, bytes, bool]]
+    url: str, operations: list[tuple[str, str, bytes, Any]]
 ) -> None:
     store = open_store(f"{url}/{next(_numbers)}")
     model: dict[str, bytes] = {}
     for verb, key, data, replace in operations:
         if verb == "delete":
-            assert store.delete(key) == (model.pop(key, None) is not None)
-        elif key in model and model[key] != data and not replace:
+            is_deleted = key in model and (replace is None or accepts(replace, model[key]))
+            assert store.delete(key, only_if=replace) == is_deleted
+            if is_deleted:
+                del model[key]
+        elif key in model and model[key] != data and not accepts(replace, model[key]):
             with pytest.raises(AlreadyStored):
-                store.put(key, data)
+                store.put(key, data, replace=replace)
         else:
             store.put(key, data, replace=replace)
             model[key] = data
@@ -216,6 +227,39 @@ def test_a_reader_sees_one_whole_version_while_others_replace(store: Store) -> N
         return store.put("k", ordered[number], replace=True) if number < 6 else content(store, "k")
 
     assert set(at_once(12, read_or_write)[6:]) <= versions
+
+
+def test_what_one_claims_on_a_condition_no_other_changes(store: Store) -> None:
+    """Several writers of one record: whoever owns it keeps it until its own deletion."""
+
+    def of(owner: bytes) -> Callable[[bytes], bool]:
+        return lambda head: head.startswith(owner)
+
+    def claim_and_delete(number: int) -> object:
+        owner = b"alone" if number == 0 else b"many"  # those of `many` also delete each other's claims
+        claims = 0
+        while claims < 5:
+            try:
+                store.put("k", owner + b"%d" % number, replace=of(owner))
+            except (AlreadyStored, StoreUnreachable):
+                continue
+            claims += 1
+            if number == 0:
+                assert content(store, "k") == b"alone0"
+                assert store.delete("k", only_if=of(owner))
+            else:
+                with contextlib.suppress(StoreUnreachable):
+                    store.delete("k", only_if=of(owner))
+        return None
+
+    assert set(at_once(4, claim_and_delete)) == {None}
+
+
+def test_a_condition_reads_a_large_object_in_part(store: Store) -> None:
+    store.put("k", b"x" * MIB)
+    heads: list[bytes] = []
+    assert not store.delete("k", only_if=lambda head: bool(heads.append(head)))
+    assert [len(head) for head in heads] == [HEAD_BYTES]
 
 
 class PartError(OSError):

@@ -34,7 +34,7 @@ Object = dict[str, Any]
 DEADLINE_S = 60
 ANY_PORT = Policy(
     default_storage=Location.parse("volume:///"),
-    allowed_storage={"*": (Location.prefix("volume:///"), Location.prefix("/profiles"))},
+    allowed_storage={"*": tuple(map(Location.prefix, ("volume:///", "/profiles", "gs://hangs")))},
     allowed_ports=Ranges.parse("1-65535"),
     strict_tenancy=True,
 )

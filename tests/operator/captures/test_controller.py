@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from mldiagnostics_kube.apiserver import path_to
 from support import builders
 from support.definitions import connections
 from support.operating import condition, verdict
-from support.profiler_servers import FakeProfiler, answer, busy, replying, trace
+from support.profiler_servers import FakeProfiler, answer, busy, plain_tcp, replying, trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +29,10 @@ def contents(volume: Path) -> dict[str, bytes]:
 
 def files(volume: Path) -> set[str]:
     return set(contents(volume))
+
+
+def everything(volume: Path) -> set[str]:
+    return {path.name for path in volume.rglob("*")}
 
 
 async def test_the_peers_object_profiles_every_pod_that_it_names(ml: Namespace, tmp_path: Path) -> None:
@@ -198,18 +201,14 @@ async def test_an_unwritable_store_fails_the_capture_before_the_job_is_disturbed
     assert server.requests == []
 
 
-async def test_a_store_that_hangs_fails_the_capture_at_its_deadline(ml: Namespace, tmp_path: Path) -> None:
-    session = tmp_path / "x" / "plugins" / "profile" / "mine"
-    session.mkdir(parents=True)
-    os.mkfifo(session / "capture.json")  # opening it for reading blocks until somebody writes
-    async with FakeProfiler().serving(ml.ip) as server:
+async def test_a_store_that_hangs_fails_the_capture_at_its_deadline(
+    ml: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FakeProfiler().serving(ml.ip) as server, plain_tcp() as silent:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{silent}")
         await ml.pod("a", server.port)
-        where = {"storageLocation": "volume:///x", "sessionId": "mine"}
-        await ml.capture(podName="a", durationMilliseconds=10, deadlineSeconds=1, **where)
-        try:
-            status = await ml.finished()
-        finally:
-            os.close(os.open(session / "capture.json", os.O_WRONLY | os.O_NONBLOCK))
+        await ml.capture(podName="a", durationMilliseconds=10, deadlineSeconds=1, storageLocation="gs://hangs/x")
+        status = await ml.finished()
     assert verdict(status) == ("Failed", "StoreUnreachable")
     assert server.requests == []
 
@@ -260,7 +259,7 @@ async def test_a_deleted_capture_ends_and_leaves_no_files(ml: Namespace, tmp_pat
                 await asyncio.sleep(0.05)
         await ml.delete("capture")
         async with asyncio.timeout(DEADLINE_S):
-            while files(tmp_path):  # noqa: ASYNC110 - the disk is polled
+            while everything(tmp_path):  # noqa: ASYNC110 - the disk is polled
                 await asyncio.sleep(0.05)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +25,10 @@ from mldiagnostics.errors import (
     StoreForbidden,
     StoreFull,
     StoreNotFound,
+    StoreUnreachable,
 )
 from mldiagnostics.store import open_store
+from mldiagnostics.store.local import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -264,3 +268,78 @@ def test_a_key_that_is_a_directory_raises_store_error_and_keeps_the_directory(tm
         with pytest.raises(StoreError, match="directory"):
             store.put("a", b"x", replace=replace)
     assert files(tmp_path) == ["a/b"]
+
+
+def test_a_delete_removes_the_directories_that_it_leaves_empty(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"))
+    for key in ("a/b/c/k", "a/b/c/l", "a/m"):
+        store.put(key, b"x")
+    assert store.delete("a/b/c/k")
+    assert (tmp_path / "store/a/b/c").is_dir()
+    assert store.delete("a/b/c/l")
+    assert [path.name for path in (tmp_path / "store/a").iterdir()] == ["m"]
+    assert store.delete("a/m")
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_a_put_and_a_delete_beside_it_do_not_disturb_each_other(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+
+    def put_and_delete(number: int) -> bool:
+        return all(store.put(f"a/b/{number}", b"x") and store.delete(f"a/b/{number}") for _ in range(100))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(put_and_delete, range(4)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_messages_show_the_name_of_the_root_in_place_of_its_path(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "store", shown_as="volume://")
+    store.put("a/k", b"x")
+    (tmp_path / "store/link").symlink_to("/etc")
+    os.mkfifo(tmp_path / "store/pipe")
+    (tmp_path / "store/file").touch()
+    verbs: list[Callable[[], object]] = [
+        lambda: store.put("a/k", b"y"),
+        lambda: store.put("a", b"y"),
+        lambda: store.put("file/k", b"y"),
+        lambda: store.put("link/k", b"y"),
+        lambda: store.open("a/none"),
+        lambda: store.open("link/passwd"),
+        lambda: list(store.list("link")),
+        lambda: store.delete("link/k", only_if=lambda _: True),
+        lambda: LocalStore(tmp_path / "store/file", shown_as="volume://").open("k"),
+    ]
+    for verb in verbs:
+        with pytest.raises(StoreError, match=r"^volume:///") as raised:
+            verb()
+        assert str(tmp_path) not in str(raised.value)
+        assert "/etc" not in str(raised.value)
+
+
+def test_a_pipe_a_link_and_a_directory_are_never_accepted_and_never_block(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.put("d/k", b"x")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("d/k")
+    for key in ("pipe", "link", "d"):
+        assert not store.delete(key, only_if=lambda _: True)
+    for key in ("pipe", "link"):
+        with pytest.raises(AlreadyStored):
+            store.put(key, b"y", replace=lambda _: True)
+    with store.open("pipe") as pipe:
+        assert pipe.read() == b""
+    assert files(tmp_path) == ["d/k", "link", "pipe"]
+
+
+def test_a_record_that_another_process_keeps_locked_is_unreachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mldiagnostics.store.conditional._LOCK_TIMEOUT_S", 0.1)
+    store = open_store(str(tmp_path))
+    store.put("k", b"x")
+    with (tmp_path / "k").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(StoreUnreachable, match="keeps its lock"):
+            store.delete("k", only_if=lambda _: True)
+    assert store.delete("k", only_if=lambda _: True)

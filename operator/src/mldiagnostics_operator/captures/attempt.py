@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.failures import StoreFailure
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.captures.stage import CaptureState
 
 _STORE_TIMEOUT_S: Final = 60.0
+_DROP_TIMEOUT_S: Final = 60.0
 _WAIT_MESSAGES: Final = {
     WaitReason.POD_BUSY: "queued: another capture is running on one of the pods",
     WaitReason.NAMESPACE_QUOTA: "queued: as many captures as a namespace may have are running",
@@ -127,10 +129,12 @@ class CaptureAttempt:
 
     async def drop(self) -> None:
         """Delete the files of this attempt."""
-        if self._engine_run is not None:
-            await self._engine_run.drop()
-        elif self._session is not None:
-            await self._session.drop(())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DROP_TIMEOUT_S):
+                if self._engine_run is not None:
+                    await self._engine_run.drop()
+                elif self._session is not None:
+                    await self._session.drop(())
 
     async def _report_queued(self, reason: WaitReason) -> None:
         await self._reporter.report_waiting(reason, _WAIT_MESSAGES[reason])
@@ -147,7 +151,6 @@ class CaptureAttempt:
         try:
             await retry_until(session.claim, on=StoreUnreachable, until=until)
         except SessionTaken as taken:
-            self._session = None
             await self._closer.refuse(RefusalReason.SESSION_EXISTS, str(taken))
             return
         except StoreError as error:

@@ -10,6 +10,7 @@ from mldiagnostics.errors import StoreError
 from mldiagnostics_api.names import CompleteReason
 from mldiagnostics_kube.clock import loop_time
 
+from mldiagnostics_operator.captures.session import SessionTaken
 from mldiagnostics_operator.captures.stage import CaptureStage
 from mldiagnostics_operator.captures.storage import retry_until
 from mldiagnostics_operator.captures.verdict import cancelled, judge
@@ -55,7 +56,7 @@ class CaptureCloser:
                 until = max(until, loop_time(plan.deadline, self._clock))
             try:
                 await retry_until(lambda: session.conclude(outcomes), on=StoreError, until=until)
-            except StoreError as error:
+            except (StoreError, SessionTaken) as error:
                 message = f"{verdict.message}; the session's record is not up to date: {error}"
                 verdict = replace(verdict, message=message)
         await self._reporter.finish(plan, outcomes, verdict)

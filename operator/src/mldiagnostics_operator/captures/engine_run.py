@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from mldiagnostics.capture import engine
 from mldiagnostics.capture.model import Delivery, Options, Target
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.captures.addresses import Addresses
     from mldiagnostics_operator.captures.session import Session
-
-_DROP_TIMEOUT_S: Final = 60.0
 
 
 class EngineRun:
@@ -74,10 +72,8 @@ class EngineRun:
 
     async def drop(self) -> None:
         """Delete the stored traces, after the writes in progress have ended."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_DROP_TIMEOUT_S):
-                await asyncio.gather(*self._puts, return_exceptions=True)
-                await self._session.drop(list(self._puts.values()))
+        await asyncio.gather(*self._puts, return_exceptions=True)
+        await self._session.drop(list(self._puts.values()))
 
     def _target(self, number: int, planned: PlannedTarget) -> Target:
         own_file = self._plan.delivery is not Delivery.OPERATOR and planned.directory.medium is not Medium.VOLUME

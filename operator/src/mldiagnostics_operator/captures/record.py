@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics import layout
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 PLANNED: Final = "Planned"
+
+_BEGINNING: Final = re.compile(rb'\{\s*"v": \d+,\s*"session": "[^"\\]*",\s*"uid": "(?P<uid>[!#-\[\]-~]+)"')
+"""The first keys of a record, in the order in which they are written."""
 
 
 def claim(
@@ -54,12 +58,13 @@ def complete(
 
 
 def owner(content: bytes) -> str | None:
-    """Return the uid of the record's object; None if the content is not a record."""
-    try:
-        uid = json.loads(content)["uid"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return uid if isinstance(uid, str) else None
+    """Return the uid of the record's object; None if the content is not a record.
+
+    The first `HEAD_BYTES` suffice. They are not parsed as JSON: others may have written the file, and a hostile
+    document takes many times its size in memory.
+    """
+    begins = _BEGINNING.match(content)
+    return begins["uid"].decode() if begins else None
 
 
 def _head(connection: MLDiagnosticsConnection, plan: CapturePlan, versions: Mapping[str, str]) -> dict[str, Any]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics import layout
 from mldiagnostics.capture.model import Delivery
-from mldiagnostics.errors import AlreadyStored, NotStored, StoreError, StoreNotFound
+from mldiagnostics.errors import AlreadyStored, NotStored, StoreError, StoreNotFound, StoreUnreachable
 from mldiagnostics_api.location import Medium
 
 from mldiagnostics_operator.captures import record
 from mldiagnostics_operator.captures.outcomes import of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 
     from mldiagnostics.store import Stored
     from mldiagnostics_api.location import Location
@@ -41,7 +42,9 @@ class Session:
         self._connection = connection
         self._plan = plan
         self._versions = versions
+        self._uid = connection.metadata.uid
         self._key = layout.capture_record_key(plan.session)
+        self._writes: set[asyncio.Task[Stored]] = set()
         self._directories: dict[Location, LogDirectory] = {
             location: storage.directory(location) for location in plan.directories if location.medium is not Medium.POD
         }
@@ -53,21 +56,27 @@ class Session:
         """
         for location, directory in self._directories.items():
             with self._tolerated(location):
-                await self._claim(directory, record.claim(self._connection, self._plan, location, self._versions))
+                await self._write(directory, record.claim(self._connection, self._plan, location, self._versions))
 
-    async def _claim(self, directory: LogDirectory, content: bytes) -> None:
+    async def _write(self, directory: LogDirectory, content: bytes) -> None:
+        """Write the record, in the place of an earlier one of this capture only."""
         try:
-            await directory.put(self._key, content)
+            await self._finished(directory.put(self._key, content, replaces=self._owns))
         except AlreadyStored:
-            with suppress(NotStored):
+            try:
                 owner = record.owner(await directory.read(self._key))
-                if owner != self._connection.metadata.uid:
-                    whose = f"the object with uid {owner}" if owner else "another writer"
-                    raise SessionTaken(
-                        f"session {self._plan.session} in {directory.location} belongs to {whose}; "
-                        "give another sessionId or storageLocation"
-                    ) from None
-            await directory.put(self._key, content, replaces=True)
+            except NotStored:
+                owner = self._uid  # deleted meanwhile
+            if owner == self._uid:
+                raise StoreUnreachable(f"{directory.location.child(self._key)}: changed meanwhile; try again") from None
+            whose = f"the object with uid {owner}" if owner else "another writer"
+            raise SessionTaken(
+                f"session {self._plan.session} in {directory.location} belongs to {whose}; "
+                "give another sessionId or storageLocation"
+            ) from None
+
+    def _owns(self, head: bytes) -> bool:
+        return record.owner(head) == self._uid
 
     async def put(self, target: PlannedTarget, trace: memoryview) -> Stored:
         """Store one trace. Raises StoreError."""
@@ -88,24 +97,41 @@ class Session:
         return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]
 
     async def conclude(self, outcomes: Sequence[TargetOutcome]) -> None:
-        """Rewrite the records with the outcome of every target. Raises StoreError."""
+        """Rewrite the records with the outcome of every target. Raises SessionTaken, StoreError."""
         for location, directory in self._directories.items():
             content = record.complete(self._connection, self._plan, location, outcomes, self._versions)
             with self._tolerated(location):
-                await directory.put(self._key, content, replaces=True)
+                await self._write(directory, content)
 
-    async def drop(self, stored: Sequence[PlannedTarget]) -> None:
-        """Delete the traces of these targets and the records.
+    async def drop(self, stored: Collection[PlannedTarget]) -> None:
+        """Delete the traces of these targets and the records, so that no file of a deleted capture claims success.
 
-        So a deleted capture leaves no file that claims success.
+        Nothing is deleted in a directory whose record is not this capture's: its object only named the session.
         """
-        keys = [(target.directory, layout.trace_key(self._plan.session, target.stem)) for target in stored]
-        keys += [(location, self._key) for location in self._directories]
-        for location, key in keys:
+        await asyncio.gather(*self._writes, return_exceptions=True)
+        for location, directory in self._directories.items():
+            here = [target for target in stored if target.directory == location]
             try:
-                await self._directories[location].delete(key)
+                await self._drop(directory, here)
             except StoreError as error:
-                _log.warning("%s/%s of a deleted capture could not be deleted: %s", location, key, error)
+                _log.warning("The files of a deleted capture in %s could not be deleted: %s", location, error)
+
+    async def _drop(self, directory: LogDirectory, stored: Sequence[PlannedTarget]) -> None:
+        try:
+            if not self._owns(await directory.read(self._key)):
+                return
+        except NotStored:
+            return
+        for target in stored:
+            await directory.delete(layout.trace_key(self._plan.session, target.stem))
+        await directory.delete(self._key, only_if=self._owns)
+
+    async def _finished(self, write: Coroutine[Any, Any, Stored]) -> None:
+        """Await a write; if that is cancelled the write goes on, and `drop` waits for it."""
+        task = asyncio.ensure_future(write)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        await asyncio.shield(task)
 
     def _file(self, target: PlannedTarget | SkippedTarget) -> str:
         stem = layout.file_stem(target.pod, target.local_rank)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mldiagnostics.errors import StoreError, StoreUnreachable
 from mldiagnostics.store import open_store
+from mldiagnostics.store.local import LocalStore
+from mldiagnostics.store.model import HEAD_BYTES
 from mldiagnostics_api.location import Medium
 from mldiagnostics_kube.retry import retry
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics.store import Data, Entry, Store, Stored
+    from mldiagnostics.store.model import Condition
     from mldiagnostics_api.location import Location
 
 T = TypeVar("T")
@@ -53,20 +56,20 @@ class LogDirectory:
         self._store = store
         self._pool = pool
 
-    async def put(self, key: str, data: Data, *, replaces: bool = False) -> Stored:
-        """Store a file atomically; other content is replaced only with `replaces`.
+    async def put(self, key: str, data: Data, *, replaces: Condition | None = None) -> Stored:
+        """Store a file atomically; other content is replaced only if `replaces` accepts it.
 
         The returned `url` is in the form that users write.
         """
-        stored = await self._call(lambda: self._store().put(self._inner(key), data, replace=replaces))
+        stored = await self._call(lambda: self._store().put(self._inner(key), data, replace=replaces or False))
         return replace(stored, key=key, url=str(self.location.child(key)))
 
     async def read(self, key: str) -> bytes:
-        """Read a small file."""
+        """Read the first `HEAD_BYTES` of a file: whoever can write to a bucket chooses its size."""
 
         def read() -> bytes:
             with self._store().open(self._inner(key)) as file:
-                return file.read()
+                return file.read(HEAD_BYTES)
 
         return await self._call(read)
 
@@ -76,9 +79,9 @@ class LogDirectory:
         entries = await self._call(lambda: tuple(self._store().list(self._inner(prefix))))
         return tuple(replace(entry, key=entry.key[top:]) for entry in entries)
 
-    async def delete(self, key: str) -> bool:
-        """Delete a file; return False if it did not exist."""
-        return await self._call(lambda: self._store().delete(self._inner(key)))
+    async def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
+        """Delete a file; return False if it did not exist or the condition rejects it."""
+        return await self._call(lambda: self._store().delete(self._inner(key), only_if=only_if))
 
     def _inner(self, key: str) -> str:
         return "/".join((*self.location.segments, key))
@@ -91,7 +94,7 @@ class Storage:
     """Opens log directories on the operator's volume and in buckets."""
 
     def __init__(self, volume_root: Path) -> None:
-        self._volume_root = volume_root
+        self._volume = LocalStore(volume_root, shown_as="volume://")  # users never see where it is mounted
         # One pool per medium: calls that hang on the volume do not block writes to buckets.
         self._pools = {
             medium: ThreadPoolExecutor(PARALLEL, thread_name_prefix=f"store-{medium}")
@@ -99,22 +102,23 @@ class Storage:
             if medium is not Medium.POD
         }
         self._opening = Lock()
-        self._stores: dict[str, Store] = {}
+        self._buckets: dict[str, Store] = {}
 
     def directory(self, location: Location) -> LogDirectory:
         """Return a log directory, without I/O. Raises ValueError for a path in a pod."""
         if location.medium is Medium.POD:
             raise ValueError(f"{location} is a path in the pod; only the pod can write to it")
-        root = str(self._volume_root) if location.medium is Medium.VOLUME else f"gs://{location.bucket}"
-        return LogDirectory(location, lambda: self._open(root), self._pools[location.medium])
+        if location.medium is Medium.VOLUME:
+            return LogDirectory(location, lambda: self._volume, self._pools[Medium.VOLUME])
+        return LogDirectory(location, lambda: self._open(location.bucket), self._pools[Medium.BUCKET])
 
-    def _open(self, root: str) -> Store:
-        """Open a store in a thread of the pool: loading a client takes a second."""
+    def _open(self, bucket: str) -> Store:
+        """Open a bucket in a thread of the pool: loading the client takes a second."""
         with self._opening:
-            store = self._stores.pop(root, None) or open_store(root, timeout_s=REQUEST_TIMEOUT_S)
-            self._stores[root] = store
-            if len(self._stores) > OPEN_STORES:
-                del self._stores[next(iter(self._stores))]
+            store = self._buckets.pop(bucket, None) or open_store(f"gs://{bucket}", timeout_s=REQUEST_TIMEOUT_S)
+            self._buckets[bucket] = store
+            if len(self._buckets) > OPEN_STORES:
+                del self._buckets[next(iter(self._buckets))]
             return store
 
     def close(self) -> None:

@@ -29,14 +29,14 @@ from mldiagnostics.errors import (
     StoreNotFound,
     StoreUnreachable,
 )
-from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
+from mldiagnostics.store.model import HEAD_BYTES, Entry, Stored, checked_key, checked_prefix
 from mldiagnostics.store.source import UploadSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from mldiagnostics.store.model import Data
+    from mldiagnostics.store.model import Condition, Data
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _CHUNK_BYTES = 4 * 1024 * 1024  # of one request; also the memory that a transfer uses
@@ -57,14 +57,18 @@ class GcsStore:
         self._lock = threading.Lock()
         self._cached_client: storage.Client | None = None
 
-    def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
-        """See `Store.put`; the precondition "generation 0" prevents overwriting."""
+    def put(self, key: str, data: Data, *, replace: bool | Condition = False) -> Stored:
+        """See `Store.put`; a precondition on the generation prevents overwriting."""
         url = self.url(key)
         source = UploadSource(data, md5=True)
         stream = _Stream(source)
-        generation = None if replace else 0
         with _errors_of(url, unless=stream):
             blob = self._blob(key)
+            generation: int | None = 0
+            if replace is True:
+                generation = None
+            elif replace:
+                generation = self._generation(blob, replace) or 0
             try:
                 blob.upload_from_file(stream, size=source.size_hint, if_generation_match=generation, **self._limits)
             except api.PreconditionFailed as error:
@@ -105,14 +109,20 @@ class GcsStore:
             for page in listing.pages:
                 yield from (prefix.removeprefix(start).removesuffix("/") for prefix in page.prefixes)
 
-    def delete(self, key: str) -> bool:
+    def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
         """See `Store.delete`."""
         with _errors_of(self.url(key)):
+            blob = self._blob(key)
             try:
-                self._blob(key).delete(**self._limits)
+                generation = self._generation(blob, only_if) if only_if else None
+                if only_if and generation is None:
+                    return False
+                blob.delete(if_generation_match=generation, **self._limits)
             except api.NotFound:
                 self._require_bucket()
                 return False
+            except api.PreconditionFailed as error:
+                raise StoreUnreachable(f"{self.url(key)}: was changed at the same time; try again") from error
         return True
 
     def url(self, key: str = "") -> str:
@@ -127,6 +137,21 @@ class GcsStore:
 
     def _blob(self, key: str) -> storage.Blob:
         return self._client().bucket(self._bucket).blob(self._prefix + checked_key(key), chunk_size=_CHUNK_BYTES)
+
+    def _generation(self, blob: storage.Blob, condition: Condition) -> int | None:
+        """Return the generation of the object if the condition accepts it.
+
+        None if the object does not exist or is rejected.
+        """
+        try:
+            blob.reload(**self._limits)
+            generation = blob.generation
+            head = b""
+            if blob.size:
+                head = blob.download_as_bytes(end=HEAD_BYTES - 1, if_generation_match=generation, **self._limits)
+        except (api.NotFound, api.PreconditionFailed):
+            return None
+        return generation if condition(head) else None
 
     def _holds(self, blob: storage.Blob, source: UploadSource) -> bool:
         """Return whether the object has the source's content, as after a lost response."""

@@ -26,6 +26,7 @@ from mldiagnostics.errors import (
     StoreNotFound,
     StoreUnreachable,
 )
+from mldiagnostics.store.conditional import change_if
 from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
 from mldiagnostics.store.source import PIECE_BYTES, UploadSource
 
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from mldiagnostics.store.model import Data
+    from mldiagnostics.store.model import Condition, Data
 
 _PARTIAL = re.compile(r"\.mldiag-[0-9a-f]{16}\.partial")
 """Names of files that are being written, or were when their process was killed."""
+
+_CREATE_TRIES = 100
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """Errors that mean that a key holds nothing; a shorter or longer key may exist."""
@@ -61,41 +64,48 @@ _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
 
 
 class LocalStore:
-    """A store in the directory `root`, which the first put creates."""
+    """A store in the directory `root`, which the first put creates.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: The directory.
+        shown_as: Stands for the root in messages, for readers who must not see the path.
+    """
+
+    def __init__(self, root: Path, *, shown_as: str | None = None) -> None:
         self._root = root.absolute()
+        self._shown_as = str(self._root) if shown_as is None else shown_as
 
-    def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
+    def put(self, key: str, data: Data, *, replace: bool | Condition = False) -> Stored:
         """See `Store.put`; as durable as a closed file on that file system."""
         path = self._path(key)
+        shown = self._shown(path)
         source = UploadSource(data)
         self._require_inside(path.parent)
         with _partial_beside(path) as partial:
-            _write(partial, source, path)
-            with _errors_of(path):
-                if replace:
+            _write(partial, source, shown)
+            with _errors_of(shown):
+                if replace is True:
                     partial.replace(path)
-                elif not _link_into_place(partial, path) and not _holds(path, source):
-                    raise AlreadyStored(f"{path}: already stored with other content, which was not changed")
+                elif not _put_in_place(partial, path, replace or _never) and not _holds(path, source):
+                    raise AlreadyStored(f"{shown}: already stored with other content, which was not changed")
         return Stored(key, source.bytes, source.sha256, str(path))
 
     def open(self, key: str) -> BinaryIO:
         """See `Store.open`."""
         path = self._path(key)
         self._require_inside(path)
-        with _errors_of(path):
+        with _errors_of(self._shown(path)):
             self._require_directory()
             try:
-                return path.open("rb")
+                return open(path, "rb", opener=_open_at_once)
             except _ABSENT as error:
-                raise NotStored(f"{path}: no such file") from error
+                raise NotStored(f"{self._shown(path)}: no such file") from error
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """See `Store.list`. Links are not listed and not followed."""
         start = checked_prefix(prefix)
         self._require_inside(self._root / start)
-        with _errors_of(self._root / start):
+        with _errors_of(self._shown(self._root / start)):
             self._require_directory()
             yield from _files_below(self._root / start, start)
 
@@ -103,7 +113,7 @@ class LocalStore:
         """See `Store.folders`. Links are not listed."""
         start = self._root / checked_prefix(prefix)
         self._require_inside(start)
-        with _errors_of(start):
+        with _errors_of(self._shown(start)):
             self._require_directory()
             try:
                 with os.scandir(start) as entries:
@@ -112,16 +122,20 @@ class LocalStore:
                 return
         yield from names
 
-    def delete(self, key: str) -> bool:
-        """See `Store.delete`. Directories stay."""
+    def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
+        """See `Store.delete`. Directories that are empty then are removed too."""
         path = self._path(key)
         self._require_inside(path.parent)
-        with _errors_of(path):
+        with _errors_of(self._shown(path)):
             self._require_directory()
             try:
-                path.unlink()
+                if only_if is None:
+                    path.unlink()
+                elif not change_if(path, only_if, path.unlink):
+                    return False
             except _ABSENT:
                 return False
+        self._remove_empty(path.parent)
         return True
 
     def url(self, key: str = "") -> str:
@@ -134,6 +148,10 @@ class LocalStore:
             raise ConfigurationError(f"{key!r}: not a valid key; this name is reserved for files being written")
         return path
 
+    def _shown(self, path: Path) -> str:
+        """Return the path as messages show it."""
+        return "/".join((self._shown_as, *path.relative_to(self._root).parts))
+
     def _require_directory(self) -> None:
         """Raise `NotADirectoryError` if the root exists and is not a directory."""
         with contextlib.suppress(FileNotFoundError):
@@ -144,7 +162,22 @@ class LocalStore:
         """Raise `StoreForbidden` if links, perhaps of other users, lead out of the root."""
         real, root = os.path.realpath(path), os.path.realpath(self._root)
         if not Path(real).is_relative_to(root):
-            raise StoreForbidden(f"{path}: a link leads out of {self._root} to {real}; remove the link")
+            raise StoreForbidden(
+                f"{self._shown(path)}: a symbolic link in this path leads out of the store; use another path, or "
+                "replace the link by a directory"
+            )
+
+    def _remove_empty(self, directory: Path) -> None:
+        """Remove the directory and its parents below the root, as far as they are empty."""
+        with contextlib.suppress(OSError):
+            while directory != self._root:
+                directory.rmdir()
+                directory = directory.parent
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe of this name, perhaps of another user, must not block the reader."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextlib.contextmanager
@@ -158,18 +191,41 @@ def _partial_beside(path: Path) -> Iterator[Path]:
             partial.unlink()
 
 
-def _write(partial: Path, source: UploadSource, path: Path) -> None:
+def _write(partial: Path, source: UploadSource, shown: str) -> None:
     """Write the whole source; only errors of the file become `StoreError`s."""
-    with _errors_of(path):
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        file = partial.open("xb")
+    with _errors_of(shown):
+        file = _create(partial)
     try:
         for piece in source:
-            with _errors_of(path):
+            with _errors_of(shown):
                 file.write(piece)
     finally:
-        with _errors_of(path):
+        with _errors_of(shown):
             file.close()
+
+
+def _create(partial: Path) -> BinaryIO:
+    """Create a file and its directory, which a delete may remove while it is empty."""
+    for _ in range(_CREATE_TRIES):
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            return partial.open("xb")
+    return partial.open("xb")
+
+
+def _never(_head: bytes) -> bool:
+    return False
+
+
+def _put_in_place(partial: Path, path: Path, accept: Condition) -> bool:
+    """Give the finished file its name, or the place of a file that is accepted.
+
+    Return false if another file has the name.
+    """
+    while not _link_into_place(partial, path):
+        with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+            return change_if(path, accept, lambda: partial.replace(path))
+    return True
 
 
 def _link_into_place(partial: Path, path: Path) -> bool:
@@ -228,10 +284,10 @@ def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
 
 
 @contextlib.contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
-    """Turn errors of file operations on `path` into `StoreError`s."""
+def _errors_of(shown: str) -> Iterator[None]:
+    """Turn errors of file operations into `StoreError`s; `shown` is the path in messages."""
     try:
         yield
     except OSError as error:
         kind, cure = _ERRORS.get(error.errno, (StoreError, "check the file system"))
-        raise kind(f"{path}: {error.strerror or error}; {cure}") from error
+        raise kind(f"{shown}: {error.strerror or error}; {cure}") from error

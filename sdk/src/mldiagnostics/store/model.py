@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 Data: TypeAlias = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 """Data to store: bytes, an open binary file, or an iterable of pieces."""
+
+Condition: TypeAlias = Callable[[bytes], bool]
+"""Accepts or rejects the stored object by its first `HEAD_BYTES`."""
+
+HEAD_BYTES = 4096
+"""Read for a condition: enough for the first keys of a record, and no memory for a hostile one."""
 
 MAX_SEGMENT_BYTES = 255
 """The longest file name of common file systems, so that a key works on every store."""
@@ -41,17 +47,18 @@ class Entry:
 class Store(Protocol):
     """Storage for files under relative `/`-separated keys; blocking and thread-safe.
 
-    Directories are only prefixes of keys: they need not be created, and empty ones do not exist. Every method raises
+    Directories are only prefixes of keys: they need not be created, and end with their last object. Every method raises
     `ConfigurationError` for a key that is absolute, empty, or has an empty, `.` or `..` segment, and otherwise one of
     `StoreNotFound`, `StoreForbidden`, `StoreUnreachable`, `StoreFull` or plain `StoreError`.
     """
 
-    def put(self, key: str, data: Data, *, replace: bool = False) -> Stored:
+    def put(self, key: str, data: Data, *, replace: bool | Condition = False) -> Stored:
         """Store `data` under `key`, whole or not at all.
 
-        Data in pieces is never joined in memory. An existing object is not overwritten unless `replace` is true. If it
-        has the same content the put succeeds, so a put whose response was lost can be repeated. Of concurrent puts with
-        different content one succeeds.
+        Data in pieces is never joined in memory. An existing object is not overwritten unless `replace` is true or
+        accepts it. If it has the same content the put succeeds, so a put whose response was lost can be repeated. Of
+        concurrent puts with different content one succeeds. No conditional put or delete changes the object between the
+        condition and the replacement.
 
         Raises `AlreadyStored` if the key holds other content.
         """
@@ -71,8 +78,11 @@ class Store(Protocol):
         A directory on the local disk may be empty.
         """
 
-    def delete(self, key: str) -> bool:
-        """Delete the object; return false if it did not exist."""
+    def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
+        """Delete the object; return false if it did not exist or the condition rejects it.
+
+        No conditional put or delete changes the object between the condition and the deletion.
+        """
 
     def url(self, key: str = "") -> str:
         """Return the local path or `gs://…` URL of a key, or of the store for ""."""
