@@ -1,9 +1,11 @@
-# Everything a person does here. A fresh machine needs git, make, Python >= 3.11 and a network; the rest is fetched.
+# Everything a person does here. A fresh machine needs git, make, Python 3.11 to 3.14 and a network; the rest is fetched.
+# Recipes work with make 3.81 too, that of macOS: it has no .SHELLFLAGS, so each command is checked by itself.
 SHELL := bash
-.SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON  ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell $(p) -c "import sys; sys.version_info >= (3, 11) and print(sys.executable)" 2>/dev/null)) python3)
+# The lock has wheels for these versions.
+IS_SUPPORTED := import sys; (3, 11) <= sys.version_info[:2] <= (3, 14) or sys.exit(1); print(sys.executable)
+PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(p) -c "$(IS_SUPPORTED)" 2>/dev/null)) python3)
 UV      := .tools/uv/bin/uv
 PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
@@ -37,7 +39,8 @@ setup: .venv/.ready ## Make the Python environment (under a minute)
 
 $(UV):
 	@echo "==> uv (a few seconds)"
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python >= 3.11 is needed, found $$($(PYTHON) --version); set PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c "$(IS_SUPPORTED)" > /dev/null || { echo "PYTHON=$(PYTHON): not Python 3.11 to 3.14 ($$("$(PYTHON)" --version 2>&1)); set PYTHON=/path/to/python3.13"; exit 1; }
+	@"$(PYTHON)" -c "import ensurepip" 2> /dev/null || { echo "PYTHON=$(PYTHON): has no module ensurepip; install python3-venv (Debian, Ubuntu) or set PYTHON to another one"; exit 1; }
 	@"$(PYTHON)" -m venv .tools/uv && .tools/uv/bin/python -m pip install -q --disable-pip-version-check "uv==0.13.8"
 
 .venv/.ready: $(UV) requirements.lock $(MEMBERS:%=%/pyproject.toml)
@@ -79,7 +82,7 @@ prose: setup
 	@$(PY) tests/layout/prose.py
 
 layers: setup
-	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 20
+	@$(BIN)/lint-imports --no-logo > .tools/layers.log 2>&1 || { cat .tools/layers.log; exit 1; }
 
 generated: setup
 	@$(PY) -m mldiagnostics_api manifests --check
@@ -101,8 +104,8 @@ fuzz: setup ## The properties, with ten times the examples (about half an hour)
 manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, kustomize, references
 	@$(PY) -m mldiagnostics_api manifests
 	@$(RELEASE) manifests
-	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page));)
-	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) > docs/reference/$(page).md;)
+	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page)) &&) true
+	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) > docs/reference/$(page).md &&) true
 
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
@@ -113,7 +116,7 @@ package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=,
 lock: setup ## Resolve the dependencies anew
 	@$(COMPILE) --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
 	  -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
-	@for image in operator webhook; do \
+	@set -e; for image in operator webhook; do \
 	  $(COMPILE) --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api --no-emit-package mldiagnostics-kube \
 	    -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  echo hatchling | $(COMPILE) -o $$image/build.lock -; \

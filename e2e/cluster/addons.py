@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Addon:
     """Controller whose Go module contains its manifests: kustomize's `config/default`, or a Helm chart.
 
     `binaries` are the tools that its containers run: a single one, or one per container, with the container's name.
+    `repository` is that of its released images, up to the container's name if there are several.
     """
 
     name: str
@@ -32,29 +34,50 @@ class Addon:
     crds: str
     namespace: str
     binaries: tuple[str, ...]
+    repository: str
     chart: str = ""
 
     def image(self, binary: str) -> str:
-        """Return the name of the image of a binary."""
+        """Return the name of the compiled image of a binary."""
         return f"localhost/mldiagnostics-{binary}:{TOOLS[binary].version}"
 
-    def image_of(self, container: str) -> str:
-        """Return the name of the image of a container."""
-        return self.image(container if container in self.binaries else self.binaries[0])
+    def released(self, binary: str) -> str:
+        """Return the project's own image of a binary."""
+        part = binary.removeprefix(self.name) if len(self.binaries) > 1 else ""
+        return f"{self.repository}{part}:v{TOOLS[binary].version}"
+
+    def binary_of(self, container: str) -> str:
+        """Return the binary that a container runs."""
+        return container if container in self.binaries else self.binaries[0]
 
 
 ADDONS = {
     addon.name: addon
     for addon in (
-        Addon("jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", "jobset-system", ("jobset",)),
-        Addon("lws", "sigs.k8s.io/lws", "config/crd/bases", "lws-system", ("lws",)),
-        Addon("kuberay", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases", "ray-system", ("kuberay",)),
+        Addon(
+            "jobset",
+            "sigs.k8s.io/jobset",
+            "config/components/crd/bases",
+            "jobset-system",
+            ("jobset",),
+            "registry.k8s.io/jobset/jobset",
+        ),
+        Addon("lws", "sigs.k8s.io/lws", "config/crd/bases", "lws-system", ("lws",), "registry.k8s.io/lws/lws"),
+        Addon(
+            "kuberay",
+            "github.com/ray-project/kuberay/ray-operator",
+            "config/crd/bases",
+            "ray-system",
+            ("kuberay",),
+            "quay.io/kuberay/operator",
+        ),
         Addon(
             "cert-manager",
             "github.com/cert-manager/cert-manager",
             "deploy/crds",
             "cert-manager",
             ("cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"),
+            "quay.io/jetstack/cert-manager",
             chart="deploy/charts/cert-manager",
         ),
     )
@@ -85,29 +108,27 @@ def install(name: str, provider: Provider) -> None:
     if subprocess.run([*kubectl, *wait, "--timeout=1s"], capture_output=True, check=False).returncode == 0:
         echo(f"{addon.name} is already available")
         return
-    for needed in (*addon.binaries, "helm" if addon.chart else "kustomize"):
-        tool(needed)
+    tool("helm" if addon.chart else "kustomize")
+    loaded = {binary: _loaded(addon, binary, provider) for binary in addon.binaries}
     with step(f"Installing {addon.name}", about_s=30):
-        for binary in addon.binaries:
-            images.load(_archive(addon, binary), provider)
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
-        objects = for_small_cluster(_in_namespace(rendered, addon), addon)
+        objects = for_small_cluster(_in_namespace(rendered, addon), addon, loaded)
         _run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
         _run([*kubectl, *wait, "--timeout=120s"])
         until_reached(kubectl, objects)
 
 
-def for_small_cluster(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str, Any]]:
-    """Return the objects with our images, one replica per controller, and small requests."""
-    return [_small(each, addon) if each["kind"] == "Deployment" else each for each in objects]
+def for_small_cluster(objects: list[dict[str, Any]], addon: Addon, loaded: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the objects with one replica per controller, small requests and the images of each binary."""
+    return [_small(each, addon, loaded) if each["kind"] == "Deployment" else each for each in objects]
 
 
-def _small(deployment: dict[str, Any], addon: Addon) -> dict[str, Any]:
+def _small(deployment: dict[str, Any], addon: Addon, loaded: Mapping[str, str]) -> dict[str, Any]:
     template = deployment["spec"]["template"]
     containers = [
         {
             **{key: value for key, value in container.items() if key != "command"},  # the image starts the binary
-            "image": addon.image_of(container["name"]),
+            "image": loaded[addon.binary_of(container["name"])],
             "imagePullPolicy": "IfNotPresent",
             "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
         }
@@ -117,9 +138,18 @@ def _small(deployment: dict[str, Any], addon: Addon) -> dict[str, Any]:
     return {**deployment, "spec": {**deployment["spec"], "replicas": 1, "template": small_template}}
 
 
-def _archive(addon: Addon, binary: str) -> Path:
+def _loaded(addon: Addon, binary: str, provider: Provider) -> str:
+    """Bring the image of a binary into the cluster and return its name.
+
+    It is the released one if the cluster can pull it, else a compiled one.
+    """
+    if not TOOLS[binary].path.exists() and provider.pull(addon.released(binary)):
+        return addon.released(binary)
     archive = TOOLS[binary].path.with_name(f"{binary}-{TOOLS[binary].version}.tar")
-    return archive if archive.exists() else binary_image(archive, addon.image(binary), tool(binary))
+    if not archive.exists():
+        binary_image(archive, addon.image(binary), tool(binary))
+    images.load(archive, provider)
+    return addon.image(binary)
 
 
 def _from_chart(addon: Addon) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -38,6 +39,7 @@ from cluster.node import (
 from cluster.paths import cache
 from cluster.process import Daemon, wait_until
 from cluster.progress import ClusterError, echo, step, tail
+from cluster.sources import reachable
 from cluster.tools import tool
 
 DATA = Path("/var/lib/mldiagnostics-bare")
@@ -57,6 +59,7 @@ DAEMONS = (
 )
 TOOLS = (*(name for name in DAEMONS if name != "containerd"), "kubectl", "pause")
 DEADLINE_S = 60
+IMAGE_DEADLINE_S = 300
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 
 
@@ -115,17 +118,15 @@ class Bare:
             self._start()
 
     def load_image(self, archive: Path) -> None:
-        command = [
-            "ctr",
-            f"--address={self._node.containerd_socket}",
-            "--namespace=k8s.io",
-            "images",
-            "import",
-            str(archive),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = self._images("import", str(archive))
         if done.returncode:
-            raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
+            raise ClusterError(f"`{shlex.join(done.args)}` ended with {done.returncode}:\n{tail(done.stderr)}")
+
+    def pull(self, image: str) -> bool:
+        if not reachable(image.partition("/")[0]):
+            return False
+        with step(f"Pulling {image}", about_s=20):
+            return self._images("pull", image).returncode == 0
 
     def down(self) -> None:
         if not DATA.exists():
@@ -211,6 +212,11 @@ class Bare:
 
     def _kubeconfig_of(self, client: str) -> Path:
         return DATA / f"{client}.kubeconfig"
+
+    def _images(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        client = ["ctr", f"--address={self._node.containerd_socket}", "--namespace=k8s.io", "images"]
+        command = ["timeout", str(IMAGE_DEADLINE_S), *client, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def _containerd(self) -> list[str]:
         binaries = packages.cni_binaries()

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from cluster import docker, images
 from cluster.archive import binary_image
 from cluster.locks import exclusive
 from cluster.node import PAUSE_IMAGE
@@ -32,12 +33,14 @@ class Kind:
         return self.folder / "kubeconfig"
 
     def obstacle(self) -> str | None:
-        if shutil.which("docker") is None:
-            return "the command docker does not exist; install Docker"
-        engine = _run("docker", "version", "--format={{.Server.Version}}")
-        if engine.returncode:
-            return f"no Docker engine answers ({_last(engine.stderr)}); start it"
-        return self._privileged_rejected()
+        if reason := docker.obstacle() or images.obstacle():
+            return reason
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                archive = binary_image(Path(folder) / "pause.tar", PAUSE_IMAGE, tool("pause"))
+                return docker.privileged_obstacle(PAUSE_IMAGE, archive)
+        except ClusterError as error:
+            return str(error)
 
     def running(self) -> bool:
         if shutil.which("docker") is None or not self.kubeconfig.exists():
@@ -67,6 +70,10 @@ class Kind:
     def load_image(self, archive: Path) -> None:
         _must(str(tool("kind")), "load", "image-archive", str(archive), f"--name={CLUSTER}")
 
+    def pull(self, image: str) -> bool:
+        with step(f"Pulling {image}", about_s=20):
+            return _run("docker", "exec", f"{CLUSTER}-control-plane", "crictl", "pull", image).returncode == 0
+
     def down(self) -> None:
         if not self.folder.exists():
             echo("There is no kind cluster")
@@ -85,16 +92,6 @@ class Kind:
         _must(str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    @staticmethod
-    def _privileged_rejected() -> str | None:
-        """Return the reason if the engine rejects privileged containers, tested with a tiny image."""
-        with tempfile.TemporaryDirectory() as folder:
-            archive = binary_image(Path(folder) / "pause.tar", PAUSE_IMAGE, tool("pause"))
-            _must("docker", "load", "--quiet", "--input", str(archive))
-        probe = _run("docker", "run", "--rm", "--privileged", "--network=none", PAUSE_IMAGE, "--check")
-        _run("docker", "image", "rm", "--force", PAUSE_IMAGE)
-        return f"the Docker engine rejects privileged containers ({_last(probe.stderr)})" if probe.returncode else None
-
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -104,7 +101,3 @@ def _must(*command: str) -> None:
     done = _run(*command)
     if done.returncode:
         raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
-
-
-def _last(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[-1]

@@ -35,6 +35,9 @@ class Provider(Protocol):
     def load_image(self, archive: Path) -> None:
         """Load an image in `docker save` format into the cluster."""
 
+    def pull(self, image: str) -> bool:
+        """Pull a public image into the cluster; return whether its pods have it now."""
+
     def down(self) -> None:
         """Remove the cluster and all its changes to the machine, if it exists."""
 

@@ -34,6 +34,9 @@ class Machine:
     def load_image(self, archive: Path) -> None:
         raise AssertionError(archive)
 
+    def pull(self, image: str) -> bool:
+        raise AssertionError(image)
+
     def status(self) -> list[str]:
         return []
 

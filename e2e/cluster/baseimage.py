@@ -1,0 +1,84 @@
+"""The base of built images: the one that the Dockerfile names, else one made from Debian packages."""
+
+import functools
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cluster import docker, packages
+from cluster.archive import layer_image
+from cluster.locks import exclusive
+from cluster.paths import cache
+from cluster.progress import ClusterError, step, tail
+from cluster.sources import reachable
+
+OWN_BASE = "localhost/mldiagnostics-base:1"
+PUBLIC_REGISTRY = "registry-1.docker.io"
+DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
+
+
+def base_of(dockerfile: str, *, with_docker: bool) -> str:
+    """Return the value of the build argument BASE; empty for the Dockerfile's own.
+
+    The environment variable BASE comes first. A Docker engine is asked itself for the image: it may reach registries
+    that this process does not, and the other way round.
+
+    Raises:
+        ClusterError: the image cannot be pulled, and another one cannot be made here.
+    """
+    if chosen := os.environ.get("BASE"):
+        return chosen
+    named = re.search(r"^ARG BASE=(\S+)", dockerfile, re.MULTILINE)
+    if not with_docker or named is None:
+        return "" if reachable(PUBLIC_REGISTRY) else OWN_BASE
+    if (failure := _pull_failure(named[1])) is None:
+        return ""
+    if reason := obstacle():
+        raise ClusterError(
+            f"{named[1]}: the Docker engine cannot pull it ({failure}); give the engine a network or proxy, "
+            f"or set BASE to an image that it has; another base cannot be made here: {reason}"
+        )
+    return OWN_BASE
+
+
+def obstacle() -> str | None:
+    """Return the reason why a base cannot be made from Debian packages; None if it can."""
+    return None if os.geteuid() == 0 else "debootstrap needs root"
+
+
+def own_base() -> Path:
+    """Return the archive of an image of Debian with Python, made once, for machines without a registry.
+
+    Raises:
+        ClusterError: it cannot be made.
+    """
+    archive = cache() / "images" / "base-1.tar"
+    with exclusive(archive.with_name(".base.lock"), "it makes the base image"):
+        if archive.exists():
+            return archive
+        if reason := obstacle():
+            raise ClusterError(f"{OWN_BASE}: cannot be made: {reason}; use sudo, or set BASE to an image")
+        packages.install(packages.missing_packages({"debootstrap": "debootstrap"}))
+        with (
+            step("Making a base image from Debian packages", about_s=60),
+            tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
+        ):
+            root, layer = Path(scratch) / "root", Path(scratch) / "layer.tar"
+            _run("debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", "bookworm", str(root))
+            left_out = [f"--exclude=./{name}" for name in ("var/cache/apt/*", "var/lib/apt/lists/*", "dev/*", "proc/*")]
+            _run("tar", "--numeric-owner", *left_out, "-C", str(root), "-cf", str(layer), ".")
+            return layer_image(archive, OWN_BASE, layer, entrypoint=["python3"])
+
+
+@functools.cache
+def _pull_failure(image: str) -> str | None:
+    with step(f"Pulling {image}", about_s=20):
+        return docker.pull_failure(image)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stdout + done.stderr)}")

@@ -1,0 +1,45 @@
+"""Build images with buildah as root, on machines without Docker, in a store of its own."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster import packages
+from cluster.paths import cache
+from cluster.progress import ClusterError, tail
+
+
+def obstacle() -> str | None:
+    """Return the reason why buildah cannot run here, with a remedy; None if it can."""
+    return None if os.geteuid() == 0 else "buildah needs root"
+
+
+def build(context: Path, reference: str, arguments: Sequence[str], archive: Path) -> None:
+    """Build an image from a context with a Dockerfile, and write its archive."""
+    _buildah("bud", "--quiet", "--layers", "--isolation=chroot", f"--tag={reference}", *arguments, str(context))
+    _buildah("push", "--quiet", reference, f"docker-archive:{archive}:{reference}")
+
+
+def install() -> None:
+    """Install buildah if it is missing."""
+    packages.install(packages.missing_packages({"buildah": "buildah"}))
+
+
+def load(reference: str, archive: Path) -> None:
+    """Load the image of an archive into the store, unless it is there."""
+    if _run("inspect", "--type=image", reference).returncode:
+        _buildah("pull", "--quiet", f"docker-archive:{archive}")
+
+
+def _buildah(*arguments: str) -> None:
+    done = _run(*arguments)
+    if done.returncode:
+        raise ClusterError(
+            f"`buildah {' '.join(arguments)}` ended with {done.returncode}:\n{tail(done.stdout + done.stderr, 30)}"
+        )
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    store = [f"--root={cache() / 'buildah'}", "--runroot=/run/mldiagnostics-buildah", "--storage-driver=overlay"]
+    return subprocess.run(["buildah", *store, *arguments], capture_output=True, text=True, check=False)
