@@ -16,7 +16,7 @@ from demo.installation import Helm, install
 from demo.kubectl import Kubectl
 from release.parts import OPERATOR
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("prepared", "operator", "webhook")]
 
 SHORT = [each for each in (*ATTACKS.values(), *DISRUPTIONS.values()) if each.short]
 
@@ -28,7 +28,7 @@ def operator(helm: Helm, operator_image: list[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def stage(running_cluster: Provider, kubectl: Kubectl, operator: None, webhook: None) -> Iterator[Stage]:  # noqa: ARG001
+def stage(running_cluster: Provider, kubectl: Kubectl) -> Iterator[Stage]:
     made = Stage(running_cluster, kubectl)
     made.prepare()
     yield made

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from cluster import addons
 from cluster.progress import ClusterError, echo, step
 from cluster.provider import Provider
 from cluster.providers import provider
@@ -56,6 +57,7 @@ def installed(chosen: Provider) -> Stage:
     chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
+    addons.install("jobset", chosen)
     for part in PARTS:
         values = installation.load_image(part, chosen)
         with step(f"helm install {part.name}", about_s=25):

@@ -5,10 +5,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from demo.installation import NAMESPACE as OPERATORS
+from demo.kubectl import eventually
 
 from chaos.accounting import Observed
 from chaos.scenarios import Scenarios
-from chaos.stage import ALL_PORTS, ATTACKER, CAPTURES, NOW, PODS, VICTIM, Stage, in_parallel, parked_pod
+from chaos.stage import ALL_PORTS, ATTACKER, CAPTURES, NOW, PODS, VICTIM, Stage, in_parallel, parked_pod, pod_body
 
 ATTACKS = attack = Scenarios()
 
@@ -16,6 +17,8 @@ PORTS = "diagon.gke.io/profiler-ports"
 EVERY_PORT = {PORTS: ",".join(map(str, ALL_PORTS))}
 ANY: frozenset[str] = frozenset()
 """Every verdict on hosts that behave badly that is not a fault of the operator."""
+JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{VICTIM}/jobsets"
+JOBSET = "jobset.sigs.k8s.io/jobset-name=two"
 WEBHOOK_PORT, HTTP_PORT = 10250, 8081
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "owner", "uid": "00000000-0000-0000-0000-000000000000"}
 
@@ -98,7 +101,7 @@ def nasty_error(stage: Stage, seen: Observed) -> Iterator[None]:
 @attack("20 captures of a pod whose owner references are URLs", short=True)
 def forged_owner_paths(stage: Stage, seen: Observed) -> Iterator[None]:
     forged = [
-        {"apiVersion": "../../api/v1", "name": "..%2f..%2fsecrets?watch=true&x="},
+        {"apiVersion": "..%2f..%2fapi/v1", "name": "..%2f..%2fsecrets?watch=true&x="},
         {"apiVersion": "batch/v1?watch=true", "name": "x/../../../jobs?watch=true"},
         {"apiVersion": "batch%2fv1", "name": "%2e%2e/watch"},
     ]
@@ -147,12 +150,12 @@ def stolen_session(stage: Stage, seen: Observed) -> Iterator[None]:
     honest = stage.end(VICTIM, stage.capture(VICTIM)).status
     location = honest["captureResult"]["outputLocation"]
     with stage.pod("profiler", "9999=plain") as pod:
-        for session in (honest["sessionId"], None):
-            place = {"sessionId": session, "storageLocation": location}
+        for number in range(12):
+            place = {"sessionId": honest["sessionId"] if number % 2 else None, "storageLocation": location}
             answer = stage.api("POST", CAPTURES.format(ATTACKER), theft(pod, place))
-            if answer.status == 201:
+            if answer.status == 201 and number < 4:
                 stage.end(ATTACKER, "theft")
-                stage.delete_captures(ATTACKER)
+            stage.delete_captures(ATTACKER)
     yield
     holder = honest["holder"].partition("/")[0]
     folder = f"/var/lib/mldiagnostics/{location.removeprefix('volume://').strip('/')}/plugins/profile"
@@ -197,46 +200,39 @@ def odd_targets(stage: Stage, seen: Observed) -> Iterator[None]:
     finish(stage, seen, names, refused)
 
 
-@attack("a pod with a forged owner reference claims rank 0 of a Job of two", short=True, captures=1)
+@attack("a pod with a forged owner reference claims rank 0 of a JobSet of two", short=True, captures=1)
 def forged_rank(stage: Stage, seen: Observed) -> Iterator[None]:
-    job = f"/apis/batch/v1/namespaces/{VICTIM}/jobs"
-    created = stage.api("POST", job, job_of_two(stage)).body
+    created = stage.api("POST", JOBSETS, jobset_of_two(stage)).body
+    owner = {key: created[key] for key in ("apiVersion", "kind")} | {"controller": True}
+    owner |= {key: created["metadata"][key] for key in ("name", "uid")}
+    claims = {"jobset-name": "two", "replicatedjob-name": "workers", "job-index": "0", "job-global-index": "0"}
+    labels = {f"jobset.sigs.k8s.io/{key}": value for key, value in claims.items()}
+    index = {"batch.kubernetes.io/job-completion-index": "0"}
+    forged = {"labels": labels | index, "annotations": index, "ownerReferences": [owner]}
     try:
-        owner = OWNER | {"name": "two", "uid": created["metadata"]["uid"]}
-        owner |= {"controller": True, "blockOwnerDeletion": False}
-        labels = {
-            "batch.kubernetes.io/job-name": "two",
-            "batch.kubernetes.io/controller-uid": owner["uid"],
-            "batch.kubernetes.io/job-completion-index": "0",
-            "job-name": "two",
-            "controller-uid": owner["uid"],
-        }
-        index = {"batch.kubernetes.io/job-completion-index": "0"}
-        with stage.pod(
-            "profiler", "9999=plain", namespace=VICTIM, labels=labels, annotations=index, ownerReferences=[owner]
-        ) as intruder:
-            target = {"workloadRef": {"kind": "Job", "name": "two"}}
-            name = stage.capture(VICTIM, target=target, waitForPodsSeconds=60, minimumCaptured=1)
+        with stage.pod("profiler", "9999=plain", namespace=VICTIM, **forged) as intruder:
+            target = {"workloadRef": {"kind": "JobSet", "name": "two"}}
             yield
-            end = stage.end(VICTIM, name, allowed=ANY)
+            eventually(lambda: len(stage.running(VICTIM, JOBSET)) == 3, "the JobSet's pods", deadline_s=60)
+            end = stage.end(VICTIM, stage.capture(VICTIM, target=target, minimumCaptured=1), allowed=ANY)
             seen.others.append(end)
-            captured = [each["pod"] for each in end.status.get("results", ()) if each["state"] == "Captured"]
-            ranks = sorted(each.get("rank", -1) for each in end.status.get("results", ()) if each["pod"] in captured)
-            if intruder in captured:
-                seen.faults.append(f"{intruder} was captured as a pod of the Job")
-            elif ranks != [0, 1]:
-                seen.faults.append(f"the Job's pods have ranks {ranks}")
+            captured = [each for each in end.status.get("results", ()) if each["state"] == "Captured"]
+            ranks = sorted(each.get("rank", -1) for each in captured if each["pod"] != intruder)
+            if len(captured) != len(ranks):
+                seen.faults.append(f"the forged pod {intruder} was captured")
+            if ranks != [0, 1]:
+                seen.faults.append(f"the JobSet's own pods have the ranks {ranks}, expected 0 and 1")
     finally:
-        stage.api("DELETE", f"{job}/two", NOW)
+        stage.api("DELETE", f"{JOBSETS}/two", NOW)
 
 
-def job_of_two(stage: Stage) -> dict[str, Any]:
-    pod = parked_pod("two")["spec"]
-    del pod["schedulerName"]
-    pod["containers"][0] |= {"image": stage.image, "command": ["python", "/chaos/profiler.py", "9999=plain"]}
-    pod |= {"restartPolicy": "Never"}
-    spec = {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "template": {"spec": pod}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "two"}, "spec": spec}
+def jobset_of_two(stage: Stage) -> dict[str, Any]:
+    pod = pod_body("two", stage.image, ["python", "/chaos/profiler.py", "9999=plain"])["spec"]
+    job = {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimit": 0}
+    job |= {"template": {"spec": pod | {"restartPolicy": "Never"}}}
+    jobs = [{"name": "workers", "replicas": 1, "template": {"spec": job}}]
+    version = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    return version | {"metadata": {"name": "two"}, "spec": {"replicatedJobs": jobs}}
 
 
 def clients(stage: Stage, manner: str, connections: int, *addresses: str) -> Iterator[None]:
@@ -250,9 +246,9 @@ def hostile_reviews(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: AR
     yield from clients(stage, "hostile-reviews", 2, *stage.webhook.addresses(WEBHOOK_PORT))
 
 
-@attack("1600 idle TLS connections to each webhook replica", short=True)
+@attack("4800 idle TLS connections to one webhook replica", short=True)
 def idle_connections(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
-    yield from clients(stage, "idle-tls", 1600, *stage.webhook.addresses(WEBHOOK_PORT))
+    yield from clients(stage, "idle-tls", 4800, stage.webhook.addresses(WEBHOOK_PORT)[0])
 
 
 @attack("16 bodies of 4 MiB at 10 bytes per second, at each webhook replica", short=True)

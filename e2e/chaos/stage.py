@@ -172,6 +172,11 @@ class Stage:
         if answer.status != 201:
             raise ClusterError(f"pod {namespace}/{body['metadata']['name']}: {answer.status}: {answer.message}")
 
+    def running(self, namespace: str, selector: str) -> list[Object]:
+        """Return the running pods with these labels."""
+        pods = self.api("GET", f"{PODS.format(namespace)}?labelSelector={selector}").body["items"]
+        return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
     def start_victim(self) -> None:
         """Start the victim's pod, again if it runs."""
         self.stop_victim()
