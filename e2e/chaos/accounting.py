@@ -72,8 +72,9 @@ class Observed:
     injection_expected: bool = True
     faults: list[str] = field(default_factory=list)
     """Other wrong behaviour, as sentences."""
-    oom_kills: int = 0
-    restarts: int = 0
+    exits: list[str] = field(default_factory=list)
+    """How processes of operator and webhook ended that were restarted."""
+    exits_expected: bool = False
     memory: dict[str, float] = field(default_factory=dict)
     """Highest resident memory by part, as a share of the limit."""
 
@@ -103,6 +104,11 @@ class Observed:
         return [each.name for each in self.captures if self._recordings(each) > max(each.status.get("attempt", 1), 1)]
 
     @property
+    def oom_kills(self) -> int:
+        """The processes killed for their memory."""
+        return sum("OOMKilled" in each for each in self.exits)
+
+    @property
     def wrong(self) -> list[str]:
         """Wrong verdicts and other wrong behaviour."""
         return [problem for each in self.captures if (problem := each.wrong)] + self.faults
@@ -117,8 +123,8 @@ class Observed:
         """Return everything that makes the scenario fail, as sentences."""
         counted = {"stuck": self.stuck, "lost": self.lost, "doubled": self.doubled}
         found = [f"{what}: {', '.join(names)}" for what, names in counted.items() if names] + self.wrong
-        if self.oom_kills:
-            found.append(f"{self.oom_kills} OOM kills")
+        if self.oom_kills or not self.exits_expected:
+            found += self.exits
         if self.admissions[DENIED]:
             found.append(f"{self.admissions[DENIED]} pods denied")
         if self.injection_expected and self.not_injected_share > NOT_INJECTED_SHARE:

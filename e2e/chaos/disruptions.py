@@ -20,6 +20,7 @@ from demo.kubectl import eventually
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, new_authority
 
+from chaos import clock
 from chaos.accounting import SUCCEEDED, Observed
 from chaos.replicas import process, stopped, tiny_volume
 from chaos.scenarios import Scenarios
@@ -52,7 +53,7 @@ def finish(stage: Stage, seen: Observed, name: str, allowed: frozenset[str] = SU
 # The operator
 
 
-@disruption("kill -9 of the leader during a capture", short=True)
+@disruption("kill -9 of the leader during a capture", short=True, restarts=True)
 def leader_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     name = recording(stage)
     stage.operator.kill(stage.operator.leader())
@@ -60,7 +61,7 @@ def leader_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     finish(stage, seen, name)
 
 
-@disruption("kill -9 of both operator replicas during a capture")
+@disruption("kill -9 of both operator replicas during a capture", restarts=True)
 def operators_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     name = recording(stage)
     stage.operator.kill(*stage.operator.pods())
@@ -68,7 +69,7 @@ def operators_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     finish(stage, seen, name)
 
 
-@disruption("SIGSTOP of the leader for longer than its Lease, during a capture")
+@disruption("SIGSTOP of the leader for longer than its Lease, during a capture", restarts=True)
 def leader_stopped(stage: Stage, seen: Observed) -> Iterator[None]:
     name, leader = recording(stage), stage.operator.leader()
     with stopped(stage.operator.pid(leader)):
@@ -79,7 +80,7 @@ def leader_stopped(stage: Stage, seen: Observed) -> Iterator[None]:
     finish(stage, seen, name, SUCCEEDED | {"Interrupted"})
 
 
-@disruption("the Lease is deleted during a capture")
+@disruption("the Lease is deleted during a capture", restarts=True)
 def lease_deleted(stage: Stage, seen: Observed) -> Iterator[None]:
     name = recording(stage)
     stage.api("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/{OPERATORS}/leases/{OPERATOR}")
@@ -87,7 +88,18 @@ def lease_deleted(stage: Stage, seen: Observed) -> Iterator[None]:
     finish(stage, seen, name)
 
 
-@disruption("the CRD is deleted and created again", short=True)
+@disruption("the leader's clock steps an hour ahead and back, during captures", restarts=True)
+def clock_steps(stage: Stage, seen: Observed) -> Iterator[None]:
+    with clock.adjustable(stage.kubectl):
+        leader = stage.operator.leader()
+        for seconds in (3600, 0, -3600):
+            name = recording(stage)
+            clock.step(stage.kubectl, leader, seconds)
+            finish(stage, seen, name)
+        yield
+
+
+@disruption("the CRD is deleted and created again", short=True, restarts=True)
 def crd_replaced(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     crd = stage.api("GET", CRD).body
     stage.api("DELETE", CRD)
@@ -144,12 +156,12 @@ def outage(stage: Stage, seen: Observed, part: str) -> Iterator[None]:
     finish(stage, seen, name)
 
 
-@disruption("kill -9 of the API server during a capture; it is away for 5 s", short=True)
+@disruption("kill -9 of the API server during a capture; it is away for 5 s", short=True, restarts=True)
 def api_server_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     yield from outage(stage, seen, "kube-apiserver")
 
 
-@disruption("kill -9 of etcd during a capture; it is away for 5 s")
+@disruption("kill -9 of etcd during a capture; it is away for 5 s", restarts=True)
 def etcd_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     yield from outage(stage, seen, "etcd")
 
@@ -166,14 +178,14 @@ def injects(stage: Stage) -> bool:
     return bool(injecting.run_of(injecting.labelled_pod(stage.kubectl, VICTIM)))
 
 
-@disruption("kill -9 of one webhook replica while pods are created", short=True, injects=False)
+@disruption("kill -9 of one webhook replica while pods are created", short=True, restarts=True, injects=False)
 def webhook_killed(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     stage.webhook.kill(stage.webhook.pods()[0])
     yield
     repaired(stage)
 
 
-@disruption("kill -9 of all webhook replicas while pods are created", injects=False)
+@disruption("kill -9 of all webhook replicas while pods are created", restarts=True, injects=False)
 def webhooks_killed(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     stage.webhook.kill(*stage.webhook.pods())
     yield

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class Replicas:
         self.part = part.folder
         self._kubectl = kubectl
         self._word = f"mldiagnostics_{part.folder}"
-        self._before: dict[str, int] = {}
+        self._since = datetime.max.replace(tzinfo=UTC)
 
     def pods(self) -> list[Object]:
         """Return the pods that are not being deleted."""
@@ -108,7 +109,7 @@ class Replicas:
 
     def start_measuring(self) -> None:
         """Forget the highest memory and the restarts so far."""
-        self._before = self._restarts()
+        self._since = datetime.now(UTC).replace(microsecond=0)
         for pod in self.pods():
             with suppress(ClusterError, OSError):
                 (PROC / str(self.pid(pod)) / "clear_refs").write_text("5")
@@ -123,26 +124,19 @@ class Replicas:
                 shares.append(peak / quantity(pod["spec"]["containers"][0]["resources"]["limits"]["memory"]))
         return max(shares)
 
-    def restarts(self) -> int:
-        """Return the restarts since the start of the measurement."""
-        return sum(count - self._before.get(name, 0) for name, count in self._restarts().items())
-
-    def oom_kills(self) -> int:
-        """Return the pods whose last restart since the start of the measurement was an OOM kill."""
-        return sum(
-            state.get("terminated", {}).get("reason") == "OOMKilled"
+    def exits(self) -> list[str]:
+        """Return how each process ended that was restarted since the start of the measurement."""
+        return [
+            f"{pod['metadata']['name']}: {end.get('reason')}, exit code {end.get('exitCode')}"
             for pod in self.pods()
             for container in pod["status"].get("containerStatuses", ())
-            if container["restartCount"] > self._before.get(pod["metadata"]["name"], 0)
-            or "terminated" in container["state"]
-            for state in (container["state"], container["lastState"])
-        )
+            for end in (container["state"].get("terminated"), container["lastState"].get("terminated"))
+            if end and _instant(end["finishedAt"]) >= self._since
+        ]
 
-    def _restarts(self) -> dict[str, int]:
-        return {
-            pod["metadata"]["name"]: sum(each["restartCount"] for each in pod["status"].get("containerStatuses", ()))
-            for pod in self.pods()
-        }
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def quantity(text: str) -> int:

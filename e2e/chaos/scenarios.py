@@ -26,6 +26,8 @@ class Scenario:
     """Whether it belongs to the short form."""
     injects: bool
     """Whether all pods get a run meanwhile."""
+    restarts: bool
+    """Whether processes of operator and webhook may restart."""
     captures: int
     """The victim's captures meanwhile."""
 
@@ -34,13 +36,13 @@ class Scenarios(dict[str, Scenario]):
     """Scenarios by name."""
 
     def __call__(
-        self, title: str, *, short: bool = False, injects: bool = True, captures: int = CAPTURES
+        self, title: str, *, short: bool = False, injects: bool = True, restarts: bool = False, captures: int = CAPTURES
     ) -> Callable[[Act], Act]:
         """Register a function as a scenario; its name becomes the scenario's."""
 
         def register(act: Act) -> Act:
             name = act.__name__.replace("_", "-")
-            self[name] = Scenario(name, title, act, short, injects, captures)
+            self[name] = Scenario(name, title, act, short, injects, restarts, captures)
             return act
 
         return register
@@ -48,7 +50,7 @@ class Scenarios(dict[str, Scenario]):
 
 def measure(scenario: Scenario, stage: Stage) -> Observed:
     """Run one scenario, wait until the cluster has recovered, and return the figures."""
-    seen = Observed(injection_expected=scenario.injects)
+    seen = Observed(injection_expected=scenario.injects, exits_expected=scenario.restarts)
     parts = (stage.operator, stage.webhook)
     for part in parts:
         part.start_measuring()
@@ -67,6 +69,5 @@ def measure(scenario: Scenario, stage: Stage) -> Observed:
     seen.profiled = Counter(stage.profiled()) - before
     for part in parts:
         seen.memory[part.part] = part.memory_share()
-        seen.restarts += part.restarts()
-        seen.oom_kills += part.oom_kills()
+        seen.exits += part.exits()
     return seen

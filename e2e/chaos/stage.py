@@ -52,6 +52,7 @@ class Stage:
         programs = {path.name: path.read_text() for path in PROGRAMS.glob("*.py")}
         for namespace in (VICTIM, ATTACKER):
             self.kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        for namespace in (VICTIM, ATTACKER, OPERATORS):
             metadata = {"name": "programs", "namespace": namespace}
             self.kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": programs})
             account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"

@@ -41,7 +41,7 @@ def row(name: str, seen: Observed) -> list[str]:
         *map(str, counts),
         f"{seen.admissions[NOT_INJECTED]}/{created}",
         str(seen.oom_kills),
-        str(seen.restarts),
+        str(len(seen.exits)),
         *(f"{seen.memory.get(part, 0):.0%}" for part in ("operator", "webhook")),
         "FAILED" if seen.problems() else "ok",
     ]

@@ -67,17 +67,22 @@ def test_a_capture_is_doubled_if_its_status_names_fewer_attempts(
     assert bool(Observed(victims=[capture], profiled=Counter(recorded)).doubled) is doubled
 
 
-@given(
-    injected=st.integers(0, 300), missed=st.integers(0, 300), denied=st.integers(0, 3), kills=st.integers(0, 2),
-    expected=st.booleans(),
-)  # fmt: skip
-def test_property_pods_and_kills_are_problems_beyond_their_bounds(
-    injected: int, missed: int, denied: int, kills: int, expected: bool
+@given(injected=st.integers(0, 300), missed=st.integers(0, 300), denied=st.integers(0, 3), expected=st.booleans())
+def test_property_pods_without_a_run_are_a_problem_beyond_one_percent(
+    injected: int, missed: int, denied: int, expected: bool
 ) -> None:
     admissions = Counter({INJECTED: injected, NOT_INJECTED: missed, DENIED: denied})
-    seen = Observed(admissions=admissions, oom_kills=kills, injection_expected=expected)
     too_many = expected and missed * 100 > injected + missed
-    assert len(seen.problems()) == bool(denied) + bool(kills) + too_many
+    assert len(Observed(admissions=admissions, injection_expected=expected).problems()) == bool(denied) + too_many
+
+
+@pytest.mark.parametrize(
+    ("end", "expected", "problems"), [("Error", True, 0), ("Error", False, 1), ("OOMKilled", True, 1)]
+)
+def test_a_restart_is_a_problem_unless_the_scenario_kills(end: str, expected: bool, problems: int) -> None:
+    seen = Observed(exits=[f"operator-1: {end}, exit code 137"], exits_expected=expected)
+    assert len(seen.problems()) == problems
+    assert seen.oom_kills == (end == "OOMKilled")
 
 
 def test_memory_and_time_are_warnings() -> None:
