@@ -3,12 +3,7 @@
 import json
 import re
 import secrets
-import subprocess
-import threading
-import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import injection_workloads as make
@@ -163,24 +158,6 @@ def test_a_pod_without_containers_is_rejected_by_the_api_server_only(kubectl: Ku
     assert "webhook" not in str(refused.value)
 
 
-def test_pods_are_created_while_a_replica_is_killed(kubectl: Kubectl, job: Object) -> None:
-    wanted = kubectl.get("deployment", WEBHOOK, f"--namespace={OPERATORS}")["spec"]["replicas"]
-    eventually(lambda: len(serving(kubectl)) == wanted, "all replicas ready", deadline_s=RECOVERY_S)
-    victim = min(serving(kubectl))
-    with admitting(kubectl, pod(reference(job))) as latest:
-        kubectl("delete", "pod", victim, f"--namespace={OPERATORS}", *KILL)
-        eventually(lambda: injected_run(latest(20)[-1]), "injection by the other replicas", deadline_s=RECOVERY_S)
-        eventually(lambda: len(serving(kubectl)) == wanted, "replacement of the replica", deadline_s=RECOVERY_S)
-        eventually(lambda: injected_run(latest(1)[-1]), "injection by all replicas", deadline_s=RECOVERY_S)
-
-
-def test_pods_are_created_without_replicas_and_get_runs_when_they_are_back(kubectl: Kubectl, job: Object) -> None:
-    with admitting(kubectl, pod(reference(job))) as latest:
-        kill_all(kubectl)
-        eventually(lambda: injected_run(latest(1)[-1]) is None, "a pod without a run", deadline_s=RECOVERY_S)
-        eventually(lambda: injected_run(latest(1)[-1]), "injection of runs", deadline_s=RECOVERY_S)
-
-
 def test_pods_of_a_forbidden_kind_are_created_and_carry_the_reason(kubectl: Kubectl, job: Object) -> None:
     role = kubectl.get("clusterrole", WEBHOOK)
     del role["metadata"]["resourceVersion"]
@@ -200,55 +177,3 @@ def test_pods_of_a_forbidden_kind_are_created_and_carry_the_reason(kubectl: Kube
 
 def kill_all(kubectl: Kubectl) -> None:
     kubectl("delete", "pod", REPLICAS, f"--namespace={OPERATORS}", *KILL)
-
-
-@contextmanager
-def admitting(kubectl: Kubectl, manifest: Object) -> Iterator[Callable[[int], list[Object]]]:
-    """Create a pod as dry runs while the block runs; none may be rejected.
-
-    Yields a function that returns the pods of the next `count` attempts.
-    """
-    with _proxy(kubectl) as url, ThreadPoolExecutor(max_workers=1) as background:
-        create = f"{url}/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All"
-        admitted: list[Object] = []
-        over = threading.Event()
-
-        def attempts() -> None:
-            while not over.is_set():
-                admitted.append(_post(create, manifest))
-
-        running = background.submit(attempts)
-
-        def latest(count: int) -> list[Object]:
-            start = len(admitted) + 1  # one may be in progress
-            eventually(lambda: len(admitted) >= start + count or running.done(), "creation of pods", deadline_s=60)
-            if running.done():
-                running.result()
-            return admitted[start : start + count]
-
-        try:
-            yield latest
-        finally:
-            over.set()
-        running.result()
-
-
-def _post(url: str, manifest: Object) -> Object:
-    request = urllib.request.Request(
-        url, json.dumps(manifest).encode(), {"Content-Type": "application/json"}, method="POST"
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        created: Object = json.load(answer)
-    return created
-
-
-@contextmanager
-def _proxy(kubectl: Kubectl) -> Iterator[str]:
-    """Run `kubectl proxy` while the block runs; yield its URL."""
-    command = [str(kubectl.binary), f"--kubeconfig={kubectl.kubeconfig}", "proxy", "--port=0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as proxy:
-        try:
-            assert proxy.stdout
-            yield f"http://{proxy.stdout.readline().split()[-1]}"
-        finally:
-            proxy.kill()

@@ -4,12 +4,23 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from demo.installation import NAMESPACE as OPERATORS
 from demo.kubectl import eventually
 
 from chaos.accounting import Observed
 from chaos.scenarios import Scenarios
-from chaos.stage import ALL_PORTS, ATTACKER, CAPTURES, NOW, PODS, VICTIM, Stage, in_parallel, parked_pod, pod_body
+from chaos.stage import (
+    ALL_PORTS,
+    ATTACKER,
+    CAPTURES,
+    NOW,
+    PODS,
+    TRAINER,
+    VICTIM,
+    Stage,
+    in_parallel,
+    parked_pod,
+    pod_body,
+)
 
 ATTACKS = attack = Scenarios()
 
@@ -159,9 +170,8 @@ def stolen_session(stage: Stage, seen: Observed) -> Iterator[None]:
     yield
     holder = honest["holder"].partition("/")[0]
     folder = f"/var/lib/mldiagnostics/{location.removeprefix('volume://').strip('/')}/plugins/profile"
-    where = (f"--namespace={OPERATORS}", holder, "--", "ls", f"{folder}/{honest['sessionId']}")
-    files = stage.kubectl("exec", *where).split()
-    if sorted(files) != sorted(["capture.json", f"{honest['results'][0]['pod']}.xplane.pb"]):
+    files = stage.files(holder, f"{folder}/{honest['sessionId']}")
+    if files != ["capture.json", f"{TRAINER}.xplane.pb"]:
         seen.faults.append(f"the victim's session has {files} after the theft")
 
 

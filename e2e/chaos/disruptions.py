@@ -53,7 +53,7 @@ def finish(stage: Stage, seen: Observed, name: str, allowed: frozenset[str] = SU
 # The operator
 
 
-@disruption("kill -9 of the leader during a capture", short=True, restarts=True)
+@disruption("kill -9 of the leader during a capture", restarts=True)
 def leader_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     name = recording(stage)
     stage.operator.kill(stage.operator.leader())
@@ -178,14 +178,14 @@ def injects(stage: Stage) -> bool:
     return bool(injecting.run_of(injecting.labelled_pod(stage.kubectl, VICTIM)))
 
 
-@disruption("kill -9 of one webhook replica while pods are created", short=True, restarts=True, injects=False)
+@disruption("kill -9 of one webhook replica while pods are created", restarts=True, injects=False)
 def webhook_killed(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     stage.webhook.kill(stage.webhook.pods()[0])
     yield
     repaired(stage)
 
 
-@disruption("kill -9 of all webhook replicas while pods are created", restarts=True, injects=False)
+@disruption("kill -9 of all webhook replicas while pods are created", short=True, restarts=True, injects=False)
 def webhooks_killed(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     stage.webhook.kill(*stage.webhook.pods())
     yield

@@ -139,8 +139,19 @@ class Stage:
         if holder not in pods or not location.startswith(capturing.VOLUME):
             return True  # the volume is gone with its pod
         folder = f"{capturing.VOLUME_ROOT}/{location.removeprefix(capturing.VOLUME).strip('/')}/plugins/profile"
-        listed = self.kubectl("exec", f"--namespace={OPERATORS}", holder, "--", "ls", f"{folder}/{status['sessionId']}")
-        return ".xplane.pb" in listed
+        return any(name.endswith(".xplane.pb") for name in self.files(holder, f"{folder}/{status['sessionId']}"))
+
+    def files(self, holder: str, folder: str) -> list[str]:
+        """Return the sorted names in a folder of a replica of the operator; the replica may just restart."""
+        command = ("exec", f"--namespace={OPERATORS}", holder, "--", "ls", folder)
+
+        def poll() -> tuple[list[str]] | None:
+            try:
+                return (sorted(self.kubectl(*command).split()),)
+            except ClusterError as error:
+                return ([],) if "No such file" in str(error) else None
+
+        return eventually(poll, f"list of {folder} in {holder}", deadline_s=OUTAGE_DEADLINE_S)[0]
 
     # Pods
 
