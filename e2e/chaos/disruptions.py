@@ -111,7 +111,7 @@ def crd_replaced(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG00
 
 
 def established(stage: Stage) -> bool:
-    conditions = stage.api("GET", CRD).body.get("status", {}).get("conditions", ())
+    conditions = stage.api("GET", CRD).body.get("status", {}).get("conditions") or ()
     return ("Established", "True") in {(each["type"], each["status"]) for each in conditions}
 
 

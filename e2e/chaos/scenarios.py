@@ -60,8 +60,8 @@ def measure(scenario: Scenario, stage: Stage) -> Observed:
             with contextmanager(scenario.act)(stage, seen):
                 for _ in range(scenario.captures):
                     seen.victims.append(stage.end(VICTIM, stage.capture(VICTIM)))
-        except ClusterError as error:
-            seen.faults.append(str(error))
+        except Exception as error:  # noqa: BLE001  # a broken scenario fails alone
+            seen.faults.append(f"{type(error).__name__}: {error}")
     try:
         stage.settle()
     except ClusterError as error:
