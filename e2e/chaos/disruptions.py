@@ -31,6 +31,7 @@ DISRUPTIONS = disruption = Scenarios()
 LONG_MS = 4000
 """Duration of a capture that is disturbed while it records."""
 OUTAGE_S = 5.0
+CRD_AWAY_S = 15.0
 LEASE_S = 15.0
 SECRET = f"/api/v1/namespaces/{OPERATORS}/secrets/{WEBHOOK}-certificates"
 CONFIGURATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{WEBHOOK}-mutating-webhook-config"
@@ -99,11 +100,12 @@ def clock_steps(stage: Stage, seen: Observed) -> Iterator[None]:
         yield
 
 
-@disruption("the CRD is deleted and created again", short=True, restarts=True)
+@disruption("the CRD is deleted, and created again after 15 s", short=True, restarts=True)
 def crd_replaced(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     crd = stage.api("GET", CRD).body
     stage.api("DELETE", CRD)
     eventually(lambda: stage.api("GET", CRD).status == 404, "deletion of the CRD", deadline_s=60)
+    time.sleep(CRD_AWAY_S)
     fresh = {key: crd["metadata"][key] for key in ("name", "labels", "annotations") if key in crd["metadata"]}
     stage.api("POST", CRD.rpartition("/")[0], {**crd, "metadata": fresh, "status": None})
     eventually(lambda: established(stage), "the new CRD", deadline_s=60)

@@ -51,7 +51,7 @@ def stopped(pid: int) -> Iterator[None]:
 @contextmanager
 def tiny_volume(pid: int, path: str, options: str) -> Iterator[None]:
     """Put a small tmpfs over a directory of a container while the block runs."""
-    enter = ["nsenter", f"--target={pid}", "--mount"]
+    enter = ["nsenter", f"--target={pid}", "--mount", "--pid"]  # umount reads /proc/self
     _run([*enter, "mount", "-t", "tmpfs", "-o", f"{options},mode=1777", "tmpfs", path])
     try:
         yield
