@@ -49,7 +49,7 @@ def test_the_newest_value_is_sent_in_time_and_others_are_replaced_as_a_property(
             newest += 1
             put_at[newest] = now
             urgent_since |= step.urgent
-            coalescer.put(newest, now=now, urgent=step.urgent)
+            coalescer.put(newest, now=now, within_s=0 if step.urgent else INTERVAL_S)
         elif isinstance(step, SendFails):
             coalescer.put_back(now=now)
         elif isinstance(step, Clear):
@@ -78,7 +78,7 @@ def test_an_urgent_value_is_due_at_once() -> None:
     coalescer = Coalescer[str](INTERVAL_S)
     coalescer.put("progress", now=0.0)
     assert coalescer.take(now=1.0) is None
-    coalescer.put("phase", now=1.0, urgent=True)
+    coalescer.put("phase", now=1.0, within_s=0)
     assert coalescer.take(now=1.0) == "phase"
     assert coalescer.due_at is None
 
@@ -94,7 +94,7 @@ def test_a_burst_is_sent_once_one_interval_after_its_first_value() -> None:
 
 def test_a_value_that_was_not_sent_does_not_replace_a_newer_one() -> None:
     coalescer = Coalescer[str](INTERVAL_S)
-    coalescer.put("old", now=0.0, urgent=True)
+    coalescer.put("old", now=0.0, within_s=0)
     assert coalescer.take(now=0.0) == "old"
     coalescer.put("new", now=1.0)
     coalescer.put_back(now=2.0)

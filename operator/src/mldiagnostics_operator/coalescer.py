@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -10,8 +11,8 @@ T = TypeVar("T")
 class Coalescer(Generic[T]):
     """Holds the newest value until it is due.
 
-    An urgent value is due at once, another one interval after the first change. So values that are not urgent are sent
-    at most once per interval, and a burst of changes is sent once. All times are seconds of one monotonic clock.
+    A value is due one interval after the first change, an urgent one sooner. So values that are not urgent are sent at
+    most once per interval, and a burst of changes is sent once. All times are seconds of one monotonic clock.
     """
 
     def __init__(self, interval_s: float) -> None:
@@ -21,9 +22,12 @@ class Coalescer(Generic[T]):
         self.due_at: float | None = None
         """Time at which the held value is due; None without a value."""
 
-    def put(self, value: T, *, now: float, urgent: bool = False) -> None:
-        """Hold a value, in place of an earlier one that was not taken yet."""
-        due_at = now if urgent else now + self._interval_s
+    def put(self, value: T, *, now: float, within_s: float = math.inf) -> None:
+        """Hold a value, in place of an earlier one that was not taken yet.
+
+        It is due after the interval, or after `within_s` if that is shorter.
+        """
+        due_at = now + min(self._interval_s, within_s)
         self.due_at = due_at if self.due_at is None else min(self.due_at, due_at)
         self._value, self._sending = value, None
 

@@ -96,13 +96,14 @@ class StatusWriter:
         async with self._writing:
             await self._write(status, until)
 
-    def put(self, build: Callable[[], BaseModel], *, phase: str) -> None:
-        """Send a status later, or at once if the phase has changed; returns immediately.
+    def put(self, build: Callable[[], BaseModel], *, phase: str, within_s: float = UPDATE_INTERVAL_S) -> None:
+        """Send a status within some seconds, or at once if the phase has changed; returns immediately.
 
         `build` is called when the status is sent, so that many changes cost one status. A later `put` replaces an
         earlier one that was not sent yet.
         """
-        self._updates.put(build, now=asyncio.get_running_loop().time(), urgent=phase != self._phase)
+        due_s = within_s if phase == self._phase else 0
+        self._updates.put(build, now=asyncio.get_running_loop().time(), within_s=due_s)
         self._phase = phase
         self._changed.set()
 

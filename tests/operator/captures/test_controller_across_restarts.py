@@ -32,8 +32,10 @@ class Site:
         self._kubeconfig = kubeconfig
         self._log = folder / "operator.log"
 
-    def operator(self, **identity: str) -> AbstractAsyncContextManager[Process]:
-        return operator_process(self._kubeconfig, self.ml.name, self.volume, log=self._log, **identity)
+    def operator(self, volume: str = "volume", **identity: str) -> AbstractAsyncContextManager[Process]:
+        folder = self.volume.with_name(volume)
+        folder.mkdir(exist_ok=True)
+        return operator_process(self._kubeconfig, self.ml.name, folder, log=self._log, **identity)
 
     def sessions(self) -> dict[str, set[str]]:
         """Files by session."""
@@ -167,6 +169,29 @@ async def test_a_second_replica_takes_over_from_a_killed_leader(site: Site) -> N
     assert verdict(status) == ("Succeeded", "Succeeded")
     assert status["holder"].startswith(f"operator-b/{uids['operator-b']}/")
     assert status["attempt"] == 2
+
+
+async def test_a_trace_on_the_volume_of_a_killed_leader_is_reported_and_not_recorded_again(site: Site) -> None:
+    async with two_pods(site.ml) as (first, second):
+        first.reply = replying(answer(trace()))
+        uids = {}
+        for name in ("operator-a", "operator-b"):
+            uids[name] = (await site.ml.pod(name))["metadata"]["uid"]
+        await site.ml.capture(podName="a,b", durationMilliseconds=30_000, startLeadMilliseconds=0)
+        async with site.operator(pod="operator-a", uid=uids["operator-a"]) as leader:
+            await asyncio.wait_for(second.began.wait(), DEADLINE_S)
+            await site.ml.until(lambda status: status["targets"]["captured"] == 1)
+            await leader.kill()
+        await site.ml.remove_pod("operator-a")
+        async with site.operator("another-volume", pod="operator-b", uid=uids["operator-b"]):
+            status = await site.ml.finished()
+    assert verdict(status) == ("Failed", "Interrupted")
+    assert {result["pod"]: result["reason"] for result in status["results"]} == {
+        "a": "StoreNotShared",
+        "b": "Interrupted",
+    }
+    assert "operator operator-a ended" in status["message"]
+    assert (status["attempt"], len(first.requests), len(second.requests)) == (1, 1, 1)
 
 
 async def test_a_capture_goes_on_while_the_api_server_restarts(

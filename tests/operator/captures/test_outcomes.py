@@ -8,16 +8,13 @@ from mldiagnostics.capture.model import Outcome, Reason, ServerProbe, Target, Ta
 from mldiagnostics_operator.captures.outcomes import (
     TargetOutcome,
     count,
-    interrupted,
-    lost,
-    of_file,
     of_outcome,
     result,
     results,
     skew,
     summary,
 )
-from support.plans import captured, failed, plan, target, target_outcomes
+from support.plans import captured, failed, target, target_outcomes
 
 
 def size(outcome: TargetOutcome) -> int:
@@ -85,21 +82,3 @@ def test_an_outcome_keeps_all_fields_of_the_engines_outcome() -> None:
 def test_the_summary_counts_and_gives_an_example_of_each_reason() -> None:
     outcomes = [captured(0), failed(2, Reason.BUSY, "b2"), failed(1, Reason.BUSY, "b1"), failed(3, Reason.SLOW, "s")]
     assert summary(outcomes) == "1 of 4 targets captured; 2 Busy (trainer-1: b1); 1 Slow (trainer-3: s)"
-
-
-def test_targets_lost_by_a_restart_and_by_a_cancel_have_different_states() -> None:
-    assert lost(target(0), Reason.INTERRUPTED).state is TargetState.FAILED
-    assert lost(target(0), Reason.CANCELLED).state is TargetState.CANCELLED
-
-
-@given(st.integers(0, 4), st.integers(0, 3), st.data())
-def test_after_a_restart_every_target_has_one_outcome(targets: int, skips: int, data: st.DataObject) -> None:
-    planned = plan(targets, skips)
-    everyone = [*planned.targets, *planned.skipped]
-    kept = data.draw(st.sets(st.sampled_from(everyone)) if everyone else st.just(set()))
-    stored = [of_file(one, file="f", size=1) for one in kept]
-    outcomes = interrupted(planned, stored, Reason.INTERRUPTED)
-    assert sorted(outcome.target.pod for outcome in outcomes) == sorted(one.pod for one in everyone)
-    assert {outcome.target for outcome in outcomes if outcome.stored} == kept
-    lost_ones = {outcome.target for outcome in outcomes if outcome.reason == Reason.INTERRUPTED}
-    assert lost_ones == set(planned.targets) - kept

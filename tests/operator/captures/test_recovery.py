@@ -65,10 +65,10 @@ def test_only_a_dead_holder_loses_its_capture_before_the_deadline(deadline: date
 
 @given(st.integers(1, 5), st.none() | MOMENTS, st.integers(0, 5))
 def test_stored_traces_are_never_recorded_again_and_attempts_end(
-    attempt: int, planned_start: datetime | None, stored: int
+    attempt: int, planned_start: datetime | None, traces: int
 ) -> None:
-    step = decide(attempt=attempt, planned_start=planned_start, stored=stored, now=NOW)
-    if stored:
+    step = decide(attempt=attempt, planned_start=planned_start, traces=traces, now=NOW)
+    if traces:
         assert step == FinishInterrupted()
     if isinstance(step, StartAgain):
         assert step.attempt == attempt + 1 <= ATTEMPTS
@@ -78,9 +78,9 @@ def test_stored_traces_are_never_recorded_again_and_attempts_end(
 
 
 def test_a_capture_that_was_to_start_later_starts_as_planned() -> None:
-    assert decide(attempt=1, planned_start=NOW + timedelta(seconds=1), stored=0, now=NOW) == Resume()
+    assert decide(attempt=1, planned_start=NOW + timedelta(seconds=1), traces=0, now=NOW) == Resume()
 
 
 def test_a_lost_recording_is_retried_once() -> None:
-    assert decide(attempt=1, planned_start=NOW, stored=0, now=NOW) == StartAgain(2)
-    assert decide(attempt=2, planned_start=NOW, stored=0, now=NOW) == FinishInterrupted()
+    assert decide(attempt=1, planned_start=NOW, traces=0, now=NOW) == StartAgain(2)
+    assert decide(attempt=2, planned_start=NOW, traces=0, now=NOW) == FinishInterrupted()

@@ -62,8 +62,10 @@ async def test_only_the_owner_changes_or_deletes_a_session(storage: Storage, loc
         with pytest.raises(SessionTaken, match="the object with uid uid-of-owner"):
             await claim
     await other.drop([chosen])
+    assert await other.stored() is None
     assert await contents(storage, location) == before
 
+    assert [outcome.bytes for outcome in await owner.stored() or ()] == [5]
     await session(storage, location, uid="uid-of-owner").claim()  # as a process that takes over
     await owner.conclude([captured(0)])
     await owner.drop([chosen])

@@ -85,8 +85,10 @@ def test_progress_keeps_the_fields_of_the_intent() -> None:
     intent = writer.running(plan(3), now=NOW)
     progress = writer.progressed([captured(0), failed(1)], plan(3))
     assert progress.progress == "1/3"
-    kept = {"progress": None, "targets": None, "bytes": None}
+    assert [result.pod for result in progress.results or ()] == ["trainer-1", "trainer-0"]
+    kept = {"progress": None, "targets": None, "bytes": None, "results": None}
     assert progress.model_copy(update=kept) == intent.model_copy(update=kept)
+    assert writer.running(plan(3), now=NOW) == intent  # the next attempt starts without results
 
 
 def test_a_condition_changes_its_time_only_with_its_status() -> None:

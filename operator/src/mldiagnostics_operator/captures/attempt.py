@@ -14,22 +14,21 @@ from mldiagnostics_kube.clock import loop_time
 
 from mldiagnostics_operator.captures.admission import CaptureClaim, WaitReason
 from mldiagnostics_operator.captures.engine_run import EngineRun
-from mldiagnostics_operator.captures.outcomes import interrupted, not_captured
+from mldiagnostics_operator.captures.outcomes import not_captured
+from mldiagnostics_operator.captures.remains import Remains
 from mldiagnostics_operator.captures.session import Session, SessionTaken
 from mldiagnostics_operator.captures.stage import CaptureStage
 from mldiagnostics_operator.captures.storage import retry_until
 from mldiagnostics_operator.captures.verdict import dry_run, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from mldiagnostics.capture.model import Reason
     from mldiagnostics_api.plan import CapturePlan
-    from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
+    from mldiagnostics_api.v1alpha1 import ConnectionStatus, MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.closing import CaptureCloser
-    from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.captures.planning import Prepared
     from mldiagnostics_operator.captures.reporter import CaptureReporter
     from mldiagnostics_operator.captures.services import Services
@@ -104,8 +103,8 @@ class CaptureAttempt:
                     await self._capture(decision)
                     return
 
-    async def find_stored(self) -> tuple[CapturePlan, list[TargetOutcome]] | None:
-        """Return the plan and the stored traces of an attempt of another process.
+    async def find_remains(self, status: ConnectionStatus) -> tuple[CapturePlan, Remains] | None:
+        """Return the plan and the remains of an attempt that another process left with this status.
 
         Returns None if the capture was refused instead.
         """
@@ -117,14 +116,15 @@ class CaptureAttempt:
         session = self._session = self._open_session(decision.plan)
         until = asyncio.get_running_loop().time() + _STORE_TIMEOUT_S
         try:
-            return decision.plan, await retry_until(session.stored, on=StoreUnreachable, until=until)
+            stored = await retry_until(session.stored, on=StoreUnreachable, until=until)
         except StoreError as error:
             await self._closer.refuse(StoreFailure.of(error).reason, f"the operator was restarted; now {error}")
             return None
+        return decision.plan, Remains(stored=stored or (), has_record=stored is not None, status=status)
 
-    async def finish_interrupted(self, plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> None:
-        """Finish an attempt of another process; targets without a trace are lost."""
-        outcomes = interrupted(plan, stored, reason)
+    async def finish_interrupted(self, plan: CapturePlan, remains: Remains, reason: Reason) -> None:
+        """Finish an attempt of another process; targets without a trace end for the reason."""
+        outcomes = remains.outcomes(plan, reason)
         await self._closer.finish(plan, self._session, outcomes, self._closer.judge(plan, outcomes))
 
     async def drop(self) -> None:

@@ -75,7 +75,10 @@ class Capture:
         except Exception as error:  # noqa: BLE001 - the object gets a final status after any error
             _log.exception("The capture failed with an internal error")
             with suppress(ObjectGone, ClusterError):
-                message = f"{type(error).__name__}: {error}"
+                message = (
+                    f"the operator could not process the capture because of a bug ({type(error).__name__}); create it "
+                    f"again, and report the operator's log of the object with uid {self._connection.metadata.uid}"
+                )
                 await self._closer.refuse("InternalError", message, timeout_s=_FAILURE_TIMEOUT_S)
 
     async def _run_unless_stopped(self) -> None:
@@ -104,19 +107,19 @@ class Capture:
         )
         number, start, deadline = status.attempt or 1, status.planned_start_time, status.deadline
         attempt = self._attempt(number, (start, deadline) if start and deadline else None)
-        found_plan = await attempt.find_stored()
-        if found_plan is None:
+        found = await attempt.find_remains(status)
+        if found is None:
             return
-        plan, stored = found_plan
-        step = recovery.decide(attempt=number, planned_start=start, stored=len(stored), now=services.clock())
+        plan, remains = found
+        step = recovery.decide(attempt=number, planned_start=start, traces=remains.traces, now=services.clock())
         if self._state.cancel_requested:
-            await attempt.finish_interrupted(plan, stored, Reason.CANCELLED)
+            await attempt.finish_interrupted(plan, remains, Reason.CANCELLED)
         elif isinstance(step, recovery.FinishInterrupted):
-            await attempt.finish_interrupted(plan, stored, Reason.INTERRUPTED)
+            await attempt.finish_interrupted(plan, remains, Reason.INTERRUPTED)
         elif isinstance(step, recovery.Resume):
             await attempt.run()
         else:
-            await self._reporter.report_retry(number)
+            await self._reporter.report_retry(number, remains.loss)
             await self._attempt(step.attempt).run()
 
     def _attempt(self, number: int, planned_times: tuple[datetime, datetime] | None = None) -> CaptureAttempt:

@@ -69,16 +69,6 @@ def of_file(target: PlannedTarget | SkippedTarget, *, file: str, size: int) -> T
     return TargetOutcome(target=target, state=TargetState.CAPTURED, reason=str(Reason.CAPTURED), file=file, bytes=size)
 
 
-def lost(target: PlannedTarget, reason: Reason) -> TargetOutcome:
-    """Return the outcome of a target that has no trace: `Interrupted` or `Cancelled`."""
-    state = TargetState.CANCELLED if reason is Reason.CANCELLED else TargetState.FAILED
-    message = {
-        Reason.INTERRUPTED: "the operator's process ended during the capture; the trace was not stored and is lost",
-        Reason.CANCELLED: "the capture was cancelled before a trace was stored",
-    }[reason]
-    return TargetOutcome(target=target, state=state, reason=str(reason), message=message)
-
-
 def dry_run_outcome(target: PlannedTarget) -> TargetOutcome:
     """Return the outcome of a target of a dry run."""
     return TargetOutcome(
@@ -92,19 +82,6 @@ def dry_run_outcome(target: PlannedTarget) -> TargetOutcome:
 def not_captured(plan: CapturePlan) -> list[TargetOutcome]:
     """Return the outcomes of all targets of a plan that is not carried out."""
     return [*(dry_run_outcome(target) for target in plan.targets), *(of_skip(target) for target in plan.skipped)]
-
-
-def interrupted(plan: CapturePlan, stored: Sequence[TargetOutcome], reason: Reason) -> list[TargetOutcome]:
-    """Return the outcomes of an attempt that another process started.
-
-    Targets without a stored trace are lost, for the reason.
-    """
-    has_trace = {outcome.target for outcome in stored}
-    return [
-        *stored,
-        *(lost(target, reason) for target in plan.targets if target not in has_trace),
-        *(of_skip(target) for target in plan.skipped if target not in has_trace),
-    ]
 
 
 def skew(outcomes: Iterable[TargetOutcome]) -> timedelta | None:

@@ -93,17 +93,17 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class FinishInterrupted:
-    """Finish the attempt: some traces are stored, or the second attempt was lost too."""
+    """Finish the attempt: some traces are or were stored, or the second attempt was lost too."""
 
 
 def decide(
-    *, attempt: int, planned_start: datetime | None, stored: int, now: datetime
+    *, attempt: int, planned_start: datetime | None, traces: int, now: datetime
 ) -> Resume | StartAgain | FinishInterrupted:
     """Return how a capture goes on whose holder is dead.
 
-    `stored` is the number of traces of this attempt in the store.
+    `traces` is the number of targets of this attempt that are known to have a trace, wherever it is.
     """
-    if stored:
+    if traces:
         return FinishInterrupted()
     if planned_start is not None and now < planned_start:
         return Resume()

@@ -15,7 +15,7 @@ from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 from mldiagnostics_operator.captures.outcomes import skew
 from mldiagnostics_operator.captures.status import StatusBuilder
 from mldiagnostics_operator.captures.verdict import Verdict
-from mldiagnostics_operator.status_writer import StatusWriter
+from mldiagnostics_operator.status_writer import UPDATE_INTERVAL_S, StatusWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,9 @@ _log: Final = logging.getLogger(__name__)
 _MAX_WAITING_WRITES: Final = 3
 """With two intents and the final status, a capture costs six writes at most, progress aside."""
 _INTENT_TIMEOUT_S: Final = 2.0
+_FIRST_TRACE_S: Final = 0.5
+"""The first stored trace is reported soon: a process that takes over records no target again if one is stored. Hosts
+that end together still cost no write of their own."""
 
 
 class CaptureReporter:
@@ -84,21 +87,25 @@ class CaptureReporter:
         now = self._started = self._clock()
         if self._created is not None:
             self._telemetry.capture_started(delay_s=(now - self._created).total_seconds())
-        message = f"capturing {len(plan.targets)} targets for {plan.duration_ms / 1000:g} s as session {plan.session}"
+        targets = "1 target" if len(plan.targets) == 1 else f"{len(plan.targets)} targets"
+        message = f"capturing {targets} for {plan.duration_ms / 1000:g} s as session {plan.session}"
         _log.info(message)
         await self._writer.announce("CaptureStarted", message)
 
     def report_progress(self, plan: CapturePlan, outcomes: Sequence[TargetOutcome]) -> None:
-        """Report how many targets have ended, by `send_updates`; returns at once."""
-        self._writer.put(partial(self._builder.progressed, outcomes, plan), phase=Phase.RUNNING)
+        """Report the targets that have ended, by `send_updates`; returns at once."""
+        stored = sum(outcome.stored for outcome in outcomes)
+        within_s = _FIRST_TRACE_S if stored == 1 else UPDATE_INTERVAL_S
+        update = partial(self._builder.progressed, outcomes, plan)
+        self._writer.put(update, phase=Phase.RUNNING, within_s=within_s)
 
     async def send_updates(self) -> None:
         """Send the reports of progress, at most one every 5 s, until cancelled."""
         await self._writer.send_updates()
 
-    async def report_retry(self, attempt: int) -> None:
+    async def report_retry(self, attempt: int, loss: str) -> None:
         """Report that an attempt was lost with its process and another one follows."""
-        message = f"the operator was restarted during attempt {attempt}, which had stored no trace; recording again"
+        message = f"the operator was restarted during attempt {attempt}, {loss}; recording again"
         _log.warning(message)
         await self._writer.announce("CaptureRetried", message, warning=True)
 

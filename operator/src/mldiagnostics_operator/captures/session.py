@@ -75,6 +75,11 @@ class Session:
                 "give another sessionId or storageLocation"
             ) from None
 
+    async def _has_record(self, location: Location, directory: LogDirectory) -> bool:
+        with self._tolerated(location), suppress(NotStored, StoreNotFound):
+            return self._owns(await directory.read(self._key))
+        return False
+
     def _owns(self, head: bytes) -> bool:
         return record.owner(head) == self._uid
 
@@ -82,16 +87,19 @@ class Session:
         """Store one trace. Raises StoreError."""
         return await self._directories[target.directory].put(layout.trace_key(self._plan.session, target.stem), trace)
 
-    async def stored(self) -> list[TargetOutcome]:
+    async def stored(self) -> list[TargetOutcome] | None:
         """List the traces in the store, also those of pods that have ended since.
 
-        Raises StoreError.
+        None if a directory has no record of this capture. Raises StoreError.
         """
+        if not self._directories:
+            return None
         files: dict[str, int] = {}
         for location, directory in self._directories.items():
-            with self._tolerated(location), suppress(StoreNotFound):
-                entries = await directory.list(layout.session_prefix(self._plan.session))
-                files |= {f"{location}/{entry.key}": entry.bytes for entry in entries}
+            if not await self._has_record(location, directory):
+                return None
+            entries = await directory.list(layout.session_prefix(self._plan.session))
+            files |= {f"{location}/{entry.key}": entry.bytes for entry in entries}
         chosen: list[PlannedTarget | SkippedTarget] = [*self._plan.targets, *self._plan.skipped]
         named = {self._file(target): target for target in chosen}
         return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 RESULTS_BYTES: Final = 224 * 1024
 """Bound of `results`: with the longest spec and its copy in kubectl's annotation, the object is below 512 KiB."""
+_PROGRESS_BYTES: Final = 16 * 1024
+"""Bound of `results` while the capture runs: about 50 targets, written at most every 5 s."""
 _MESSAGE_LENGTH: Final = 4096
 _NOT_STORED: Final = frozenset(
     str(reason) for reason in Reason if reason.startswith("Store") or reason is Reason.FILE_EXISTS
@@ -64,6 +66,8 @@ class StatusBuilder:
                 "deadline": plan.deadline,
                 "progress": f"0/{plan.total}",
                 "targets": TargetCounts(total=plan.total, captured=0, failed=0, skipped=len(plan.skipped)),
+                "bytes": None,
+                "results": None,
             },
             [
                 (ConditionType.ACCEPTED, "True", ProgressReason.ACCEPTED, ready),
@@ -74,7 +78,10 @@ class StatusBuilder:
 
     def progressed(self, outcomes: Iterable[TargetOutcome], plan: CapturePlan) -> ConnectionStatus:
         """Return the status with the targets that have ended, skipped ones included."""
-        return self._write(_numbers(list(outcomes), plan.total), [], None)
+        ended = list(outcomes)
+        return self._write(
+            {**_numbers(ended, plan.total), "results": results(ended, max_bytes=_PROGRESS_BYTES)}, [], None
+        )
 
     def refused(self, reason: str, message: str, *, now: datetime) -> ConnectionStatus:
         """Return the final status of a capture that recorded nothing."""

@@ -38,7 +38,7 @@ def judge(outcomes: Sequence[TargetOutcome], *, needed: int) -> Verdict:
         reason = names.CompleteReason.SUCCEEDED if whole else names.CompleteReason.PARTLY_SUCCEEDED
         return Verdict(succeeded=True, reason=str(reason), message=message)
     causes = {outcome.reason for outcome in outcomes if outcome.state is not TargetState.CAPTURED}
-    if str(Reason.INTERRUPTED) in causes:
+    if causes & {str(Reason.INTERRUPTED), str(Reason.STORE_NOT_SHARED)}:
         reason = names.CompleteReason.INTERRUPTED
     elif len(causes) == 1:
         return Verdict(succeeded=False, reason=causes.pop(), message=f"{message}; at least {needed} must be captured")

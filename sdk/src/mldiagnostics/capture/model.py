@@ -86,6 +86,8 @@ class Reason(_Word):
     STORE_FULL = "StoreFull"
     STORE_SLOW = "StoreSlow"
     """The trace was recorded but not stored by the deadline, because the store was slow."""
+    STORE_NOT_SHARED = "StoreNotShared"
+    """The trace was stored, in storage that the caller's next process cannot read; set by callers that restart."""
     STORE_ERROR = "StoreError"
     """The store failed with another error."""
     UNEXPECTED = "Unexpected"
