@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -73,3 +74,21 @@ def test_ended_and_ending_pods_are_not_live() -> None:
     assert not PodView.of(a.pod(phase="Failed")).live
     assert not PodView.of(a.pod(terminating=True)).live
     assert PodView.of(a.pod(phase="Pending")).live
+
+
+def test_a_hostile_pod_takes_little_memory() -> None:
+    much = "9" * 250_000
+    raw = a.pod(
+        annotations={
+            "diagon.gke.io/profiler-ports": much,
+            "batch.kubernetes.io/job-completion-index": much,
+            "diagon.gke.io/run-created": much,
+        },
+        labels={f"label-{number}": "v" * 63 for number in range(5000)} | {"managed-mldiagnostics-gke": "true"},
+    )
+    ports = [{"name": f"mldiag-prof-{number}", "containerPort": number} for number in range(1, 10_000)]
+    raw["spec"]["containers"] = [{"name": f"c{number}", "ports": ports} for number in range(300)]
+    raw["metadata"]["ownerReferences"] = [
+        {"apiVersion": much, "kind": much, "name": much, "uid": much, "controller": True}
+    ]
+    assert len(pickle.dumps(PodView.of(raw))) < 25_000

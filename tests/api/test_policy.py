@@ -16,6 +16,7 @@ DOCUMENT = {
     "maxDurationSeconds": 10,
     "capturesPerNamespace": 2,
     "capturesTotal": 5,
+    "waitingPerNamespace": 3,
     "maxTraceBytes": 1024,
     "ttlSecondsAfterFinished": None,
 }
@@ -29,6 +30,7 @@ def test_a_whole_document_is_parsed() -> None:
     assert policy.host_network
     assert policy.max_duration_ms == 10_000
     assert (policy.captures_per_namespace, policy.captures_total, policy.max_trace_bytes) == (2, 5, 1024)
+    assert policy.waiting_per_namespace == 3
     assert policy.ttl_s is None
 
 

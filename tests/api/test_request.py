@@ -57,6 +57,12 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
         ({"target": WORKLOAD | {"selector": {"matchLabels": {"a": "b"}}}}, RefusalReason.INVALID, "exactly one"),
         ({"target": {"selector": {}}}, RefusalReason.INVALID, "empty"),
         ({"target": {"selector": {"matchLabels": {"a,!b": "c"}}}}, RefusalReason.INVALID, "not a valid label key"),
+        ({"target": {"selector": {"matchLabels": {"a" * 300: "c"}}}}, RefusalReason.INVALID, "not a valid label key"),
+        (
+            {"target": {"selector": {"matchExpressions": [{"key": f"p/{'a' * 64}", "operator": "Exists"}]}}},
+            RefusalReason.INVALID,
+            "not a valid label key",
+        ),
         (
             {"target": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
             RefusalReason.INVALID,

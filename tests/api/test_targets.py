@@ -10,7 +10,7 @@ from mldiagnostics_api.names import SkipReason
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
-from mldiagnostics_api.targets import TargetCandidate, TargetFilter, candidates
+from mldiagnostics_api.targets import MAX_TARGETS, TargetCandidate, TargetFilter, TooManyTargets, candidates
 from support import builders as a
 
 PORTS = "diagon.gke.io/profiler-ports"
@@ -97,6 +97,22 @@ def test_host_network_pods_are_targets_if_the_policy_allows_it() -> None:
 )
 def test_published_ports_win_over_the_port_of_the_spec(pod: a.Object, port: int | None, found: list[int]) -> None:
     assert [candidate.port for candidate in candidates_of([pod], port=port)] == found
+
+
+@pytest.mark.parametrize("text", ["9" * 250_000, ",".join(map(str, range(1, 66)))])
+def test_an_annotation_with_too_many_ports_is_the_problem_of_its_pod_alone(text: str) -> None:
+    pods = a.job(pods=2).pods
+    pods[0]["metadata"]["annotations"][PORTS] = text
+    faulty, good = candidates_of(pods)
+    assert (faulty.skip, good.skip) == (SkipReason.PORT_INVALID, None)
+    assert len(faulty.message) < 200
+
+
+def test_a_capture_has_a_bounded_number_of_targets() -> None:
+    ports = ",".join(map(str, range(9000, 9064)))
+    pods = [a.pod(f"p-{number}", annotations={PORTS: ports}) for number in range(MAX_TARGETS // 64 + 1)]
+    with pytest.raises(TooManyTargets):
+        candidates_of(pods)
 
 
 def test_ranks_count_over_all_pods_also_those_not_ready() -> None:

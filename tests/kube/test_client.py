@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from mldiagnostics_kube.apiserver import (
     Unavailable,
     path_to,
 )
-from mldiagnostics_kube.client import PAGE, ApiClient
+from mldiagnostics_kube.client import PAGE, PAGE_BYTES, ApiClient
 from support.brief_server import brief_server
 
 if TYPE_CHECKING:
@@ -58,6 +59,22 @@ class TestAgainstARealServer:
         halves = [len(await cluster.items(maps, id, labels=f"half={half}")) for half in "01"]
         assert sum(halves) == len(names)
         assert await cluster.items(maps, lambda item: item["metadata"]["name"], fields="metadata.name=m3") == ["m3"]
+
+    async def test_a_list_of_large_objects_takes_the_memory_of_one_page(
+        self, cluster: ApiClient, namespace: str
+    ) -> None:
+        maps = path_to("", "v1", "configmaps", namespace=namespace)
+        names = sorted(f"m{n}" for n in range(40))
+        for name in names:
+            await cluster.create(maps, config_map(name, k="x" * 250_000))
+        tracemalloc.start()
+        try:
+            assert await cluster.items(maps, lambda item: item["metadata"]["name"]) == names
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 12 * PAGE_BYTES  # the 10 MB as one page take 140 MB
+        assert await cluster.items(maps, lambda item: item["metadata"]["name"], most=3) == names[:3]
 
     async def test_an_object_of_another_uid_is_not_deleted(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)

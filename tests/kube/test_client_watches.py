@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics_kube.apiserver import ClusterError, NotFound, RequestRejected, Unavailable, path_to
-from mldiagnostics_kube.client import METADATA_PAGE, ApiClient
+from mldiagnostics_kube.client import FIRST_PAGE, ApiClient
 from mldiagnostics_kube.credentials import Credentials, fixed
 from support.brief_server import brief_server
 
@@ -30,13 +30,14 @@ class TestAgainstARealServer:
 
     async def test_a_list_reads_all_pages_and_a_watch_resumes_from_it(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
-        names = sorted(f"m{n}" for n in range(METADATA_PAGE + 7))
+        names = sorted(f"m{n}" for n in range(FIRST_PAGE + 7))
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(cluster.create(maps, config_map(name)))
-        pages = [page async for page in cluster.metadata_pages(maps)]
-        assert [len(items) for items, _ in pages] == [METADATA_PAGE, 7]
+        pages = [(list(items), version) async for items, version in cluster.metadata_pages(maps)]
+        assert [len(items) for items, _ in pages] == [FIRST_PAGE, 7]
         assert sorted(item["metadata"]["name"] for items, _ in pages for item in items) == names
+        assert await cluster.version(maps) == pages[-1][1]
         watch = cluster.watch_metadata(maps, pages[-1][1])
         await cluster.create(maps, config_map("z"))
         event = await asyncio.wait_for(anext(watch), 30)

@@ -1,6 +1,8 @@
-"""Formats of times and of quoted values in messages."""
+"""Formats of times, lists and quoted values in messages."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
+from itertools import islice
 
 
 def parse_time(text: object) -> datetime:
@@ -19,3 +21,9 @@ def quote(value: object, limit: int = 80) -> str:
     """Quote a user's value for a message, in ASCII and shortened."""
     text = ascii(value)
     return text if len(text) <= limit else f"{text[:limit]}…'"
+
+
+def enumerated(names: Collection[str], limit: int = 5) -> str:
+    """List names for a message; those above the limit are only counted."""
+    listed = ", ".join(islice(names, limit))
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"

@@ -78,6 +78,10 @@ class RefusalReason(StrEnum):
     WORKLOAD_NOT_FOUND = "WorkloadNotFound"
     PODS_NOT_FOUND = "PodsNotFound"
     NO_POD_MATCHES = "NoPodMatches"
+    TOO_MANY_TARGETS = "TooManyTargets"
+    TOO_MANY_WAITING = "TooManyWaiting"
+    LOOKUP_REJECTED = "LookupRejected"
+    PLANNING_FAILED = "PlanningFailed"
     SESSION_EXISTS = "SessionExists"
 
 

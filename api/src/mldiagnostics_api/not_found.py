@@ -1,11 +1,16 @@
-"""Messages for objects that do not exist, with suggestions of similar names."""
+"""Refusals of requests that find no pods or too many, with suggestions of similar names."""
 
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from typing import Final
 
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.request import CaptureRefusal, CaptureRequest
+from mldiagnostics_api.targets import MAX_TARGETS
 from mldiagnostics_api.workloads import Object
+
+MAX_NEARBY: Final = 1000
+"""Names among which similar ones are searched; a search takes 20 ms."""
 
 
 def absent_pods(named: Iterable[str], present: Iterable[str]) -> tuple[str, ...]:
@@ -32,8 +37,17 @@ def nothing_found(request: CaptureRequest, *, workload: Object | None, nearby: C
         )
     if request.workload:
         return CaptureRefusal(RefusalReason.NO_POD_MATCHES, f"{request.description}: has no pods", transient=True)
-    others = f"; the namespace has {len(nearby)} other pods" if nearby else "; the namespace has none"
+    number = f"{MAX_NEARBY} or more" if len(nearby) >= MAX_NEARBY else len(nearby)
+    others = f"; the namespace has {number} other pods" if nearby else "; the namespace has none"
     return CaptureRefusal(RefusalReason.NO_POD_MATCHES, f"{request.description}: not found{others}", transient=True)
+
+
+def too_many_targets(request: CaptureRequest) -> CaptureRefusal:
+    """Return the refusal of a request with more targets than a capture may have."""
+    return CaptureRefusal(
+        RefusalReason.TOO_MANY_TARGETS,
+        f"{request.description}: more than {MAX_TARGETS} targets; select fewer pods with podName or target.selector",
+    )
 
 
 def similar(name: str, nearby: Collection[str]) -> str:

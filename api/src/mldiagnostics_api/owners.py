@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 from mldiagnostics_api.names import RUN_CREATED_ANNOTATION
-from mldiagnostics_api.workloads import LWS, Object, workload_of
+from mldiagnostics_api.workloads import LWS, Object, kept_labels, workload_of
 
 MAX_SKEW: Final = timedelta(seconds=60)
 """Largest difference between the clocks of webhook and API server."""
 
 _MAX_DEPTH: Final = 10
+_LONGEST: Final = 512
 _POD: Final = "Pod"
 _LWS_API_VERSION: Final = "leaderworkerset.x-k8s.io/v1"
 
@@ -32,7 +33,9 @@ class ObjectReference:
         """Return the controlling owner in an object's metadata, or None."""
         for owner in metadata.get("ownerReferences") or ():
             if owner.get("controller"):
-                return cls(owner["apiVersion"], owner["kind"], namespace, owner["name"], owner["uid"])
+                # The API server does not bound these; no object has a name or uid that is cut here.
+                api_version, kind, name, uid = (owner[key][:_LONGEST] for key in ("apiVersion", "kind", "name", "uid"))
+                return cls(api_version, kind, namespace, name, uid)
         return None
 
     @property
@@ -99,6 +102,17 @@ def missing_owners(
     for reference in set(first):
         owner_chain(reference, lookup, pods=pods)
     return frozenset(missing)
+
+
+def reduced(owner: Object) -> Object:
+    """Return the fields of an owner that plans need; the others may be large."""
+    metadata, spec = owner["metadata"], owner.get("spec") or {}
+    kept = {key: metadata[key] for key in ("name", "namespace", "uid", "creationTimestamp") if key in metadata}
+    references = [reference for reference in metadata.get("ownerReferences") or () if reference.get("controller")]
+    return {
+        "metadata": {**kept, "labels": kept_labels(metadata), "ownerReferences": references[:1]},
+        "spec": {key: spec[key] for key in ("completions", "manualSelector") if key in spec},
+    }
 
 
 @dataclass(frozen=True, slots=True)

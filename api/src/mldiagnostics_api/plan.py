@@ -11,13 +11,13 @@ from mldiagnostics.capture.model import Delivery, Tracers
 from mldiagnostics_api.destinations import Destination, common_directory, destinations, workload_key
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.names import RefusalReason, SkipReason
-from mldiagnostics_api.not_found import absent_pods, nothing_found, similar
+from mldiagnostics_api.not_found import absent_pods, nothing_found, similar, too_many_targets
 from mldiagnostics_api.owners import ObjectReference, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
 from mldiagnostics_api.schedule import schedule
-from mldiagnostics_api.targets import TRANSIENT, TargetCandidate, candidates
+from mldiagnostics_api.targets import TRANSIENT, TargetCandidate, TooManyTargets, candidates
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
 from mldiagnostics_api.workloads import Object
 
@@ -31,6 +31,8 @@ class PodInventory:
     """The objects in the cluster that a request refers to."""
 
     pods: Collection[PodView] = ()
+    pod_selector: str | None = None
+    """Label selector of the pods, to read them again; None if they were requested by name."""
     workload: Object | None = None
     """The object that the request's workload refers to."""
     owners: Mapping[ObjectReference, Object | None] = field(default_factory=dict)
@@ -38,7 +40,7 @@ class PodInventory:
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods' namespace."""
     nearby: Collection[str] = ()
-    """Names of the objects of the requested kind in the namespace, for suggestions."""
+    """Names of the first objects of the requested kind in the namespace, for suggestions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,14 +162,17 @@ def make_plan(
 
     runs = {uid: pod.lone_run or run_of(owner_chain(pod.controller, inventory.owners.get)) for uid, pod in pods.items()}
     trigger = connection.spec.trigger_capture
-    chosen = candidates(
-        pods.values(),
-        workload=lambda pod: workload_key(runs[pod.uid]),
-        policy=policy,
-        target_filter=request.target_filter,
-        port=trigger.capture_port,
-        superseded=bool(request.pods),
-    )
+    try:
+        chosen = candidates(
+            pods.values(),
+            workload=lambda pod: workload_key(runs[pod.uid]),
+            policy=policy,
+            target_filter=request.target_filter,
+            port=trigger.capture_port,
+            superseded=bool(request.pods),
+        )
+    except TooManyTargets:
+        return too_many_targets(request)
     if not chosen and not missing:
         return CaptureRefusal(
             RefusalReason.NO_POD_MATCHES,

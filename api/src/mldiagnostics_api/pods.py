@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final, Self
 
 from mldiagnostics_api.names import (
@@ -14,9 +15,16 @@ from mldiagnostics_api.names import (
 )
 from mldiagnostics_api.owners import ObjectReference, WorkloadRun, lone_run
 from mldiagnostics_api.variables import PEER_METADATA
-from mldiagnostics_api.workloads import COMPLETION_INDEX, Object
+from mldiagnostics_api.workloads import COMPLETION_INDEX, Object, kept_labels
 
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+MAX_CONTAINERS: Final = 64
+"""Containers of a pod that are kept; further ones cannot be captured."""
+MAX_PROFILER_PORTS: Final = 64
+"""Profiler ports of a pod or of a container; the default policy allows 17."""
+PORTS_LENGTH: Final = 512
+"""Length of an annotation with profiler ports; 64 ports of five digits need 383 characters."""
+_INJECTED_LENGTH: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """A pod, reduced to a few fields so that 10 000 of them need little memory."""
+    """A pod, reduced to a few bounded fields so that 10 000 of them need little memory."""
 
     name: str
     namespace: str
@@ -45,10 +53,11 @@ class PodView:
     host_network: bool = False
     controller: ObjectReference | None = None
     labels: Mapping[str, str]
+    """The labels with its position in its workload, and the one that opts in."""
     completion_index: str = ""
     """Index in its Job; older clusters have it only as annotation."""
     published_ports: str | None = None
-    """The annotation with the profiler ports, not parsed."""
+    """The annotation with the profiler ports, not parsed; one that is too long is cut above `PORTS_LENGTH`."""
     containers: tuple[Container, ...] = ()
     lone_run: WorkloadRun | None = None
     """The run of a pod that has the label and no controller."""
@@ -57,7 +66,8 @@ class PodView:
     def of(cls, pod: Object) -> Self:
         """Parse a pod as the API returns it."""
         metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-        labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+        labels, annotations = kept_labels(metadata), metadata.get("annotations") or {}
+        ports = annotations.get(PROFILER_PORTS_ANNOTATION)
         return cls(
             name=metadata["name"],
             namespace=metadata["namespace"],
@@ -70,8 +80,8 @@ class PodView:
             host_network=bool(spec.get("hostNetwork")),
             controller=ObjectReference.to_controller(metadata, metadata["namespace"]),
             labels=labels,
-            completion_index=labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX) or "",
-            published_ports=annotations.get(PROFILER_PORTS_ANNOTATION),
+            completion_index=(labels.get(COMPLETION_INDEX) or annotations.get(COMPLETION_INDEX) or "")[:63],
+            published_ports=None if ports is None else ports[: PORTS_LENGTH + 1],
             containers=_containers(spec, status),
             lone_run=_lone_run(metadata, spec, labels, annotations),
         )
@@ -106,7 +116,7 @@ def _injected_creation_time(spec: Object) -> dict[str, str]:
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     values = (entry.get("value") for c in containers for entry in c.get("env") or () if entry["name"] == PEER_METADATA)
     try:
-        metadata = json.loads(next(filter(None, values), "{}"))
+        metadata = json.loads(next(filter(None, values), "{}")[:_INJECTED_LENGTH])
     except (ValueError, RecursionError):
         return {}
     created = metadata.get("creation-timestamp") if isinstance(metadata, dict) else None
@@ -119,10 +129,11 @@ def _containers(spec: Object, status: Object) -> tuple[Container, ...]:
     running = {s["name"] for s in statuses if "running" in (s.get("state") or {})}
     return tuple(
         Container(container["name"], _profiler_ports(container), container["name"] in running)
-        for container in (*(spec.get("containers") or ()), *sidecars)
+        for container in [*(spec.get("containers") or ()), *sidecars][:MAX_CONTAINERS]
     )
 
 
 def _profiler_ports(container: Mapping[str, Any]) -> tuple[int, ...]:
     ports = container.get("ports") or ()
-    return tuple(p["containerPort"] for p in ports if (p.get("name") or "").startswith(PROFILER_PORT_PREFIX))
+    named = (p["containerPort"] for p in ports if (p.get("name") or "").startswith(PROFILER_PORT_PREFIX))
+    return tuple(islice(named, MAX_PROFILER_PORTS))

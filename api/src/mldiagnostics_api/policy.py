@@ -39,6 +39,7 @@ class Policy:
     max_duration_ms: int = MAX_DURATION_MS
     captures_per_namespace: int = 4
     captures_total: int = 16
+    waiting_per_namespace: int = 16
     max_trace_bytes: int = 256 * 2**20
     ttl_s: int | None = None
     """Seconds after which finished captures are deleted by default; None keeps them."""
@@ -136,6 +137,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "maxDurationSeconds": ("max_duration_ms", lambda value: 1000 * _positive(value)),
     "capturesPerNamespace": ("captures_per_namespace", _positive),
     "capturesTotal": ("captures_total", _positive),
+    "waitingPerNamespace": ("waiting_per_namespace", _positive),
     "maxTraceBytes": ("max_trace_bytes", _positive),
     "ttlSecondsAfterFinished": ("ttl_s", lambda value: None if value is None else _positive(value)),
 }

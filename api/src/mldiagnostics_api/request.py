@@ -6,6 +6,7 @@ from typing import Final
 
 from mldiagnostics.capture.model import Delivery
 
+from mldiagnostics_api.formats import enumerated, quote
 from mldiagnostics_api.location import Location, Medium
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.policy import Policy
@@ -30,7 +31,10 @@ class CaptureRefusal:
 class CaptureRequest:
     """A checked capture; exactly one of `pods`, `selector` and `workload` is set."""
 
+    tenant: str
+    """Namespace of the object; quotas apply to it."""
     namespace: str
+    """Namespace of the pods."""
     pods: tuple[str, ...] = ()
     selector: str | None = None
     """Value of the API's `labelSelector` parameter."""
@@ -51,7 +55,7 @@ class CaptureRequest:
             return f"{self.workload.kind} {self.namespace}/{self.workload_name}"
         if self.selector is not None:
             return f"pods with labels {self.selector} in namespace {self.namespace}"
-        return f"{'pod' if len(self.pods) == 1 else 'pods'} {', '.join(self.pods)} in namespace {self.namespace}"
+        return f"{'pod' if len(self.pods) == 1 else 'pods'} {enumerated(self.pods)} in namespace {self.namespace}"
 
 
 class _RefusalError(Exception):
@@ -78,6 +82,7 @@ def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest
         workload = _workload(trigger)
         target = trigger.target
         return CaptureRequest(
+            tenant=connection.metadata.namespace,
             namespace=namespace,
             pods=_names(trigger.pod_name),
             selector=_selector(trigger),
@@ -165,7 +170,7 @@ def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_na
 
 
 def _not_allowed(location: Location, policy: Policy, namespace: str) -> str:
-    allowed = ", ".join(map(str, policy.prefixes(namespace))) or "nothing"
+    allowed = enumerated([str(prefix) for prefix in policy.prefixes(namespace)]) or "nothing"
     every_bucket = ", or to set policy.strictTenancy=false, which allows every bucket"
     return (
         f"storageLocation '{location}': not allowed for namespace '{namespace}', which may use {allowed}; "
@@ -230,15 +235,26 @@ def _selector(trigger: TriggerCapture) -> str | None:
 
 def _check_selector(selector: LabelSelector) -> None:
     for key in selector.match_labels or {}:
-        if not re.fullmatch(LABEL_KEY, key):
-            raise _RefusalError(RefusalReason.INVALID, f"target.selector.matchLabels: {key!r} is not a valid label key")
+        _check_label_key("matchLabels", key)
     for condition in selector.match_expressions or ():
+        _check_label_key("matchExpressions", condition.key)
         if (condition.operator in {"In", "NotIn"}) != bool(condition.values):
             raise _RefusalError(
                 RefusalReason.INVALID,
                 f"target.selector.matchExpressions: '{condition.key}' with {condition.operator}: "
                 "In and NotIn need values, Exists and DoesNotExist must not have values",
             )
+
+
+def _check_label_key(field: str, key: str) -> None:
+    """Refuse a key that the API server would reject in a selector; the schema bounds only its characters."""
+    prefix, _, name = key.rpartition("/")
+    if not re.fullmatch(LABEL_KEY, key) or len(prefix) > 253 or len(name) > 63:
+        raise _RefusalError(
+            RefusalReason.INVALID,
+            f"target.selector.{field}: {quote(key)} is not a valid label key; use at most 63 characters, "
+            "after a prefix of at most 253 characters and '/'",
+        )
 
 
 def _target_filter(trigger: TriggerCapture) -> TargetFilter:

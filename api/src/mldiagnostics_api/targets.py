@@ -6,13 +6,16 @@ from ipaddress import IPv6Address, ip_address
 from itertools import groupby
 from typing import Final, Self
 
+from mldiagnostics_api.formats import enumerated, quote
 from mldiagnostics_api.names import DEFAULT_PORT, PROFILER_PORTS_ANNOTATION, SkipReason
-from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.pods import MAX_PROFILER_PORTS, PORTS_LENGTH, PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.ranking import natural, order, part_of, slice_of, without_superseded
 from mldiagnostics_api.v1alpha1 import TargetSelection
 
+MAX_TARGETS: Final = 10_000
+"""Pods that a capture looks at, and targets that it has; plan and results of 10 000 take about 20 MiB."""
 TRANSIENT: Final = frozenset({SkipReason.NOT_FOUND, SkipReason.NOT_READY, SkipReason.NO_IP, SkipReason.TERMINATING})
 """Reasons that waiting may resolve."""
 
@@ -56,6 +59,10 @@ class TargetFilter:
         )
 
 
+class TooManyTargets(Exception):
+    """The pods have more than MAX_TARGETS targets."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCandidate:
     """One rank of one pod; without `skip` it can be contacted at `pod.ip` and `port`."""
@@ -91,6 +98,9 @@ def candidates(
         target_filter: Filter of the spec.
         port: `capturePort` of the spec.
         superseded: Keep finished pods that were replaced, because they were requested by name.
+
+    Raises:
+        TooManyTargets: The pods have too many targets, before the filter.
     """
     ranked: list[TargetCandidate] = []
     ordered = sorted(pods, key=lambda pod: (natural(workload(pod)), workload(pod), pod.uid))
@@ -100,6 +110,8 @@ def candidates(
             ranks = _examine(pod, rank, policy=policy, container=target_filter.container, port=port)
             ranked += ranks
             rank += len(ranks)
+            if len(ranked) > MAX_TARGETS:
+                raise TooManyTargets
     return _limited([candidate for candidate in ranked if target_filter.matches(candidate)], target_filter.limit)
 
 
@@ -146,7 +158,7 @@ def _pod_fault(pod: PodView, policy: Policy, container: str | None) -> _Fault | 
     if pod.terminating:
         return SkipReason.TERMINATING, "the pod is being deleted"
     if container and container not in (names := [c.name for c in pod.containers]):
-        return SkipReason.CONTAINER_NOT_FOUND, f"the pod has no container {container}, it has {', '.join(names)}"
+        return SkipReason.CONTAINER_NOT_FOUND, f"the pod has no container {container}, it has {enumerated(names)}"
     if pod.host_network and not policy.host_network:
         return (
             SkipReason.HOST_NETWORK_NOT_ALLOWED,
@@ -201,10 +213,16 @@ def _ports(pod: PodView, container: str | None, port: int | None) -> tuple[int, 
 
 def _published(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
+    if len(text) > PORTS_LENGTH or len(parts) > MAX_PROFILER_PORTS:
+        raise ValueError(
+            f"annotation {PROFILER_PORTS_ANNOTATION}: longer than {MAX_PROFILER_PORTS} ports or {PORTS_LENGTH} "
+            "characters; list one port for each rank in the pod"
+        )
     ports = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 5]
     if len(set(ports)) < len(parts) or not all(1 <= port <= 65535 for port in ports):
         raise ValueError(
-            f"annotation {PROFILER_PORTS_ANNOTATION}: {text!r} is not a list of distinct ports such as '9999,10000'"
+            f"annotation {PROFILER_PORTS_ANNOTATION}: {quote(text)} is not a list of distinct ports such as "
+            "'9999,10000'"
         )
     return tuple(ports)
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, Final
 
+from mldiagnostics_api.names import OPT_IN_LABEL
+
 Object = Mapping[str, Any]
 """A Kubernetes object as the API returns it, camel case."""
 
@@ -14,6 +16,30 @@ LWS: Final = "leaderworkerset.sigs.k8s.io"
 TRAINING: Final = "training.kubeflow.org"
 
 COMPLETION_INDEX: Final = f"{JOB}/job-completion-index"
+_KEPT_LABELS: Final = (
+    OPT_IN_LABEL,
+    COMPLETION_INDEX,
+    f"{JOB}/controller-uid",
+    f"{JOBSET}/job-global-index",
+    f"{JOBSET}/job-index",
+    f"{JOBSET}/replicatedjob-name",
+    f"{LWS}/group-index",
+    f"{LWS}/name",
+    f"{LWS}/worker-index",
+    f"{TRAINING}/replica-index",
+    f"{TRAINING}/replica-type",
+    "apps.kubernetes.io/pod-index",
+    "ray.io/group",
+    "ray.io/node-type",
+    "ray.io/replica-host-index",
+    "ray.io/worker-group-replica-index",
+)
+
+
+def kept_labels(metadata: Object) -> dict[str, str]:
+    """Return the labels of a pod or an owner that captures need: opt-in, and position in the workload."""
+    labels = metadata.get("labels") or {}
+    return {key: labels[key] for key in _KEPT_LABELS if key in labels}
 
 
 class OptIn(Enum):
@@ -330,6 +356,8 @@ WORKLOADS: Final = (
     ),
     LONE_POD,
 )
+
+JOB_KIND: Final = next(workload for workload in WORKLOADS if workload.kind == "Job")
 
 _BY_KIND: Final = {(workload.group, workload.kind): workload for workload in WORKLOADS}
 

@@ -3,7 +3,8 @@
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
-- {apiGroups: [""], resources: [pods], verbs: [get, list]}
+# `watch` wakes captures that wait for their pods.
+- {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}
 # A label of the namespace may opt workloads in.
 - {apiGroups: [""], resources: [namespaces], verbs: [get]}
 # Workloads and owners of pods: one object with `get`; `list` if it is missing or there are many owners.

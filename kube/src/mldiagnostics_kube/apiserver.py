@@ -41,10 +41,14 @@ class RequestRejected(ClusterError):
     """The request is forbidden or invalid; the same call would fail again."""
 
 
+class ResponseTooLarge(ClusterError):
+    """The response is longer than the caller can hold."""
+
+
 _BY_STATUS: Final = {404: NotFound, 409: Conflict}
 
 
-def error_of(method: str, path: str, status: int, raw: bytes) -> ClusterError:
+def error_of(method: str, path: str, status: int, raw: bytes | bytearray) -> ClusterError:
     """Return the exception for a response of status 400 or above.
 
     Args:

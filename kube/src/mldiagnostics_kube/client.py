@@ -6,6 +6,7 @@ It replaces the `kubernetes` package, whose import costs each process 30 MB.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -14,10 +15,17 @@ import orjson
 from mldiagnostics.errors import ConfigurationError
 
 from mldiagnostics_kube import credentials
-from mldiagnostics_kube.apiserver import JSON, MERGE_PATCH, Unavailable, error_of, metadata_only_type
+from mldiagnostics_kube.apiserver import (
+    JSON,
+    MERGE_PATCH,
+    ResponseTooLarge,
+    Unavailable,
+    error_of,
+    metadata_only_type,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from mldiagnostics_kube.credentials import Credentials
 
@@ -29,17 +37,26 @@ T = TypeVar("T")
 CALL_TIMEOUT_S: Final = 10.0
 WATCH_S: Final = 120
 """How long one watch lasts. A quiet watch sends nothing, not even bookmarks, so only its end shows a dead stream."""
+FIRST_PAGE: Final = 50
 PAGE: Final = 500
-METADATA_PAGE: Final = 100
+PAGE_BYTES: Final = 2 * 2**20
+"""Largest page of a list: a larger one is dropped while it arrives and read again with fewer objects."""
+MAX_RESPONSE_BYTES: Final = 10 * 2**20
+"""Largest response: above one object of 1.5 MiB, etcd's limit, of characters that JSON writes with six bytes each."""
 PARALLEL_CALLS: Final = 64
 _MAX_LINE_BYTES: Final = 8 * 2**20
+_ORJSON_BYTES: Final = 2**20
+"""Longer responses are parsed by the standard library: orjson allocates 12 times the length, measured."""
+_UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
+"""A few compressed kilobytes may expand to a page of many megabytes at once, before it can be dropped."""
 
 
 class ApiClient:
     """A client of one API server; it reads and writes objects as JSON by URL path.
 
     Build paths with `apiserver.path_to`. Every method except `aclose` ends within its timeout, and raises only
-    `apiserver.ClusterError` or a subclass: `NotFound`, `Conflict`, `RequestRejected`, `Unavailable` (try again).
+    `apiserver.ClusterError` or a subclass: `NotFound`, `Conflict`, `RequestRejected`, `Unavailable` (try again),
+    `ResponseTooLarge`.
 
     Example:
         client = await ApiClient.connect()
@@ -50,7 +67,9 @@ class ApiClient:
     def __init__(self, access: Credentials) -> None:
         self.access: Final = access
         tls = access.tls() or True
-        self._calls = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=PARALLEL_CALLS))
+        self._calls = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=tls, limit=PARALLEL_CALLS), headers=_UNCOMPRESSED
+        )
         self._watches = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0))
 
     @classmethod
@@ -93,20 +112,9 @@ class ApiClient:
             accept: Type of the response.
             timeout_s: Limit in seconds for the whole exchange.
         """
-        headers = {"Accept": accept, "Content-Type": content_type}
         data: dict[str, Any] = {} if body is None else {"data": orjson.dumps(body)}
-        timeout = aiohttp.ClientTimeout(total=timeout_s)
-        try:
-            exchange = self._exchange(method, path, params=query, headers=headers, timeout=timeout, **data)
-            status, raw = await _run_to_completion(exchange)
-        except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
-            cause = str(failure) or type(failure).__name__
-            raise Unavailable(
-                f"{method} {path}: the API server did not respond in {timeout_s:g} s: {cause}"
-            ) from failure
-        if status >= 400:
-            raise error_of(method, path, status, raw)
-        return _parse(method, path, raw)
+        headers = {"Accept": accept, "Content-Type": content_type}
+        return _parse(method, path, await self._send(method, path, timeout_s, params=query, headers=headers, **data))
 
     async def get(self, path: str, *, metadata_only: bool = False, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Read one object, or only its metadata."""
@@ -116,34 +124,46 @@ class ApiClient:
     async def items(
         self,
         path: str,
-        keep: Callable[[Json], T],
+        keep: Callable[[Json], T | None],
         *,
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
         page: int = PAGE,
+        most: int | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> list[T]:
         """List the objects of a collection and return `keep(object)` of each.
 
         Args:
             path: Path of the collection.
-            keep: Takes an object and returns the part to keep; the rest is freed page by page.
+            keep: Takes an object and returns the part to keep, or None; the rest is freed page by page.
             labels: Label selector; empty selects all.
             fields: Field selector; empty selects all.
             metadata_only: Read only the metadata of the objects.
-            page: Objects per request. Use fewer for large objects, because a page is parsed as a whole.
+            page: Most objects per request; pages of large objects are smaller.
+            most: Stop after this number of kept objects; None keeps all.
             timeout_s: Limit in seconds for each page.
         """
         query = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
-        accept = metadata_only_type("PartialObjectMetadataList") if metadata_only else JSON
-        pages = self._pages(path, [*query, ("limit", str(page))], accept, timeout_s)
-        return [keep(item) async for items, _ in pages for item in items]
+        kept: list[T] = []
+        async for items, _ in self._pages(path, query, metadata_only=metadata_only, page=page, timeout_s=timeout_s):
+            kept += [part for item in items if (part := keep(item)) is not None]
+            if most is not None and len(kept) >= most:
+                return kept[:most]
+        return kept
 
     def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
-        """Yield the metadata of all objects page by page, with the list's resourceVersion."""
-        accept = metadata_only_type("PartialObjectMetadataList")
-        return self._pages(path, [("limit", str(METADATA_PAGE))], accept, CALL_TIMEOUT_S)
+        """Yield the metadata of all objects page by page, with the list's resourceVersion.
+
+        A page is empty again after its turn in the loop.
+        """
+        return self._pages(path, [], metadata_only=True, page=PAGE, timeout_s=CALL_TIMEOUT_S)
+
+    async def version(self, path: str) -> str:
+        """Return the current resourceVersion of a collection, from which `watch_metadata` goes on."""
+        pages = self._pages(path, [], metadata_only=True, page=1, timeout_s=CALL_TIMEOUT_S)
+        return (await anext(pages))[1]
 
     async def create(self, path: str, body: Json, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Create an object; raise Conflict if the name is taken."""
@@ -175,9 +195,8 @@ class ApiClient:
         headers = {"Accept": metadata_only_type("PartialObjectMetadata"), **await self._authorization()}
         timeout = aiohttp.ClientTimeout(total=for_s + CALL_TIMEOUT_S, connect=CALL_TIMEOUT_S)
         try:
-            async with self._watches.get(
-                self.access.server + path, params=query, headers=headers, timeout=timeout
-            ) as response:
+            opening = self._open_watch(path, params=query, headers=headers, timeout=timeout)
+            async with await _run_to_completion(opening) as response:
                 if response.status >= 400:
                     raise error_of("GET", path, response.status, await response.read())
                 async for line in _lines(response.content):
@@ -186,23 +205,68 @@ class ApiClient:
             cause = str(failure) or type(failure).__name__
             raise Unavailable(f"watch {path}: the connection failed: {cause}") from failure
 
+    async def _open_watch(self, path: str, **options: Any) -> aiohttp.ClientResponse:
+        """Wait for the head of the response, which the API server sends before the first event."""
+        async with asyncio.timeout(CALL_TIMEOUT_S):
+            return await self._watches.get(self.access.server + path, **options)
+
     async def _pages(
-        self, path: str, query: list[tuple[str, str]], accept: str, timeout_s: float
-    ) -> AsyncIterator[tuple[list[Json], str]]:
-        token = ""
+        self, path: str, query: list[tuple[str, str]], *, metadata_only: bool, page: int, timeout_s: float
+    ) -> AsyncGenerator[tuple[list[Json], str]]:
+        """Yield pages of at most `page` objects and PAGE_BYTES; a single object may be larger."""
+        accept = metadata_only_type("PartialObjectMetadataList") if metadata_only else JSON
+        headers = {"Accept": accept}
+        token, size = "", min(page, FIRST_PAGE)
         while True:
-            page_query = [*query, ("continue", token)] if token else query
-            page = await self.request("GET", path, query=page_query, accept=accept, timeout_s=timeout_s)
-            items = page.get("items") or []  # an empty list of metadata is null
-            yield items, page["metadata"].get("resourceVersion", "")
-            token = page["metadata"].get("continue", "")
+            params = [*query, ("limit", str(size)), *([("continue", token)] if token else [])]
+            most = PAGE_BYTES if size > 1 else MAX_RESPONSE_BYTES
+            try:
+                raw = await self._send("GET", path, timeout_s, max_bytes=most, params=params, headers=headers)
+            except ResponseTooLarge:
+                if size == 1:
+                    raise
+                size = max(1, size // 4)
+                continue
+            size = max(1, min(page, 4 * size, size * (PAGE_BYTES // 2) // len(raw)))
+            response = _parse("GET", path, raw)
+            del raw
+            items, metadata = response.get("items") or [], response["metadata"]  # an empty list of metadata is null
+            yield items, metadata.get("resourceVersion", "")
+            items.clear()  # frees the page before the next one is read
+            token = metadata.get("continue", "")
             if not token:
                 return
 
-    async def _exchange(self, method: str, path: str, *, headers: dict[str, str], **more: Any) -> tuple[int, bytes]:
-        headers |= await self._authorization()
+    async def _send(
+        self, method: str, path: str, timeout_s: float, *, max_bytes: int = MAX_RESPONSE_BYTES, **options: Any
+    ) -> bytearray:
+        """Send one request and return the body of the response."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
+        try:
+            status, raw = await _run_to_completion(
+                self._exchange(method, path, max_bytes=max_bytes, timeout=timeout, **options)
+            )
+        except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
+            cause = str(failure) or type(failure).__name__
+            raise Unavailable(
+                f"{method} {path}: the API server did not respond in {timeout_s:g} s: {cause}"
+            ) from failure
+        if status >= 400:
+            raise error_of(method, path, status, raw)
+        return raw
+
+    async def _exchange(
+        self, method: str, path: str, *, max_bytes: int, headers: dict[str, str], **more: Any
+    ) -> tuple[int, bytearray]:
+        headers = headers | await self._authorization()
         async with self._calls.request(method, self.access.server + path, headers=headers, **more) as response:
-            return response.status, await response.read()
+            raw = bytearray()
+            async for chunk in response.content.iter_any():
+                raw += chunk
+                if len(raw) > max_bytes:
+                    raw.clear()  # the traceback would keep it
+                    raise ResponseTooLarge(f"{method} {path}: the response is longer than {max_bytes} bytes")
+            return response.status, raw
 
     async def _authorization(self) -> dict[str, str]:
         token = await self.access.token()
@@ -238,13 +302,15 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             raise Unavailable(f"watch: an event is longer than {_MAX_LINE_BYTES} bytes")
 
 
-def _parse(method: str, path: str, raw: bytes) -> Json:
+def _parse(method: str, path: str, raw: bytes | bytearray) -> Json:
     try:
-        response = orjson.loads(raw)
-    except ValueError as fault:
+        response = orjson.loads(raw) if len(raw) <= _ORJSON_BYTES else json.loads(raw)
+    except (ValueError, RecursionError) as fault:
         raise Unavailable(
-            f"{method} {path}: the response is not JSON, so not from an API server: {raw[:80]!r}"
+            f"{method} {path}: the response is not JSON, so not from an API server: {bytes(raw[:80])!r}"
         ) from fault
     if not isinstance(response, dict):
-        raise Unavailable(f"{method} {path}: the response is not an object, so not from an API server: {raw[:80]!r}")
+        raise Unavailable(
+            f"{method} {path}: the response is not an object, so not from an API server: {bytes(raw[:80])!r}"
+        )
     return response

@@ -42,6 +42,18 @@ class Quota:
     per_namespace: int
     total: int
 
+    def message(self, reason: WaitReason, namespace: str) -> str:
+        """Return why a capture of the namespace waits, for its owner."""
+        match reason:
+            case WaitReason.NAMESPACE_QUOTA:
+                running = f"{self.per_namespace} of {self.per_namespace} captures of namespace {namespace}"
+                return f"queued: {running} are running (policy.capturesPerNamespace)"
+            case WaitReason.CLUSTER_QUOTA:
+                running = f"{self.total} of {self.total} captures of all namespaces"
+                return f"queued: {running} are running (policy.capturesTotal)"
+            case WaitReason.POD_BUSY:
+                return "queued: an earlier capture has one of the pods; this capture starts when that one has ended"
+
 
 @dataclass(frozen=True, slots=True)
 class AdmissionDecision:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.closing import CaptureCloser
+    from mldiagnostics_operator.captures.fair_slots import Slot
     from mldiagnostics_operator.captures.planning import Prepared
     from mldiagnostics_operator.captures.reporter import CaptureReporter
     from mldiagnostics_operator.captures.services import Services
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
 
 _STORE_TIMEOUT_S: Final = 60.0
 _DROP_TIMEOUT_S: Final = 60.0
-_WAIT_MESSAGES: Final = {
-    WaitReason.POD_BUSY: "queued: another capture is running on one of the pods",
-    WaitReason.NAMESPACE_QUOTA: "queued: as many captures as a namespace may have are running",
-    WaitReason.CLUSTER_QUOTA: "queued: as many captures as the operator may have are running",
-}
 
 
 class CaptureAttempt:
@@ -86,8 +82,15 @@ class CaptureAttempt:
         if self._state.cancel_requested:  # before, or while another process's attempt was read
             await self._closer.refuse_cancelled()
             return
+        namespace = self._connection.metadata.namespace
+        async with self._services.line.slot(namespace, on_wait=self._report_in_line) as slot:
+            await self._plan_and_capture(slot)
+
+    async def _plan_and_capture(self, slot: Slot) -> None:
         planner, meta = self._services.planner, self._connection.metadata
-        decision = await planner.plan_when_ready(self._connection, self._number, report=self._reporter.report_waiting)
+        decision = await planner.plan_when_ready(
+            self._connection, self._number, slot=slot, report=self._report_waiting, on_slot=self._report_in_line
+        )
         while True:
             if isinstance(decision, CaptureRefusal):
                 await self._closer.refuse(decision.reason, decision.message)
@@ -137,7 +140,18 @@ class CaptureAttempt:
                     await self._session.drop(())
 
     async def _report_queued(self, reason: WaitReason) -> None:
-        await self._reporter.report_waiting(reason, _WAIT_MESSAGES[reason])
+        namespace = self._connection.metadata.namespace
+        await self._report_waiting(reason, self._services.gate.quota.message(reason, namespace))
+
+    async def _report_in_line(self) -> None:
+        namespace = self._connection.metadata.namespace
+        message = f"queued: {self._services.line.per_namespace} captures of namespace {namespace} are before this one"
+        await self._report_waiting(WaitReason.NAMESPACE_QUOTA, f"{message} (4 x policy.capturesPerNamespace)")
+
+    async def _report_waiting(self, reason: str, message: str) -> None:
+        """Report why the capture waits; many captures of one namespace do not delay the requests of others."""
+        async with self._services.waiting_reports.slot(self._connection.metadata.namespace):
+            await self._reporter.report_waiting(reason, message)
 
     async def _finish_without_capture(self, plan: CapturePlan) -> None:
         outcomes = not_captured(plan)

@@ -19,9 +19,11 @@ from mldiagnostics_kube.logs import about
 from mldiagnostics_operator.captures.admission import Quota
 from mldiagnostics_operator.captures.capture import Capture
 from mldiagnostics_operator.captures.expiry import Expiry
+from mldiagnostics_operator.captures.fair_slots import FairSlots
 from mldiagnostics_operator.captures.gate import Gate
 from mldiagnostics_operator.captures.lookup import Lookup
 from mldiagnostics_operator.captures.planning import Planner
+from mldiagnostics_operator.captures.pod_waits import PodWaits
 from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.captures.services import Services
 from mldiagnostics_operator.captures.stage import StopReason
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
+
+_IN_LINE: Final = 4
+"""Captures with a plan, as a multiple of those that may run; the others wait in line without one."""
+_REPORTS: Final = 16
 
 
 class CaptureController:
@@ -60,8 +66,16 @@ class CaptureController:
         self._expiry = Expiry(cluster, config.watch_namespaces, default_ttl_s=policy.ttl_s, clock=clock)
         self._services = Services(
             cluster=cluster,
-            planner=Planner(Lookup(cluster), policy, config.cluster_name, clock),
+            planner=Planner(
+                Lookup(cluster),
+                PodWaits(cluster, per_namespace=policy.waiting_per_namespace),
+                policy,
+                config.cluster_name,
+                clock,
+            ),
             storage=Storage(config.volume_root),
+            line=FairSlots(None, per_namespace=_IN_LINE * policy.captures_per_namespace),
+            waiting_reports=FairSlots(_REPORTS, per_namespace=_REPORTS // 4),
             gate=Gate(
                 Quota(policy.captures_per_namespace, policy.captures_total),
                 lambda waiting, inside: telemetry.queue(queued=waiting, in_flight=inside),

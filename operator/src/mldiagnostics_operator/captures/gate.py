@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_operator.captures.admission import CaptureClaim, Quota, WaitReason, decide
 
@@ -16,7 +16,7 @@ class Gate:
     """Claims that wait and claims that are inside; `on_change` gets their numbers."""
 
     def __init__(self, quota: Quota, on_change: Callable[[int, int], None]) -> None:
-        self._quota = quota
+        self.quota: Final = quota
         self._on_change = on_change
         self._arrivals = 0
         self._waiting: dict[str, _Waiting] = {}
@@ -51,7 +51,7 @@ class Gate:
 
     def _decide(self) -> None:
         decision = decide(
-            [waiting.claim for waiting in self._waiting.values()], self._inside.values(), self._quota, self._turns
+            [waiting.claim for waiting in self._waiting.values()], self._inside.values(), self.quota, self._turns
         )
         for claim in decision.start:
             self._waiting.pop(claim.uid).put(None)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_api.names import ProgressReason
+from mldiagnostics_api.names import ProgressReason, RefusalReason
 from mldiagnostics_api.plan import PodInventory, make_plan
 from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
-from mldiagnostics_kube.apiserver import Unavailable
+from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 from mldiagnostics_kube.retry import retry
 
 from mldiagnostics_operator.captures.addresses import Addresses
+from mldiagnostics_operator.captures.lookup import LookupRefused
+from mldiagnostics_operator.captures.pod_waits import TooManyWaits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,11 +26,15 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
     from mldiagnostics_kube.clock import Clock
 
+    from mldiagnostics_operator.captures.fair_slots import Slot
     from mldiagnostics_operator.captures.lookup import Lookup
+    from mldiagnostics_operator.captures.pod_waits import PodWaits
 
     Report = Callable[[str, str], Awaitable[None]]
+    OnWait = Callable[[], Awaitable[None]]
 
-_POLL_S: Final = 2.0
+_RECHECK_S: Final = 30.0
+"""A plan may also depend on objects that are not watched, such as the status of a RayJob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +63,27 @@ class Prepared:
 class Planner:
     """Makes plans for one operator."""
 
-    def __init__(self, lookup: Lookup, policy: Policy, cluster_name: str, clock: Clock) -> None:
+    def __init__(self, lookup: Lookup, waits: PodWaits, policy: Policy, cluster_name: str, clock: Clock) -> None:
         self._lookup = lookup
+        self._waits = waits
         self._policy = policy
         self._cluster_name = cluster_name
         self._clock = clock
 
     async def plan(self, connection: MLDiagnosticsConnection, attempt: int) -> Prepared | CaptureRefusal:
-        """Read the cluster and plan, or refuse; waits for the API server if necessary.
-
-        Raises RequestRejected.
-        """
+        """Read the cluster and plan, or refuse; waits for the API server if necessary."""
         request = check(connection, self._policy)
         if isinstance(request, CaptureRefusal):
             return request
-        inventory = await retry(lambda: self._lookup.find(request), on=Unavailable)
+        try:
+            inventory = await retry(lambda: self._lookup.find(request), on=Unavailable)
+        except LookupRefused as refused:
+            return refused.refusal
+        except ClusterError as error:
+            return CaptureRefusal(
+                RefusalReason.LOOKUP_REJECTED,
+                f"{request.description}: cannot be read: {error}; ask the administrator to check the operator's roles",
+            )
         plan = make_plan(
             connection,
             inventory,
@@ -83,26 +95,48 @@ class Planner:
         return plan if isinstance(plan, CaptureRefusal) else Prepared(plan, self._addresses(request, inventory))
 
     async def plan_when_ready(
-        self, connection: MLDiagnosticsConnection, attempt: int, *, report: Report
+        self, connection: MLDiagnosticsConnection, attempt: int, *, slot: Slot, report: Report, on_slot: OnWait
     ) -> Prepared | CaptureRefusal:
         """Plan until all pods are ready or `waitForPodsSeconds` have passed.
 
         The seconds count from the creation of the object.
-        `report` is called with a reason and a message while it waits.
+
+        Args:
+            connection: The object.
+            attempt: Number of the attempt.
+            slot: The capture's slot; given back while the capture waits.
+            report: Called with a reason and a message while the capture waits.
+            on_slot: Called if it must wait for a slot again.
         """
-        wait_s = connection.spec.trigger_capture.wait_for_pods_seconds or 0
-        until = (connection.metadata.creation_timestamp or self._clock()) + timedelta(seconds=wait_s)
-        while True:
-            decision = await self.plan(connection, attempt)
-            left_s = (until - self._clock()).total_seconds()
-            if left_s <= 0 or not _may_improve(decision):
-                return decision
-            await report(ProgressReason.WAITING_FOR_PODS, _waiting_message(decision))
-            await asyncio.sleep(min(_POLL_S, left_s))
+        trigger, meta = connection.spec.trigger_capture, connection.metadata
+        created = meta.creation_timestamp or self._clock()
+        until = created + timedelta(seconds=trigger.wait_for_pods_seconds or 0)
+        decision = await self.plan(connection, attempt)
+        if self._clock() >= until or not _may_improve(decision):
+            return decision
+        try:
+            async with self._waits.join(meta.namespace, trigger.pod_namespace or meta.namespace) as wait:
+                while (left_s := (until - self._clock()).total_seconds()) > 0 and _may_improve(decision):
+                    message = f"waiting for pods until {until:%Y-%m-%dT%H:%M:%SZ}: {_waiting_message(decision)}"
+                    del decision  # it may be large
+                    async with slot.freed(on_slot):
+                        await report(ProgressReason.WAITING_FOR_PODS, message)
+                        await wait.until_changed(min(left_s, _RECHECK_S))
+                    started = asyncio.get_running_loop().time()
+                    decision = await self.plan(connection, attempt)
+                    wait.planned(asyncio.get_running_loop().time() - started)
+        except TooManyWaits:
+            limit = self._waits.per_namespace
+            return CaptureRefusal(
+                RefusalReason.TOO_MANY_WAITING,
+                f"waitForPodsSeconds: {limit} of {limit} captures of namespace {meta.namespace} are waiting for pods "
+                "(policy.waitingPerNamespace); delete one of them, or create this capture when its pods are ready",
+            )
+        return decision
 
     def _addresses(self, request: CaptureRequest, inventory: PodInventory) -> Addresses:
-        workload = inventory.workload  # a plan may wait for long, so the closure keeps only the workload
-        return Addresses(inventory.pods, lambda: self._lookup.pods(request, workload))
+        selector = inventory.pod_selector  # a plan may wait for long, so the closure keeps only the selector
+        return Addresses(inventory.pods, lambda: self._lookup.pods(request, selector))
 
 
 def _may_improve(decision: Prepared | CaptureRefusal) -> bool:
@@ -111,8 +145,8 @@ def _may_improve(decision: Prepared | CaptureRefusal) -> bool:
 
 def _waiting_message(decision: Prepared | CaptureRefusal) -> str:
     if isinstance(decision, CaptureRefusal):
-        return f"waiting for pods: {decision.message}"
+        return decision.message
     plan = decision.plan
     unready = [target.pod for target in plan.targets if not target.ready]
     faults = [*(f"{pod}: the pod is not ready" for pod in unready), *(f"{s.pod}: {s.message}" for s in plan.skipped)]
-    return f"waiting for pods: {len(plan.targets) - len(unready)} of {plan.total} targets are ready; {faults[0]}"
+    return f"{len(plan.targets) - len(unready)} of {plan.total} targets are ready; {faults[0]}"

@@ -13,7 +13,7 @@ from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 
 from mldiagnostics_operator.captures.outcomes import skew
-from mldiagnostics_operator.captures.status import StatusBuilder
+from mldiagnostics_operator.captures.status import StatusBuilder, subject
 from mldiagnostics_operator.captures.verdict import Verdict
 from mldiagnostics_operator.status_writer import UPDATE_INTERVAL_S, StatusWriter
 
@@ -87,8 +87,7 @@ class CaptureReporter:
         now = self._started = self._clock()
         if self._created is not None:
             self._telemetry.capture_started(delay_s=(now - self._created).total_seconds())
-        targets = "1 target" if len(plan.targets) == 1 else f"{len(plan.targets)} targets"
-        message = f"capturing {targets} for {plan.duration_ms / 1000:g} s as session {plan.session}"
+        message = f"capturing {subject(plan)} for {plan.duration_ms / 1000:g} s as session {plan.session}"
         _log.info(message)
         await self._writer.announce("CaptureStarted", message)
 

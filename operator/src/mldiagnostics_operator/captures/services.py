@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
     from mldiagnostics_kube.clock import Clock
 
+    from mldiagnostics_operator.captures.fair_slots import FairSlots
     from mldiagnostics_operator.captures.gate import Gate
     from mldiagnostics_operator.captures.planning import Planner
     from mldiagnostics_operator.captures.storage import Storage
@@ -25,6 +26,10 @@ class Services:
     cluster: ApiClient
     planner: Planner
     storage: Storage
+    line: FairSlots
+    """Captures that may hold a plan: those that run, and the next ones of each namespace."""
+    waiting_reports: FairSlots
+    """Writes of statuses that say why a capture waits."""
     gate: Gate
     telemetry: OperatorMetrics
     budget: ByteBudget

@@ -51,8 +51,7 @@ class StatusBuilder:
 
     def running(self, plan: CapturePlan, *, now: datetime) -> ConnectionStatus:
         """Return the status that announces the intent, written before the first request."""
-        targets = f"{len(plan.targets)} targets" if len(plan.targets) > 1 else plan.targets[0].pod
-        message = f"capturing {targets} for {plan.duration_ms / 1000:g} s"
+        message = f"capturing {subject(plan)} for {plan.duration_ms / 1000:g} s"
         ready = f"{len(plan.targets)} of {plan.total} targets are ready"
         return self._write(
             {
@@ -161,6 +160,11 @@ class StatusBuilder:
             update={**fields, "conditions": list(conditions.values()), "observed_generation": self._generation}
         )
         return self._last
+
+
+def subject(plan: CapturePlan) -> str:
+    """Return the targets of a capture for a sentence about it."""
+    return f"{len(plan.targets)} targets" if len(plan.targets) > 1 else plan.targets[0].pod
 
 
 def _numbers(outcomes: Sequence[TargetOutcome], total: int) -> dict[str, object]:
