@@ -284,7 +284,7 @@ async def _crowd(cluster: ApiClient) -> None:
     await _all(cluster.create(PODS, _pod(f"crowd-{n}", "fake")) for n in range(CROWD))
 
     async def all_running() -> bool:
-        running = await cluster.items(PODS, lambda _: None, labels="app=crowd", fields="status.phase=Running")
+        running = await cluster.items(PODS, lambda _: True, labels="app=crowd", fields="status.phase=Running")
         return len(running) == CROWD
 
     await _until(all_running, "kwok runs every pod")
