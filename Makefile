@@ -30,7 +30,7 @@ API_PAGE := docs/generate/api_reference.py
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
-.PHONY: help setup demo test unit contract cluster e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests images package lock changelog fmt clean
+.PHONY: help setup demo test unit contract cluster root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests images package lock changelog fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,9 @@ test: setup ## Everything that this machine can run (MLDIAG_REQUIRE_ALL=1: a ski
 
 unit contract cluster: setup
 	@$(PY) tests/run_all.py $@
+
+root: setup ## Only the tests that need root, after the others ran as a user: `sudo make root`
+	@$(PY) -m pytest -q tests e2e -m "root and not cluster"
 
 e2e: cluster ## Only the tests that need a whole cluster
 

@@ -1,4 +1,7 @@
-"""Rules for every test: a clean environment, and with MLDIAG_REQUIRE_ALL=1 no test may be skipped."""
+"""Rules for every test: a clean environment, and with MLDIAG_REQUIRE_ALL=1 no test may be skipped.
+
+Tests that need root are the exception: `sudo make root` runs these.
+"""
 
 import os
 import signal
@@ -21,6 +24,8 @@ AMBIENT = (
     "WORLD_SIZE",
 )
 AMBIENT_PREFIXES = ("MLDIAG_", "GKE_DIAGON_", "DIAGON_", "SLURM_", "OTEL_", "TPU_", "KUBERNETES_", "ML_GOODPUT_")
+IS_ROOT = os.geteuid() == 0
+NEEDS_ROOT = "needs root; run `sudo make root`"
 OUR_OWN = ("MLDIAG_CACHE", "MLDIAG_REQUIRE_ALL")
 
 
@@ -38,11 +43,18 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs root, as another user."""
+    if not IS_ROOT and item.get_closest_marker("root"):
+        pytest.skip(NEEDS_ROOT)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
     report: pytest.TestReport = yield  # type: ignore[misc]  # a wrapper receives the report
-    if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    run_later = NEEDS_ROOT in str(reason)
+    if REQUIRE_ALL and report.skipped and not run_later and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid}: skipped although MLDIAG_REQUIRE_ALL=1 asks for everything: {reason}"
     return report

@@ -1,6 +1,5 @@
 """Removal of iptables rules: all of the cluster's and no others."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,10 +62,9 @@ def test_a_machine_without_the_cluster_is_not_changed() -> None:
     assert removal("*filter\n:FORWARD DROP [0:0]\n:DOCKER - [0:0]\n-A FORWARD -j DOCKER\nCOMMIT\n", set()) == ""
 
 
+@pytest.mark.root
 def test_the_kernel_accepts_the_removal() -> None:
     """Run the real iptables in a separate network namespace."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
     try:
         packages.install(packages.missing_packages({"iptables": "iptables"}))
     except ClusterError as fault:

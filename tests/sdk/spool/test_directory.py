@@ -138,7 +138,7 @@ def test_a_place_that_is_a_link_is_not_used(tmp_path: Path, monkeypatch: pytest.
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a file")
+@pytest.mark.root
 def test_another_users_directory_is_not_uploaded(spool: Path) -> None:
     create_directory("gs://a", origin()).release()
     [home] = spool.iterdir()
