@@ -17,10 +17,10 @@ from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.preflight import ADDON_LABEL, missing_resource
 from prometheus_client.parser import text_string_to_metric_families
-from support.definitions import DEFINITIONS, install
+from support.definitions import DEFINITIONS, connection, connections, install
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from cluster.envtest import ApiServer
@@ -166,6 +166,20 @@ async def remove_definition(cluster: ApiClient) -> None:
             await asyncio.sleep(0.05)
 
 
+async def phase(cluster: ApiClient, name: str) -> str:
+    """Read a capture's phase; empty while it has none."""
+    body = await cluster.get(f"{connections('default')}/{name}")
+    found: str = body.get("status", {}).get("phase", "")
+    return found
+
+
+async def until(read: Callable[[], Awaitable[str]], expected: str) -> None:
+    """Wait until a value is read."""
+    async with asyncio.timeout(DEADLINE_S):
+        while await read() != expected:  # noqa: ASYNC110 - polls the API server
+            await asyncio.sleep(0.05)
+
+
 @pytest.mark.apiserver
 class TestAgainstARealServer:
     async def test_it_leads_and_releases_the_lease_on_sigterm(
@@ -192,6 +206,49 @@ class TestAgainstARealServer:
             assert "apply crds/" in one.log()
             await install(own)
             await one.reaches("leading")
+
+    async def test_a_leader_survives_that_the_resource_is_deleted_and_created_again(
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
+    ) -> None:
+        captures = connections("default")
+        async with replica(own_server, tmp_path) as one:
+            await one.reaches("leading")
+            await installed.create(captures, connection("before", podName="absent", waitForPodsSeconds=600))
+            await until(lambda: phase(installed, "before"), "Pending")
+            await remove_definition(installed)
+            assert await one.reaches("waiting for the custom resource") == 200
+            assert await one.metric("mldiagnostics_operator_resource_missing") == 1
+            assert "apply crds/" in one.log()
+            await install(installed)
+            await one.reaches("leading")
+            assert await one.metric("mldiagnostics_operator_resource_missing") == 0
+            await installed.create(captures, connection("after", podName="absent"))
+            await until(lambda: phase(installed, "after"), "Failed")
+            # Replaced between two checks.
+            await remove_definition(installed)
+            await install(installed)
+            await installed.create(captures, connection("last", podName="absent"))
+            await until(lambda: phase(installed, "last"), "Failed")
+            assert one.process.returncode is None
+            assert await one.metric("mldiagnostics_captures_queued") == 0
+        assert "Leaving" not in one.log()
+
+    async def test_a_resource_that_goes_before_the_lease_is_acquired_is_awaited(
+        self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
+    ) -> None:
+        captures = connections("default")
+        async with replica(own_server, tmp_path, "one") as one:
+            await one.reaches("leading")
+            async with replica(own_server, tmp_path, "two") as two:
+                await two.reaches("standby")
+                await remove_definition(installed)
+                one.process.kill()
+                await one.ends()
+                await two.reaches("waiting for the custom resource")
+                await install(installed)
+                await two.reaches("leading")
+                await installed.create(captures, connection("after", podName="absent"))
+                await until(lambda: phase(installed, "after"), "Failed")
 
     async def test_without_the_api_server_it_is_not_ready_but_alive(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path

@@ -39,6 +39,9 @@ class Controller(Protocol):
     def observe(self, body: Mapping[str, Any], event: Event) -> None:
         """Accept an event of the watch and return at once; events may be repeated."""
 
+    def reset(self) -> None:
+        """Stop the work on all objects: their definition was removed, and they with it."""
+
     async def run(self) -> None:
         """Work until cancelled; a return or an exception ends the leadership."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_kube.apiserver import ClusterError
 
 from mldiagnostics_operator.controller import WatchedResource
+from mldiagnostics_operator.definitions import Definitions
 from mldiagnostics_operator.freshness import Freshness
+from mldiagnostics_operator.probes import ReplicaStage
 from mldiagnostics_operator.watching import list_versions, watch
 
 if TYPE_CHECKING:
@@ -18,8 +21,11 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
 
     from mldiagnostics_operator.controller import Controller, Event
+    from mldiagnostics_operator.definitions import Uids
     from mldiagnostics_operator.probes import OperatorHealth
     from mldiagnostics_operator.telemetry import OperatorMetrics
+
+_log: Final = logging.getLogger(__name__)
 
 _LAG_CHECK_S: Final = 15.0
 
@@ -40,6 +46,7 @@ class Leader:
         self._namespaces = namespaces
         self._health = health
         self._telemetry = telemetry
+        self._definitions = Definitions(cluster, [controller.resource for controller in controllers])
         self._freshness = Freshness()
 
     def start(self, *, watch_started: Callable[[], None]) -> dict[str, asyncio.Future[Any]]:
@@ -71,7 +78,32 @@ class Leader:
             )
             for controller in self._controllers
         ]
-        await watch(watched, self._cluster, self._namespaces, started=started)
+        while True:
+            uids = await self._definitions.until_installed(self._report_installed)
+            await self._watch_until_replaced(uids, watched, started)
+            _log.warning("A custom resource was removed or replaced, and its objects with it: watching anew")
+            for controller in self._controllers:
+                controller.reset()
+
+    async def _watch_until_replaced(
+        self, uids: Uids, watched: Sequence[WatchedResource], started: Callable[[], None]
+    ) -> None:
+        """Watch until a definition is replaced. Raises WatchEnded if the watch ends for another reason."""
+        watching = asyncio.ensure_future(watch(watched, self._cluster, self._namespaces, started=started))
+        replacing = asyncio.ensure_future(self._definitions.until_replaced(uids))
+        try:
+            await asyncio.wait((watching, replacing), return_when=asyncio.FIRST_COMPLETED)
+            if watching.done() and not await self._definitions.are_replaced(uids):
+                watching.result()
+        finally:
+            for task in (watching, replacing):
+                task.cancel()
+            await asyncio.gather(watching, replacing, return_exceptions=True)
+
+    def _report_installed(self, installed: bool) -> None:
+        self._telemetry.resource_missing(missing=not installed)
+        if self._health.stage in (ReplicaStage.LEADING, ReplicaStage.WAITING):
+            self._health.stage = ReplicaStage.LEADING if installed else ReplicaStage.WAITING
 
     def _observe(self, controller: Controller, body: Mapping[str, Any], event: Event) -> None:
         self._freshness.observe(body, event)

@@ -18,6 +18,11 @@ _STANDING_DOWN: Final = MetricSpec(
     "mldiagnostics_operator_standing_down",
     "1 while a managed add-on owns the resource and this operator captures nothing.",
 )
+_RESOURCE_MISSING: Final = MetricSpec(
+    Gauge,
+    "mldiagnostics_operator_resource_missing",
+    "1 while the leader waits for a custom resource that is not installed.",
+)
 _WATCH_LAG: Final = MetricSpec(
     Gauge,
     "mldiagnostics_watch_lag_seconds",
@@ -74,6 +79,7 @@ class OperatorMetrics:
         self._build = _BUILD.register(self.registry)
         self._leader = _LEADER.register(self.registry)
         self._standing_down = _STANDING_DOWN.register(self.registry)
+        self._resource_missing = _RESOURCE_MISSING.register(self.registry)
         self._watch_lag = _WATCH_LAG.register(self.registry)
         self._captures = _CAPTURES.register(self.registry)
         self._duration = _DURATION.register(self.registry)
@@ -97,6 +103,10 @@ class OperatorMetrics:
     def standing_down(self, *, aside: bool) -> None:
         """Set whether a managed add-on keeps this operator from capturing."""
         self._standing_down.set(aside)
+
+    def resource_missing(self, *, missing: bool) -> None:
+        """Set whether a custom resource is not installed."""
+        self._resource_missing.set(missing)
 
     def watch_lag(self, seconds: float) -> None:
         """Set how far the watch is behind the API server."""

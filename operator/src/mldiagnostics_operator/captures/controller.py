@@ -105,6 +105,12 @@ class CaptureController:
         elif event == "seen" and self._accepting and uid not in self._tasks and not self._is_accepted_or_finished(body):
             self._start(body)
 
+    def reset(self) -> None:
+        """Stop all captures: the definition was removed, and their objects with it."""
+        self._accepted.clear()
+        for capture in self._captures.values():
+            capture.stop(StopReason.GONE)
+
     async def run(self) -> None:
         """Delete expired captures until cancelled; then cancel the running captures."""
         try:
