@@ -117,7 +117,10 @@ class Stage:
         """Wait until a capture is in this phase and return its status."""
 
         def poll() -> Object | None:
-            status: Object = self.api("GET", f"{CAPTURES.format(namespace)}/{name}").body.get("status", {})
+            item = self.api("GET", f"{CAPTURES.format(namespace)}/{name}").body
+            status: Object = item.get("status", {})
+            if capturing.finished(item) and status["phase"] != phase:
+                raise ClusterError(f"capture {namespace}/{name} finished before it was {phase}: {status}")
             return status if status.get("phase") == phase else None
 
         return eventually(poll, f"{phase} of capture {namespace}/{name}", deadline_s=60, pause_s=0.1)

@@ -1,7 +1,7 @@
 """NetworkPolicies as iptables rules, for the bare cluster, whose network does not enforce them.
 
 A snapshot, not a controller: `enforced` reads policies, pods and namespaces once. Supports the features that the charts
-use (ingress, label selectors, ports and ranges by number) and raises an error for others.
+use (ingress, label selectors, ports by number, range or name) and raises an error for others.
 """
 
 import subprocess
@@ -34,7 +34,7 @@ def rules(policies: Sequence[Object], pods: Sequence[Object], namespaces: Sequen
             if pod["metadata"]["namespace"] == namespace and matches(spec["podSelector"], _labels(pod)):
                 openings = accepted.setdefault(_address(pod), [])
                 for rule in spec.get("ingress", ()):
-                    openings += _openings(rule, pods, labels, namespace)
+                    openings += _openings(rule, pod, pods, labels)
     lines = [f"-A {CHAIN} -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"]
     for address, openings in accepted.items():
         lines += [f"-A {CHAIN} -d {address} {opening} -j RETURN" for opening in openings]
@@ -81,10 +81,12 @@ def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _openings(
-    rule: Object, pods: Sequence[Object], namespaces: Mapping[str, Mapping[str, str]], namespace: str
+    rule: Object, pod: Object, pods: Sequence[Object], namespaces: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
-    ports = [_port(each) for each in rule.get("ports", ())] or [""]
-    return [f"-s {source}{port}" for source in _sources(rule, pods, namespaces, namespace) for port in ports]
+    """Return sources and ports that a rule accepts for this pod."""
+    ports = [opening for each in rule.get("ports", ()) for opening in _port(each, pod)] if "ports" in rule else [""]
+    sources = _sources(rule, pods, namespaces, pod["metadata"]["namespace"])
+    return [f"-s {source}{port}" for source in sources for port in ports]
 
 
 def _sources(
@@ -105,11 +107,15 @@ def _sources(
     return addresses
 
 
-def _port(port: Object) -> str:
-    number = port.get("port")
-    if not isinstance(number, int):
-        raise ClusterError(f"port {number!r}: only numbers are supported")
-    return f" -p {port.get('protocol', 'TCP').lower()} --dport {number}:{port.get('endPort', number)}"
+def _port(port: Object, pod: Object) -> list[str]:
+    """Return the match of a port; nothing for a name that the pod does not have."""
+    number = port["port"]
+    protocol = port.get("protocol", "TCP")
+    if isinstance(number, int):
+        return [f" -p {protocol.lower()} --dport {number}:{port.get('endPort', number)}"]
+    declared = [each for container in pod["spec"]["containers"] for each in container.get("ports", ())]
+    named = [each for each in declared if (each.get("name"), each.get("protocol", "TCP")) == (number, protocol)]
+    return [f" -p {protocol.lower()} --dport {each['containerPort']}:{each['containerPort']}" for each in named]
 
 
 def _labels(pod: Object) -> Mapping[str, str]:
