@@ -109,7 +109,7 @@ def nasty_error(stage: Stage, seen: Observed) -> Iterator[None]:
             seen.faults.append("the server's whole error is in the status")
 
 
-@attack("20 captures of a pod whose owner references are URLs", short=True)
+@attack("20 captures of a pod whose owner references are URLs")
 def forged_owner_paths(stage: Stage, seen: Observed) -> Iterator[None]:
     forged = [
         {"apiVersion": "..%2f..%2fapi/v1", "name": "..%2f..%2fsecrets?watch=true&x="},
@@ -256,7 +256,7 @@ def hostile_reviews(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: AR
     yield from clients(stage, "hostile-reviews", 2, *stage.webhook.addresses(WEBHOOK_PORT))
 
 
-@attack("4800 idle TLS connections to one webhook replica", short=True)
+@attack("4800 idle TLS connections to one webhook replica")
 def idle_connections(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     yield from clients(stage, "idle-tls", 4800, stage.webhook.addresses(WEBHOOK_PORT)[0])
 
