@@ -265,7 +265,7 @@ EVERYWHERE = {
     CAPTURES: {"get", "list", "watch", "delete"},
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
     ("", "events"): {"create"},
-    ("", "pods"): {"get", "list"},
+    ("", "pods"): {"get", "list", "watch"},
     ("", "namespaces"): {"get"},
 } | {(kind.group, kind.plural): {"get", "list"} for kind in WORKLOADS if kind.kind != "Pod" and not kind.groups}
 # (namespace, group, resource, name) -> verbs; "" means no namespace or any name.

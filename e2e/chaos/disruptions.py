@@ -122,7 +122,7 @@ def with_volume(stage: Stage, seen: Observed, options: str, reasons: frozenset[s
     leader = stage.operator.leader()
     with tiny_volume(stage.operator.pid(leader), VOLUME_ROOT, options):
         for _ in range(2):
-            finish(stage, seen, stage.capture(VICTIM), reasons)
+            finish(stage, seen, stage.capture(VICTIM, deadlineSeconds=10), reasons)
     yield
 
 

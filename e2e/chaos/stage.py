@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ class Stage:
 
         def poll() -> Answer | None:
             with suppress(OSError, http.client.HTTPException, ValueError):
-                return self._requests(method, path, body)
+                answer = self._requests(method, path, body)
+                return answer if answer.status != HTTPStatus.SERVICE_UNAVAILABLE else None
             return None
 
         return eventually(poll, f"{method} {path}", deadline_s=OUTAGE_DEADLINE_S)
