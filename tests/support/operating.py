@@ -16,6 +16,7 @@ from mldiagnostics_api.location import Location
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.controller import WatchedResource
@@ -176,7 +177,13 @@ class Operating:
 
 @asynccontextmanager
 async def operating(
-    cluster: ApiClient, namespace: str, volume: Path, *, policy: Policy = ANY_PORT, me: str = "operator/uid/1-test"
+    cluster: ApiClient,
+    namespace: str,
+    volume: Path,
+    *,
+    policy: Policy = ANY_PORT,
+    me: str = "operator/uid/1-test",
+    clock: Clock = utc_now,
 ) -> AsyncIterator[Operating]:
     """Run the operator's core over one namespace, fed by kopf's watch as in the product."""
     config = OperatorConfig(
@@ -186,7 +193,7 @@ async def operating(
         cluster_name="test-cluster",
         pod_namespace=namespace,
     )
-    operator = Operating(CaptureController(cluster, config, OperatorMetrics(), holder=me))
+    operator = Operating(CaptureController(cluster, config, OperatorMetrics(), holder=me, clock=clock))
     watched = WatchedResource(
         resource=operator.captures.resource,
         field_selector=operator.captures.field_selector,

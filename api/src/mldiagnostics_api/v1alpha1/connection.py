@@ -301,6 +301,8 @@ class ConnectionStatus(Model):
     """XProf session of the capture."""
     attempt: Count | None = None
     """Number of the attempt: 1, or 2 if the operator restarted during the capture."""
+    planning_trials: Count | None = None
+    """Operator processes that began to plan the capture after another process had ended. After 2 it is refused."""
     holder: str | None = None
     """Operator process that runs the capture."""
     planned_start_time: Time | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.failures import StoreFailure
@@ -88,7 +89,7 @@ class CaptureAttempt:
 
     async def _plan_and_capture(self, slot: Slot) -> None:
         planner, meta = self._services.planner, self._connection.metadata
-        decision = await planner.plan_when_ready(
+        decision = await self._try_planning() or await planner.plan_when_ready(
             self._connection, self._number, slot=slot, report=self._report_waiting, on_slot=self._report_in_line
         )
         while True:
@@ -111,7 +112,7 @@ class CaptureAttempt:
 
         Returns None if the capture was refused instead.
         """
-        decision = await self._services.planner.plan(self._connection, self._number)
+        decision = await self._try_planning() or await self._services.planner.plan(self._connection, self._number)
         if isinstance(decision, CaptureRefusal):
             message = f"the operator was restarted; now {decision.message}"
             await self._closer.refuse(CompleteReason.INTERRUPTED, message)
@@ -138,6 +139,10 @@ class CaptureAttempt:
                     await self._engine_run.drop()
                 elif self._session is not None:
                     await self._session.drop(())
+
+    async def _try_planning(self) -> CaptureRefusal | None:
+        plan = partial(self._services.planner.plan, self._connection, self._number)
+        return await self._services.trials.refuse(self._connection.metadata, plan)
 
     async def _report_queued(self, reason: WaitReason) -> None:
         namespace = self._connection.metadata.namespace

@@ -28,6 +28,7 @@ from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.captures.services import Services
 from mldiagnostics_operator.captures.stage import StopReason
 from mldiagnostics_operator.captures.storage import Storage
+from mldiagnostics_operator.captures.trials import PlanningTrials
 from mldiagnostics_operator.status_writer import ObjectGone
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class CaptureController:
                 config.cluster_name,
                 clock,
             ),
+            trials=PlanningTrials(cluster, clock()),
             storage=Storage(config.volume_root),
             line=FairSlots(None, per_namespace=_IN_LINE * policy.captures_per_namespace),
             waiting_reports=FairSlots(_REPORTS, per_namespace=_REPORTS // 4),

@@ -33,6 +33,7 @@ _log: Final = logging.getLogger(__name__)
 
 _MAX_WAITING_WRITES: Final = 3
 """With two intents and the final status, a capture costs six writes at most, progress aside."""
+_WAIT_TIMEOUT_S: Final = 2.0
 _INTENT_TIMEOUT_S: Final = 2.0
 _FIRST_TRACE_S: Final = 0.5
 """The first stored trace is reported soon: a process that takes over records no target again if one is stored. Hosts
@@ -70,7 +71,8 @@ class CaptureReporter:
         self._reported_waits.append(reason)
         _log.info("Waiting, %s: %s", reason, message)
         with suppress(ClusterError):
-            await self._writer.write(self._builder.waiting(reason, message, now=self._clock()), until=_loop_time())
+            status = self._builder.waiting(reason, message, now=self._clock())
+            await self._writer.write(status, until=_loop_time() + _WAIT_TIMEOUT_S)
 
     async def announce_intent(self, plan: CapturePlan) -> bool:
         """Write planned times and holder; return False if the API server is not available."""

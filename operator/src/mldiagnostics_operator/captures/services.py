@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.captures.gate import Gate
     from mldiagnostics_operator.captures.planning import Planner
     from mldiagnostics_operator.captures.storage import Storage
+    from mldiagnostics_operator.captures.trials import PlanningTrials
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 
@@ -25,6 +26,7 @@ class Services:
 
     cluster: ApiClient
     planner: Planner
+    trials: PlanningTrials
     storage: Storage
     line: FairSlots
     """Captures that may hold a plan: those that run, and the next ones of each namespace."""

@@ -157,7 +157,12 @@ class StatusBuilder:
                 observed_generation=self._generation,
             )
         self._last = self._last.model_copy(
-            update={**fields, "conditions": list(conditions.values()), "observed_generation": self._generation}
+            update={
+                **fields,
+                "planning_trials": None,
+                "conditions": list(conditions.values()),
+                "observed_generation": self._generation,
+            }
         )
         return self._last
 
