@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import identity
 from mldiagnostics_api.injection import (
+    MAX_POD_BYTES,
     Injection,
     InjectionReason,
     InjectionSettings,
@@ -361,10 +362,23 @@ def test_a_declined_pod_gets_an_explanation_if_a_label_requested_injection(
     assert explanation.isascii()
 
 
-def test_full_annotations_get_no_explanation() -> None:
+def test_full_annotations_get_no_explanation_but_a_warning() -> None:
     decision = refused(a.pod(labels=ON, annotations={"note": "x" * (256 * 1024 - 4)}))
     assert decision.reason is InjectionReason.ANNOTATIONS_FULL
     assert decision.annotations == {}
+    assert decision.warning.endswith(decision.message)
+
+
+def test_a_pod_near_the_limit_of_etcd_gets_no_addition_but_a_warning() -> None:
+    pod = a.pod(labels=ON)
+    assert isinstance(decided(pod, pod_bytes=MAX_POD_BYTES), Injection)
+    decision = refused(pod, pod_bytes=MAX_POD_BYTES + 1)
+    assert decision.reason is InjectionReason.POD_TOO_LARGE
+    assert patch(pod, decision) == []
+    assert decision.warning.endswith(decision.message)
+    other = refused(a.pod(labels=ON, annotations={"diagon.gke.io/sinks": "a;b"}), pod_bytes=MAX_POD_BYTES + 1)
+    assert patch(pod, other) == []
+    assert not refused(a.pod(), pod_bytes=MAX_POD_BYTES + 1).warning, "no label requests a run"
 
 
 @pytest.mark.parametrize("depth", [1, 2])

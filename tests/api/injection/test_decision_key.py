@@ -74,11 +74,12 @@ def test_pods_that_must_not_be_cached_have_no_key() -> None:
     [
         {"containers": [{"name": "a", "env": [{"name": "X" * 20_000, "value": ""}]}]},
         {"containers": [{"name": "a", "env": [{"name": f"X{n}"} for n in range(5_000)]}]},
+        {"containers": [{}] * 200},
         {"containers": [{"name": "a", "volumeMounts": [{"name": "v", "mountPath": "/x" * 10_000}]}]},
         {"volumes": [{"name": "mldiagnostics", "projected": {"sources": [{"secret": {"name": "x" * 20_000}}]}}]},
         {"serviceAccountName": "x" * 20_000},
     ],
-    ids=["a long name", "many names", "a long path", "a large volume", "a long account"],
+    ids=["a long name", "many names", "many containers", "a long path", "a large volume", "a long account"],
 )
 def test_pods_with_much_text_have_no_key(spec: Object) -> None:
     pod = a.job().pods[0]

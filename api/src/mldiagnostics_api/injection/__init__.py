@@ -1,6 +1,6 @@
 """The injection of a run's identity into a pod: a decision and its JSON patch."""
 
-from mldiagnostics_api.injection.decision import decide
+from mldiagnostics_api.injection.decision import MAX_POD_BYTES, decide
 from mldiagnostics_api.injection.decision_key import DecisionKey, decision_key
 from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInjected, OwnersUnknown
 from mldiagnostics_api.injection.patch import patch
@@ -8,6 +8,7 @@ from mldiagnostics_api.injection.shape import controller_of
 from mldiagnostics_api.variables import InjectionSettings
 
 __all__ = [
+    "MAX_POD_BYTES",
     "DecisionKey",
     "Injection",
     "InjectionReason",

@@ -25,6 +25,12 @@ from mldiagnostics_api.workloads import LONE_POD, Object
 
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """Limit of the API server for all annotations of an object (k8s.io/apimachinery, TotalAnnotationSizeLimitB)."""
+MAX_POD_BYTES: Final = 5 * 2**18
+"""Largest pod, as JSON, that gets additions.
+
+etcd rejects objects above 1.5 MiB (of protobuf, which is not larger than JSON). The rest is for our additions, other
+webhooks and the pod's status.
+"""
 _MAX_MESSAGE: Final = 400
 _DROPPED: Final = "; without its labels, which are too long"
 _EXCLUDED: Final = frozenset(
@@ -49,6 +55,7 @@ def decide(
     owners: tuple[Object, ...] | OwnersUnknown,
     settings: InjectionSettings,
     now: datetime,
+    pod_bytes: int = 0,
 ) -> Injection | NotInjected:
     """Decide about the pod of an admission request, any JSON; never raises.
 
@@ -61,6 +68,7 @@ def decide(
         owners: Result of `owner_chain(…, pods=False)` for `controller_of(pod)`; metadata is enough.
         settings: Settings of the webhook.
         now: Current time with time zone.
+        pod_bytes: Size of the pod as JSON, or of a text that contains it.
     """
     try:
         shape = PodShape.of(pod, namespace)
@@ -68,10 +76,11 @@ def decide(
         return NotInjected(reason=InjectionReason.MALFORMED, message=str(fault), requested=False, annotations={})
     try:
         run, matched = _matched(shape, namespace, namespace_labels, owners, now)
+        _check_size(pod_bytes)
         options = _options(shape, run, namespace_annotations)
         return _injection(shape, run, options, matched.message, namespace=namespace, settings=settings)
     except _Declined as refusal:
-        return _not_injected(shape, refusal)
+        return _not_injected(shape, refusal, pod_bytes)
 
 
 def _matched(
@@ -188,14 +197,24 @@ def _check_same_run(pod: PodShape, labels: Mapping[str, str], annotations: Mappi
         raise _Declined(InjectionReason.OTHER_RUN, copied)
 
 
-def _not_injected(pod: PodShape, refusal: _Declined) -> NotInjected:
+def _check_size(pod_bytes: int) -> None:
+    if pod_bytes > MAX_POD_BYTES:
+        raise _Declined(
+            InjectionReason.POD_TOO_LARGE,
+            f"the pod: {pod_bytes} bytes of JSON, near etcd's limit; move data into a ConfigMap or a volume",
+        )
+
+
+def _not_injected(pod: PodShape, refusal: _Declined, pod_bytes: int) -> NotInjected:
     explained = {INJECTION_ANNOTATION: f"{refusal.reason}: {refusal.message}"} if refusal.requested else {}
     lacking = _lacking(pod.annotations, explained)
+    fits = pod_bytes <= MAX_POD_BYTES and _fits(pod.annotations, lacking)
     return NotInjected(
         reason=refusal.reason,
         message=refusal.message,
         requested=refusal.requested,
-        annotations=lacking if _fits(pod.annotations, lacking) else {},
+        annotations=lacking if fits else {},
+        warning="" if fits or not lacking else f"no run is injected into the pod: {refusal.message}",
     )
 
 

@@ -18,6 +18,9 @@ _LABELS: Final = (
 _OURS: Final = f"{GROUP}/"
 _MANY_ANNOTATIONS: Final = 64 * 1024
 _MANY_NAMES: Final = 16 * 1024
+# Each costs about 64 bytes besides its characters; a container costs as much as eight.
+_MANY_ENTRIES: Final = 1024
+_ENTRIES_OF_CONTAINER: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ def decision_key(pod: object, namespace: str) -> DecisionKey | None:
         return None
     volumes = shape.volumes
     ours = repr(volumes[VOLUME]) if volumes and VOLUME in volumes else ""
+    if sum(map(_entries, shape.containers)) > _MANY_ENTRIES:
+        return None
     if len(ours) + len(shape.service_account) + sum(map(_names, shape.containers)) > _MANY_NAMES:
         return None
     parts = (
@@ -72,6 +77,10 @@ def _names(container: ContainerShape) -> int:
     mounts = container.mounts or {}
     texts = (container.name, *(container.variables or ()), *mounts, *mounts.values())
     return sum(map(len, texts))
+
+
+def _entries(container: ContainerShape) -> int:
+    return _ENTRIES_OF_CONTAINER + len(container.variables or ()) + len(container.mounts or ())
 
 
 def _container(container: ContainerShape) -> Hashable:

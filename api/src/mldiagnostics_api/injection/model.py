@@ -24,6 +24,7 @@ class InjectionReason(StrEnum):
     OTHER_RUN = "OtherRun"
     NO_CONTAINER_CHOSEN = "NoContainerChosen"
     TOO_LARGE = "TooLarge"
+    POD_TOO_LARGE = "PodTooLarge"
     ANNOTATIONS_FULL = "AnnotationsFull"
 
 
@@ -70,4 +71,6 @@ class NotInjected:
     requested: bool
     """Whether a label requested an injection."""
     annotations: Mapping[str, str]
-    """The explanation, if it is within the limit of annotations."""
+    """The explanation, if the pod has space for it."""
+    warning: str = ""
+    """The explanation for the client if the pod has no space for it."""
