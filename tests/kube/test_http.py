@@ -1,8 +1,10 @@
+import socket
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import aiohttp
 import pytest
-from mldiagnostics_kube.http import serving
+from mldiagnostics_kube.http import CONNECTIONS, serving
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -43,6 +45,20 @@ async def test_metrics_are_in_the_format_of_prometheus() -> None:
         _, text = await get(port, "/metrics")
     (family,) = text_string_to_metric_families(text)
     assert (family.name, family.samples[0].value) == ("height", 7)
+
+
+async def test_silent_clients_do_not_keep_probes_waiting() -> None:
+    async with serving(0, Health(), bytes) as port, AsyncExitStack() as stack:
+        for _ in range(CONNECTIONS * 2):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        assert await get(port, "/healthz") == (200, "alive\n")
+
+
+async def test_other_paths_and_methods_are_rejected() -> None:
+    async with serving(0, Health(), bytes) as port, aiohttp.ClientSession() as session:
+        assert (await get(port, "/"))[0] == 404
+        async with session.post(f"http://127.0.0.1:{port}/metrics", data=b"x" * 2**20) as answer:
+            assert answer.status == 405
 
 
 async def test_a_taken_port_is_an_error_and_is_free_after_the_block() -> None:

@@ -78,6 +78,13 @@ def test_a_very_large_object_uses_no_budget() -> None:
     assert (store.left_out, store.get("ml", "a"), budget.taken_bytes) == (1, None, 0)
 
 
+def test_a_large_object_is_not_kept_parsed() -> None:
+    store = ObjectStore(MemoryBudget(PLENTY))
+    store.put(job(None, "a", labels={"v": "x" * 2000}))
+    assert store.get("ml", "a") == store.get("ml", "a")
+    assert store.get("ml", "a") is not store.get("ml", "a")
+
+
 def test_an_unchanged_object_is_the_same_value() -> None:
     store = ObjectStore(MemoryBudget(PLENTY))
     store.put(job(None, "a", labels={"v": "1"}))

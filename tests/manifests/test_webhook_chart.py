@@ -14,6 +14,7 @@ from mldiagnostics_api.registration import rules, webhooks
 from mldiagnostics_api.variables import InjectionSettings
 from mldiagnostics_kube.settings import declared
 from mldiagnostics_webhook import config
+from mldiagnostics_webhook.limits import MEMORY_LIMIT_BYTES
 from mldiagnostics_webhook.replica import LINGER_S
 from mldiagnostics_webhook.server import FINISH_S
 from release.parts import WEBHOOK
@@ -303,9 +304,22 @@ def test_the_api_server_reaches_the_port_that_is_served() -> None:
     assert ports["reviews"] == 9443
     (port,) = one(objects, "Service", WEBHOOK.name)["spec"]["ports"]
     assert port["targetPort"] == "reviews"
-    (ingress,) = one(objects, "NetworkPolicy", WEBHOOK.name)["spec"]["ingress"]
-    assert "from" not in ingress
-    assert {each["port"] for each in ingress["ports"]} == set(ports)
+    ingress = one(objects, "NetworkPolicy", WEBHOOK.name)["spec"]["ingress"]
+    assert [each["port"] for rule in ingress for each in rule["ports"]] == ["reviews", "http"]
+    assert not any("from" in rule for rule in ingress)
+
+
+def test_the_port_for_reviews_can_be_closed_to_all_but_the_api_servers() -> None:
+    peers = [{"ipBlock": {"cidr": "10.0.0.2/32"}}]
+    objects = rendered(WEBHOOK, {"networkPolicy.reviewsFrom": peers})
+    reviews, http = one(objects, "NetworkPolicy", WEBHOOK.name)["spec"]["ingress"]
+    assert reviews["from"] == peers
+    assert "from" not in http
+
+
+def test_the_memory_limit_is_the_one_that_the_bounds_need() -> None:
+    (container,) = pod_template(rendered(WEBHOOK), WEBHOOK)["spec"]["containers"]
+    assert container["resources"]["limits"]["memory"] == f"{MEMORY_LIMIT_BYTES // 2**20}Mi"
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ EVERY_SWITCH: dict[str, Object] = {
         "configuration.namespaceSelector.matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}],
         "configuration.objectSelector.matchLabels": {"tier": "training"},
         "replicas": 5,
+        "networkPolicy.reviewsFrom": [{"ipBlock": {"cidr": "10.0.0.2/32"}}],
     },
 }
 """Values of each chart, by name, that render all of its objects."""

@@ -9,6 +9,7 @@ import os
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -20,7 +21,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from mldiagnostics_kube.client import ApiClient
     from support.stage import Stage
@@ -75,6 +75,11 @@ class Process:
         samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
         total = "mldiagnostics_webhook_reviews_total"
         return {(s.labels["result"], s.labels["reason"]): s.value for s in samples if s.name == total}
+
+    def peak_bytes(self) -> int:
+        """Return the most memory that the process has used."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     async def ends(self) -> int:
         """Wait until the process exits, and return the exit status."""

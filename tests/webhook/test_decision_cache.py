@@ -3,6 +3,7 @@ from __future__ import annotations
 from mldiagnostics_api.injection import DecisionKey, decision_key
 from mldiagnostics_webhook.cache import OwnerContext
 from mldiagnostics_webhook.decision_cache import CachedReview, DecisionCache
+from mldiagnostics_webhook.limits import DECISIONS
 from support.reviews import job, jobset, pod_of
 
 REVIEW = CachedReview("cGF0Y2g=", "injected", "Injected", "", 0)
@@ -27,8 +28,8 @@ def test_a_decision_holds_for_equal_pods_in_the_same_context() -> None:
 
 def test_the_number_is_bounded_and_the_oldest_is_dropped_first() -> None:
     decisions = DecisionCache()
-    for number in range(600):
+    for number in range(DECISIONS + 10):
         decisions.put("workload", CONTEXT, key(number), REVIEW)
     assert decisions.get("workload", CONTEXT, key(0)) is None
-    assert decisions.get("workload", CONTEXT, key(599)) is REVIEW
-    assert len(decisions._reviews) == 512
+    assert decisions.get("workload", CONTEXT, key(DECISIONS + 9)) is REVIEW
+    assert len(decisions._reviews) == DECISIONS

@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import ssl
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.names import INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION, RUN_LABEL
-from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_webhook.server import MAX_BODIES_BYTES, MAX_BODY_BYTES
+from mldiagnostics_kube.apiserver import ClusterError, path_to
+from mldiagnostics_webhook.limits import CONNECTIONS, MAX_BODY_BYTES, MEMORY_LIMIT_BYTES
 from support import builders, kinds
 from support.reviews import LABEL
 from support.webhook_process import (
@@ -49,14 +50,16 @@ async def job(stage: Stage, name: str, *, labels: dict[str, str] | None = None) 
     return await stage.make("batch/v1", "Job", name, labels=labels, spec=spec)
 
 
-async def create(stage: Stage, owner: Object | None = None, name: str = "", **parts: Any) -> Object:
+async def create(
+    stage: Stage, owner: Object | None = None, name: str = "", spec: Object | None = None, **parts: Any
+) -> Object:
     """Create a pod as a controller does and return it."""
     metadata: dict[str, Any] = {"name": name} if name else {"generateName": "pod-"}
     if owner:
         metadata["ownerReferences"] = [
             builders.owned(owner["metadata"]["name"], "Job", "batch/v1", uid=owner["metadata"]["uid"])
         ]
-    body = {"metadata": metadata | parts, "spec": {"containers": [{"name": "train", "image": "train:1"}]}}
+    body = {"metadata": metadata | parts, "spec": spec or {"containers": [{"name": "train", "image": "train:1"}]}}
     return await stage.ml.cluster.create(path_to("", "v1", "pods", namespace=stage.ml.name), body)
 
 
@@ -113,31 +116,61 @@ async def test_pods_are_created_while_the_webhook_is_down(process: Process, stag
         assert not injected(await create(stage, owner))
 
 
-async def test_a_busy_webhook_does_not_delay_pods(process: Process, stage: Stage) -> None:
-    async with registered(stage, process):
+async def test_hostile_clients_do_not_keep_pods_without_a_run(process: Process, stage: Stage) -> None:
+    async with registered(stage, process), AsyncExitStack() as stack:
         owner = await job(stage, "trainer", labels=LABEL)
-        hogs = [asyncio.create_task(hog(process)) for _ in range(MAX_BODIES_BYTES // MAX_BODY_BYTES)]
-        async with asyncio.timeout(DEADLINE_S):
-            while ("refused", "Busy") not in await process.reviews():
-                await create(stage, owner)
-        for task in hogs:
-            task.cancel()
-        await asyncio.wait(hogs)
         await create_injected(stage, owner)
+        trusting = ssl.create_default_context(cadata=process.ca.decode())
+
+        def attack(*parts: bytes) -> None:
+            """Open a connection, send the parts and keep it open."""
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", process.port), timeout=DEADLINE_S))
+            with suppress(OSError):  # the server closes it
+                connection = stack.enter_context(trusting.wrap_socket(plain, server_hostname="127.0.0.1"))
+                for part in parts:
+                    connection.sendall(part)
+
+        def head(size: int) -> bytes:
+            return f"POST /mutate/workload HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode()
+
+        part = b'{"":0},'
+        junk = b"[" + part * (MAX_BODY_BYTES // len(part) - 1) + b"0]"
+        while ("unreadable", "TooComplex") not in await process.reviews():  # a slow machine may not send it in time
+            await asyncio.gather(*(asyncio.to_thread(attack, head(len(junk)), junk) for _ in range(2)))
+        hostile = [(head(len(junk)), junk)] * 8
+        slow = [(head(MAX_BODY_BYTES), b"[" * (MAX_BODY_BYTES - 1))] * 8
+        silent = [(head(MAX_BODY_BYTES),)] * (CONNECTIONS // 2)
+        idle = [()] * CONNECTIONS
+        attacks = asyncio.gather(*(asyncio.to_thread(attack, *each) for each in (*hostile, *slow, *silent, *idle)))
+        pods = [await create(stage, owner)]
+        while not attacks.done():
+            pods.append(await create(stage, owner))
+        await attacks
+        assert sum(not injected(pod) for pod in pods) <= 1 + len(pods) // 100, await process.reviews()
+        assert process.peak_bytes() <= MEMORY_LIMIT_BYTES * 0.8
 
 
-async def hog(process: Process) -> None:
-    """Announce the largest body and send nothing, again and again."""
-    trusting = ssl.create_default_context(cadata=process.ca.decode())
-    head = f"POST /mutate/workload HTTP/1.1\r\nHost: x\r\nContent-Length: {MAX_BODY_BYTES}\r\n\r\n".encode()
-    while True:
-        reader, writer = await asyncio.open_connection("127.0.0.1", process.port, ssl=trusting)
-        try:
-            writer.write(head)
-            with suppress(ConnectionError):
-                await reader.read()
-        finally:
-            writer.transport.abort()
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+async def test_a_pod_near_the_limit_of_etcd_is_created_without_a_run(process: Process, stage: Stage) -> None:
+    owner = await job(stage, "trainer", labels=LABEL)
+
+    async def create_large(size: int) -> Object | None:
+        """Create a pod with an argument of a size; return None if it is rejected."""
+        with suppress(ClusterError):
+            return await create(stage, owner, spec={"containers": [{"name": "a", "image": "b", "args": ["x" * size]}]})
+        return None
+
+    low, high = 2**20, 2**21
+    while high - low > 128:
+        middle = (low + high) // 2
+        low, high = (middle, high) if await create_large(middle) else (low, middle)
+    async with registered(stage, process):
+        await create_injected(stage, owner)
+        pod = await create_large(low)
+        assert pod, "etcd rejects the additions"
+        assert not injected(pod)
+        assert INJECTION_ANNOTATION not in pod["metadata"].get("annotations", {})
+        assert (await process.reviews())["skipped", "PodTooLarge"] == 1
 
 
 async def test_a_slow_api_server_does_not_delay_pods_and_is_named(

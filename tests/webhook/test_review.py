@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mldiagnostics_webhook.limits import MAX_VALUES
 from mldiagnostics_webhook.review import OtherReview, Review, Unreadable, encoded, permission, read
 from support.reviews import PODS, pod_of, review_of
 from support.reviews import encoded as body_of
@@ -55,6 +56,13 @@ def test_a_body_without_a_uid_is_unreadable() -> None:
     bodies += [body_of(without("uid")), body_of(review_of(POD, uid="u" * 129)), body_of({"request": {"uid": 7}})]
     bodies += [body_of(review_of(POD)).decode().encode("utf-16"), body_of(review_of(POD))[:-1]]
     assert [read(body) for body in bodies if read(body) != Unreadable("", read(body).why)] == []
+
+
+def test_a_review_with_too_many_values_is_not_parsed() -> None:
+    assert isinstance(read(body_of(review_of(POD, options=[[]] * (MAX_VALUES // 2 - 1000)))), Review)
+    review = read(body_of(review_of(POD, options=[[]] * (MAX_VALUES // 2))))
+    assert isinstance(review, Unreadable)
+    assert review.reason == "TooComplex"
 
 
 def test_an_invalid_review_keeps_its_uid() -> None:

@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 import random
+import tracemalloc
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.identity import run_id
-from mldiagnostics_api.injection import InjectionSettings
+from mldiagnostics_api.injection import MAX_POD_BYTES, InjectionSettings
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_webhook.cache import MetadataCache
@@ -196,6 +197,34 @@ async def test_a_slow_api_server_delays_no_review() -> None:
         assert "did not answer in time" in operation["value"]
         assert it.counted() == {("failed", "OwnersUnknown"): 1}
         it.server.slow_s = 0.0
+
+
+async def test_reviews_that_wait_for_their_owners_are_not_kept_parsed() -> None:
+    async with webhook(LABEL, lookup_s=1.0) as it:  # at the end the cache waits for open requests
+        it.server.slow_s = 3600
+        review = review_of(pod_of(job(jobset(), uid="new")))
+        review["request"]["options"] = [{"": 0}] * 5000
+        body = encoded(review)
+        answers = [asyncio.create_task(it.answer(body)) for _ in range(20)]
+        tracemalloc.start()
+        try:
+            await asyncio.sleep(0)  # each has parsed its body
+            assert tracemalloc.get_traced_memory()[0] < len(answers) * len(body)
+        finally:
+            tracemalloc.stop()
+        assert [patch_of(await answer) for answer in answers] == [[]] * len(answers)
+        it.server.slow_s = 0.0
+
+
+async def test_a_pod_near_the_limit_of_etcd_gets_no_patch_and_its_client_a_warning() -> None:
+    async with webhook(LABEL) as it:
+        review = review_of({**POD, "filler": "x" * MAX_POD_BYTES})
+        answer = await it.answer(review)
+    assert patch_of(answer) == []
+    (warning,) = json.loads(answer.body)["response"]["warnings"]
+    assert warning.startswith("mldiagnostics: no run is injected into the pod: ")
+    assert len(warning) < 256, "the API server cuts longer ones"
+    assert it.counted() == {("skipped", "PodTooLarge"): 1}
 
 
 async def test_other_reviews_are_allowed() -> None:

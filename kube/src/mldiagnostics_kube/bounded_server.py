@@ -1,18 +1,14 @@
-"""An HTTP server with bounds on bytes, time and parallel requests."""
+"""An HTTP server with bounds on connections, bytes and time."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from mldiagnostics_kube.http import listen
-
-# How long the rest of a rejected body is read, so that its sender can read the response.
-_LINGER_S: Final = 0.5
+from mldiagnostics_kube.connections import Connection, ConnectionServer, ConnectionTimes, Stage, listen
 
 Respond = Callable[[bytes], Awaitable[web.Response]]
 """Returns the response to a request body."""
@@ -24,45 +20,65 @@ Route = Callable[[web.BaseRequest], Respond | web.Response]
 class Bounds:
     """Limits of a server; sizes in bytes, times in seconds."""
 
-    body_bytes: int
+    connections: int
+    """Connections at a time, and therefore requests in flight."""
+    body_bytes: int = 0
     """Largest body of one request."""
-    bodies_bytes: int
-    """Bodies of all requests in flight together."""
-    requests: int
-    """Requests in flight."""
-    read_s: float
+    small_bytes: int = 0
+    """Bodies up to this size need no share of `large_bytes`: they never wait for larger ones."""
+    large_bytes: int = 0
+    """All larger bodies together, counted as they arrive."""
+    times: ConnectionTimes = field(default_factory=ConnectionTimes)
+    """Longest times of a connection."""
+    read_s: float = 1.0
     """Time for a body to arrive."""
-    finish_s: float
+    finish_s: float = 1.0
     """Time for the requests in flight to finish when the server stops."""
+
+
+class _Rejected(Exception):
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
 
 
 class BoundedServer:
     """An HTTP server that rejects requests beyond its bounds.
 
     A request beyond a bound gets status 408 (`ReadTimedOut`), 413 (`TooLarge`) or 429 (`Busy`), and its connection is
-    closed.
+    closed. If the share of large bodies is used up, the body that has been arriving for the longest time is given up.
 
     Args:
         route: Chooses the handler of a request.
         bounds: Limits of the server.
-        rejected: Called with the reason of each rejection, for metrics.
+        rejected: Called with the reason of each rejected request, for metrics.
+        closed: Called with `TooMany` or `TimedOut` for each connection that the server closes before its client.
 
     Example:
         async def echo(body: bytes) -> web.Response:
             return web.Response(body=body)
 
-        bounds = Bounds(body_bytes=3 << 20, bodies_bytes=16 << 20, requests=64, read_s=5, finish_s=10)
+        bounds = Bounds(connections=256, body_bytes=2 << 20, small_bytes=64 << 10, large_bytes=8 << 20)
         server = BoundedServer(lambda request: echo, bounds, rejected=print)
         async with server.serving(8443, tls) as port:
             await stop.wait()
     """
 
-    def __init__(self, route: Route, bounds: Bounds, rejected: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        route: Route,
+        bounds: Bounds,
+        *,
+        rejected: Callable[[str], None] = lambda _: None,
+        closed: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._route = route
         self._bounds = bounds
         self._rejected = rejected
-        self._bytes = 0
+        self._closed = closed
         self.in_flight = 0
+        self.large_bytes = 0
+        """Bytes of large bodies that have arrived and are in use."""
         self.leaving = False
         """Whether connections are closed after their next response."""
 
@@ -80,58 +96,86 @@ class BoundedServer:
         Raises:
             OSError: The port is taken.
         """
-        server = web.Server(self._handle, request_factory=self._request, access_log=None, lingering_time=_LINGER_S)
-        runner = web.ServerRunner(server, shutdown_timeout=self._bounds.finish_s)
-        listener = listen(port)
-        await runner.setup()
-        try:
-            await web.SockSite(runner, listener, ssl_context=tls).start()
-            yield listener.getsockname()[1]
-        finally:
-            await runner.cleanup()
-
-    async def _handle(self, request: web.BaseRequest) -> web.Response:
-        respond = self._route(request)
-        if isinstance(respond, web.Response):
-            return respond
-        bounds, size = self._bounds, request.content_length
-        weight = bounds.body_bytes if size is None else size
-        if weight > bounds.body_bytes:
-            response = self._reject(413, "TooLarge")
-        elif self.in_flight >= bounds.requests or self._bytes + weight > bounds.bodies_bytes:
-            response = self._reject(429, "Busy")
-        else:
-            self.in_flight += 1
-            self._bytes += weight
+        bounds = self._bounds
+        with listen(port) as listener:
+            server = ConnectionServer(
+                lambda request: self._handle(server, request),
+                limit=bounds.connections,
+                times=bounds.times,
+                closed=self._closed,
+            )
+            work = [asyncio.create_task(each) for each in (server.accept(listener, tls), server.close_late())]
             try:
-                response = await self._answer(request, respond)
+                yield listener.getsockname()[1]
             finally:
-                self.in_flight -= 1
-                self._bytes -= weight
+                for task in work:
+                    task.cancel()
+                await asyncio.gather(*work, return_exceptions=True)
+                listener.close()
+                server.close_handshakes()
+                server.pre_shutdown()
+                await server.shutdown(bounds.finish_s)
+
+    async def _handle(self, server: ConnectionServer, request: web.BaseRequest) -> web.Response:
+        connection = server.connection(request)
+        loop = asyncio.get_running_loop()
+        connection.enter(Stage.READING, loop.time())
+        self.in_flight += 1
+        try:
+            respond = self._route(request)
+            if isinstance(respond, web.Response):
+                response = respond
+            else:
+                body = await self._read(server, request, connection)
+                connection.enter(Stage.ANSWERING, loop.time())
+                response = await respond(body)
+        except _Rejected as rejected:
+            self._rejected(rejected.reason)
+            response = web.Response(status=rejected.status, text=f"{rejected.reason}\n")
+            response.force_close()
+        finally:
+            self.in_flight -= 1
+            self._release(connection)
+            connection.enter(Stage.IDLE, loop.time())
         if self.leaving:
             response.force_close()
         return response
 
-    async def _answer(self, request: web.BaseRequest, respond: Respond) -> web.Response:
+    async def _read(self, server: ConnectionServer, request: web.BaseRequest, connection: Connection) -> bytes:
+        """Read the body; raise _Rejected if it exceeds a bound."""
+        content, limit = request.content, self._bounds.body_bytes
+        if (request.content_length or 0) > limit:
+            raise _Rejected(413, "TooLarge")
+        if content.is_eof() and request.content_length:  # as a rule, the body arrives with the head
+            whole = content.read_nowait()
+            self._charge(server, connection, len(whole))
+            return whole
+        body = bytearray()
         try:
-            if request.content.is_eof() and request.content_length:  # as a rule, the body arrives with the head
-                body = request.content.read_nowait()
-            else:
-                async with asyncio.timeout(self._bounds.read_s):
-                    body = await request.read()
+            async with asyncio.timeout(self._bounds.read_s):
+                while part := await content.readany():
+                    body += part
+                    if len(body) > limit:
+                        raise _Rejected(413, "TooLarge")
+                    self._charge(server, connection, len(body))
         except TimeoutError:
-            return self._reject(408, "ReadTimedOut")
-        except web.HTTPRequestEntityTooLarge:
-            return self._reject(413, "TooLarge")
-        return await respond(body)
+            raise _Rejected(408, "ReadTimedOut") from None
+        return bytes(body)
 
-    def _reject(self, status: int, reason: str) -> web.Response:
-        self._rejected(reason)
-        response = web.Response(status=status, text=f"{reason}\n")
-        response.force_close()
-        return response
+    def _charge(self, server: ConnectionServer, connection: Connection, size: int) -> None:
+        """Take the bytes that have arrived from the share of large bodies."""
+        if size <= self._bounds.small_bytes:
+            return
+        self.large_bytes += size - connection.large_bytes
+        connection.large_bytes = size
+        while self.large_bytes > self._bounds.large_bytes:
+            longest = server.longest_large_body()
+            if longest is None or longest is connection:
+                raise _Rejected(429, "Busy")
+            self._rejected("Busy")
+            self._release(longest)
+            longest.abort()
 
-    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-        """Make a request whose body may be as long as the bound allows."""
-        loop, limit = asyncio.get_running_loop(), self._bounds.body_bytes
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limit)
+    def _release(self, connection: Connection) -> None:
+        self.large_bytes -= connection.large_bytes
+        connection.large_bytes = 0

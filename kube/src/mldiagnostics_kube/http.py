@@ -1,13 +1,16 @@
 """The plain HTTP server of a process: `/healthz`, `/readyz` and `/metrics`."""
 
-import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
 
 from aiohttp import web
 
+from mldiagnostics_kube.bounded_server import BoundedServer, Bounds
 from mldiagnostics_kube.metrics import CONTENT_TYPE
+
+CONNECTIONS: Final = 32
+"""A kubelet and a few Prometheus servers need one each. Each costs at most 0.5 MiB."""
 
 
 class Health(Protocol):
@@ -20,8 +23,7 @@ class Health(Protocol):
         """Return whether the process serves, with a text for people."""
 
 
-@asynccontextmanager
-async def serving(port: int, health: Health, exposition: Callable[[], bytes]) -> AsyncIterator[int]:
+def serving(port: int, health: Health, exposition: Callable[[], bytes]) -> AbstractAsyncContextManager[int]:
     """Serve probes and metrics on all addresses while the block runs.
 
     Args:
@@ -35,33 +37,19 @@ async def serving(port: int, health: Health, exposition: Callable[[], bytes]) ->
     Raises:
         OSError: The port is taken.
     """
+    pages: dict[str, Callable[[], web.Response]] = {
+        "/healthz": lambda: _probe(*health.live()),
+        "/readyz": lambda: _probe(*health.ready()),
+        "/metrics": lambda: web.Response(body=exposition(), headers={"Content-Type": CONTENT_TYPE}),
+    }
 
-    async def healthz(_: web.Request) -> web.Response:
-        return _probe(*health.live())
+    def route(request: web.BaseRequest) -> web.Response:
+        page = pages.get(request.path)
+        if page is None:
+            return web.Response(status=404)
+        return page() if request.method in ("GET", "HEAD") else web.Response(status=405)
 
-    async def readyz(_: web.Request) -> web.Response:
-        return _probe(*health.ready())
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=exposition(), headers={"Content-Type": CONTENT_TYPE})
-
-    app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
-    runner = web.AppRunner(app, access_log=None)
-    listener = listen(port)
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listener).start()
-        yield listener.getsockname()[1]
-    finally:
-        await runner.cleanup()
-
-
-def listen(port: int) -> socket.socket:
-    """Open one socket that listens on all IPv4 and IPv6 addresses."""
-    both = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.AF_INET
-    return socket.create_server(("", port), family=family, dualstack_ipv6=both)
+    return BoundedServer(route, Bounds(connections=CONNECTIONS)).serving(port, None)
 
 
 def _probe(passed: bool, text: str) -> web.Response:

@@ -13,6 +13,8 @@ Object = Mapping[str, Any]
 _OURS: Final = f"{GROUP}/"
 # Per object, besides the text: the key, the entry of the dict, and the object headers.
 _OVERHEAD_BYTES: Final = 300
+# Parsed, short labels take fifteen times the size of their text.
+_PARSED_BYTES: Final = 2 * 1024
 # A workload may have a megabyte of labels; one user must not fill the memory of all.
 _LARGEST_BYTES: Final = 16 * 1024
 
@@ -45,9 +47,14 @@ class ObjectStore:
         return len(self._texts)
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """Return the stored metadata of an object, read-only, or None."""
+        """Return the stored metadata of an object, read-only, or None.
+
+        As long as the object does not change, the result is mostly the same object; never if it is large.
+        """
         text = self._texts.get(f"{namespace}/{name}")
-        return None if text is None else _parse(text)
+        if text is None:
+            return None
+        return _parse(text) if len(text) <= _PARSED_BYTES else orjson.loads(text)
 
     def put(self, item: Object) -> None:
         """Store an object in place of its former version, unless it exceeds a bound."""
@@ -93,7 +100,7 @@ def cut(item: Object) -> dict[str, Any]:
     return {"metadata": kept}
 
 
-@lru_cache(maxsize=1024)  # the pods of one workload arrive together
+@lru_cache(maxsize=512)  # the pods of one workload arrive together
 def _parse(text: bytes) -> Object:
     parsed: Object = orjson.loads(text)
     return parsed

@@ -16,13 +16,12 @@ from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.informer import Backoff, Informer, SyncState
 from mldiagnostics_kube.object_store import MemoryBudget, Object, ObjectStore, cut
 
+from mldiagnostics_webhook.limits import CACHE_BYTES, CONTEXTS, MAX_LOOKUPS
 from mldiagnostics_webhook.telemetry import WebhookMetrics
 
 LOOKUP_S: Final = 1.0
-CACHE_BYTES: Final = 64 * 2**20
 PARALLEL_LOOKUPS: Final = 32
 BACKOFF: Final = Backoff()
-_MAX_CONTEXTS: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 # Groups of runs (CronJob) are identified by owner references alone, and pods are never read.
 WATCHED_KINDS: Final = tuple(kind for kind in WORKLOADS if not kind.groups and kind.kind != "Pod")
@@ -99,6 +98,14 @@ class MetadataCache:
                     task.cancel()
                 await asyncio.gather(*self._requests.values(), return_exceptions=True)  # each has a deadline
 
+    def known_context(self, controller: ObjectReference | None) -> OwnerContext | None:
+        """Return the namespace and the owners of a pod if no lookup is necessary."""
+        cached = self._contexts.get(controller) if controller else None
+        if cached is None or not cached.is_current():
+            return None
+        self._telemetry.looked_up("cache", len(cached.hits))
+        return cached
+
     async def owner_context(
         self, namespace: str, controller: ObjectReference | None, *, within_s: float = math.inf
     ) -> OwnerContext | OwnersUnknown:
@@ -111,14 +118,12 @@ class MetadataCache:
             controller: Nearest owner of the pod, if it has one.
             within_s: Longest wait in seconds; the cache's own bound applies too.
         """
-        cached = self._contexts.get(controller) if controller else None
-        if cached and cached.is_current():
-            self._telemetry.looked_up("cache", len(cached.hits))
+        if cached := self.known_context(controller):
             return cached
         until_s = asyncio.get_running_loop().time() + min(within_s, self._lookup_s)
         context = await self._resolve(namespace, controller, until_s)
-        if controller and isinstance(context, OwnerContext) and context.hits:
-            if len(self._contexts) >= _MAX_CONTEXTS:
+        if controller and isinstance(context, OwnerContext) and context.is_current():
+            if len(self._contexts) >= CONTEXTS:
                 self._contexts.pop(next(iter(self._contexts)))
             self._contexts[controller] = context
         return context
@@ -178,6 +183,9 @@ class MetadataCache:
             return None
         path = informer.path(namespace, name)
         if path not in self._requests:
+            if len(self._requests) >= MAX_LOOKUPS:
+                self._telemetry.looked_up("failed")
+                return OwnersUnknown(f"{MAX_LOOKUPS} other lookups are in progress")
             self._requests[path] = asyncio.create_task(self._counted(path))
             self._requests[path].add_done_callback(lambda _: self._requests.pop(path))
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from mldiagnostics_webhook.limits import DECISIONS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -11,8 +13,6 @@ if TYPE_CHECKING:
     from mldiagnostics_api.injection import DecisionKey
 
     from mldiagnostics_webhook.cache import OwnerContext
-
-_MAX_DECISIONS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class CachedReview:
     """Message for the log if the pod is not changed."""
     level: int
     """Level of the message (`logging`)."""
+    warning: str = ""
+    """Warning for the client; empty for none."""
 
 
 class DecisionCache:
@@ -41,6 +43,6 @@ class DecisionCache:
 
     def put(self, source: str, context: OwnerContext, key: DecisionKey, review: CachedReview) -> None:
         """Store a decision; the oldest one is dropped if there are too many."""
-        if len(self._reviews) >= _MAX_DECISIONS:
+        if len(self._reviews) >= DECISIONS:
             self._reviews.pop(next(iter(self._reviews)))
         self._reviews[source, context, key.parts] = review

@@ -7,10 +7,13 @@ from typing import Any, Final
 
 import orjson
 
+from mldiagnostics_webhook.limits import MAX_VALUES
+
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 _PODS: Final = {"group": "", "version": "v1", "resource": "pods"}
 _MAX_UID: Final = 128
+_VALUES: Final = (b"{", b"[", b",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,15 @@ class Unreadable:
 
     uid: str
     why: str
+    reason: str = "UnreadableReview"
+    """Label of the metric."""
 
 
 def read(body: bytes) -> Review | OtherReview | Unreadable:
     """Parse the body of a request; the last of duplicate keys counts."""
+    values = sum(map(body.count, _VALUES)) if len(body) > MAX_VALUES else 0
+    if values > MAX_VALUES:
+        return Unreadable("", f"the body has {values} values; at most {MAX_VALUES} are parsed", "TooComplex")
     try:
         whole = orjson.loads(body)
     except ValueError as error:  # invalid UTF-8 and too deep nesting included
@@ -69,7 +77,7 @@ def permission(uid: str, patch: str = "", *, warning: str = "") -> bytes:
     Args:
         uid: The uid of the request.
         patch: A patch from `encoded`; empty for none.
-        warning: Shown to the client; at most 120 characters.
+        warning: Shown to the client; the API server cuts it to 256 characters.
     """
     response: dict[str, Any] = {"uid": uid, "allowed": True}
     if patch:

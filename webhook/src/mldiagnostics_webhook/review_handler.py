@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Final
 
 from mldiagnostics_api.injection import (
-    DecisionKey,
     Injection,
     InjectionReason,
     InjectionSettings,
@@ -88,10 +87,15 @@ class ReviewHandler:
         try:
             review = read(body)
             uid = review.uid
-            if isinstance(review, Review):
-                cacheable = len(body) <= _CACHEABLE_BYTES
-                return ReviewResponse(200, await self._answer_creation(source, review, within_s, cacheable=cacheable))
-            return self._answer_other(review)
+            if not isinstance(review, Review):
+                return self._answer_other(review)
+            namespace, controller = review.namespace, controller_of(review.pod, review.namespace)
+            context: OwnerContext | OwnersUnknown | None = self._cache.known_context(controller)
+            if context is None:
+                del review  # parsed, it takes up to fifty times its size, and a lookup may take a second
+                context = await self._cache.owner_context(namespace, controller, within_s=within_s)
+                review = _creation(body)
+            return ReviewResponse(200, self._answer_creation(source, review, context, len(body)))
         except Exception:  # noqa: BLE001 - a fault of the webhook must not keep a pod from starting
             _log.exception("Review %s failed; its pod is created unchanged", uid or "without uid")
             self._telemetry.reviewed(result=ReviewResult.FAILED, reason=INTERNAL_ERROR)
@@ -106,43 +110,48 @@ class ReviewHandler:
                 review.about,
             )
             return ReviewResponse(200, permission(review.uid))
-        self._telemetry.reviewed(result=ReviewResult.UNREADABLE, reason="UnreadableReview")
+        self._telemetry.reviewed(result=ReviewResult.UNREADABLE, reason=review.reason)
         _log.warning("Unreadable review: %s", review.why)
         return ReviewResponse(200, permission(review.uid)) if review.uid else ReviewResponse(400, review.why.encode())
 
-    async def _answer_creation(self, source: LabelSource, review: Review, within_s: float, *, cacheable: bool) -> bytes:
-        key = decision_key(review.pod, review.namespace) if cacheable else None
-        controller = key.controller if key else controller_of(review.pod, review.namespace)
-        context = await self._cache.owner_context(review.namespace, controller, within_s=within_s)
-        cached = self._cached_or_new(source, review, key, context)
-        self._telemetry.reviewed(result=cached.result, reason=cached.reason)
-        if cached.reason != _INJECTED:
+    def _answer_creation(
+        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
+    ) -> bytes:
+        answer = self._cached_or_new(source, review, context, size)
+        self._telemetry.reviewed(result=answer.result, reason=answer.reason)
+        if answer.reason != _INJECTED:
+            controller = controller_of(review.pod, review.namespace)
             owner = f"of {controller.kind} {controller.name}" if controller else "without controller"
-            _log.log(cached.level, "A pod %s in %s gets no run: %s", owner, review.namespace, cached.message)
-        return permission(review.uid, cached.patch)
+            _log.log(answer.level, "A pod %s in %s gets no run: %s", owner, review.namespace, answer.message)
+        return permission(review.uid, answer.patch, warning=answer.warning)
 
     def _cached_or_new(
-        self, source: LabelSource, review: Review, key: DecisionKey | None, context: OwnerContext | OwnersUnknown
+        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
     ) -> CachedReview:
         """Return the decision for an equal pod from the cache, or decide and store it."""
-        if key is None or isinstance(context, OwnersUnknown) or not context.hits:
-            return self._review(source, review, context)
+        cacheable = size <= _CACHEABLE_BYTES and isinstance(context, OwnerContext) and bool(context.hits)
+        key = decision_key(review.pod, review.namespace) if cacheable else None
+        if key is None or isinstance(context, OwnersUnknown):
+            return self._review(source, review, context, size)
         cached = self._decisions.get(source, context, key)
         if cached is None:
-            cached = self._review(source, review, context)
+            cached = self._review(source, review, context, size)
             self._decisions.put(source, context, key, cached)
         return cached
 
-    def _review(self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown) -> CachedReview:
-        decision = self._decide(source, review, context)
-        operations = patch(review.pod, decision) if isinstance(review.pod, dict) else ()
+    def _review(
+        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
+    ) -> CachedReview:
+        decision = self._decide(source, review, context, size)
+        operations = encoded(patch(review.pod, decision)) if isinstance(review.pod, dict) else ""
         if isinstance(decision, Injection):
-            return CachedReview(encoded(operations), ReviewResult.INJECTED, _INJECTED, decision.message, logging.DEBUG)
+            return CachedReview(operations, ReviewResult.INJECTED, _INJECTED, decision.message, logging.DEBUG)
         result = ReviewResult.FAILED if decision.reason is InjectionReason.OWNERS_UNKNOWN else ReviewResult.SKIPPED
-        return CachedReview(encoded(operations), result, decision.reason, decision.message, _level(decision))
+        warning = f"mldiagnostics: {decision.warning}" if decision.warning else ""
+        return CachedReview(operations, result, decision.reason, decision.message, _level(decision), warning)
 
     def _decide(
-        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown
+        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
     ) -> Injection | NotInjected:
         if isinstance(context, OwnersUnknown):
             unknown = OwnersUnknown(f"the namespace {review.namespace} is not known: {context.message}")
@@ -151,6 +160,7 @@ class ReviewHandler:
         labels = namespace.get("labels") or {}
         return decide(
             review.pod,
+            pod_bytes=size,
             namespace=review.namespace,
             namespace_labels=labels | {OPT_IN_LABEL: "true"} if source is LabelSource.NAMESPACE else labels,
             namespace_annotations=namespace.get("annotations") or {},
@@ -158,6 +168,14 @@ class ReviewHandler:
             settings=self._settings,
             now=self._clock(),
         )
+
+
+def _creation(body: bytes) -> Review:
+    """Parse the body of a review again."""
+    review = read(body)
+    if not isinstance(review, Review):
+        raise TypeError("the body is not the creation of a pod")
+    return review
 
 
 def _level(decision: NotInjected) -> int:

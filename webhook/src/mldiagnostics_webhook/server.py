@@ -12,15 +12,10 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from mldiagnostics_kube.bounded_server import BoundedServer, Bounds, Respond
 
+from mldiagnostics_webhook import limits
 from mldiagnostics_webhook.review_handler import LabelSource, ReviewResponse
 from mldiagnostics_webhook.telemetry import WebhookMetrics
 
-MAX_BODY_BYTES: Final = 4 * 2**20
-"""The API server accepts objects of 3 MiB; a review adds some fields."""
-MAX_BODIES_BYTES: Final = 8 * 2**20
-"""Of all reviews in flight. Parsed, a hostile one takes twenty times its size in memory."""
-MAX_REVIEWS: Final = 256
-READ_S: Final = 3.0
 FINISH_S: Final = 5.0
 _DEFAULT_TIMEOUT_S: Final = 3.0
 # Part of the API server's timeout that is kept for the response to arrive.
@@ -64,18 +59,19 @@ class ReviewServer:
     """Serves reviews over HTTPS."""
 
     def __init__(
-        self, answer: Reviewer, telemetry: WebhookMetrics, *, read_s: float = READ_S, finish_s: float = FINISH_S
+        self, answer: Reviewer, telemetry: WebhookMetrics, *, read_s: float = limits.READ_S, finish_s: float = FINISH_S
     ) -> None:
         self._answer = answer
         self._telemetry = telemetry
         bounds = Bounds(
-            body_bytes=MAX_BODY_BYTES,
-            bodies_bytes=MAX_BODIES_BYTES,
-            requests=MAX_REVIEWS,
+            connections=limits.CONNECTIONS,
+            body_bytes=limits.MAX_BODY_BYTES,
+            small_bytes=limits.SMALL_BODY_BYTES,
+            large_bytes=limits.LARGE_BODIES_BYTES,
             read_s=read_s,
             finish_s=finish_s,
         )
-        self._server = BoundedServer(self._route, bounds, self._rejected)
+        self._server = BoundedServer(self._route, bounds, rejected=self._rejected, closed=telemetry.closed)
         telemetry.in_flight(lambda: self._server.in_flight)
 
     def leave(self) -> None:

@@ -25,6 +25,12 @@ _DURATION: Final = MetricSpec(
 _IN_FLIGHT: Final = MetricSpec(
     Gauge, "mldiagnostics_webhook_reviews_in_flight", "Reviews that are being read or answered."
 )
+_CLOSED: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_webhook_connections_closed_total",
+    "Connections that the webhook closed: TooMany (for a newer one, or refused) or TimedOut (no request in time).",
+    ("reason",),
+)
 _LOOKUPS: Final = MetricSpec(
     Counter,
     "mldiagnostics_webhook_lookups_total",
@@ -70,6 +76,7 @@ class WebhookMetrics:
         self._by_outcome: dict[tuple[str, str], Counter] = {}
         self._duration = _DURATION.register(registry)
         self._in_flight = _IN_FLIGHT.register(registry)
+        self._closed = _CLOSED.register(registry)
         lookups = _LOOKUPS.register(registry)
         self._lookups = {outcome: lookups.labels(outcome) for outcome in LOOKUPS}
         self._watches = _WATCHES.register(registry)
@@ -96,6 +103,10 @@ class WebhookMetrics:
     def in_flight(self, reviews: Callable[[], int]) -> None:
         """Set the function that returns the number of reviews in flight."""
         self._in_flight.set_function(reviews)
+
+    def closed(self, reason: str) -> None:
+        """Count a connection that the server closed."""
+        self._closed.labels(reason).inc()
 
     def looked_up(self, outcome: str, times: int = 1) -> None:
         """Count lookups with one of the outcomes `LOOKUPS`."""

@@ -1,0 +1,242 @@
+"""Accepts connections up to a limit; for a new one, the oldest one that waits is closed."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from typing_extensions import override
+
+_log: Final = logging.getLogger(__name__)
+_http_log: Final = logging.getLogger(f"{__name__}.http")
+# Any client can send invalid requests as fast as it likes.
+_http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+
+HEAD_LINE_BYTES: Final = 4096
+HEAD_LINES: Final = 32
+
+# The kernel's memory of a connection. It also bounds one read: a TLS connection keeps a buffer of that size.
+_RECEIVE_BUFFER_BYTES: Final = 32 * 1024
+_STREAM_BYTES: Final = 32 * 1024
+# A burst of pods opens many connections at once: their handshakes come before idle connections.
+_YOUNG_S: Final = 0.5
+_TLS_SHUTDOWN_S: Final = 1.0
+_LINGER_S: Final = 0.5  # for the sender of a rejected body to read the response
+_SWEEP_S: Final = 0.5
+_ACCEPT_RETRY_S: Final = 0.1
+
+
+class Stage(IntEnum):
+    """What a connection waits for; the lowest stage is closed first."""
+
+    NEW = 0
+    """Its first request."""
+    IDLE = 1
+    """Its next request."""
+    READING = 2
+    """The rest of a body."""
+    ANSWERING = 3
+    """A response: it is not closed for another connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTimes:
+    """Longest time of a connection in its stages, in seconds."""
+
+    first_request_s: float = 5.0
+    """From its start to the end of the first request's head, TLS handshake included."""
+    idle_s: float = 120.0
+    """Between two requests. The API server's client closes after 90 s, so that it never uses a closed connection."""
+    request_s: float = 60.0
+    """For one request; the API server waits for at most 30 s."""
+
+    def of(self, stage: Stage) -> float:
+        """Return the limit of a stage."""
+        if stage is Stage.NEW:
+            return self.first_request_s
+        return self.idle_s if stage is Stage.IDLE else self.request_s
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """An accepted connection."""
+
+    since_s: float
+    """Time when its stage began."""
+    stage: Stage = Stage.NEW
+    large_bytes: int = 0
+    """Size of its body if that is large, else 0."""
+    transport: asyncio.Transport | None = None
+    """None during the handshake."""
+    handshake: asyncio.Task[None] | None = None
+
+    def enter(self, stage: Stage, now_s: float) -> None:
+        """Begin a stage."""
+        self.stage, self.since_s = stage, now_s
+
+    def rank(self, now_s: float) -> tuple[Stage, float]:
+        """Return the place among the connections that make room for another: the lowest is closed."""
+        young = self.stage is Stage.NEW and now_s - self.since_s < _YOUNG_S
+        return Stage.READING if young else self.stage, self.since_s
+
+    def abort(self) -> None:
+        """Close the connection without waiting for its client."""
+        if self.transport:
+            self.transport.abort()
+        elif self.handshake:
+            self.handshake.cancel()
+
+
+class ConnectionServer(web.Server):
+    """An HTTP server on a bounded number of connections.
+
+    Args:
+        handle: Handles the requests; cancelled if the connection is lost.
+        limit: Most connections at a time, handshakes included.
+        times: Longest times of a connection.
+        closed: Called with `TooMany` or `TimedOut` for each connection that the server closes before its client.
+    """
+
+    def __init__(
+        self,
+        handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        limit: int,
+        times: ConnectionTimes,
+        closed: Callable[[str], None],
+    ) -> None:
+        super().__init__(
+            handle,
+            handler_cancellation=True,
+            logger=_http_log,
+            access_log=None,
+            auto_decompress=False,
+            lingering_time=_LINGER_S,
+            max_line_size=HEAD_LINE_BYTES,
+            max_field_size=HEAD_LINE_BYTES,
+            max_headers=HEAD_LINES,
+            read_bufsize=_STREAM_BYTES,
+        )
+        self._limit = limit
+        self._times = times
+        self._closed = closed
+        self._open: dict[web.RequestHandler, Connection] = {}
+
+    def connection(self, request: web.BaseRequest) -> Connection:
+        """Return the connection of a request.
+
+        Raises:
+            ConnectionResetError: It has been closed for another one.
+        """
+        connection = self._open.get(request.protocol)
+        if connection is None:
+            raise ConnectionResetError("closed for another connection")
+        return connection
+
+    def longest_large_body(self) -> Connection | None:
+        """Return the connection whose large body has been arriving for the longest time."""
+        arriving = (each for each in self._open.values() if each.stage is Stage.READING and each.large_bytes)
+        return min(arriving, key=lambda each: each.since_s, default=None)
+
+    async def accept(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:  # the client has gone, or the process has too many open files
+                _log.warning("A connection was not accepted: %s", error)
+                await asyncio.sleep(_ACCEPT_RETRY_S)
+                continue
+            if self._has_room(loop.time()):
+                self._start(accepted, tls, loop)
+            else:
+                accepted.close()
+            await asyncio.sleep(0)  # requests come before a flood of connections
+
+    async def close_late(self) -> None:
+        """Close connections that wait for too long, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now_s = loop.time()
+            for handler, connection in list(self._open.items()):
+                if now_s - connection.since_s > self._times.of(connection.stage):
+                    self._close(handler, "TimedOut")
+
+    def close_handshakes(self) -> None:
+        """Close all connections without a finished handshake."""
+        for connection in list(self._open.values()):
+            if connection.transport is None:
+                connection.abort()
+
+    def _has_room(self, now_s: float) -> bool:
+        """Return whether a connection may be added; close another for it if necessary."""
+        if len(self._open) < self._limit:
+            return True
+        handler, oldest = min(self._open.items(), key=lambda item: item[1].rank(now_s))
+        if oldest.stage is Stage.ANSWERING:
+            self._closed("TooMany")
+            return False
+        self._close(handler, "TooMany")
+        return True
+
+    def _close(self, handler: web.RequestHandler, reason: str) -> None:
+        self._closed(reason)
+        self._open.pop(handler).abort()
+
+    def _start(self, accepted: socket.socket, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop) -> None:
+        handler = self()
+        connection = self._open[handler] = Connection(loop.time())
+        task = connection.handshake = loop.create_task(self._handshake(handler, accepted, tls, loop))
+
+        def finished(_: asyncio.Task[None]) -> None:
+            connection.handshake = None
+            if connection.transport is None:
+                self._open.pop(handler, None)
+                accepted.close()
+
+        task.add_done_callback(finished)
+
+    async def _handshake(
+        self,
+        handler: web.RequestHandler,
+        accepted: socket.socket,
+        tls: ssl.SSLContext | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        first_s = self._times.first_request_s
+        times = {"ssl_handshake_timeout": first_s, "ssl_shutdown_timeout": _TLS_SHUTDOWN_S} if tls else {}
+        with suppress(OSError):  # the client has gone, does not speak TLS, or rejects the certificate
+            await loop.connect_accepted_socket(lambda: handler, accepted, ssl=tls, **times)
+
+    @override
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        connection = self._open.get(handler)
+        if connection is None:  # closed for another one at the end of its handshake
+            transport.abort()
+        else:
+            connection.transport = transport
+
+    @override
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._open.pop(handler, None)
+
+
+def listen(port: int) -> socket.socket:
+    """Open one socket that listens on all IPv4 and IPv6 addresses."""
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    listener = socket.create_server(("", port), family=family, dualstack_ipv6=both)
+    listener.setblocking(False)  # noqa: FBT003 - the socket's own signature
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+    return listener
