@@ -207,9 +207,11 @@ def _write(partial: Path, source: UploadSource, shown: str) -> None:
 def _create(partial: Path) -> BinaryIO:
     """Create a file and its directory, which a delete may remove while it is empty."""
     for _ in range(_CREATE_TRIES):
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
+        # `mkdir` raises both if the directory goes away meanwhile.
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            partial.parent.mkdir(parents=True, exist_ok=True)
             return partial.open("xb")
+    partial.parent.mkdir(parents=True, exist_ok=True)
     return partial.open("xb")
 
 
