@@ -210,28 +210,29 @@ def odd_targets(stage: Stage, seen: Observed) -> Iterator[None]:
     finish(stage, seen, names, refused)
 
 
-@attack("a pod with a forged owner reference claims rank 0 of a JobSet of two", short=True, captures=1)
+@attack("pods with forged owner references claim rank 0 of a JobSet of two", short=True, captures=1)
 def forged_rank(stage: Stage, seen: Observed) -> Iterator[None]:
-    created = stage.api("POST", JOBSETS, jobset_of_two(stage)).body
-    owner = {key: created[key] for key in ("apiVersion", "kind")} | {"controller": True}
-    owner |= {key: created["metadata"][key] for key in ("name", "uid")}
+    stage.api("POST", JOBSETS, jobset_of_two(stage))
     claims = {"jobset-name": "two", "replicatedjob-name": "workers", "job-index": "0", "job-global-index": "0"}
     labels = {f"jobset.sigs.k8s.io/{key}": value for key, value in claims.items()}
     index = {"batch.kubernetes.io/job-completion-index": "0"}
-    forged = {"labels": labels | index, "annotations": index, "ownerReferences": [owner]}
     try:
-        with stage.pod("profiler", "9999=plain", namespace=VICTIM, **forged) as intruder:
-            target = {"workloadRef": {"kind": "JobSet", "name": "two"}}
+        with ExitStack() as intruders:
             yield
-            eventually(lambda: len(stage.running(VICTIM, JOBSET)) == 3, "the JobSet's pods", deadline_s=60)
+            job = eventually(lambda: stage.jobs(VICTIM, JOBSET), "the JobSet's Job", deadline_s=60)[0]["metadata"]
+            (jobset,) = job["ownerReferences"]
+            owner = OWNER | {"name": job["name"], "uid": job["uid"]}
+            for forged in (owner | {"controller": True}, owner | {"controller": False}, jobset):
+                metadata = {"labels": labels | index, "annotations": index, "ownerReferences": [forged]}
+                intruders.enter_context(stage.pod("profiler", "9999=plain", namespace=VICTIM, **metadata))
+            eventually(lambda: len(stage.running(VICTIM, JOBSET)) == 5, "the JobSet's pods", deadline_s=60)
+            target = {"workloadRef": {"kind": "JobSet", "name": "two"}}
             end = stage.end(VICTIM, stage.capture(VICTIM, target=target, minimumCaptured=1), allowed=ANY)
             seen.others.append(end)
             captured = [each for each in end.status.get("results", ()) if each["state"] == "Captured"]
-            ranks = sorted(each.get("rank", -1) for each in captured if each["pod"] != intruder)
-            if len(captured) != len(ranks):
-                seen.faults.append(f"the forged pod {intruder} was captured")
-            if ranks != [0, 1]:
-                seen.faults.append(f"the JobSet's own pods have the ranks {ranks}, expected 0 and 1")
+            ranks = sorted((each.get("rank", -1), each["pod"].startswith("two-")) for each in captured)
+            if ranks != [(0, True), (1, True)]:
+                seen.faults.append(f"ranks and owners of the captured pods: {ranks}")
     finally:
         stage.api("DELETE", f"{JOBSETS}/two", NOW)
 

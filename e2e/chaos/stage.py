@@ -194,6 +194,13 @@ class Stage:
         pods = self.api("GET", f"{PODS.format(namespace)}?labelSelector={selector}").body["items"]
         return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
+    def jobs(self, namespace: str, selector: str) -> list[Object]:
+        """Return the Jobs with these labels."""
+        found: list[Object] = self.api(
+            "GET", f"/apis/batch/v1/namespaces/{namespace}/jobs?labelSelector={selector}"
+        ).body["items"]
+        return found
+
     def start_victim(self) -> None:
         """Start the victim's pod, again if it runs."""
         self.stop_victim()
