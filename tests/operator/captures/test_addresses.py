@@ -11,6 +11,8 @@ from support.builders import pod
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pytest
+
 
 class Pods:
     """Pods as the API server returns them, and the number of reads."""
@@ -67,11 +69,15 @@ async def test_every_change_of_a_pod_is_noticed() -> None:
         assert words in problem
 
 
-async def test_an_unavailable_api_server_is_retried_and_a_rejection_is_not() -> None:
+async def test_a_starting_api_server_is_retried_and_a_rejection_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that has not read the roles yet answers 403."""
     pods = Pods(one := view("a"))
     addresses = Addresses(pods.current, pods.read)
-    pods.errors = [Unavailable("restarting")]
+    pods.errors = [Unavailable("restarting"), RequestRejected("forbidden", status=403)]
     assert await addresses.after(one.uid, one.ip) is None
-    assert pods.reads == 2
+    assert pods.reads == 3
+    pods.errors = [RequestRejected("invalid", status=422)]
+    assert "invalid" in (await addresses.after(one.uid, one.ip) or "")
+    monkeypatch.setattr("mldiagnostics_operator.captures.addresses.FORBIDDEN_S", 0.0)
     pods.errors = [RequestRejected("forbidden", status=403)]
     assert "forbidden" in (await addresses.after(one.uid, one.ip) or "")

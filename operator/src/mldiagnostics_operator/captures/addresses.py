@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.apiserver import ClusterError, Unavailable
+from mldiagnostics_kube.apiserver import ClusterError, RequestRejected, Unavailable
 from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 FRESH_S: Final = 1.0
 """Age up to which an address is used without reading it again."""
+FORBIDDEN_S: Final = 10.0
+"""How long a rejected read is repeated: an API server that has just started rejects until it has read the roles."""
+_NOT_PERMITTED: Final = frozenset({401, 403})
 
 
 class Addresses:
@@ -57,5 +60,15 @@ class Addresses:
             if self._read_at >= since:
                 return
             read_at = asyncio.get_running_loop().time()
-            self._pods = {pod.uid: pod for pod in await retry(self._read, on=Unavailable)}
+            pods = await retry(lambda: self._permitted(until=read_at + FORBIDDEN_S), on=Unavailable)
+            self._pods = {pod.uid: pod for pod in pods}
             self._read_at = read_at
+
+    async def _permitted(self, *, until: float) -> Iterable[PodView]:
+        """Read the pods; until then, a read that is not permitted is a temporary failure: the plan's was."""
+        try:
+            return await self._read()
+        except RequestRejected as rejection:
+            if rejection.status in _NOT_PERMITTED and asyncio.get_running_loop().time() < until:
+                raise Unavailable(str(rejection), status=rejection.status) from rejection
+            raise
