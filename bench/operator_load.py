@@ -177,7 +177,14 @@ async def _operator(cluster: ApiClient, server: ApiServer, port: int) -> AsyncIt
     with tempfile.TemporaryDirectory() as folder:
         policy = Path(folder) / "policy.json"
         policy.write_text(
-            json.dumps({"allowedPorts": [port], "capturesPerNamespace": IN_FLIGHT, "capturesTotal": IN_FLIGHT})
+            json.dumps(
+                {
+                    "allowedPorts": [port],
+                    "allowedStorage": {"*": ["volume:///"]},
+                    "capturesPerNamespace": IN_FLIGHT,
+                    "capturesTotal": IN_FLIGHT,
+                }
+            )
         )
         environ = {
             "PATH": os.environ["PATH"],

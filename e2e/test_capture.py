@@ -31,7 +31,7 @@ def test_a_peer_object_profiles_every_host_and_xprof_opens_the_session(
     status = kubectl.get("mldc", "peer", f"--namespace={NAMESPACE}")["status"]
     assert (status["phase"], status["progress"]) == ("Succeeded", "2/2")
     assert status["targets"] == {"total": 2, "captured": 2, "failed": 0, "skipped": 0}
-    assert status["captureResult"] == {"status": "Succeeded", "outputLocation": "volume:///training"}
+    assert status["captureResult"] == {"status": "Succeeded", "outputLocation": "volume:///default/training"}
     assert "startSkewMilliseconds" in status
 
     directory = capturing.fetch(kubectl, kubectl.get("mldc", "peer", f"--namespace={NAMESPACE}"), tmp_path)

@@ -83,6 +83,9 @@ def test_locations_are_formatted_for_people(text: str, medium: Medium, formatted
         ("s3://b/x", "unknown scheme 's3'"),
         ("file:///etc", "unknown scheme 'file'"),
         ("gs://bucket/a/../b", "contains '..'"),
+        ("volume:///gs://shared/x", "'://' in its path"),
+        ("volume:///{namespace}", "only policy.allowedStorage"),
+        ("volume:///a{namespace}", "invalid characters"),
         ("/tmp/a b", "invalid characters in 'a b'"),
         ("/" + "a" * 1024, "1025 characters"),
         ("volume:///" + "a" * 256, "at most 255"),
@@ -98,6 +101,13 @@ def test_a_prefix_may_stand_for_every_bucket_only() -> None:
     assert Location.parse("gs://any/where").within(every)
     assert not Location.parse("/any/where").within(every)
     assert not Location.parse("gs://other/a").within(Location.prefix("gs://bucket/a"))
+
+
+def test_a_prefix_may_name_the_namespace_of_the_capture() -> None:
+    prefix = Location.prefix("gs://bucket/{namespace}/x")
+    assert str(prefix.of_namespace("ml")) == "gs://bucket/ml/x"
+    with pytest.raises(ValueError, match="invalid characters"):
+        Location.prefix("volume:///of-{namespace}")
 
 
 def test_a_child_obeys_the_same_rules() -> None:

@@ -14,6 +14,8 @@ DOCUMENT = {
     "crossNamespaces": ["shared"],
     "hostNetwork": True,
     "maxDurationSeconds": 10,
+    "maxDeadlineSeconds": 20,
+    "maxWaitForPodsSeconds": 30,
     "capturesPerNamespace": 2,
     "capturesTotal": 5,
     "waitingPerNamespace": 3,
@@ -31,6 +33,7 @@ def test_a_whole_document_is_parsed() -> None:
     assert policy.max_duration_ms == 10_000
     assert (policy.captures_per_namespace, policy.captures_total, policy.max_trace_bytes) == (2, 5, 1024)
     assert policy.waiting_per_namespace == 3
+    assert (policy.max_deadline_s, policy.max_wait_s) == (20, 30)
     assert policy.ttl_s is None
 
 
@@ -98,6 +101,21 @@ def test_every_bucket_is_allowed_beside_the_list_unless_tenancy_is_strict(locati
     assert not strict.may_store(Location.parse("gs://any/x"), "ml")
     assert strict.may_store(Location.parse("gs://of-ml/x"), "ml")
     assert strict.prefixes("other") == ()
+
+
+@pytest.mark.parametrize(
+    ("location", "allowed"),
+    [
+        ("volume:///ml", True),
+        ("volume:///ml/x", True),
+        ("volume:///", False),
+        ("volume:///other", False),
+        ("volume:///mlops", False),
+        ("gs://any/ml", True),
+    ],
+)
+def test_by_default_a_namespace_names_its_own_directory_of_the_volume(location: str, allowed: bool) -> None:
+    assert Policy().may_store(Location.parse(location), "ml") is allowed
 
 
 def test_other_namespaces_are_closed_unless_listed() -> None:

@@ -85,6 +85,8 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
         ({"podName": "a", "durationSeconds": 61}, RefusalReason.DURATION_TOO_LONG, "61 s"),
         ({"podName": "a", "durationMilliseconds": 60_001}, RefusalReason.DURATION_TOO_LONG, "60.001 s"),
         ({"podName": "a", "durationSeconds": 2**31 - 1}, RefusalReason.DURATION_TOO_LONG, "60 s"),
+        ({"podName": "a", "deadlineSeconds": 7201}, RefusalReason.DEADLINE_TOO_LONG, "7201: longer than .* of 7200 s"),
+        ({"podName": "a", "waitForPodsSeconds": 3601}, RefusalReason.WAIT_TOO_LONG, "3601: longer than .* of 3600 s"),
         ({"podName": "a", "capturePort": 22}, RefusalReason.PORT_NOT_ALLOWED, "9012,9999-10014"),
         ({"podName": "a", "storageLocation": "gs://profiles/ml/../x"}, RefusalReason.STORAGE_INVALID, r"\.\."),
         ({"podName": "a", "storageLocation": "tmp/x"}, RefusalReason.STORAGE_INVALID, "absolute"),
@@ -120,13 +122,15 @@ def test_without_default_storage_a_location_is_required() -> None:
     refused = check_with(policy, podName="a")
     assert isinstance(refused, CaptureRefusal)
     assert refused.reason is RefusalReason.STORAGE_MISSING
-    assert accepted(policy, podName="a", storageLocation="volume:///x").explicit
+    assert accepted(policy, podName="a", storageLocation="volume:///ml").explicit
 
 
 @pytest.mark.parametrize(
     ("trigger", "value"),
     [
         ({"podNamespace": "other"}, "add it to policy.crossNamespaces"),
+        ({"deadlineSeconds": 7201}, "raise policy.maxDeadlineSeconds"),
+        ({"waitForPodsSeconds": 3601}, "raise policy.maxWaitForPodsSeconds"),
         ({"durationSeconds": 61}, "raise policy.maxDurationSeconds"),
         ({"capturePort": 22}, "add it to policy.allowedPorts"),
         ({"storageLocation": "/etc"}, "add it to policy.allowedStorage"),

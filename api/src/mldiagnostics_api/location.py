@@ -8,6 +8,9 @@ from typing import Final, Self
 from mldiagnostics.store.model import MAX_SEGMENT_BYTES
 from typing_extensions import override
 
+OWN_NAMESPACE: Final = "{namespace}"
+"""A segment of a prefix that stands for the namespace of the capture."""
+
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~=+@:,-]+")
 _MAX_LENGTH: Final = 1024
@@ -41,6 +44,10 @@ class Location:
             ValueError: The text is not such a location; the message quotes the wrong part.
         """
         location = cls.prefix(text)
+        if OWN_NAMESPACE in location.segments:
+            raise ValueError(
+                f"'{text}' has invalid characters in '{OWN_NAMESPACE}'; only policy.allowedStorage uses it"
+            )
         if location.medium is Medium.BUCKET and not location.bucket:
             raise ValueError(f"'{text}' has no bucket; use gs://<bucket>/<path>")
         return location
@@ -48,6 +55,8 @@ class Location:
     @classmethod
     def prefix(cls, text: str) -> Self:
         """Parse an entry of an allow-list: a location, or `gs://` for every bucket.
+
+        A segment `{namespace}` stands for the namespace of the capture, see `of_namespace`.
 
         Raises:
             ValueError: As `parse`.
@@ -59,6 +68,8 @@ class Location:
             scheme, rest = Medium.POD, text
         if scheme not in tuple(Medium):
             raise ValueError(f"'{text}' has the unknown scheme '{scheme}'; use gs, volume or pod")
+        if "://" in rest:
+            raise ValueError(f"'{text}' has '://' in its path; write one location, such as gs://<bucket>/<path>")
         authority, slash, path = rest.partition("/")
         medium = Medium(scheme)
         if medium is Medium.BUCKET:
@@ -67,11 +78,15 @@ class Location:
         elif authority or not slash:
             example = "volume:///profiles" if medium is Medium.VOLUME else "/tmp/profiles"  # noqa: S108  # an example
             raise ValueError(f"'{text}' is not an absolute path; use a path such as {example}")
-        return cls(medium, authority, _segments(text, path))
+        return cls(medium, authority, _segments(text, path, is_prefix=True))
 
     def child(self, *segments: str) -> Self:
         """Return a directory below this one; raise ValueError for a segment as `parse`."""
         return replace(self, segments=(*self.segments, *_segments(str(self), "/".join(segments))))
+
+    def of_namespace(self, namespace: str) -> Self:
+        """Return a prefix as it applies to captures of the namespace."""
+        return replace(self, segments=tuple(namespace if s == OWN_NAMESPACE else s for s in self.segments))
 
     def within(self, prefix: "Location") -> bool:
         """Return whether this is `prefix` or below it, compared by segments."""
@@ -98,12 +113,12 @@ class Location:
                 return self.path
 
 
-def _segments(text: str, path: str) -> tuple[str, ...]:
+def _segments(text: str, path: str, *, is_prefix: bool = False) -> tuple[str, ...]:
     segments = tuple(segment for segment in path.split("/") if segment not in ("", "."))
     for segment in segments:
         if segment == "..":
             raise ValueError(f"'{text}' contains '..'; use the path without it")
-        if not _SEGMENT.fullmatch(segment):
+        if not (_SEGMENT.fullmatch(segment) or (is_prefix and segment == OWN_NAMESPACE)):
             raise ValueError(f"'{text}' has invalid characters in '{segment}'; use letters, digits and ._~=+@:,-")
         if len(segment) > MAX_SEGMENT_BYTES:
             raise ValueError(

@@ -70,6 +70,8 @@ class RefusalReason(StrEnum):
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
     DURATION_TOO_LONG = "DurationTooLong"
     DEADLINE_TOO_SHORT = "DeadlineTooShort"
+    DEADLINE_TOO_LONG = "DeadlineTooLong"
+    WAIT_TOO_LONG = "WaitTooLong"
     PORT_NOT_ALLOWED = "PortNotAllowed"
     STORAGE_MISSING = "StorageMissing"
     STORAGE_INVALID = "StorageInvalid"

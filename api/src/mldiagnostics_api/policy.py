@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from mldiagnostics_api.location import Location, Medium
+from mldiagnostics_api.location import OWN_NAMESPACE, Location, Medium
 from mldiagnostics_api.names import DEFAULT_ALLOWED_PORTS
 from mldiagnostics_api.ranges import Ranges
 
 ANY_NAMESPACE: Final = "*"
 OPERATOR_VOLUME: Final = Location(Medium.VOLUME, "")
+OWN_DIRECTORY: Final = Location(Medium.VOLUME, "", (OWN_NAMESPACE,))
 EVERY_BUCKET: Final = Location(Medium.BUCKET, "")
 MAX_DURATION_MS: Final = 3_600_000
 
@@ -27,8 +28,8 @@ class Policy:
 
     default_storage: Location | None = OPERATOR_VOLUME
     """Root for captures without a location; None refuses them."""
-    allowed_storage: Prefixes = field(default_factory=lambda: {ANY_NAMESPACE: (OPERATOR_VOLUME,)})
-    """Prefixes that captures may use: buckets, the operator's volume, and paths in the pod."""
+    allowed_storage: Prefixes = field(default_factory=lambda: {ANY_NAMESPACE: (OWN_DIRECTORY,)})
+    """Prefixes that captures may name: buckets, directories of the operator's volume, and paths in the pod."""
     strict_tenancy: bool = False
     """Whether a bucket must be listed in `allowed_storage`; otherwise every bucket is allowed."""
     allowed_ports: Ranges = field(default_factory=lambda: Ranges.parse(DEFAULT_ALLOWED_PORTS))
@@ -37,6 +38,10 @@ class Policy:
     host_network: bool = False
     """Whether pods with host network may be captured."""
     max_duration_ms: int = MAX_DURATION_MS
+    max_deadline_s: int = 7200
+    """Upper limit of `deadlineSeconds`; the default deadline follows from the duration, which has its own limit."""
+    max_wait_s: int = 3600
+    """Upper limit of `waitForPodsSeconds`."""
     captures_per_namespace: int = 4
     captures_total: int = 16
     waiting_per_namespace: int = 16
@@ -79,7 +84,8 @@ class Policy:
     def prefixes(self, namespace: str) -> tuple[Location, ...]:
         """Return the prefixes that the namespace may use."""
         listed = (*self.allowed_storage.get(ANY_NAMESPACE, ()), *self.allowed_storage.get(namespace, ()))
-        return tuple(dict.fromkeys(listed if self.strict_tenancy else (*listed, EVERY_BUCKET)))
+        own = (prefix.of_namespace(namespace) for prefix in listed)
+        return tuple(dict.fromkeys(own if self.strict_tenancy else (*own, EVERY_BUCKET)))
 
     def may_capture(self, *, object_namespace: str, pod_namespace: str) -> bool:
         """Return whether an object may capture pods of a namespace; its own is allowed."""
@@ -135,6 +141,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "crossNamespaces": ("cross_namespaces", lambda value: frozenset(_texts(value))),
     "hostNetwork": ("host_network", _switch),
     "maxDurationSeconds": ("max_duration_ms", lambda value: 1000 * _positive(value)),
+    "maxDeadlineSeconds": ("max_deadline_s", _positive),
+    "maxWaitForPodsSeconds": ("max_wait_s", _positive),
     "capturesPerNamespace": ("captures_per_namespace", _positive),
     "capturesTotal": ("captures_total", _positive),
     "waitingPerNamespace": ("waiting_per_namespace", _positive),

@@ -78,6 +78,7 @@ def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest
         _check_shape(trigger)
         _check_namespace(policy, object_namespace=connection.metadata.namespace, pod_namespace=namespace)
         _check_port(policy, trigger.capture_port)
+        _check_times(policy, trigger)
         root = _root(trigger, policy, connection.metadata.namespace, namespace)
         workload = _workload(trigger)
         target = trigger.target
@@ -133,6 +134,21 @@ def _check_port(policy: Policy, port: int | None) -> None:
             f"capturePort {port}: not one of the allowed ports {policy.allowed_ports}; use one of them, or ask the "
             "administrator to add it to policy.allowedPorts",
         )
+
+
+def _check_times(policy: Policy, trigger: TriggerCapture) -> None:
+    limits = (
+        ("deadlineSeconds", trigger.deadline_seconds, "maxDeadlineSeconds", policy.max_deadline_s),
+        ("waitForPodsSeconds", trigger.wait_for_pods_seconds, "maxWaitForPodsSeconds", policy.max_wait_s),
+    )
+    for field, seconds, value, limit in limits:
+        if (seconds or 0) > limit:
+            reason = RefusalReason.DEADLINE_TOO_LONG if field == "deadlineSeconds" else RefusalReason.WAIT_TOO_LONG
+            raise _RefusalError(
+                reason,
+                f"{field} {seconds}: longer than the limit of {limit} s; use a shorter one, or ask the administrator "
+                f"to raise policy.{value}",
+            )
 
 
 def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:

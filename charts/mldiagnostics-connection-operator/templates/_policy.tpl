@@ -60,6 +60,7 @@
 
 {{/*
 allowedStorage for CEL. Every prefix ends with "/", so that startsWith compares whole segments. "gs://" allows every bucket.
+CEL replaces {namespace} by the namespace that must allow the location.
 */}}
 {{- define "mldiag.prefixes" -}}
 {{- $allowed := dict }}

@@ -160,8 +160,8 @@ class TriggerCapture(Model):
     profiler: Literal["google_cloud_mldiagnostics"] = PROFILER
     """Protocol of the profiler: XProf's ProfilerService."""
     storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """Log directory for the profiles: `gs://bucket/path`, `volume:///path` on the operator's volume, or an absolute
-    path in the pod. Default: a directory in the operator's default storage."""
+    """Log directory for the profiles: `gs://bucket/path`, `volume:///namespace/path` on the operator's volume, or an
+    absolute path in the pod. Default: a directory in the operator's default storage."""
     target: TargetSelection | None = None
     """Pods by run, workload or labels. Set exactly one of podName and target."""
     session_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
@@ -175,9 +175,10 @@ class TriggerCapture(Model):
     """Time until the common start of all targets, in milliseconds. Default: 2000 with more than one target, else 0."""
     deadline_seconds: Annotated[int, Field(ge=1, le=86_400, json_schema_extra=INT32)] | None = None
     """Time limit for recording, serialising and storing of each target, in seconds. Default: start lead + 2 x duration
-    + 60 seconds."""
+    + 60 seconds. The administrator sets the upper limit."""
     wait_for_pods_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
-    """Time to wait for pods that do not exist or are not ready yet, in seconds. Default: 0."""
+    """Time to wait for pods that do not exist or are not ready yet, in seconds. Default: 0. The administrator sets the
+    upper limit."""
     minimum_captured: (
         Annotated[
             Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=r"^([1-9][0-9]?|100)%$")],

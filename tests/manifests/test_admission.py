@@ -1,0 +1,135 @@
+"""The admission policy of the chart, in the CEL of a real API server, and the operator decide alike."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.request import CaptureRequest, check
+from mldiagnostics_kube.apiserver import RequestRejected, path_to
+from release.parts import OPERATOR
+from release.render import rendered
+from support.builders import connection, parsed
+from support.definitions import connections, install
+
+if TYPE_CHECKING:
+    from mldiagnostics_kube.client import ApiClient
+
+Object = dict[str, Any]
+
+PURE: Final = 50_000
+"""Locations for each policy."""
+SENT: Final = 400
+IN_FLIGHT: Final = 16
+ROOTS: Final = (
+    *("gs://", "gs://shared", "gs://shared/", "gs://other/", "volume:///", "volume:///", "volume://", "volume:/"),
+    *("pod:///", "pod://", "/", "/tmp/profiles/", "", "s3://b/", "gs:///", "GS://shared/"),
+)
+SEGMENTS: Final = (
+    *("ml", "mlops", "tmp", "profiles", "data", "shared", "x", "a:b", "~", "", ".", "..", "...", "{namespace}"),
+    *("gs:", "gs://shared", "volume:", "://", ":", "%2e%2e", "a b", "é", "x\ny", "\\", "a" * 255, "a" * 256, "'"),
+)
+LIMITS: Final = {"deadlineSeconds": 7200, "waitForPodsSeconds": 3600, "durationSeconds": 3600}
+RULES: Final = {
+    "policy.strictTenancy": True,
+    "policy.allowedStorage": {
+        "*": ["volume:///{namespace}", "gs://shared/{namespace}/x"],
+        "ml": ["/tmp/profiles", "pod:///data/", "gs://other"],
+    },
+}
+
+
+def location(choose: random.Random) -> str:
+    parts = choose.choices(SEGMENTS, k=choose.randrange(5))
+    return choose.choice(ROOTS) + choose.choice(("/", "/", "//", "/./")).join(parts)
+
+
+def objects(values: Object, namespace: str) -> dict[str, Object]:
+    found = {item["kind"]: item for item in rendered(OPERATOR, {**values, "watch.namespaces": [namespace]})}
+    return {
+        kind: found[kind] for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap")
+    }
+
+
+def admits(text: str, namespace: str, allowed: dict[str, list[str]]) -> bool:
+    """Decide as the expressions of the admission policy do, for many locations in little time."""
+    if len(text) > 1024 or not re.fullmatch(
+        r"(gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/|\Z)|volume:///|pod:///|/)[A-Za-z0-9/._~=+@:,-]*", text
+    ):
+        return False
+    root = next((root for root in ("gs://", "volume:///") if text.startswith(root)), "/")
+    path = text[len(root) :] if root != "/" else text.removeprefix("pod:///")
+    segments = [segment for segment in path.split("/") if segment not in ("", ".")]
+    if "://" in path or ".." in segments or any(len(segment) > 255 for segment in segments):
+        return False
+    directory = root + "".join(f"{segment}/" for segment in segments)
+    prefixes = [*allowed.get("*", ()), *allowed.get(namespace, ())]
+    return any(directory.startswith(prefix.replace("{namespace}", namespace)) for prefix in prefixes)
+
+
+def accepts(policy: Policy, namespace: str, **trigger: Any) -> bool:
+    """Decide as the operator does."""
+    capture = parsed(connection("capture", namespace=namespace, podName="a", **trigger))
+    return isinstance(check(capture, policy), CaptureRequest)
+
+
+def allowed_of(made: dict[str, Object]) -> dict[str, list[str]]:
+    variables = made["ValidatingAdmissionPolicy"]["spec"]["variables"]
+    [text] = [each["expression"] for each in variables if each["name"] == "allowedStorage"]
+    allowed: dict[str, list[str]] = json.loads(text)
+    return allowed
+
+
+@pytest.mark.parametrize("values", [{}, RULES], ids=["default", "rules"])
+def test_every_location_has_the_same_verdict(values: Object) -> None:
+    made = objects(values, "ml")
+    policy, allowed = Policy.parse(made["ConfigMap"]["data"]["policy.json"]), allowed_of(made)
+    choose = random.Random(12)
+    texts = {location(choose) for _ in range(PURE)} - {""}
+    verdicts = {text: accepts(policy, "ml", storageLocation=text) for text in texts}
+    assert [text for text, verdict in verdicts.items() if admits(text, "ml", allowed) != verdict] == []
+    assert 100 < sum(verdicts.values()) < len(texts) / 2
+
+
+@pytest.mark.apiserver
+@pytest.mark.parametrize("values", [{}, RULES], ids=["default", "rules"])
+async def test_the_api_server_has_the_same_verdict(cluster: ApiClient, namespace: str, values: Object) -> None:
+    await install(cluster)
+    values = json.loads(json.dumps(values).replace('"ml"', f'"{namespace}"'))
+    made = objects(values, namespace)
+    policy, allowed = Policy.parse(made["ConfigMap"]["data"]["policy.json"]), allowed_of(made)
+    for kind, plural in (("Policy", "policies"), ("PolicyBinding", "policybindings")):
+        body = made[f"ValidatingAdmission{kind}"]
+        body["metadata"]["name"] = namespace
+        if kind == "PolicyBinding":
+            body["spec"]["policyName"] = namespace
+        await cluster.create(path_to("admissionregistration.k8s.io", "v1", f"validatingadmission{plural}"), body)
+    slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def admitted(trigger: Object) -> bool:
+        body = connection("capture", namespace=namespace, podName="a", **trigger)
+        async with slots:
+            try:
+                await cluster.create(f"{connections(namespace)}?dryRun=All", body)
+            except RequestRejected:
+                return False
+            return True
+
+    async with asyncio.timeout(60):
+        while await admitted({"storageLocation": "gs://in-force/://"}):  # noqa: ASYNC110 - the API server is polled
+            await asyncio.sleep(0.05)
+    choose = random.Random(12)
+    everything = sorted({location(choose).replace("ml", namespace) for _ in range(PURE // 5)} - {""})
+    good = [text for text in everything if admits(text, namespace, allowed)]
+    texts = [*choose.sample(good, min(len(good), SENT // 2)), *choose.sample(everything, SENT // 2)]
+    triggers: list[Object] = [{"storageLocation": text} for text in texts]
+    triggers += [{field: limit + more} for field, limit in LIMITS.items() for more in (0, 1)]
+    sent = await asyncio.gather(*map(admitted, triggers))
+    ours = [accepts(policy, namespace, **trigger) for trigger in triggers]
+    differing = zip(triggers, sent, ours, strict=True)
+    assert [trigger for trigger, theirs, verdict in differing if theirs != verdict] == []
