@@ -230,7 +230,7 @@ def test_a_reader_sees_one_whole_version_while_others_replace(store: Store) -> N
 
 
 def test_what_one_claims_on_a_condition_no_other_changes(store: Store) -> None:
-    """Several writers of one record: whoever owns it keeps it until its own deletion."""
+    """Several writers of one record: its owner keeps it until its own deletion."""
 
     def of(owner: bytes) -> Callable[[bytes], bool]:
         return lambda head: head.startswith(owner)

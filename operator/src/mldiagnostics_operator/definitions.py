@@ -1,4 +1,4 @@
-"""The definitions of the watched resources: wait for them, and notice when they are replaced."""
+"""The definitions of the watched resources: wait for them, notice replacement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Uids = tuple[str, ...]
 class Definitions:
     """The definitions of some resources, as the API server has them now.
 
-    A watch cannot tell that its definition was removed: the objects are deleted with it, and a watch of a definition
+    A watch does not show that its definition was removed: the objects are deleted with it, and a watch of a definition
     that does not exist stays silent also when another one is created.
     """
 
@@ -58,7 +58,7 @@ class Definitions:
             await asyncio.sleep(CHECK_S)
 
     async def until_replaced(self, uids: Uids) -> None:
-        """Return when a definition is removed, or has another uid; wait for an API server that does not answer."""
+        """Return when a definition is removed or replaced, also after an outage."""
         while True:
             with suppress(ClusterError):
                 if await self.are_replaced(uids):
@@ -66,7 +66,7 @@ class Definitions:
             await asyncio.sleep(CHECK_S)
 
     async def are_replaced(self, uids: Uids) -> bool:
-        """Return whether one of the definitions is removed, or has another uid. Raises ClusterError."""
+        """Return whether a definition is removed or replaced. Raises ClusterError."""
         return await self._uids() != uids
 
     async def _uids(self) -> Uids | None:

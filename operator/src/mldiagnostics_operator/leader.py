@@ -88,7 +88,10 @@ class Leader:
     async def _watch_until_replaced(
         self, uids: Uids, watched: Sequence[WatchedResource], started: Callable[[], None]
     ) -> None:
-        """Watch until a definition is replaced. Raises WatchEnded if the watch ends for another reason."""
+        """Watch until a definition is replaced.
+
+        Raises WatchEnded if the watch ends for another reason.
+        """
         watching = asyncio.ensure_future(watch(watched, self._cluster, self._namespaces, started=started))
         replacing = asyncio.ensure_future(self._definitions.until_replaced(uids))
         try:

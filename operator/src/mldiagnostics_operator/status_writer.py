@@ -97,7 +97,7 @@ class StatusWriter:
             await self._write(status, until)
 
     def put(self, build: Callable[[], BaseModel], *, phase: str, within_s: float = UPDATE_INTERVAL_S) -> None:
-        """Send a status within some seconds, or at once if the phase has changed; returns immediately.
+        """Send a status within seconds, or at once if the phase has changed.
 
         `build` is called when the status is sent, so that many changes cost one status. A later `put` replaces an
         earlier one that was not sent yet.

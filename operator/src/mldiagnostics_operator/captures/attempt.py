@@ -108,7 +108,7 @@ class CaptureAttempt:
                     return
 
     async def find_remains(self, status: ConnectionStatus) -> tuple[CapturePlan, Remains] | None:
-        """Return the plan and the remains of an attempt that another process left with this status.
+        """Return plan and remains of an attempt that a process left with this status.
 
         Returns None if the capture was refused instead.
         """
@@ -127,7 +127,7 @@ class CaptureAttempt:
         return decision.plan, Remains(stored=stored or (), has_record=stored is not None, status=status)
 
     async def finish_interrupted(self, plan: CapturePlan, remains: Remains, reason: Reason) -> None:
-        """Finish an attempt of another process; targets without a trace end for the reason."""
+        """End an attempt of another process; targets without a trace get the reason."""
         outcomes = remains.outcomes(plan, reason)
         await self._closer.finish(plan, self._session, outcomes, self._closer.judge(plan, outcomes))
 

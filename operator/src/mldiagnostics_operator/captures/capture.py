@@ -107,10 +107,10 @@ class Capture:
         )
         number, start, deadline = status.attempt or 1, status.planned_start_time, status.deadline
         attempt = self._attempt(number, (start, deadline) if start and deadline else None)
-        found = await attempt.find_remains(status)
-        if found is None:
+        plan_and_remains = await attempt.find_remains(status)
+        if plan_and_remains is None:
             return
-        plan, remains = found
+        plan, remains = plan_and_remains
         step = recovery.decide(attempt=number, planned_start=start, traces=remains.traces, now=services.clock())
         if self._state.cancel_requested:
             await attempt.finish_interrupted(plan, remains, Reason.CANCELLED)

@@ -93,7 +93,7 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class FinishInterrupted:
-    """Finish the attempt: some traces are or were stored, or the second attempt was lost too."""
+    """Finish the attempt: a trace is or was stored, or the second attempt was lost."""
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""What is known about an attempt whose process has ended: its traces, its record, its last status."""
+"""The remains of an attempt whose process has ended: traces, record, status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remains:
-    """The remains of an attempt of another process.
+    """The remains of one attempt.
 
     The session's record is written before the intent. Where it is missing, this process reads other storage than the
     one that ended, such as the volume of its own pod, and an absent trace proves nothing.
@@ -33,13 +33,13 @@ class Remains:
 
     @property
     def traces(self) -> int:
-        """How many targets are known to have a trace, here or in the storage of the other process."""
+        """The number of targets that are known to have a trace, wherever it is."""
         targets = self.status.targets
         return max(len(self.stored), (targets.captured if targets else None) or 0)
 
     @property
     def loss(self) -> str:
-        """What an attempt without a known trace has lost, for the event of the next one."""
+        """The loss of an attempt without a known trace, for the event of the next one."""
         if self.has_record:
             return "which had stored no trace"
         return f"which had reported no trace; the storage of {self._process} cannot be read here"

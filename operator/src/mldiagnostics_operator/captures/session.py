@@ -105,16 +105,20 @@ class Session:
         return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]
 
     async def conclude(self, outcomes: Sequence[TargetOutcome]) -> None:
-        """Rewrite the records with the outcome of every target. Raises SessionTaken, StoreError."""
+        """Rewrite the records with the outcome of every target.
+
+        Raises SessionTaken, StoreError.
+        """
         for location, directory in self._directories.items():
             content = record.complete(self._connection, self._plan, location, outcomes, self._versions)
             with self._tolerated(location):
                 await self._write(directory, content)
 
     async def drop(self, stored: Collection[PlannedTarget]) -> None:
-        """Delete the traces of these targets and the records, so that no file of a deleted capture claims success.
+        """Delete the traces of these targets and the records.
 
-        Nothing is deleted in a directory whose record is not this capture's: its object only named the session.
+        So no file of a deleted capture claims success. Nothing is deleted in a directory whose record is not this
+        capture's: its object only named the session.
         """
         await asyncio.gather(*self._writes, return_exceptions=True)
         for location, directory in self._directories.items():

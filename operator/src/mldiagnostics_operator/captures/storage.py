@@ -57,7 +57,7 @@ class LogDirectory:
         self._pool = pool
 
     async def put(self, key: str, data: Data, *, replaces: Condition | None = None) -> Stored:
-        """Store a file atomically; other content is replaced only if `replaces` accepts it.
+        """Store a file atomically; other content is replaced if `replaces` accepts it.
 
         The returned `url` is in the form that users write.
         """
@@ -65,7 +65,7 @@ class LogDirectory:
         return replace(stored, key=key, url=str(self.location.child(key)))
 
     async def read(self, key: str) -> bytes:
-        """Read the first `HEAD_BYTES` of a file: whoever can write to a bucket chooses its size."""
+        """Read the first `HEAD_BYTES` of a file, because others may choose its size."""
 
         def read() -> bytes:
             with self._store().open(self._inner(key)) as file:

@@ -92,7 +92,7 @@ async def _one(target: Target, shared: CaptureContext, terminator: asyncio.Task[
 
 
 async def _until_terminated(target_capture: TargetCapture, terminator: asyncio.Task[None]) -> Outcome:
-    """Run the capture of a target; abort it if it has no trace when the terminator ends.
+    """Run the capture; abort it if no trace has arrived when the terminator ends.
 
     Raises:
         TargetFailed: no trace was stored.

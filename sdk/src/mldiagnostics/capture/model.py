@@ -224,7 +224,10 @@ class Control:
         return self._terminated.is_set()
 
     def terminate(self) -> None:
-        """Stop all recordings; traces that arrive within `cancel_timeout_s` are stored as Cancelled."""
+        """Stop all recordings.
+
+        Traces that arrive within `cancel_timeout_s` are stored with the state Cancelled.
+        """
         self._terminated.set()
 
     async def wait(self) -> None:

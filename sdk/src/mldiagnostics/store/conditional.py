@@ -1,4 +1,4 @@
-"""Changes of a local file on a condition on its content, serialised between processes."""
+"""Changes of a local file on a condition, serialised between processes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Return whether the file is locked; file systems without locks rely on the condition alone."""
+    """Return whether the file is locked; some file systems have no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

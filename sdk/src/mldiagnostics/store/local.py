@@ -176,7 +176,7 @@ class LocalStore:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; a pipe of this name, perhaps of another user, must not block the reader."""
+    """Open a file without blocking: another user may put a pipe in its place."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -287,7 +287,7 @@ def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
 
 @contextlib.contextmanager
 def _errors_of(shown: str) -> Iterator[None]:
-    """Turn errors of file operations into `StoreError`s; `shown` is the path in messages."""
+    """Turn errors of file operations into `StoreError`s that show this path."""
     try:
         yield
     except OSError as error:
