@@ -123,10 +123,9 @@ def forged_owner_paths(stage: Stage, seen: Observed) -> Iterator[None]:
         finish(stage, seen, names, ANY)
 
 
-@attack("320 pending pods with 250 kB of profiler ports each, and 4 captures of all of them", short=True)
-def huge_annotations(stage: Stage, seen: Observed) -> Iterator[None]:
+def with_huge_annotations(stage: Stage, seen: Observed, count: int) -> Iterator[None]:
     labels, annotations = {"app": "huge"}, {PORTS: "9999," * 50_000}
-    pods = [parked_pod(f"huge-{number}", labels=labels, annotations=annotations) for number in range(320)]
+    pods = [parked_pod(f"huge-{number}", labels=labels, annotations=annotations) for number in range(count)]
     in_parallel(lambda pod: stage.create_pod(ATTACKER, pod), pods)
     try:
         target = {"selector": {"matchLabels": labels}}
@@ -135,6 +134,16 @@ def huge_annotations(stage: Stage, seen: Observed) -> Iterator[None]:
         finish(stage, seen, names, ANY)
     finally:
         stage.api("DELETE", f"{PODS.format(ATTACKER)}?labelSelector=app=huge", NOW)
+
+
+@attack("80 pending pods with 250 kB of profiler ports each, and 4 captures of all of them", short=True)
+def huge_annotations(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from with_huge_annotations(stage, seen, 80)
+
+
+@attack("320 pending pods with 250 kB of profiler ports each, and 4 captures of all of them")
+def many_huge_annotations(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from with_huge_annotations(stage, seen, 320)
 
 
 def waiting(stage: Stage, count: int) -> Iterator[None]:
