@@ -261,7 +261,7 @@ def clients(stage: Stage, manner: str, connections: int, *addresses: str) -> Ite
         yield
 
 
-@attack("two concurrent reviews of 4 MiB of small objects, at each webhook replica", short=True)
+@attack("two concurrent reviews of 2 MiB of small objects, at each webhook replica", short=True)
 def hostile_reviews(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     yield from clients(stage, "hostile-reviews", 2, *stage.webhook.addresses(WEBHOOK_PORT))
 
@@ -271,7 +271,7 @@ def idle_connections(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: A
     yield from clients(stage, "idle-tls", 4800, stage.webhook.addresses(WEBHOOK_PORT)[0])
 
 
-@attack("16 bodies of 4 MiB at 10 bytes per second, at each webhook replica", short=True)
+@attack("16 bodies of 2 MiB at 10 bytes per second, at each webhook replica", short=True)
 def slow_bodies(stage: Stage, seen: Observed) -> Iterator[None]:  # noqa: ARG001
     yield from clients(stage, "slow-bodies", 16, *stage.webhook.addresses(WEBHOOK_PORT))
 

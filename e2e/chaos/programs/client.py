@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 MIB = 1 << 20
-BODY_BYTES = 4 * MIB
+BODY_BYTES = 2 * MIB
+"""The largest body that the webhook reads."""
 HANDSHAKES = 64
 PAUSE_S = 0.2
 TLS = ssl.create_default_context()
