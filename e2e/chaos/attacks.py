@@ -109,16 +109,20 @@ def nasty_error(stage: Stage, seen: Observed) -> Iterator[None]:
             seen.faults.append("the server's whole error is in the status")
 
 
-@attack("20 captures of a pod whose owner references are URLs")
+@attack("24 captures of pods whose owner references are URLs")
 def forged_owner_paths(stage: Stage, seen: Observed) -> Iterator[None]:
     forged = [
         {"apiVersion": "..%2f..%2fapi/v1", "name": "..%2f..%2fsecrets?watch=true&x="},
         {"apiVersion": "batch/v1?watch=true", "name": "x/../../../jobs?watch=true"},
+        {"apiVersion": "batch/v1", "name": "../../../../../../api/v1/pods?watch=true"},
         {"apiVersion": "batch%2fv1", "name": "%2e%2e/watch"},
     ]
-    owners = [OWNER | each | {"uid": f"{number:036}"} for number, each in enumerate(forged)]
-    with stage.pod("profiler", "9999=plain", ownerReferences=owners) as pod:
-        names = [stage.capture(ATTACKER, pod) for _ in range(20)]
+    with ExitStack() as pods:
+        names = []
+        for each in forged:
+            owner = OWNER | each | {"controller": True}
+            pod = pods.enter_context(stage.pod("profiler", "9999=plain", ownerReferences=[owner]))
+            names += [stage.capture(ATTACKER, pod) for _ in range(6)]
         yield
         finish(stage, seen, names, ANY)
 
