@@ -91,6 +91,7 @@ class SkipReason(StrEnum):
     """Why a chosen pod is not contacted."""
 
     NOT_FOUND = "NotFound"
+    NOT_CONFIRMED = "PositionNotConfirmed"
     NOT_READY = "NotReady"
     NO_IP = "NoIP"
     FINISHED = "Finished"

@@ -111,8 +111,14 @@ def reduced(owner: Object) -> Object:
     references = [reference for reference in metadata.get("ownerReferences") or () if reference.get("controller")]
     return {
         "metadata": {**kept, "labels": kept_labels(metadata), "ownerReferences": references[:1]},
-        "spec": {key: spec[key] for key in ("completions", "manualSelector") if key in spec},
+        "spec": {key: spec[key] for key in ("completionMode", "completions", "manualSelector") if key in spec}
+        | ({"replicatedJobs": _replicas(spec["replicatedJobs"])} if "replicatedJobs" in spec else {}),
     }
+
+
+def _replicas(replicated: Iterable[Object]) -> dict[str, int]:
+    """Return the number of Jobs of each replicated job of a JobSet."""
+    return {str(job["name"]): int(job.get("replicas", 1)) for job in replicated}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from mldiagnostics_api.not_found import absent_pods, nothing_found, similar, too
 from mldiagnostics_api.owners import ObjectReference, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.positions import unconfirmed
 from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
 from mldiagnostics_api.schedule import schedule
 from mldiagnostics_api.targets import TRANSIENT, TargetCandidate, TooManyTargets, candidates
@@ -36,7 +37,7 @@ class PodInventory:
     workload: Object | None = None
     """The object that the request's workload refers to."""
     owners: Mapping[ObjectReference, Object | None] = field(default_factory=dict)
-    """All owners of the pods, see `owners.missing_owners`."""
+    """All owners of the pods, see `owners.missing_owners`; their specs as `owners.reduced` returns them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods' namespace."""
     nearby: Collection[str] = ()
@@ -160,11 +161,13 @@ def make_plan(
     hints = {name: similar(name, inventory.nearby) for name in absent[:_MOST_HINTS]}
     missing = tuple(_absent(name, request, hints.get(name, "")) for name in absent)
 
-    runs = {uid: pod.lone_run or run_of(owner_chain(pod.controller, inventory.owners.get)) for uid, pod in pods.items()}
+    chains = {uid: owner_chain(pod.controller, inventory.owners.get) for uid, pod in pods.items()}
+    runs = {uid: pod.lone_run or run_of(chains[uid]) for uid, pod in pods.items()}
+    unconfirmed_pods = unconfirmed(pods.values(), chains)
     trigger = connection.spec.trigger_capture
     try:
         chosen = candidates(
-            pods.values(),
+            [pod for pod in pods.values() if pod.uid not in unconfirmed_pods],
             workload=lambda pod: workload_key(runs[pod.uid]),
             policy=policy,
             target_filter=request.target_filter,
@@ -173,7 +176,8 @@ def make_plan(
         )
     except TooManyTargets:
         return too_many_targets(request)
-    if not chosen and not missing:
+    forged = tuple(_unconfirmed(pods[uid], message) for uid, message in unconfirmed_pods.items())
+    if not chosen and not missing and not forged:
         return CaptureRefusal(
             RefusalReason.NO_POD_MATCHES,
             f"{request.description}: none of {len(pods)} pods matches ranks, slices, nodes and replicatedJob",
@@ -187,8 +191,11 @@ def make_plan(
         namespace_labels=inventory.namespace_labels,
     )
     targets = tuple(_planned(c, by_pod[c.pod.uid]) for c in chosen if c.skip is None)
-    skipped = (*missing, *(_skipped(c, c.skip, by_pod[c.pod.uid]) for c in chosen if c.skip is not None))
-    return _plan(connection, request, policy, targets, skipped, now=now, attempt=attempt)
+    skipped = (*missing, *(_skipped(c, c.skip, by_pod[c.pod.uid]) for c in chosen if c.skip is not None), *forged)
+    # Whoever may create pods must not be able to fail the captures of a workload.
+    total = len(targets) + len(skipped) - (0 if request.pods or not chosen else len(forged))
+    needed = needed_of(trigger, total)
+    return _plan(connection, request, policy, targets, skipped, needed=needed, now=now, attempt=attempt)
 
 
 def _plan(
@@ -198,6 +205,7 @@ def _plan(
     targets: tuple[PlannedTarget, ...],
     skipped: tuple[SkippedTarget, ...],
     *,
+    needed: int,
     now: datetime,
     attempt: int,
 ) -> CapturePlan | CaptureRefusal:
@@ -214,7 +222,7 @@ def _plan(
         attempt=attempt,
         targets=targets,
         skipped=skipped,
-        needed=needed_of(trigger, len(targets) + len(skipped)),
+        needed=needed,
         duration_ms=request.duration_ms,
         lead_ms=times.lead_ms,
         planned_start=times.start,
@@ -256,6 +264,12 @@ def _pods_of(request: CaptureRequest, inventory: PodInventory) -> Iterable[PodVi
 def _absent(name: str, request: CaptureRequest, hint: str) -> SkippedTarget:
     message = f"pod {name}: not found in namespace {request.namespace}{hint}"
     return SkippedTarget(pod=name, reason=SkipReason.NOT_FOUND, message=message)
+
+
+def _unconfirmed(pod: PodView, message: str) -> SkippedTarget:
+    return SkippedTarget(
+        pod=pod.name, uid=pod.uid, node=pod.node, reason=SkipReason.NOT_CONFIRMED, message=f"pod {pod.name}: {message}"
+    )
 
 
 def _planned(candidate: TargetCandidate, destination: Destination) -> PlannedTarget:

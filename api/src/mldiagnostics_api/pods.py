@@ -44,6 +44,8 @@ class PodView:
     name: str
     namespace: str
     uid: str
+    created: str = ""
+    """Time of creation, RFC 3339 in UTC."""
     node: str = ""
     ip: str = ""
     phase: str = "Pending"
@@ -72,6 +74,7 @@ class PodView:
             name=metadata["name"],
             namespace=metadata["namespace"],
             uid=metadata["uid"],
+            created=metadata.get("creationTimestamp") or "",
             node=spec.get("nodeName") or "",
             ip=status.get("podIP") or "",
             phase=status.get("phase") or "Pending",

@@ -29,6 +29,7 @@ _KEPT_LABELS: Final = (
     f"{TRAINING}/replica-index",
     f"{TRAINING}/replica-type",
     "apps.kubernetes.io/pod-index",
+    "pod-template-hash",
     "ray.io/group",
     "ray.io/node-type",
     "ray.io/replica-host-index",
@@ -357,7 +358,8 @@ WORKLOADS: Final = (
     LONE_POD,
 )
 
-JOB_KIND: Final = next(workload for workload in WORKLOADS if workload.kind == "Job")
+KINDS_WITH_POSITIONS: Final = tuple(workload for workload in WORKLOADS if workload.kind in ("Job", "JobSet"))
+"""Kinds whose spec confirms the positions of pods; of other owners, metadata is enough."""
 
 _BY_KIND: Final = {(workload.group, workload.kind): workload for workload in WORKLOADS}
 

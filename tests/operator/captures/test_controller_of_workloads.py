@@ -47,7 +47,9 @@ def stage(ml: Namespace, profiler: FakeProfiler) -> Stage:
     return Stage(ml, str(profiler.port))
 
 
-async def captured(stage: Stage, workload: Object, **changes: Any) -> Object:
+async def captured(
+    stage: Stage, workload: Object, *, expected: tuple[str, str] = ("Succeeded", "Succeeded"), **changes: Any
+) -> Object:
     """Capture a workload and give the status."""
     reference = {
         "apiVersion": workload["apiVersion"],
@@ -57,7 +59,7 @@ async def captured(stage: Stage, workload: Object, **changes: Any) -> Object:
     target = {"workloadRef": reference, **changes.pop("narrowing", {})}
     await stage.ml.capture(target=target, durationMilliseconds=10, startLeadMilliseconds=0, **changes)
     status = await stage.ml.finished()
-    assert verdict(status) == ("Succeeded", "Succeeded"), condition(status, "Complete")
+    assert verdict(status) == expected, condition(status, "Complete")
     return status
 
 
@@ -206,3 +208,20 @@ async def test_a_label_on_the_namespace_makes_runs_of_batch_kinds(
     status = await captured(stage, workload)
     place = run_id(workload) if is_run else f"{stage.ml.name}/{workload['metadata']['name']}"
     assert status["captureResult"]["outputLocation"] == f"volume:///{place}"
+
+
+async def test_a_forged_pod_takes_no_rank(stage: Stage) -> None:
+    jobset = await kinds.jobset(stage)
+    [job] = await stage.ml.cluster.items(
+        path_to("batch", "v1", "jobs", namespace=stage.ml.name),
+        lambda job: job | {"apiVersion": "batch/v1", "kind": "Job"},
+        fields="metadata.name=trainer-workers-0",
+    )
+    marks = job["spec"]["template"]["metadata"]["labels"] | {"batch.kubernetes.io/job-completion-index": "0"}
+    await stage.pod("copy-of-rank-0", owner=job, labels=marks | {"jobset.sigs.k8s.io/job-global-index": "00"})
+    status = await captured(stage, jobset, expected=("Succeeded", "PartlySucceeded"))
+    (skipped,) = (result for result in status["results"] if result["state"] == "Skipped")
+    assert (skipped["pod"], skipped["reason"]) == ("copy-of-rank-0", "PositionNotConfirmed")
+    assert "job-global-index" in skipped["message"]
+    ranks = pods_by_rank({"results": [result for result in status["results"] if result["state"] == "Captured"]})
+    assert sorted(ranks) == list(range(5))

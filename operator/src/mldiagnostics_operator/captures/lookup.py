@@ -13,7 +13,7 @@ from mldiagnostics_api.owners import missing_owners, reduced
 from mldiagnostics_api.plan import PodInventory
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.targets import MAX_TARGETS
-from mldiagnostics_api.workloads import JOB_KIND, LONE_POD, workload_of
+from mldiagnostics_api.workloads import KINDS_WITH_POSITIONS, LONE_POD, workload_of
 from mldiagnostics_kube.apiserver import NotFound, RequestRejected, Unavailable, path_to
 
 from mldiagnostics_operator.captures.fair_slots import FairSlots
@@ -124,7 +124,7 @@ class Lookup:
         self, kind: WorkloadKind, namespace: str, names: Collection[str]
     ) -> Mapping[str, Object | None]:
         """Read owners of one kind by name, reduced; those that the operator may not read count as absent."""
-        whole = kind is JOB_KIND  # a Job's spec confirms the positions of its pods
+        whole = kind in KINDS_WITH_POSITIONS
         try:
             if len(names) <= FEW:
                 return await _read_each(
