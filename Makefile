@@ -9,7 +9,7 @@ PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pyth
 UV      := .tools/uv/bin/uv
 PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
-VERSION ?= 0.1.0
+VERSION ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 REGISTRY ?= localhost/mldiagnostics
 SOURCE ?=
 MEMBERS := sdk shim api kube operator webhook
@@ -30,7 +30,7 @@ API_PAGE := docs/generate/api_reference.py
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
-.PHONY: help setup demo test unit contract cluster root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests images package lock changelog fmt clean
+.PHONY: help setup demo test unit contract cluster root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests release images package lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -110,6 +110,9 @@ manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, k
 	@$(foreach page,$(PAGES),$(PY) -m $(call page_module,$(page)) > $(call page_file,$(page)) &&) true
 	@$(foreach page,$(API_PAGES),$(PY) $(API_PAGE) $(page) > docs/reference/$(page).md &&) true
 
+release: setup ## Give the next release its version, in all files, and its changelog (VERSION=)
+	@$(RELEASE) version $(VERSION) && $(BIN)/towncrier build --yes --version $(VERSION) && $(MAKE) -s manifests
+
 images: setup ## Build the images (REGISTRY=, VERSION=)
 	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
 
@@ -124,9 +127,6 @@ lock: setup ## Resolve the dependencies anew
 	    -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
 	  echo hatchling | $(COMPILE) -o $$image/build.lock -; \
 	done
-
-changelog: setup ## Join the fragments of changelog.d into CHANGELOG.md under VERSION
-	@$(BIN)/towncrier build --yes --version $(VERSION)
 
 fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)

@@ -48,7 +48,7 @@ else:
 def pod(name: str, program: str, **labels: str) -> dict[str, Any]:
     container = {
         "name": "main",
-        "image": f"localhost/mldiagnostics/{OPERATOR.name}:0.1.0",
+        "image": OPERATOR.default_image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-c", program],
     }

@@ -105,7 +105,7 @@ def starts(kubectl: Kubectl, name: str) -> bool:
 def waiting_pod(name: str) -> dict[str, Any]:
     container = {
         "name": "main",
-        "image": f"localhost/mldiagnostics/{WEBHOOK.name}:0.1.0",
+        "image": WEBHOOK.default_image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["sleep", "300"],
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PYTEST = [sys.executable, "-m", "pytest", "-q"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=15"]
 # In the order in which the tests use them; a cluster gets the others by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
 CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay", "otelcol"]

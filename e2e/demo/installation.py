@@ -52,8 +52,7 @@ def load_image(part: Part, provider: Provider) -> list[str]:
     Returns:
         Helm arguments that replace the pods if the image was rebuilt under the same name.
     """
-    reference = f"localhost/mldiagnostics/{part.name}:0.1.0"  # the chart's default
-    archive = images.build(part.dockerfile, REPOSITORY, reference)
+    archive = images.build(part.dockerfile, REPOSITORY, part.default_image)
     images.load(archive, provider)
     return ["--set-string", f"podAnnotations.image-archive={archive.name}"]
 

@@ -9,13 +9,10 @@ from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError, echo, step
 
 from release import readme
-from release.parts import NAMESPACE, PARTS, Part
+from release.parts import DEFAULT_REGISTRY, NAMESPACE, PARTS, Part
 from release.render import as_yaml, everything, helm
 
 DIST = REPOSITORY / "dist"
-# Lines that packaging replaces, in values.yaml and in Chart.yaml.
-DEFAULT_REGISTRY = "  registry: localhost/mldiagnostics\n"
-DEFAULT_IMAGE = "image: localhost/mldiagnostics/{name}:0.1.0\n"
 
 
 def image(part: Part, version: str, registry: str) -> Path:
@@ -48,9 +45,9 @@ def chart(part: Part, version: str, registry: str, folder: Path, source: str = "
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / part.name
         shutil.copytree(part.chart, copy)
-        _replace(copy / "values.yaml", DEFAULT_REGISTRY, f"  registry: {registry.rstrip('/')}\n")
+        _replace(copy / "values.yaml", f"  registry: {DEFAULT_REGISTRY}\n", f"  registry: {registry.rstrip('/')}\n")
         image_line = f"image: {reference(part, version, registry)}\n"
-        _replace(copy / "Chart.yaml", DEFAULT_IMAGE.format(name=part.name), image_line)
+        _replace(copy / "Chart.yaml", f"image: {part.default_image}\n", image_line)
         if source:
             _replace(copy / "Chart.yaml", "\nmaintainers:\n", f"\nhome: {source}\nsources: [{source}]\nmaintainers:\n")
         (copy / "README.md").write_text(readme.text(copy))

@@ -7,7 +7,11 @@ from typing import Any
 
 from cluster.paths import REPOSITORY
 
+from release import version
+
 NAMESPACE = "gke-mldiagnostics"
+DEFAULT_REGISTRY = "localhost/mldiagnostics"
+"""The charts of a checkout name images that nobody publishes; `make package` sets a registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,11 @@ class Part:
     @property
     def dockerfile(self) -> Path:
         return REPOSITORY / self.folder / "Dockerfile"
+
+    @property
+    def default_image(self) -> str:
+        """Full name of the image that the chart of this checkout uses."""
+        return f"{DEFAULT_REGISTRY}/{self.name}:{version.current()}"
 
     def title(self, variant: str) -> str:
         """Return the name of a variant's folder and file."""

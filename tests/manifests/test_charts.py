@@ -16,6 +16,7 @@ from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER, stale
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import HOOK, Object, as_yaml, everything, helm, namespace_object, portable, rendered
 from release.schemas import kubeconform
+from release.version import current
 from support.charts import EVERY_SWITCH, identity, one, pod_template
 
 CLUSTER_WIDE = {
@@ -110,7 +111,7 @@ def test_an_overlay_can_hold_both_parts_and_the_namespace(variant: str, tmp_path
     alone = [identity(found) for part in parts for found in kustomized(part)]
     assert sorted(map(identity, built)) == sorted(alone)
     images = {pod_template(built, part)["spec"]["containers"][0]["image"] for part in PARTS}
-    assert images == {f"{registry}/{part.name}:0.1.0" for part in PARTS}
+    assert images == {f"{registry}/{part.name}:{current()}" for part in PARTS}
 
 
 @each_part

@@ -11,6 +11,7 @@ from cluster.progress import ClusterError
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, as_yaml, rendered
 from release.schemas import kubeconform
+from release.version import current
 from support.charts import EVERY_SWITCH, environment, one, pod_template, with_older_values
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
@@ -75,7 +76,7 @@ def test_the_registry_of_an_umbrella_chart_overrides_the_own_one(part: Part) -> 
     values = {"global.imageRegistry": "registry.example.com/ml/", "global.other": {"chart": 1}}
     for pod in pods(part, values):
         (container,) = pod["spec"]["containers"]
-        assert container["image"] == f"registry.example.com/ml/{part.name}:0.1.0"
+        assert container["image"] == f"registry.example.com/ml/{part.name}:{current()}"
 
 
 @each_part

@@ -9,6 +9,7 @@ from cluster.progress import ClusterError
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import HOOK, Object, as_yaml, rendered
 from release.schemas import kubeconform
+from release.version import current
 from support.charts import UMBRELLA, identity, umbrella
 
 
@@ -58,7 +59,7 @@ def test_one_chart_can_be_disabled(part: Part, conditions: bool, tmp_path: Path)
 def test_one_registry_serves_both_charts(tmp_path: Path) -> None:
     chart = umbrella(tmp_path, {"global": {"imageRegistry": "registry.example.com/ml", "team": "of the parent"}})
     images = {container["image"] for pod in pods(objects_of(chart)) for container in pod["containers"]}
-    assert images == {f"registry.example.com/ml/{part.name}:0.1.0" for part in PARTS}
+    assert images == {f"registry.example.com/ml/{part.name}:{current()}" for part in PARTS}
 
 
 @pytest.mark.parametrize("value", [None, False], ids=str)

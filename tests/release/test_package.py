@@ -7,6 +7,7 @@ import yaml
 from release.package import chart, reference
 from release.parts import PARTS, Part
 from release.render import Object, as_yaml, everything, helm, rendered
+from release.version import current
 
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
@@ -45,7 +46,7 @@ def test_a_packaged_chart_names_its_image_and_source(part: Part, tmp_path: Path)
 
 @each_part
 def test_packaging_changes_nothing_else(part: Part, tmp_path: Path) -> None:
-    packaged = chart(part, "0.1.0", "localhost/mldiagnostics", tmp_path)
+    packaged = chart(part, current(), "localhost/mldiagnostics", tmp_path)
     assert rendered(part, chart=packaged) == rendered(part)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, helm, rendered
+from release.version import current
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 _OF_BOTH: Object = {
@@ -108,7 +109,7 @@ def umbrella(folder: Path, values: Object, *, conditions: bool = True) -> Path:
     chart = folder / UMBRELLA.name
     chart.mkdir()
     dependencies = [
-        {"name": part.name, "version": "0.1.0", "repository": f"file://{part.chart}"}
+        {"name": part.name, "version": current(), "repository": f"file://{part.chart}"}
         | ({"condition": f"{part.name}.enabled"} if conditions else {})
         for part in PARTS
     ]
