@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from cluster.envtest import apiserver
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.preflight import ADDON_LABEL, missing_resource
 from prometheus_client.parser import text_string_to_metric_families
@@ -166,6 +166,16 @@ async def remove_definition(cluster: ApiClient) -> None:
             await asyncio.sleep(0.05)
 
 
+async def created(cluster: ApiClient, body: dict[str, Any]) -> None:
+    """Create a capture; the handler of a new definition may start a moment after its discovery."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            with suppress(ClusterError):
+                await cluster.create(connections("default"), body)
+                return
+            await asyncio.sleep(0.05)
+
+
 async def phase(cluster: ApiClient, name: str) -> str:
     """Read a capture's phase; empty while it has none."""
     body = await cluster.get(f"{connections('default')}/{name}")
@@ -210,10 +220,9 @@ class TestAgainstARealServer:
     async def test_a_leader_survives_that_the_resource_is_deleted_and_created_again(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
-        captures = connections("default")
         async with replica(own_server, tmp_path) as one:
             await one.reaches("leading")
-            await installed.create(captures, connection("before", podName="absent", waitForPodsSeconds=600))
+            await created(installed, connection("before", podName="absent", waitForPodsSeconds=600))
             await until(lambda: phase(installed, "before"), "Pending")
             await remove_definition(installed)
             assert await one.reaches("waiting for the custom resource") == 200
@@ -222,12 +231,12 @@ class TestAgainstARealServer:
             await install(installed)
             await one.reaches("leading")
             assert await one.metric("mldiagnostics_operator_resource_missing") == 0
-            await installed.create(captures, connection("after", podName="absent"))
+            await created(installed, connection("after", podName="absent"))
             await until(lambda: phase(installed, "after"), "Failed")
             # Replaced between two checks.
             await remove_definition(installed)
             await install(installed)
-            await installed.create(captures, connection("last", podName="absent"))
+            await created(installed, connection("last", podName="absent"))
             await until(lambda: phase(installed, "last"), "Failed")
             assert one.process.returncode is None
             assert await one.metric("mldiagnostics_captures_queued") == 0
@@ -236,7 +245,6 @@ class TestAgainstARealServer:
     async def test_a_resource_that_goes_before_the_lease_is_acquired_is_awaited(
         self, own_server: ApiServer, installed: ApiClient, tmp_path: Path
     ) -> None:
-        captures = connections("default")
         async with replica(own_server, tmp_path, "one") as one:
             await one.reaches("leading")
             async with replica(own_server, tmp_path, "two") as two:
@@ -247,7 +255,7 @@ class TestAgainstARealServer:
                 await two.reaches("waiting for the custom resource")
                 await install(installed)
                 await two.reaches("leading")
-                await installed.create(captures, connection("after", podName="absent"))
+                await created(installed, connection("after", podName="absent"))
                 await until(lambda: phase(installed, "after"), "Failed")
 
     async def test_without_the_api_server_it_is_not_ready_but_alive(

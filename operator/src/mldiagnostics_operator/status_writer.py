@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics.text.terminal import printable
 from mldiagnostics_api import names
 from mldiagnostics_kube.apiserver import (
     JSON_PATCH,
@@ -207,7 +208,7 @@ class StatusWriter:
             },
             "type": "Warning" if warning else "Normal",
             "reason": reason,
-            "message": message[:1024],
+            "message": printable(message)[:1024],
             "source": {"component": names.FIELD_MANAGER},
             "reportingComponent": names.FIELD_MANAGER,
             "reportingInstance": self._me[:128],

@@ -133,3 +133,22 @@ def test_the_skew_is_in_whole_milliseconds() -> None:
     outcomes = [captured(0, start_ns=10**18), captured(1, start_ns=10**18 + 2_600_000)]
     status = builder().finished(plan(2), outcomes, judge(outcomes, needed=2), now=NOW)
     assert status.start_skew_milliseconds == 3
+
+
+def test_control_characters_of_servers_are_escaped_in_every_message() -> None:
+    text = "the server says \x1b[2J\r\n\u202eevil"
+    outcomes = [failed(0, message=text), failed(1, message=text)]
+    finished = builder().finished(plan(2), outcomes, judge(outcomes, needed=2), now=NOW)
+    for status in (finished, builder().refused("Unexpected", text, now=NOW), builder().waiting("w", text, now=NOW)):
+        written = status.model_dump(mode="json")
+        for message in strings(written):
+            assert message.isprintable(), message
+        assert any("\\x1b[2J" in message for message in strings(written))
+
+
+def strings(value: object) -> list[str]:
+    """Return all texts in a JSON value."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in strings(part)]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Outcome, Reason, TargetState
+from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.v1alpha1 import TargetResult
 
 if TYPE_CHECKING:
@@ -159,4 +160,5 @@ def _rank_and_pod(outcome: TargetOutcome) -> tuple[int, str]:
 
 
 def _cut(text: str) -> str:
+    text = printable(text)
     return text if len(text) <= _MESSAGE_LENGTH else f"{text[: _MESSAGE_LENGTH - 1]}…"

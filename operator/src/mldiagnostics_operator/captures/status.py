@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.model import Reason, TargetState
+from mldiagnostics.text.terminal import printable
 from mldiagnostics_api.names import ConditionType, Phase, ProgressReason
 from mldiagnostics_api.v1alpha1 import CaptureResult, ConnectionStatus, StatusCondition, TargetCounts
 
@@ -86,7 +87,7 @@ class StatusBuilder:
         """Return the final status of a capture that recorded nothing."""
         return self._close(
             {"message": message},
-            CaptureResult(status="Failed", error_message=message),
+            CaptureResult(status="Failed", error_message=_shown(message)),
             succeeded=False,
             changes=[
                 (ConditionType.ACCEPTED, "False", reason, message),
@@ -115,7 +116,7 @@ class StatusBuilder:
             },
             CaptureResult(
                 status="Succeeded" if verdict.succeeded else "Failed",
-                error_message=None if verdict.succeeded else verdict.message[:_MESSAGE_LENGTH],
+                error_message=None if verdict.succeeded else _shown(verdict.message),
                 output_location=str(plan.output),
             ),
             succeeded=verdict.succeeded,
@@ -144,7 +145,7 @@ class StatusBuilder:
         self, fields: dict[str, object], changes: Sequence[ConditionChange], now: datetime | None
     ) -> ConnectionStatus:
         if isinstance(message := fields.get("message"), str):
-            fields["message"] = message[:_MESSAGE_LENGTH]
+            fields["message"] = _shown(message)
         conditions = {condition.type: condition for condition in self._last.conditions or ()}
         for kind, status, reason, text in changes if now else ():
             before = conditions.get(str(kind))
@@ -152,7 +153,7 @@ class StatusBuilder:
                 type=str(kind),
                 status=status,
                 reason=str(reason),
-                message=text[:_MESSAGE_LENGTH],
+                message=_shown(text),
                 last_transition_time=before.last_transition_time if before and before.status == status else now,
                 observed_generation=self._generation,
             )
@@ -170,6 +171,11 @@ class StatusBuilder:
 def subject(plan: CapturePlan) -> str:
     """Return the targets of a capture for a sentence about it."""
     return f"{len(plan.targets)} targets" if len(plan.targets) > 1 else plan.targets[0].pod
+
+
+def _shown(message: str) -> str:
+    """Return a message for people: servers and stores choose parts of it."""
+    return printable(message)[:_MESSAGE_LENGTH]
 
 
 def _numbers(outcomes: Sequence[TargetOutcome], total: int) -> dict[str, object]:
