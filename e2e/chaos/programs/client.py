@@ -11,6 +11,7 @@ BODY_BYTES = 2 * MIB
 """The largest body that the webhook reads."""
 HANDSHAKES = 64
 PAUSE_S = 0.2
+RECONNECT_S = 1.0
 TLS = ssl.create_default_context()
 TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
 HEAD = (
@@ -102,7 +103,7 @@ class Attack:
             if not announced:
                 first.release()
             announced = True
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(RECONNECT_S)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Streams]:
