@@ -65,7 +65,9 @@ async def test_only_the_owner_changes_or_deletes_a_session(storage: Storage, loc
     assert await other.stored() is None
     assert await contents(storage, location) == before
 
+    await storage.directory(location).put("plugins/profile/capture-1/another.xplane.pb", b"other")
     assert [outcome.bytes for outcome in await owner.stored() or ()] == [5]
+    await storage.directory(location).delete("plugins/profile/capture-1/another.xplane.pb")
     await session(storage, location, uid="uid-of-owner").claim()  # as a process that takes over
     await owner.conclude([captured(0)])
     await owner.drop([chosen])

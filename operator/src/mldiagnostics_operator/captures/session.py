@@ -94,14 +94,15 @@ class Session:
         """
         if not self._directories:
             return None
+        chosen: list[PlannedTarget | SkippedTarget] = [*self._plan.targets, *self._plan.skipped]
+        keys = {self._trace_key(target) for target in chosen}
         files: dict[str, int] = {}
         for location, directory in self._directories.items():
             if not await self._has_record(location, directory):
                 return None
-            entries = await directory.list(layout.session_prefix(self._plan.session))
+            entries = await directory.list(layout.session_prefix(self._plan.session), only=keys)
             files |= {f"{location}/{entry.key}": entry.bytes for entry in entries}
-        chosen: list[PlannedTarget | SkippedTarget] = [*self._plan.targets, *self._plan.skipped]
-        named = {self._file(target): target for target in chosen}
+        named = {f"{target.directory}/{self._trace_key(target)}": target for target in chosen}
         return [of_file(target, file=file, size=files[file]) for file, target in named.items() if file in files]
 
     async def conclude(self, outcomes: Sequence[TargetOutcome]) -> None:
@@ -145,9 +146,8 @@ class Session:
         task.add_done_callback(self._writes.discard)
         await asyncio.shield(task)
 
-    def _file(self, target: PlannedTarget | SkippedTarget) -> str:
-        stem = layout.file_stem(target.pod, target.local_rank)
-        return f"{target.directory}/{layout.trace_key(self._plan.session, stem)}"
+    def _trace_key(self, target: PlannedTarget | SkippedTarget) -> str:
+        return layout.trace_key(self._plan.session, layout.file_stem(target.pod, target.local_rank))
 
     @contextmanager
     def _tolerated(self, location: Location) -> Iterator[None]:

@@ -16,7 +16,7 @@ from mldiagnostics_api.location import Medium
 from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Container, Iterator
     from pathlib import Path
 
     from mldiagnostics.store import Data, Entry, Store, Stored
@@ -73,11 +73,17 @@ class LogDirectory:
 
         return await self._call(read)
 
-    async def list(self, prefix: str) -> tuple[Entry, ...]:
-        """List the files below a directory."""
+    async def list(self, prefix: str, *, only: Container[str] | None = None) -> tuple[Entry, ...]:
+        """List the files below a directory, or `only` those keys of any number of files."""
         top = len(self._inner(prefix)) - len(prefix)
-        entries = await self._call(lambda: tuple(self._store().list(self._inner(prefix))))
-        return tuple(replace(entry, key=entry.key[top:]) for entry in entries)
+
+        def entries() -> Iterator[Entry]:
+            for entry in self._store().list(self._inner(prefix)):
+                key = entry.key[top:]
+                if only is None or key in only:
+                    yield replace(entry, key=key)
+
+        return await self._call(lambda: tuple(entries()))
 
     async def delete(self, key: str, *, only_if: Condition | None = None) -> bool:
         """Delete a file; return False if it did not exist or the condition rejects it."""
