@@ -56,7 +56,9 @@ def test_the_pods_that_controllers_create_are_confirmed(make: Callable[[], a.Wor
 @given(st.sampled_from(WORLDS), st.data())
 def test_property_a_forged_pod_is_refused_and_no_other(make: Callable[[], a.World], data: st.DataObject) -> None:
     world = make()
-    by, labels_of = (data.draw(st.sampled_from(world.pods)) for _ in range(2))
+    owners = [world.workload, *world.parts, *world.pods]
+    by = a.pod(owner=data.draw(st.sampled_from(owners)))
+    labels_of = data.draw(st.sampled_from(world.pods))
     labels: dict[str, str] = dict(labels_of["metadata"]["labels"])
     changed: Sequence[str] = data.draw(st.lists(st.sampled_from(sorted(labels) or ["x"]), max_size=2))
     for label in changed:

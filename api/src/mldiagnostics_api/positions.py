@@ -20,6 +20,10 @@ _FAMILIES: Final = {
     "ray.io/node-type": "RayCluster",
 }
 """Labels that give a position, with the kind whose controller writes them."""
+_CREATE_PODS: Final = frozenset(
+    {"Job", "StatefulSet", "ReplicaSet", "RayCluster", "PyTorchJob", "JAXJob", "MPIJob"},
+)
+"""Kinds whose controllers create pods themselves, not by another object."""
 _OF_JOBSET: Final = (f"{JOBSET}/job-index", f"{JOBSET}/job-global-index", f"{JOBSET}/replicatedjob-name")
 _POD_HASH: Final = "pod-template-hash"
 
@@ -59,6 +63,8 @@ def _shared_position(pod: PodView, chain: Chain) -> object:
 
 def _faults(pod: PodView, chain: Chain) -> Iterator[str]:
     yield from _family_faults(pod, chain)
+    if chain[0]["kind"] not in _CREATE_PODS:
+        yield f"the controller of {_title(chain[0])} creates no pods itself"
     owner, above = chain[0], chain[1] if len(chain) > 1 else None
     if owner["kind"] == "Job":
         yield from _job_faults(pod, owner)
