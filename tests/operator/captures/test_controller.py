@@ -83,7 +83,7 @@ async def test_a_capture_costs_few_status_writes(ml: Namespace, operator: Operat
         status = await ml.finished()
     assert verdict(status) == ("Succeeded", "Succeeded")
     assert len(status["results"]) == 20
-    assert len(operator.versions["capture"]) <= 3, "created, intent, verdict"
+    assert len(operator.versions["capture"]) <= 4, "created, intent, verdict; the first trace if the hosts are slow"
 
 
 async def test_each_failure_has_its_reason_and_the_rest_is_captured(ml: Namespace) -> None:
