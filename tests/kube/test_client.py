@@ -75,6 +75,7 @@ class TestAgainstARealServer:
             tracemalloc.stop()
         assert peak < 12 * PAGE_BYTES  # the 10 MB as one page take 140 MB
         assert await cluster.items(maps, lambda item: item["metadata"]["name"], most=3) == names[:3]
+        assert (await cluster.names(maps, most=3), await cluster.names(maps, most=100)) == (names[:3], names)
 
     async def test_an_object_of_another_uid_is_not_deleted(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)

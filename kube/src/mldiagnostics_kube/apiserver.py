@@ -70,6 +70,10 @@ def metadata_only_type(kind: str) -> str:
     return f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
 
 
+METADATA_LIST: Final = metadata_only_type("PartialObjectMetadataList")
+TABLE: Final = metadata_only_type("Table").partition(",")[0]
+
+
 def path_to(
     group: str,
     version: str,

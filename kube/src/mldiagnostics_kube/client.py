@@ -18,6 +18,8 @@ from mldiagnostics_kube import credentials
 from mldiagnostics_kube.apiserver import (
     JSON,
     MERGE_PATCH,
+    METADATA_LIST,
+    TABLE,
     ResponseTooLarge,
     Unavailable,
     error_of,
@@ -147,22 +149,33 @@ class ApiClient:
         """
         query = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
         kept: list[T] = []
-        async for items, _ in self._pages(path, query, metadata_only=metadata_only, page=page, timeout_s=timeout_s):
+        accept = METADATA_LIST if metadata_only else JSON
+        async for items, _ in self._pages(path, query, accept=accept, page=page, timeout_s=timeout_s):
             kept += [part for item in items if (part := keep(item)) is not None]
             if most is not None and len(kept) >= most:
                 return kept[:most]
         return kept
+
+    async def names(self, path: str, *, most: int) -> list[str]:
+        """List the names of the first `most` objects of a collection; the objects themselves are not sent."""
+        query = [("includeObject", "None")]
+        names: list[str] = []
+        async for rows, _ in self._pages(path, query, accept=TABLE, page=PAGE, timeout_s=CALL_TIMEOUT_S):
+            names += [str(row["cells"][0]) for row in rows]  # the first column of every kind is the name
+            if len(names) >= most:
+                break
+        return names[:most]
 
     def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
         """Yield the metadata of all objects page by page, with the list's resourceVersion.
 
         A page is empty again after its turn in the loop.
         """
-        return self._pages(path, [], metadata_only=True, page=PAGE, timeout_s=CALL_TIMEOUT_S)
+        return self._pages(path, [], accept=METADATA_LIST, page=PAGE, timeout_s=CALL_TIMEOUT_S)
 
     async def version(self, path: str) -> str:
         """Return the current resourceVersion of a collection, from which `watch_metadata` goes on."""
-        pages = self._pages(path, [], metadata_only=True, page=1, timeout_s=CALL_TIMEOUT_S)
+        pages = self._pages(path, [], accept=METADATA_LIST, page=1, timeout_s=CALL_TIMEOUT_S)
         return (await anext(pages))[1]
 
     async def create(self, path: str, body: Json, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
@@ -211,10 +224,9 @@ class ApiClient:
             return await self._watches.get(self.access.server + path, **options)
 
     async def _pages(
-        self, path: str, query: list[tuple[str, str]], *, metadata_only: bool, page: int, timeout_s: float
+        self, path: str, query: list[tuple[str, str]], *, accept: str, page: int, timeout_s: float
     ) -> AsyncGenerator[tuple[list[Json], str]]:
         """Yield pages of at most `page` objects and PAGE_BYTES; a single object may be larger."""
-        accept = metadata_only_type("PartialObjectMetadataList") if metadata_only else JSON
         headers = {"Accept": accept}
         token, size = "", min(page, FIRST_PAGE)
         while True:
@@ -230,7 +242,8 @@ class ApiClient:
             size = max(1, min(page, 4 * size, size * (PAGE_BYTES // 2) // len(raw)))
             response = _parse("GET", path, raw)
             del raw
-            items, metadata = response.get("items") or [], response["metadata"]  # an empty list of metadata is null
+            # An empty list of metadata is null; a table has rows.
+            items, metadata = response.get("items") or response.get("rows") or [], response["metadata"]
             yield items, metadata.get("resourceVersion", "")
             items.clear()  # frees the page before the next one is read
             token = metadata.get("continue", "")

@@ -160,7 +160,7 @@ class Lookup:
     async def _names(self, path: str) -> tuple[str, ...]:
         """List the first names; empty if the kind is not installed or may not be read."""
         try:
-            return tuple(await self._cluster.items(path, _name, metadata_only=True, most=MAX_NEARBY))
+            return tuple(await self._cluster.names(path, most=MAX_NEARBY))
         except (NotFound, RequestRejected):
             return ()
 
