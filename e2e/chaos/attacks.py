@@ -109,12 +109,12 @@ def nasty_error(stage: Stage, seen: Observed) -> Iterator[None]:
             seen.faults.append("the server's whole error is in the status")
 
 
-@attack("24 captures of pods whose owner references are URLs")
+@attack("18 captures of pods whose owner references are URLs")
 def forged_owner_paths(stage: Stage, seen: Observed) -> Iterator[None]:
+    # Kinds that no API server has: the garbage collector would delete pods of absent owners.
     forged = [
         {"apiVersion": "..%2f..%2fapi/v1", "name": "..%2f..%2fsecrets?watch=true&x="},
         {"apiVersion": "batch/v1?watch=true", "name": "x/../../../jobs?watch=true"},
-        {"apiVersion": "batch/v1", "name": "../../../../../../api/v1/pods?watch=true"},
         {"apiVersion": "batch%2fv1", "name": "%2e%2e/watch"},
     ]
     with ExitStack() as pods:
