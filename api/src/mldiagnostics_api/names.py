@@ -120,6 +120,7 @@ class ProgressReason(StrEnum):
     """Reasons of conditions while a capture runs or after one of its steps."""
 
     ACCEPTED = "Accepted"
+    LOOKING_UP = "LookingUp"
     WAITING_FOR_PODS = "WaitingForPods"
     CAPTURING = "Capturing"
     CAPTURED = "Captured"

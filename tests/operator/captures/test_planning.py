@@ -4,6 +4,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_api.request import CaptureRefusal
+from mldiagnostics_kube.clock import utc_now
+from mldiagnostics_operator.captures import planning
+from mldiagnostics_operator.captures.fair_slots import FairSlots
+from mldiagnostics_operator.captures.lookup import Lookup
+from mldiagnostics_operator.captures.pod_waits import PodWaits
+from support.builders import connection, parsed
 from support.operating import ANY_PORT, condition, operating, verdict
 from support.profiler_servers import FakeProfiler
 
@@ -57,3 +64,23 @@ async def test_a_rejected_look_up_is_a_refusal_by_name(ml: Namespace, tmp_path: 
         status = await ml.finished()
     assert verdict(status) == ("Failed", "LookupRejected")
     assert condition(status, "Complete")["message"].startswith(f"pods with labels a..b/name=c in namespace {ml.name}: ")
+
+
+async def test_a_slow_look_up_is_reported(ml: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "_SLOW_S", 0.0)
+    waits = PodWaits(ml.cluster, per_namespace=1)
+    planner = planning.Planner(Lookup(ml.cluster), waits, ANY_PORT, "test-cluster", utc_now)
+    reported: list[str] = []
+
+    async def report(reason: str, message: str) -> None:
+        reported.append(f"{reason}: {message}")
+
+    async def on_slot() -> None:
+        raise AssertionError
+
+    capture = parsed(connection(namespace=ml.name, podName="absent"))
+    async with FairSlots(1, per_namespace=1).slot(ml.name) as slot:
+        decision = await planner.plan_when_ready(capture, 1, slot=slot, report=report, on_slot=on_slot)
+    assert isinstance(decision, CaptureRefusal)
+    (message,) = reported
+    assert message.startswith("LookingUp: reading the pods and their owners: ")

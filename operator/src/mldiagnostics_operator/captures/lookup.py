@@ -38,7 +38,7 @@ _PER_NAMESPACE: Final = 2
 """A namespace with large or many pods leaves the other look-ups to the other namespaces."""
 _PARALLEL_READS: Final = 4
 """Reads of whole objects in one look-up; an object takes up to 9 MiB."""
-_LOOKUP_S: Final = 30.0
+LOOKUP_S: Final = 30.0
 """10 000 pods take 4 s."""
 _PODS: Final = ("", "v1", "pods")
 
@@ -180,10 +180,10 @@ async def _turn(slots: FairSlots, request: CaptureRequest) -> AsyncIterator[None
     """Take a slot for one look-up, and bound its time."""
     async with slots.slot(request.tenant):
         try:
-            async with asyncio.timeout(_LOOKUP_S):
+            async with asyncio.timeout(LOOKUP_S):
                 yield
         except TimeoutError as error:
-            raise Unavailable(f"{request.description}: the API server took longer than {_LOOKUP_S:g} s") from error
+            raise Unavailable(f"{request.description}: the API server took longer than {LOOKUP_S:g} s") from error
 
 
 async def _read_each(names: Collection[str], read: Callable[[str], Awaitable[T]]) -> dict[str, T]:

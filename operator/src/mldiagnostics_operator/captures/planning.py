@@ -14,7 +14,7 @@ from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 from mldiagnostics_kube.retry import retry
 
 from mldiagnostics_operator.captures.addresses import Addresses
-from mldiagnostics_operator.captures.lookup import LookupRefused
+from mldiagnostics_operator.captures.lookup import LOOKUP_S, LookupRefused
 from mldiagnostics_operator.captures.pod_waits import TooManyWaits
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Report = Callable[[str, str], Awaitable[None]]
     OnWait = Callable[[], Awaitable[None]]
 
+_SLOW_S: Final = 3.0
 _RECHECK_S: Final = 30.0
 """A plan may also depend on objects that are not watched, such as the status of a RayJob."""
 
@@ -111,7 +112,7 @@ class Planner:
         trigger, meta = connection.spec.trigger_capture, connection.metadata
         created = meta.creation_timestamp or self._clock()
         until = created + timedelta(seconds=trigger.wait_for_pods_seconds or 0)
-        decision = await self.plan(connection, attempt)
+        decision = await self._plan_and_report(connection, attempt, report)
         if self._clock() >= until or not _may_improve(decision):
             return decision
         try:
@@ -134,9 +135,29 @@ class Planner:
             )
         return decision
 
+    async def _plan_and_report(
+        self, connection: MLDiagnosticsConnection, attempt: int, report: Report
+    ) -> Prepared | CaptureRefusal:
+        """Plan; report a look-up that takes long."""
+        slow = asyncio.create_task(_report_slow(report))
+        try:
+            return await self.plan(connection, attempt)
+        finally:
+            slow.cancel()
+            await asyncio.gather(slow, return_exceptions=True)
+
     def _addresses(self, request: CaptureRequest, inventory: PodInventory) -> Addresses:
         selector = inventory.pod_selector  # a plan may wait for long, so the closure keeps only the selector
         return Addresses(inventory.pods, lambda: self._lookup.pods(request, selector))
+
+
+async def _report_slow(report: Report) -> None:
+    await asyncio.sleep(_SLOW_S)
+    message = (
+        "reading the pods and their owners: the API server is slow, or earlier look-ups of the namespace are large; "
+        f"a look-up that takes longer than {LOOKUP_S:g} s is repeated"
+    )
+    await report(ProgressReason.LOOKING_UP, message)
 
 
 def _may_improve(decision: Prepared | CaptureRefusal) -> bool:
