@@ -22,7 +22,7 @@ DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
 def base_of(dockerfile: str, *, with_docker: bool) -> str:
     """Return the value of the build argument BASE; empty for the Dockerfile's own.
 
-    The environment variable BASE comes first. A Docker engine is asked itself for the image: it may reach registries
+    The environment variable BASE comes first. A Docker engine pulls the image itself: it may reach registries
     that this process does not, and the other way round.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Machines with Docker, of every kind, as a stub of its command line tells them apart."""
+"""Docker machines of several kinds, played by a stub of its command line."""
 
 import json
 import os

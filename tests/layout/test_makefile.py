@@ -1,4 +1,4 @@
-"""`make` tells a person with another Python, or half of one, what to do."""
+"""`make` names the remedy where Python is another one, or incomplete."""
 
 import re
 import shutil

@@ -44,3 +44,10 @@ def test_every_test_file_stands_where_its_source_does(test: Path) -> None:
     modules = {path.stem.strip("_") for path in source.iterdir() if path.suffix == ".py" or path.is_dir()}
     subject = file.removeprefix("test_").removesuffix(".py")
     assert any(subject == name or subject.startswith(f"{name}_") for name in modules | OF_A_WHOLE_PACKAGE)
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    records = [path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md")]
+    assert len({name[:4] for name in records}) == len(records), sorted(records)
+    for name in records:
+        assert (ROOT / "docs/decisions" / name).read_text().startswith(f"# {name[:4]} ")
