@@ -11,6 +11,7 @@ from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mldiagnostics.capture.budget import memory_limit
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.v1alpha1 import read_connection
@@ -89,10 +90,10 @@ def test_a_changed_policy_replaces_the_pods() -> None:
 
 @settings(max_examples=10)
 @given(st.integers(2**20, 2**31 - 1))
-def test_property_the_memory_limit_fits_the_largest_trace_twice(trace_bytes: int) -> None:
+def test_property_the_memory_limit_is_that_of_the_capture_engine(trace_bytes: int) -> None:
     template = pod_template(rendered(OPERATOR, {"policy.maxTraceBytes": trace_bytes}), OPERATOR)
     limit = template["spec"]["containers"][0]["resources"]["limits"]["memory"]
-    assert int(limit.removesuffix("Mi")) * 2**20 >= 2 * trace_bytes + 255 * 2**20
+    assert int(limit.removesuffix("Mi")) == memory_limit(trace_bytes) // 2**20
 
 
 def test_crds_are_kept_on_uninstall_unless_disabled() -> None:

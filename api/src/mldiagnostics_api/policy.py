@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
+from mldiagnostics.capture.model import MAX_TRACE_BYTES
+
 from mldiagnostics_api.location import OWN_NAMESPACE, Location, Medium
 from mldiagnostics_api.names import DEFAULT_ALLOWED_PORTS
 from mldiagnostics_api.ranges import Ranges
@@ -45,7 +47,7 @@ class Policy:
     captures_per_namespace: int = 4
     captures_total: int = 16
     waiting_per_namespace: int = 16
-    max_trace_bytes: int = 256 * 2**20
+    max_trace_bytes: int = MAX_TRACE_BYTES
     ttl_s: int | None = None
     """Seconds after which finished captures are deleted by default; None keeps them."""
 

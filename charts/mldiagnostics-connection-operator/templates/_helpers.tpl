@@ -1,6 +1,6 @@
 {{- define "mldiag.resources" -}}
-{{- $limit := add (mul 2 (int64 .Values.policy.maxTraceBytes)) (mul 256 1024 1024) }}
-{{- $computed := dict "limits" (dict "memory" (printf "%dMi" (div $limit 1048576))) }}
+{{- $need := add (int64 .Values.policy.maxTraceBytes) (mul 368 1024 1024) }}
+{{- $computed := dict "limits" (dict "memory" (printf "%dMi" (div (mul 5 $need) (mul 4 1024 1024)))) }}
 {{- toYaml (mergeOverwrite $computed (deepCopy .Values.resources)) }}
 {{- end }}
 

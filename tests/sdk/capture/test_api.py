@@ -135,8 +135,8 @@ def test_the_value_types_do_not_import_grpc() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_without_grpc_the_missing_extra_is_named() -> None:
-    code = "import sys; sys.modules['grpc'] = None; from mldiagnostics.capture import capture"
+def test_without_hpack_the_missing_extra_is_named() -> None:
+    code = "import sys; sys.modules['hpack'] = None; from mldiagnostics.capture import capture"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "MissingExtraError" in done.stderr
     assert "pip install './sdk[capture]'" in done.stderr

@@ -1,61 +1,91 @@
-"""The memory budget holds for readers of any sizes, also for those that give up."""
+"""The memory budget: nothing is admitted without memory, and tenants share it fairly."""
 
 import asyncio
+from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics.capture.budget import ByteBudget, Reservation
+from mldiagnostics.capture.budget import SMALL_TRACES_BYTES, ByteBudget, Reservation
 from mldiagnostics.capture.deadline import Deadline
 
 MEBIBYTE = 1024 * 1024
-TOTAL = 64 * MEBIBYTE
+LARGEST = 256 * MEBIBYTE
+SMALL = SMALL_TRACES_BYTES // 4
+
+SIZES = st.integers(0, LARGEST) | st.integers(0, SMALL)
 
 
-@given(least=st.integers(MEBIBYTE, 16 * MEBIBYTE), factors=st.lists(st.floats(1, 2), min_size=1, max_size=60))
-def test_property_traces_of_similar_sizes_stay_within_the_budget(least: int, factors: list[float]) -> None:
-    most = asyncio.run(_most_bytes_held([int(least * factor) for factor in factors]))
-    assert most <= TOTAL
+@given(st.lists(st.tuples(st.sampled_from("abc"), SIZES, st.booleans()), max_size=60))
+def test_property_traces_in_memory_stay_within_the_budget_and_all_are_served(
+    traces: list[tuple[str, int, bool]],
+) -> None:
+    asyncio.run(_read_all(traces))
 
 
-@given(st.lists(st.integers(1, 3 * TOTAL), min_size=1, max_size=20))
-def test_property_a_trace_larger_than_the_budget_is_read(sizes: list[int]) -> None:
-    asyncio.run(_most_bytes_held(sizes))
+async def _read_all(traces: list[tuple[str, int, bool]]) -> None:
+    budget, held, served = ByteBudget(LARGEST), 0, 0
 
-
-@given(st.lists(st.booleans(), min_size=1, max_size=20))
-def test_property_readers_that_give_up_leave_no_gap(gives_up: list[bool]) -> None:
-    asyncio.run(_some_give_up(gives_up))
-
-
-async def _most_bytes_held(sizes: list[int]) -> int:
-    budget = ByteBudget(TOTAL)
-    held_now = most = 0
-
-    async def read_and_store(size: int) -> None:
-        nonlocal held_now, most
-        held = await budget.take(Deadline(60))
+    async def read_and_store(tenant: str, size: int) -> None:
+        nonlocal held, served
+        reservation = await budget.reserve(size, tenant, Deadline(60))
+        held += size
+        assert held <= budget.used_bytes <= budget.total_bytes
         await asyncio.sleep(0)
-        held_now += size
-        most = max(most, held_now)
-        budget.settle(held, size)
-        await asyncio.sleep(0)
-        held_now -= size
-        budget.give_back(held)
+        held -= size
+        reservation.release()
+        reservation.release()
+        served += 1
 
-    await asyncio.wait_for(asyncio.gather(*map(read_and_store, sizes)), 60)
-    return most
-
-
-async def _some_give_up(gives_up: list[bool]) -> None:
-    budget = ByteBudget(1)
-    first = await budget.take(Deadline(60))
-    waiting: list[asyncio.Task[Reservation]] = [asyncio.create_task(budget.take(Deadline(60))) for _ in gives_up]
+    tasks = [asyncio.create_task(read_and_store(tenant, size)) for tenant, size, _ in traces]
     await asyncio.sleep(0)
-    for task, gone in zip(waiting, gives_up, strict=True):
-        if gone:
+    for task, (*_, gives_up) in zip(tasks, traces, strict=True):
+        if gives_up:
             task.cancel()
-    budget.give_back(first)
-    for task, gone in zip(waiting, gives_up, strict=True):
-        if not gone:
-            budget.give_back(await asyncio.wait_for(task, 60))
-    budget.give_back(await budget.take(Deadline(60)))
+    await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+    assert served >= sum(not gives_up for *_, gives_up in traces)
+
+
+@given(others=st.lists(SIZES, max_size=60), size=st.integers(0, SMALL))
+def test_property_a_small_trace_never_waits_for_another_tenant(others: list[int], size: int) -> None:
+    async def reserve() -> None:
+        budget = ByteBudget(LARGEST)
+        waiting = [asyncio.create_task(budget.reserve(other, "others", Deadline(60))) for other in others]
+        await asyncio.sleep(0)
+        await budget.reserve(size, "victim", Deadline(0))
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(reserve())
+
+
+async def test_a_tenant_with_many_large_traces_lets_the_next_tenant_in() -> None:
+    budget, order = ByteBudget(LARGEST), []
+    first = await budget.reserve(LARGEST, "many", Deadline(60))
+
+    async def wait(tenant: str) -> None:
+        reservation = await budget.reserve(LARGEST, tenant, Deadline(60))
+        order.append(tenant)
+        reservation.release()
+
+    tasks = [asyncio.create_task(wait(tenant)) for tenant in ("many", "many", "few")]
+    await asyncio.sleep(0)
+    second: Reservation | None = None
+    with suppress(asyncio.TimeoutError):
+        second = await budget.reserve(LARGEST, "late", Deadline(0))
+    assert second is None
+    first.release()
+    await asyncio.gather(*tasks)
+    assert order == ["few", "many", "many"]
+    assert budget.used_bytes == 0
+
+
+async def test_a_wait_until_the_deadline_takes_nothing() -> None:
+    budget = ByteBudget(LARGEST)
+    held = await budget.reserve(LARGEST, "a", Deadline(60))
+    with pytest.raises(asyncio.TimeoutError):
+        await budget.reserve(LARGEST, "b", Deadline(0))
+    held.release()
+    assert budget.used_bytes == 0
+    (await budget.reserve(LARGEST, "b", Deadline(0))).release()

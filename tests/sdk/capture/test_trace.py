@@ -1,7 +1,9 @@
 """Summaries of traces, compared with traces from the official messages."""
 
+import sys
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.capture.trace import TraceSummary, summarize
@@ -53,3 +55,23 @@ def _plane_only() -> bytes:
     space = message("XSpace")()
     space.planes.add(name="/device:TPU:0").lines.add().events.add(metadata_id=1)
     return bytes(space.SerializeToString())
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_hostile_trace_of_many_fields_costs_little_time(depth: int) -> None:
+    hostile = b"\x38\x01" * 2_000_000
+    for number in (3, 1)[2 - depth :] if depth else ():
+        hostile = wire_message(number, hostile)
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        summary = summarize(memoryview(hostile))
+    finally:
+        sys.setprofile(None)
+    assert summary == TraceSummary(None, None, has_events=True)
+    assert calls < 1_000_000

@@ -183,6 +183,7 @@ class CaptureAttempt:
             session,
             prepared.addresses,
             self._state.control,
+            tenant=self._connection.metadata.namespace or "",
             on_outcome=lambda: self._reporter.report_progress(plan, engine_run.outcomes),
         )
         await self._record(engine_run, plan)

@@ -83,7 +83,7 @@ class CaptureController:
                 lambda waiting, inside: telemetry.queue(queued=waiting, in_flight=inside),
             ),
             telemetry=telemetry,
-            budget=ByteBudget(),
+            budget=ByteBudget(policy.max_trace_bytes),
             clock=clock,
             me=holder,
             namespace=config.pod_namespace,

@@ -37,10 +37,12 @@ class EngineRun:
         addresses: Addresses,
         control: Control,
         *,
+        tenant: str,
         on_outcome: Callable[[], None],
     ) -> None:
         self.outcomes = [of_skip(target) for target in plan.skipped]
         self._control = control
+        self._tenant = tenant
         self._on_outcome = on_outcome
         self._plan = plan
         self._session = session
@@ -63,7 +65,13 @@ class EngineRun:
         )
         targets = [self._target(number, planned) for number, planned in enumerate(plan.targets)]
         results = engine.run(
-            targets, options, sink=self._store, control=self._control, verify=self._verify, budget=budget
+            targets,
+            options,
+            sink=self._store,
+            control=self._control,
+            verify=self._verify,
+            budget=budget,
+            tenant=self._tenant,
         )
         async with aclosing(results):
             async for result in results:
@@ -92,7 +100,10 @@ class EngineRun:
         put = asyncio.ensure_future(self._session.put(self._planned(target), trace))
         self._puts[put] = self._planned(target)
         put.add_done_callback(self._settle)
-        return await asyncio.shield(put)
+        try:
+            return await asyncio.shield(put)
+        finally:
+            del put  # its error refers to this frame, and both to the trace
 
     def _settle(self, put: asyncio.Task[Stored]) -> None:
         """Forget a failed write: its traceback holds the trace, its caller may be gone."""

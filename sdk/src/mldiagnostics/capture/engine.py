@@ -10,6 +10,7 @@ from mldiagnostics.capture import failures
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics.capture.deadline import Deadline
 from mldiagnostics.capture.failures import TargetFailed
+from mldiagnostics.capture.grpc_call import CallError
 from mldiagnostics.capture.model import (
     Control,
     Delivery,
@@ -21,7 +22,7 @@ from mldiagnostics.capture.model import (
     TraceSink,
     Verify,
 )
-from mldiagnostics.capture.profiler_client import CallError, ProfilerClient
+from mldiagnostics.capture.profiler_client import ProfilerClient
 from mldiagnostics.capture.storage import RetryingStore
 from mldiagnostics.capture.target_capture import CaptureContext, TargetCapture
 from mldiagnostics.errors import ConfigurationError
@@ -39,6 +40,7 @@ async def run(
     control: Control | None = None,
     verify: Verify | None = None,
     budget: ByteBudget | None = None,
+    tenant: str = "",
 ) -> AsyncGenerator[Outcome, None]:
     """Capture every target in parallel; yield each outcome as soon as it is known.
 
@@ -52,6 +54,7 @@ async def run(
         control: terminates the recording on request.
         verify: checks the address of a target.
         budget: memory budget, to be shared by all runs of a process.
+        tenant: the user of the budget, such as a namespace; tenants share it fairly.
 
     Raises:
         ConfigurationError: a target has no `workload_root` with delivery Workload. No target is contacted.
@@ -62,7 +65,8 @@ async def run(
         options=options,
         store=RetryingStore(sink),
         control=control or Control(),
-        budget=budget or ByteBudget(),
+        budget=budget or ByteBudget(options.max_trace_bytes),
+        tenant=tenant,
         deadline=Deadline(options.deadline_s),
         verify=verify,
     )
@@ -106,6 +110,7 @@ async def _until_terminated(target_capture: TargetCapture, terminator: asyncio.T
     finally:
         work.cancel()
         await asyncio.wait({work})
+        del work  # its error refers to this frame: together they would keep the trace until a collection
 
 
 async def _terminate_on_request(shared: CaptureContext) -> None:

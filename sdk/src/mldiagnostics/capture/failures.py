@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mldiagnostics.capture.connectivity import Connectivity
 from mldiagnostics.capture.messages import UNWRITABLE_ROOT
-from mldiagnostics.capture.model import Outcome, Reason, ServerProbe, Target, TargetState
+from mldiagnostics.capture.model import LEAST_PROGRESS_BYTES, Outcome, Reason, ServerProbe, Target, TargetState
 from mldiagnostics.errors import (
     AlreadyStored,
     StoreError,
@@ -137,18 +137,8 @@ def capture_failed(target: Target, *, code: str, details: str, root: str) -> Tar
             f"{address}: another profiling session ran in the process until the deadline; end that session "
             "(stop_trace, another capture, continuous profiling) and try again",
         )
-    if code == "RESOURCE_EXHAUSTED" and "larger than max" in details:
-        return TargetFailed(
-            Reason.TRACE_TOO_LARGE,
-            f"{target.stem}: the trace is over the size limit ({details}); record for a shorter time or at lower "
-            "tracer levels, or use delivery Workload",
-        )
     if code == "DEADLINE_EXCEEDED":
-        return TargetFailed(
-            Reason.SLOW,
-            f"{address}: did not return its trace by the deadline; record for a shorter time or at lower tracer "
-            "levels, or set a later deadline",
-        )
+        return not_returned(target)
     if code in {"UNAVAILABLE", "CANCELLED"}:
         return TargetFailed(
             Reason.CONNECTION_LOST,
@@ -177,12 +167,39 @@ def too_old(target: Target) -> TargetFailed:
     )
 
 
-def stalled(target: Target) -> TargetFailed:
-    """Return the failure of a response that stopped arriving."""
+def not_returned(target: Target) -> TargetFailed:
+    """Return the failure of a response that was not complete by the deadline."""
     return TargetFailed(
         Reason.SLOW,
-        f"{target.address}: the trace stopped arriving; check the network and the process, then try again, or record "
-        "for a shorter time or at lower tracer levels",
+        f"{target.address}: did not return its trace by the deadline; record for a shorter time or at lower tracer "
+        "levels, or set a later deadline",
+    )
+
+
+def stalled(target: Target, *, period_s: float) -> TargetFailed:
+    """Return the failure of a response that arrived too slowly."""
+    return TargetFailed(
+        Reason.SLOW,
+        f"{target.address}: sent less than {LEAST_PROGRESS_BYTES // 1024} KiB of its trace in {period_s:g} s; check "
+        "the network and the process, then try again, or use delivery Workload",
+    )
+
+
+def too_large(target: Target, *, size: int, limit: int) -> TargetFailed:
+    """Return the failure of a trace that is over the limit."""
+    return TargetFailed(
+        Reason.TRACE_TOO_LARGE,
+        f"{target.stem}: the trace has {size} bytes, more than the limit of {limit}; record for a shorter time or at "
+        "lower tracer levels, or use delivery Workload",
+    )
+
+
+def no_memory(target: Target, *, size: int, waited_s: float) -> TargetFailed:
+    """Return the failure of a trace that waited for memory until the deadline."""
+    return TargetFailed(
+        Reason.INSUFFICIENT_MEMORY,
+        f"{target.stem}: the trace of {size} bytes was recorded but not read, because other traces used the memory "
+        f"until the deadline ({waited_s:.0f} s); set a later deadline, or capture fewer hosts at a time",
     )
 
 

@@ -18,6 +18,8 @@ UNWRITABLE_ROOT = "/dev/null/mldiagnostics"
 
 _OPTIONS_VERSION = 1
 """With version 0 a server ignores the tracer levels."""
+_RESPONSE_FIELDS = 1000
+"""Bound on the work for a response; real ones have a few fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,12 @@ def terminate_request(session: str) -> bytes:
     return text(1, session)
 
 
-def decode_response(data: bytes) -> ProfileResponse:
+def decode_response(data: memoryview) -> ProfileResponse:
     """Decode a ProfileResponse without copying its trace; may raise `WireError`."""
     empty, trace = False, None
-    for number, value in fields(memoryview(data)):
+    for count, (number, value) in enumerate(fields(data), start=1):
+        if count > _RESPONSE_FIELDS:
+            raise WireError(f"it has more than {_RESPONSE_FIELDS} fields")
         if number == 7:
             empty = bool(value)
         elif number == 8:

@@ -10,7 +10,10 @@ from typing import Any, Protocol
 from mldiagnostics.errors import ConfigurationError
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
-"""Larger traces are rejected while they arrive, unless the caller sets another limit."""
+"""Larger traces are rejected before they arrive, unless the caller sets another limit."""
+
+LEAST_PROGRESS_BYTES = 512 * 1024
+"""A response must bring as much in each period of `Options.answer_timeout_s`, or its rest."""
 
 
 class _Word(str, Enum):
@@ -66,7 +69,7 @@ class Reason(_Word):
     CONNECTION_LOST = "ConnectionLost"
     """The process ended, or the network broke, during the capture."""
     SLOW = "Slow"
-    """The host had not recorded and serialised its trace by the deadline."""
+    """The host had not sent its trace by the deadline, or sent it too slowly."""
     TRACE_TOO_LARGE = "TraceTooLarge"
     EMPTY_TRACE = "EmptyTrace"
     """The trace has no events."""
@@ -88,6 +91,8 @@ class Reason(_Word):
     """The trace was recorded but not stored by the deadline, because the store was slow."""
     STORE_NOT_SHARED = "StoreNotShared"
     """The trace was stored, in storage that the caller's next process cannot read; set by callers that restart."""
+    INSUFFICIENT_MEMORY = "InsufficientMemory"
+    """The traces of other captures used the memory until the deadline; the trace was recorded but not read."""
     STORE_ERROR = "StoreError"
     """The store failed with another error."""
     UNEXPECTED = "Unexpected"
@@ -146,7 +151,8 @@ class Options:
         delivery: the process that stores the trace.
         allow_old_server: capture old servers too, which may freeze their process.
         max_trace_bytes: reject larger traces.
-        answer_timeout_s: seconds to read a response; it uses memory that other targets wait for.
+        answer_timeout_s: seconds in which 512 KiB of a response, or its rest, must arrive; a slower server fails,
+            because its response uses memory that other targets wait for.
         cancel_timeout_s: seconds after a request to terminate in which a trace must have arrived.
 
     Raises:
@@ -161,7 +167,7 @@ class Options:
     delivery: Delivery = Delivery.AUTO
     allow_old_server: bool = False
     max_trace_bytes: int = MAX_TRACE_BYTES
-    answer_timeout_s: float = 120.0
+    answer_timeout_s: float = 5.0
     cancel_timeout_s: float = 8.0
 
     def __post_init__(self) -> None:

@@ -1,47 +1,19 @@
-"""The gRPC client of a profiler server; the only module that imports grpc."""
+"""The client of a profiler server."""
 
-import ipaddress
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, SERVICE, TERMINATE, terminate_request
-from mldiagnostics.capture.model import Target
-from mldiagnostics.errors import MissingExtraError
+from mldiagnostics.capture.deadline import TIMEOUTS, Deadline, bound
+from mldiagnostics.capture.grpc_call import Call, CallError
+from mldiagnostics.capture.grpc_connection import GrpcConnection
+from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, TERMINATE, terminate_request
+from mldiagnostics.capture.model import LEAST_PROGRESS_BYTES, Target
 
-try:
-    import grpc
-    import grpc.aio
-except ModuleNotFoundError as error:
-    raise MissingExtraError(extra="capture", needed_for="capturing profiles") from error
+_AHEAD_BYTES = 16 * 1024 * 1024
 
 
-_SERVICE_CONFIG = json.dumps(
-    {
-        "methodConfig": [
-            {
-                "name": [{"service": SERVICE, "method": method} for method in ("GetSnapshot", "Terminate")],
-                "maxResponseMessageBytes": 1024,
-            }
-        ]
-    }
-)
-"""Only Profile may return a large response: a snapshot of continuous profiling can have megabytes."""
-
-
-class CallError(Exception):
-    """A call failed; `code` and `details` are those of the gRPC status."""
-
-    def __init__(self, code: str, details: str) -> None:
-        super().__init__(f"{code}: {details}")
-        self.code = code
-        self.details = details
-
-    @property
-    def too_large(self) -> bool:
-        """Whether the client rejected the response because of its size."""
-        return self.code == "RESOURCE_EXHAUSTED" and "larger than max" in self.details
+class Stalled(Exception):
+    """A response stopped arriving, or arrived too slowly."""
 
 
 class ProfilerClient:
@@ -50,102 +22,90 @@ class ProfilerClient:
     Use it with `contextlib.aclosing`. Methods raise `CallError`.
     """
 
-    def __init__(self, target: Target, *, max_trace_bytes: int) -> None:
-        self._channel = grpc.aio.insecure_channel(_grpc_name(target), options=_channel_options(max_trace_bytes))
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._connection: GrpcConnection | None = None
 
     async def aclose(self) -> None:
         """Close the connection and cancel its calls."""
-        await self._channel.close()
+        if self._connection:
+            await self._connection.aclose()
 
     async def knows_snapshots(self, *, timeout_s: float) -> bool:
         """Return whether the server has GetSnapshot; a snapshot is not read."""
         try:
-            await self._call(GET_SNAPSHOT, b"", timeout_s=timeout_s)
+            async with self._call(GET_SNAPSHOT, b"", timeout_s=timeout_s) as call:
+                await call.size()
         except CallError as error:
             if error.code == "UNIMPLEMENTED":
                 return False
-            if error.code != "NOT_FOUND" and not error.too_large:
+            if error.code != "NOT_FOUND":
                 raise
         return True
 
     async def terminate(self, session: str, *, timeout_s: float) -> None:
         """Stop the recording of a session; the server remembers its id in any case."""
-        await self._call(TERMINATE, terminate_request(session), timeout_s=timeout_s)
+        async with self._call(TERMINATE, terminate_request(session), timeout_s=timeout_s) as call:
+            await call.wait_ended()
 
     @asynccontextmanager
     async def profile(self, request: bytes, *, timeout_s: float) -> AsyncIterator["ProfileCall"]:
         """Start a capture; leaving the context cancels it."""
-        # The method is unary; called as a stream, its response stays on the server until it is read.
-        method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(PROFILE)
-        call = method(request, timeout=timeout_s)
-        try:
+        async with self._call(PROFILE, request, timeout_s=timeout_s) as call:
             yield ProfileCall(call)
+
+    @asynccontextmanager
+    async def _call(self, path: str, request: bytes, *, timeout_s: float) -> AsyncIterator[Call]:
+        deadline = Deadline(timeout_s)
+        connection = await self._connected(deadline)
+        call = connection.call(path, request, timeout_s=deadline.left_s())
+        expiry = deadline.call(lambda: call.fail("DEADLINE_EXCEEDED", "no response in time"))
+        try:
+            yield call
         finally:
+            expiry.cancel()
             call.cancel()
 
-    async def _call(self, path: str, request: bytes, *, timeout_s: float) -> None:
-        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
-        try:
-            await method(request, timeout=timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise _call_error(error.code(), error.details()) from error
+    async def _connected(self, deadline: Deadline) -> GrpcConnection:
+        if self._connection is None or not self._connection.takes_calls:
+            target = self._target
+            try:
+                self._connection = await deadline.bound(
+                    GrpcConnection.open(target.host, target.port, authority=target.address)
+                )
+            except TIMEOUTS:
+                raise CallError("DEADLINE_EXCEEDED", "no connection in time") from None
+        return self._connection
 
 
 class ProfileCall:
-    """A running Profile call."""
+    """A running Profile call; its response stays on the server until it is read."""
 
-    def __init__(self, call: Any) -> None:
+    def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def finished(self) -> None:
-        """Wait until the response starts; little of it is in memory yet.
+    async def finished(self) -> int:
+        """Wait until the response starts; return its length in bytes.
 
         Raises:
-            CallError: the call has already failed. A later failure raises in `read`.
+            CallError: the call has failed. A later failure raises in `read`.
         """
-        await self._call.initial_metadata()
-        if self._call.done():
-            await _check_status(self._call)
+        return await self._call.size()
 
-    async def read(self) -> bytes:
-        """Read the whole response."""
+    async def read(self, body: memoryview, *, period_s: float) -> None:
+        """Read the whole response into `body`, which has its length.
+
+        Raises:
+            CallError: the call has failed.
+            Stalled: less than `LEAST_PROGRESS_BYTES` arrived in a period of `period_s` seconds.
+        """
+        call = self._call
+        call.receive_into(body)
         try:
-            data = await self._call.read()
-        except grpc.aio.AioRpcError as error:
-            raise _call_error(error.code(), error.details()) from error
-        await _check_status(self._call)
-        return b"" if data is grpc.aio.EOF else data
-
-
-async def _check_status(call: Any) -> None:
-    code = await call.code()
-    if code is not grpc.StatusCode.OK:
-        raise _call_error(code, await call.details())
-
-
-def _call_error(code: Any, details: str | None) -> CallError:
-    return CallError(code.name, details or "")
-
-
-def _grpc_name(target: Target) -> str:
-    """Return the target in gRPC's syntax, without DNS for IP addresses."""
-    try:
-        version = ipaddress.ip_address(target.host).version
-    except ValueError:
-        return f"dns:///{target.address}"
-    return f"ipv{version}:{target.address}"
-
-
-def _channel_options(max_trace_bytes: int) -> list[tuple[str, int | str]]:
-    return [
-        ("grpc.service_config", _SERVICE_CONFIG),
-        ("grpc.max_receive_message_length", max_trace_bytes),
-        ("grpc.max_send_message_length", -1),
-        # A fixed flow control window bounds the memory of responses that wait to be read.
-        ("grpc.http2.bdp_probe", 0),
-        ("grpc.http2.lookahead_bytes", 64 * 1024),
-        ("grpc.enable_http_proxy", 0),
-        ("grpc.enable_retries", 0),
-        # Do not share a failed connection with other captures of the same address.
-        ("grpc.use_local_subchannel_pool", 1),
-    ]
+            while call.received < len(body):
+                call.grant(_AHEAD_BYTES)
+                progress = call.wait_received(min(call.received + LEAST_PROGRESS_BYTES, len(body)))
+                await bound(progress, period_s)
+            await bound(call.wait_ended(), period_s)
+        except TIMEOUTS:
+            raise Stalled from None

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mldiagnostics.capture import failures
-from mldiagnostics.capture.budget import ByteBudget
+from mldiagnostics.capture.budget import ByteBudget, Reservation
 from mldiagnostics.capture.connectivity import check_connection
-from mldiagnostics.capture.deadline import Deadline
+from mldiagnostics.capture.deadline import TIMEOUTS, Deadline
+from mldiagnostics.capture.grpc_call import CallError
 from mldiagnostics.capture.messages import UNWRITABLE_ROOT, decode_response, profile_request
 from mldiagnostics.capture.model import (
     Control,
@@ -22,9 +23,10 @@ from mldiagnostics.capture.model import (
     TargetState,
     Verify,
 )
-from mldiagnostics.capture.profiler_client import CallError, ProfileCall, ProfilerClient
+from mldiagnostics.capture.profiler_client import ProfileCall, ProfilerClient, Stalled
 from mldiagnostics.capture.storage import RetryingStore
-from mldiagnostics.capture.trace import TraceSummary, summarize
+from mldiagnostics.capture.trace import summarize
+from mldiagnostics.capture.trace_memory import TraceMemory, release
 from mldiagnostics.capture.wire import WireError
 from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
 
@@ -32,7 +34,7 @@ _PROBE_TIMEOUT_S = 10.0
 _REACH_TIMEOUT_S = 3.0
 _FIRST_BUSY_PAUSE_S = 0.2
 _LONGEST_BUSY_PAUSE_S = 5.0
-_QUICK_WALK_BYTES = 64 * 1024
+_NOTEWORTHY_WAIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class CaptureContext:
     store: RetryingStore
     control: Control
     budget: ByteBudget
+    tenant: str
     deadline: Deadline
     verify: Verify | None
     recording: set[ProfilerClient] = field(default_factory=set)
@@ -67,8 +70,7 @@ class TargetCapture:
             TargetFailed: no trace was stored.
         """
         await self._check_address()
-        client = ProfilerClient(self._target, max_trace_bytes=self._shared.options.max_trace_bytes)
-        async with contextlib.aclosing(client) as profiler:
+        async with contextlib.aclosing(ProfilerClient(self._target)) as profiler:
             self.server = await self._probe(profiler)
             if self.server is ServerProbe.OLD and not (self._target.server_ok or self._shared.options.allow_old_server):
                 raise failures.may_deadlock(self._target)
@@ -79,7 +81,7 @@ class TargetCapture:
             return
         try:
             problem = await self._shared.deadline.bound(self._shared.verify(self._target))
-        except (asyncio.TimeoutError, TimeoutError):
+        except TIMEOUTS:
             problem = "the check did not finish by the deadline; set a later deadline"
         if problem:
             raise failures.wrong_pod(self._target, problem)
@@ -116,7 +118,7 @@ class TargetCapture:
                     raise failures.capture_failed(
                         self._target, code=error.code, details=error.details, root=self._root()
                     ) from error
-            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+            with contextlib.suppress(*TIMEOUTS):
                 jitter = random.uniform(0.5, 1)  # noqa: S311 - spreads retries, guards nothing
                 await asyncio.wait_for(self._shared.control.wait(), pause_s * jitter)
             pause_s = min(2 * pause_s, _LONGEST_BUSY_PAUSE_S)
@@ -128,43 +130,69 @@ class TargetCapture:
         async with profiler.profile(self._request(), timeout_s=shared.deadline.left_s()) as recording:
             shared.recording.add(profiler)
             try:
-                await recording.finished()
+                size = await recording.finished()
             finally:
                 shared.recording.discard(profiler)
             cancelled_early = shared.control.terminated
+            limit = min(shared.options.max_trace_bytes, shared.budget.largest_bytes)
+            if size > limit:
+                raise failures.too_large(self._target, size=size, limit=limit)
+            reservation, waited_s = await self._reserve(recording, size)
+            memory = TraceMemory(size, reservation.release)
             try:
-                reservation = await shared.budget.take(shared.deadline)
-            except (asyncio.TimeoutError, TimeoutError):
-                await recording.finished()  # raises if the call has failed meanwhile: the better reason
-                raise shared.store.expired_unread(self._target) from None
-            try:
-                response = await self._read(recording)
+                await self._read(recording, memory.view)
                 self.has_response = True
-                shared.budget.settle(reservation, len(response))
                 await self._check_address()
-                return await self._store(response, cancelled_early=cancelled_early)
+                outcome = await self._store(memory.view, cancelled_early=cancelled_early)
             finally:
-                shared.budget.give_back(reservation)
+                memory.close()
+        return outcome if waited_s < _NOTEWORTHY_WAIT_S else _with_wait(outcome, waited_s)
 
-    async def _read(self, recording: ProfileCall) -> bytes:
-        """Read the response, within a limit of time, because it uses memory of the budget."""
+    async def _reserve(self, recording: ProfileCall, size: int) -> tuple[Reservation, float]:
+        """Wait for memory; return it and how long that took in seconds."""
+        shared = self._shared
+        left_s = shared.deadline.left_s()
         try:
-            return await self._shared.deadline.bound(recording.read(), at_most=self._shared.options.answer_timeout_s)
-        except (asyncio.TimeoutError, TimeoutError):
-            raise failures.stalled(self._target) from None
+            reservation = await shared.budget.reserve(size, shared.tenant, shared.deadline)
+        except TIMEOUTS:
+            await self._raise_if_failed(recording)
+            raise failures.no_memory(self._target, size=size, waited_s=left_s) from None
+        return reservation, left_s - shared.deadline.left_s()
 
-    async def _store(self, response: bytes, *, cancelled_early: bool) -> Outcome:
+    async def _raise_if_failed(self, recording: ProfileCall) -> None:
+        """Raise the failure of a call whose response was not read; its own deadline is not one."""
+        try:
+            await recording.finished()
+        except CallError as error:
+            if error.code != "DEADLINE_EXCEEDED":
+                raise
+
+    async def _read(self, recording: ProfileCall, body: memoryview) -> None:
+        """Read the response; a slow one ends early, because it uses memory of the budget."""
+        shared = self._shared
+        period_s = shared.options.answer_timeout_s
+        try:
+            await shared.deadline.bound(recording.read(body, period_s=period_s))
+        except Stalled:
+            raise failures.stalled(self._target, period_s=period_s) from None
+        except TIMEOUTS:
+            raise failures.not_returned(self._target) from None
+
+    async def _store(self, response: memoryview, *, cancelled_early: bool) -> Outcome:
         """Store the trace of the response, or return the one that the process wrote."""
         try:
             decoded = decode_response(response)
             if decoded.trace is None:
                 return self._written_by_process(empty=decoded.empty, cancelled_early=cancelled_early)
-            summary = await self._summarize(decoded.trace)
+            summary = summarize(decoded.trace)
         except WireError as error:
-            raise failures.bad_response(self._target, str(error)) from error
+            raise failures.bad_response(self._target, str(error)) from None
         if decoded.empty or not summary.has_events:
             raise failures.cancelled() if cancelled_early else failures.empty(self._target)
-        stored = await self._shared.store.store(self._target, decoded.trace, self._shared.deadline)
+        try:
+            stored = await self._shared.store.store(self._target, decoded.trace, self._shared.deadline)
+        finally:
+            release(decoded.trace)
         return Outcome(
             self._target,
             *_result(cancelled_early=cancelled_early),
@@ -187,12 +215,6 @@ class TargetCapture:
         if self.server is ServerProbe.OLD:
             raise failures.too_old(self._target)
         raise failures.bad_response(self._target, "it has no trace")
-
-    async def _summarize(self, trace: memoryview) -> TraceSummary:
-        """Read the trace's times; a large trace in a thread, because it may take long."""
-        if len(trace) <= _QUICK_WALK_BYTES:
-            return summarize(trace)
-        return await self._shared.deadline.bound(asyncio.to_thread(summarize, trace))
 
     def _request(self) -> bytes:
         options = self._shared.options
@@ -224,3 +246,8 @@ def _result(*, cancelled_early: bool) -> tuple[TargetState, Reason, str]:
             "the capture was cancelled; the trace until then is stored",
         )
     return TargetState.CAPTURED, Reason.CAPTURED, ""
+
+
+def _with_wait(outcome: Outcome, waited_s: float) -> Outcome:
+    waited = f"the trace waited {waited_s:.0f} s for memory that other traces used"
+    return replace(outcome, message=f"{outcome.message}; {waited}" if outcome.message else waited)
