@@ -34,7 +34,7 @@ STAGES = {
     "contract": Stage(
         "contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 14, needs_tools=True
     ),
-    "cluster": Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 12, needs_tools=True),
+    "cluster": Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 16, needs_tools=True),
 }
 
 
