@@ -1,4 +1,4 @@
-"""Refusals of requests that find no pods or too many, with suggestions of similar names."""
+"""Refusals of requests that find no or too many pods, with similar names."""
 
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches

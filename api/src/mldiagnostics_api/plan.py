@@ -192,7 +192,7 @@ def make_plan(
     )
     targets = tuple(_planned(c, by_pod[c.pod.uid]) for c in chosen if c.skip is None)
     skipped = (*missing, *(_skipped(c, c.skip, by_pod[c.pod.uid]) for c in chosen if c.skip is not None), *forged)
-    # Whoever may create pods must not be able to fail the captures of a workload.
+    # The right to create pods must not be the right to fail the captures of a workload.
     total = len(targets) + len(skipped) - (0 if request.pods or not chosen else len(forged))
     needed = needed_of(trigger, total)
     return _plan(connection, request, policy, targets, skipped, needed=needed, now=now, attempt=attempt)

@@ -39,7 +39,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """A pod, reduced to a few bounded fields so that 10 000 of them need little memory."""
+    """A pod, reduced to a few bounded fields: 10 000 pods need little memory."""
 
     name: str
     namespace: str

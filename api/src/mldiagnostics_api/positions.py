@@ -52,7 +52,7 @@ def unconfirmed(pods: Iterable[PodView], chains: Mapping[str, Chain]) -> dict[st
 
 
 def _shared_position(pod: PodView, chain: Chain) -> object:
-    """Return a position that several pods can claim, because it does not follow from their names."""
+    """Return a position that several pods can claim: their names do not have it."""
     uid = chain[0]["metadata"]["uid"]
     if chain[0]["kind"] == "Job":
         return (uid, pod.completion_index) if pod.completion_index else None
@@ -80,7 +80,7 @@ def _faults(pod: PodView, chain: Chain) -> Iterator[str]:
 
 
 def _family_faults(pod: PodView, chain: Chain) -> Iterator[str]:
-    """Find labels of a kind that does not own the pod, and numbers in another form than controllers write."""
+    """Find labels of other kinds, and numbers that no controller writes so."""
     kinds = {owner["kind"] for owner in chain}
     top = ObjectReference.to_controller(chain[-1]["metadata"], "")
     is_complete = top is None or not top.can_belong_to_run

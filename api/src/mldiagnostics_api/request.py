@@ -263,7 +263,7 @@ def _check_selector(selector: LabelSelector) -> None:
 
 
 def _check_label_key(field: str, key: str) -> None:
-    """Refuse a key that the API server would reject in a selector; the schema bounds only its characters."""
+    """Refuse a key that selectors reject; the schema bounds its characters only."""
     prefix, _, name = key.rpartition("/")
     if not re.fullmatch(LABEL_KEY, key) or len(prefix) > 253 or len(name) > 63:
         raise _RefusalError(

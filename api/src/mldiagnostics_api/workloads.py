@@ -38,7 +38,7 @@ _KEPT_LABELS: Final = (
 
 
 def kept_labels(metadata: Object) -> dict[str, str]:
-    """Return the labels of a pod or an owner that captures need: opt-in, and position in the workload."""
+    """Return the labels that captures need: opt-in, and position in the workload."""
     labels = metadata.get("labels") or {}
     return {key: labels[key] for key in _KEPT_LABELS if key in labels}
 

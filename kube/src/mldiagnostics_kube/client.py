@@ -157,7 +157,7 @@ class ApiClient:
         return kept
 
     async def names(self, path: str, *, most: int) -> list[str]:
-        """List the names of the first `most` objects of a collection; the objects themselves are not sent."""
+        """List the names of the first `most` objects, without the objects themselves."""
         query = [("includeObject", "None")]
         names: list[str] = []
         async for rows, _ in self._pages(path, query, accept=TABLE, page=PAGE, timeout_s=CALL_TIMEOUT_S):
@@ -174,7 +174,7 @@ class ApiClient:
         return self._pages(path, [], accept=METADATA_LIST, page=PAGE, timeout_s=CALL_TIMEOUT_S)
 
     async def version(self, path: str) -> str:
-        """Return the current resourceVersion of a collection, from which `watch_metadata` goes on."""
+        """Return the resourceVersion of a collection for `watch_metadata`."""
         pages = self._pages(path, [], accept=METADATA_LIST, page=1, timeout_s=CALL_TIMEOUT_S)
         return (await anext(pages))[1]
 
@@ -219,14 +219,14 @@ class ApiClient:
             raise Unavailable(f"watch {path}: the connection failed: {cause}") from failure
 
     async def _open_watch(self, path: str, **options: Any) -> aiohttp.ClientResponse:
-        """Wait for the head of the response, which the API server sends before the first event."""
+        """Wait for the response head, which comes before the first event."""
         async with asyncio.timeout(CALL_TIMEOUT_S):
             return await self._watches.get(self.access.server + path, **options)
 
     async def _pages(
         self, path: str, query: list[tuple[str, str]], *, accept: str, page: int, timeout_s: float
     ) -> AsyncGenerator[tuple[list[Json], str]]:
-        """Yield pages of at most `page` objects and PAGE_BYTES; a single object may be larger."""
+        """Yield pages of at most `page` objects and PAGE_BYTES, or one larger object."""
         headers = {"Accept": accept}
         token, size = "", min(page, FIRST_PAGE)
         while True:

@@ -65,7 +65,7 @@ class Addresses:
             self._read_at = read_at
 
     async def _permitted(self, *, until: float) -> Iterable[PodView]:
-        """Read the pods; until then, a read that is not permitted is a temporary failure: the plan's was."""
+        """Read the pods; a rejection is temporary, because the plan's read was accepted."""
         try:
             return await self._read()
         except RequestRejected as rejection:

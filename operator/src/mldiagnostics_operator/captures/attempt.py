@@ -154,7 +154,7 @@ class CaptureAttempt:
         await self._report_waiting(WaitReason.NAMESPACE_QUOTA, f"{message} (4 x policy.capturesPerNamespace)")
 
     async def _report_waiting(self, reason: str, message: str) -> None:
-        """Report why the capture waits; many captures of one namespace do not delay the requests of others."""
+        """Report why the capture waits, with fair shares of the API server."""
         async with self._services.waiting_reports.slot(self._connection.metadata.namespace):
             await self._reporter.report_waiting(reason, message)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FairSlots:
-    """Slots that namespaces take in turn, each in order of arrival and never more than its share.
+    """Slots that namespaces take in turn, each in order and within its share.
 
     Args:
         total: Slots of all namespaces; None for any number.

@@ -52,7 +52,7 @@ class LookupRefused(Exception):
 
 
 class Lookup:
-    """Reads the objects that requests name, a few requests at a time and fairly between namespaces.
+    """Reads the objects that requests name, fairly between namespaces.
 
     Every method ends within 40 s after its turn, and raises LookupRefused, Unavailable or RequestRejected.
     """
@@ -123,7 +123,7 @@ class Lookup:
     async def _owners_of_kind(
         self, kind: WorkloadKind, namespace: str, names: Collection[str]
     ) -> Mapping[str, Object | None]:
-        """Read owners of one kind by name, reduced; those that the operator may not read count as absent."""
+        """Read owners of one kind by name, reduced; those that may not be read are absent."""
         whole = kind in KINDS_WITH_POSITIONS
         try:
             if len(names) <= FEW:
@@ -167,7 +167,7 @@ class Lookup:
     async def _read(
         self, kind: WorkloadKind, namespace: str, name: str, keep: Keep[T], *, metadata_only: bool = False
     ) -> T | None:
-        """Read an object in the first version that has it, and return `keep(object)`; None if it does not exist."""
+        """Return `keep(object)` of the first version that has it; None if none has."""
         for version in kind.versions:
             with suppress(NotFound):
                 path = path_to(kind.group, version, kind.plural, namespace=namespace, name=name)

@@ -1,4 +1,4 @@
-"""Captures that wait for pods: bounded per namespace, and woken by one watch for each namespace of pods."""
+"""Captures that wait for pods: bounded per namespace, woken by one watch."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PodWaits:
 
     @asynccontextmanager
     async def join(self, tenant: str, namespace: str) -> AsyncIterator[PodWait]:
-        """Wait for pods of `namespace` during the block; `tenant` is the namespace of the capture.
+        """Wait for pods of `namespace` in the block, as a capture of `tenant`.
 
         Raises TooManyWaits.
         """
@@ -75,7 +75,7 @@ class PodWait:
         self._watch = watch
 
     async def until_changed(self, timeout_s: float) -> None:
-        """Wait until pods of the namespace may have changed and it is this capture's turn to plan again."""
+        """Wait until pods may have changed and this capture may plan again."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self.changed.wait()

@@ -1,4 +1,4 @@
-"""Trial plans of captures that an earlier process left unplanned, to find one whose planning kills the operator."""
+"""Trial plans: find a capture whose planning ends the process."""
 
 from __future__ import annotations
 
