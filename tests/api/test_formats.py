@@ -30,3 +30,10 @@ def test_property_a_quoted_value_is_short_ascii(value: object) -> None:
     text = quote(value)
     assert text.isascii() or text.endswith("…'")
     assert len(text) <= 82
+
+
+def test_a_deeply_nested_value_is_quoted_by_its_type() -> None:
+    value: object = 0
+    for _ in range(2000):
+        value = [value]
+    assert quote(value) == "a deeply nested list"

@@ -206,6 +206,15 @@ async def test_small_bodies_do_not_wait_for_large_ones() -> None:
         assert it.rejected == ["Busy"]
 
 
+async def test_a_malformed_body_is_rejected_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(read_s=0.1) as it:
+        client = await it.client()
+        await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n")
+        assert await client.status() in (400, 408)
+        assert await client.is_closed()
+    assert caplog.text == ""
+
+
 async def test_a_request_whose_client_has_gone_is_cancelled() -> None:
     async with served() as it:
         it.release.clear()

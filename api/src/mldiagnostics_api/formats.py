@@ -19,7 +19,10 @@ def format_time(instant: datetime) -> str:
 
 def quote(value: object, limit: int = 80) -> str:
     """Quote a user's value for a message, in ASCII and shortened."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except RecursionError:  # JSON may be nested more deeply than Python formats it
+        text = f"a deeply nested {type(value).__name__}"
     return text if len(text) <= limit else f"{text[:limit]}…'"
 
 

@@ -118,8 +118,6 @@ class BoundedServer:
 
     async def _handle(self, server: ConnectionServer, request: web.BaseRequest) -> web.Response:
         connection = server.connection(request)
-        loop = asyncio.get_running_loop()
-        connection.enter(Stage.READING, loop.time())
         self.in_flight += 1
         try:
             respond = self._route(request)
@@ -127,7 +125,7 @@ class BoundedServer:
                 response = respond
             else:
                 body = await self._read(server, request, connection)
-                connection.enter(Stage.ANSWERING, loop.time())
+                connection.enter(Stage.ANSWERING)
                 response = await respond(body)
         except _Rejected as rejected:
             self._rejected(rejected.reason)
@@ -136,7 +134,7 @@ class BoundedServer:
         finally:
             self.in_flight -= 1
             self._release(connection)
-            connection.enter(Stage.IDLE, loop.time())
+            connection.enter(Stage.IDLE)
         if self.leaving:
             response.force_close()
         return response
@@ -150,6 +148,7 @@ class BoundedServer:
             whole = content.read_nowait()
             self._charge(server, connection, len(whole))
             return whole
+        connection.enter(Stage.READING)
         body = bytearray()
         try:
             async with asyncio.timeout(self._bounds.read_s):

@@ -6,8 +6,9 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from time import monotonic
 from typing import Final
 
 from aiohttp import web
@@ -68,7 +69,7 @@ class ConnectionTimes:
 class Connection:
     """An accepted connection."""
 
-    since_s: float
+    since_s: float = field(default_factory=monotonic)
     """Time when its stage began."""
     stage: Stage = Stage.NEW
     large_bytes: int = 0
@@ -77,13 +78,14 @@ class Connection:
     """None during the handshake."""
     handshake: asyncio.Task[None] | None = None
 
-    def enter(self, stage: Stage, now_s: float) -> None:
+    def enter(self, stage: Stage) -> None:
         """Begin a stage."""
-        self.stage, self.since_s = stage, now_s
+        self.stage = stage
+        self.since_s = monotonic()
 
-    def rank(self, now_s: float) -> tuple[Stage, float]:
+    def rank(self) -> tuple[Stage, float]:
         """Return the place among the connections that make room for another: the lowest is closed."""
-        young = self.stage is Stage.NEW and now_s - self.since_s < _YOUNG_S
+        young = self.stage is Stage.NEW and monotonic() - self.since_s < _YOUNG_S
         return Stage.READING if young else self.stage, self.since_s
 
     def abort(self) -> None:
@@ -130,15 +132,8 @@ class ConnectionServer(web.Server):
         self._open: dict[web.RequestHandler, Connection] = {}
 
     def connection(self, request: web.BaseRequest) -> Connection:
-        """Return the connection of a request.
-
-        Raises:
-            ConnectionResetError: It has been closed for another one.
-        """
-        connection = self._open.get(request.protocol)
-        if connection is None:
-            raise ConnectionResetError("closed for another connection")
-        return connection
+        """Return the connection of a request; a new one if it has just been closed for another."""
+        return self._open.get(request.protocol) or Connection()
 
     def longest_large_body(self) -> Connection | None:
         """Return the connection whose large body has been arriving for the longest time."""
@@ -155,7 +150,7 @@ class ConnectionServer(web.Server):
                 _log.warning("A connection was not accepted: %s", error)
                 await asyncio.sleep(_ACCEPT_RETRY_S)
                 continue
-            if self._has_room(loop.time()):
+            if self._has_room():
                 self._start(accepted, tls, loop)
             else:
                 accepted.close()
@@ -163,10 +158,9 @@ class ConnectionServer(web.Server):
 
     async def close_late(self) -> None:
         """Close connections that wait for too long, until cancelled."""
-        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_SWEEP_S)
-            now_s = loop.time()
+            now_s = monotonic()
             for handler, connection in list(self._open.items()):
                 if now_s - connection.since_s > self._times.of(connection.stage):
                     self._close(handler, "TimedOut")
@@ -177,11 +171,11 @@ class ConnectionServer(web.Server):
             if connection.transport is None:
                 connection.abort()
 
-    def _has_room(self, now_s: float) -> bool:
+    def _has_room(self) -> bool:
         """Return whether a connection may be added; close another for it if necessary."""
         if len(self._open) < self._limit:
             return True
-        handler, oldest = min(self._open.items(), key=lambda item: item[1].rank(now_s))
+        handler, oldest = min(self._open.items(), key=lambda item: item[1].rank())
         if oldest.stage is Stage.ANSWERING:
             self._closed("TooMany")
             return False
@@ -194,7 +188,7 @@ class ConnectionServer(web.Server):
 
     def _start(self, accepted: socket.socket, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop) -> None:
         handler = self()
-        connection = self._open[handler] = Connection(loop.time())
+        connection = self._open[handler] = Connection()
         task = connection.handshake = loop.create_task(self._handshake(handler, accepted, tls, loop))
 
         def finished(_: asyncio.Task[None]) -> None:

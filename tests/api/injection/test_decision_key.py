@@ -86,6 +86,14 @@ def test_pods_with_much_text_have_no_key(spec: Object) -> None:
     assert decision_key({**pod, "spec": {**pod["spec"], **spec}}, "ml") is None
 
 
+def test_a_deeply_nested_volume_has_no_key() -> None:
+    pod = a.job().pods[0]
+    volume: Any = {}
+    for _ in range(1000):
+        volume = {"nested": volume}
+    assert decision_key({**pod, "spec": {**pod["spec"], "volumes": [{"name": "mldiagnostics", **volume}]}}, "ml") is None
+
+
 def test_an_owner_with_a_very_long_name_has_no_key() -> None:
     pod = a.job().pods[0]
     (owner,) = pod["metadata"]["ownerReferences"]

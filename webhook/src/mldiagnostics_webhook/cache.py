@@ -48,7 +48,7 @@ class OwnerContext:
     namespace: Object
     owners: tuple[Object, ...] | OwnersUnknown
     hits: tuple[CacheHit, ...]
-    """The cache entries of all of it; empty if a part was requested from the API server."""
+    """The cache entries of all of it; empty if a part was requested from the API server or is not kept parsed."""
 
     def is_current(self) -> bool:
         """Return whether the cache still has the same entries."""
@@ -122,7 +122,7 @@ class MetadataCache:
             return cached
         until_s = asyncio.get_running_loop().time() + min(within_s, self._lookup_s)
         context = await self._resolve(namespace, controller, until_s)
-        if controller and isinstance(context, OwnerContext) and context.is_current():
+        if controller and isinstance(context, OwnerContext) and context.hits:
             if len(self._contexts) >= CONTEXTS:
                 self._contexts.pop(next(iter(self._contexts)))
             self._contexts[controller] = context
@@ -158,7 +158,8 @@ class MetadataCache:
             chain = owner_chain(controller, lookup, pods=False)
             if not missing:
                 self._telemetry.looked_up("cache", len(hits))
-                return OwnerContext(item, chain, tuple(hits) if hit and not requested else ())
+                reusable = hit and not requested and all(each.is_current() for each in hits)
+                return OwnerContext(item, chain, tuple(hits) if reusable else ())
             reference = missing.pop()
             owner = await self._request(self._kinds[_kind(reference)], reference.namespace, reference.name, until_s)
             if isinstance(owner, OwnersUnknown):

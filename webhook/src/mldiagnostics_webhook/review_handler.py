@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from mldiagnostics_api.injection import (
+    DecisionKey,
     Injection,
     InjectionReason,
     InjectionSettings,
@@ -89,13 +90,16 @@ class ReviewHandler:
             uid = review.uid
             if not isinstance(review, Review):
                 return self._answer_other(review)
-            namespace, controller = review.namespace, controller_of(review.pod, review.namespace)
+            key = _key(review, body)
+            namespace = review.namespace
+            controller = key.controller if key else controller_of(review.pod, namespace)
             context: OwnerContext | OwnersUnknown | None = self._cache.known_context(controller)
             if context is None:
-                del review  # parsed, it takes up to fifty times its size, and a lookup may take a second
+                del review, key  # parsed, it takes up to fifty times its size, and a lookup may take a second
                 context = await self._cache.owner_context(namespace, controller, within_s=within_s)
                 review = _creation(body)
-            return ReviewResponse(200, self._answer_creation(source, review, context, len(body)))
+                key = _key(review, body)
+            return ReviewResponse(200, self._answer_creation(source, review, key, context, len(body)))
         except Exception:  # noqa: BLE001 - a fault of the webhook must not keep a pod from starting
             _log.exception("Review %s failed; its pod is created unchanged", uid or "without uid")
             self._telemetry.reviewed(result=ReviewResult.FAILED, reason=INTERNAL_ERROR)
@@ -115,9 +119,14 @@ class ReviewHandler:
         return ReviewResponse(200, permission(review.uid)) if review.uid else ReviewResponse(400, review.why.encode())
 
     def _answer_creation(
-        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
+        self,
+        source: LabelSource,
+        review: Review,
+        key: DecisionKey | None,
+        context: OwnerContext | OwnersUnknown,
+        size: int,
     ) -> bytes:
-        answer = self._cached_or_new(source, review, context, size)
+        answer = self._cached_or_new(source, review, key, context, size)
         self._telemetry.reviewed(result=answer.result, reason=answer.reason)
         if answer.reason != _INJECTED:
             controller = controller_of(review.pod, review.namespace)
@@ -126,12 +135,15 @@ class ReviewHandler:
         return permission(review.uid, answer.patch, warning=answer.warning)
 
     def _cached_or_new(
-        self, source: LabelSource, review: Review, context: OwnerContext | OwnersUnknown, size: int
+        self,
+        source: LabelSource,
+        review: Review,
+        key: DecisionKey | None,
+        context: OwnerContext | OwnersUnknown,
+        size: int,
     ) -> CachedReview:
         """Return the decision for an equal pod from the cache, or decide and store it."""
-        cacheable = size <= _CACHEABLE_BYTES and isinstance(context, OwnerContext) and bool(context.hits)
-        key = decision_key(review.pod, review.namespace) if cacheable else None
-        if key is None or isinstance(context, OwnersUnknown):
+        if key is None or isinstance(context, OwnersUnknown) or not context.hits:
             return self._review(source, review, context, size)
         cached = self._decisions.get(source, context, key)
         if cached is None:
@@ -168,6 +180,10 @@ class ReviewHandler:
             settings=self._settings,
             now=self._clock(),
         )
+
+
+def _key(review: Review, body: bytes) -> DecisionKey | None:
+    return decision_key(review.pod, review.namespace) if len(body) <= _CACHEABLE_BYTES else None
 
 
 def _creation(body: bytes) -> Review:

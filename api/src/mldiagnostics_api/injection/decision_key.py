@@ -48,7 +48,10 @@ def decision_key(pod: object, namespace: str) -> DecisionKey | None:
     if shape.controller is None or shape.mirror or _characters(shape.annotations) > _MANY_ANNOTATIONS:
         return None
     volumes = shape.volumes
-    ours = repr(volumes[VOLUME]) if volumes and VOLUME in volumes else ""
+    try:
+        ours = repr(volumes[VOLUME]) if volumes and VOLUME in volumes else ""
+    except RecursionError:  # nested too deeply to be compared
+        return None
     if sum(map(_entries, shape.containers)) > _MANY_ENTRIES:
         return None
     if len(ours) + len(shape.service_account) + sum(map(_names, shape.containers)) > _MANY_NAMES:
