@@ -297,8 +297,10 @@ async def _run_to_completion(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()
+        if not task.cancelled() and not task.exception():
+            result = task.result()
+            if isinstance(result, aiohttp.ClientResponse):
+                result.close()  # a watch without a reader
         raise
 
 
