@@ -91,7 +91,8 @@ def test_a_deeply_nested_volume_has_no_key() -> None:
     volume: Any = {}
     for _ in range(1000):
         volume = {"nested": volume}
-    assert decision_key({**pod, "spec": {**pod["spec"], "volumes": [{"name": "mldiagnostics", **volume}]}}, "ml") is None
+    spec = {**pod["spec"], "volumes": [{"name": "mldiagnostics", **volume}]}
+    assert decision_key({**pod, "spec": spec}, "ml") is None
 
 
 def test_an_owner_with_a_very_long_name_has_no_key() -> None:
