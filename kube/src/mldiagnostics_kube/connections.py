@@ -1,4 +1,4 @@
-"""Accepts connections up to a limit; for a new one, the oldest one that waits is closed."""
+"""Accepts connections up to a limit; a new one replaces the oldest that waits."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ _ACCEPT_RETRY_S: Final = 0.1
 
 
 class Stage(IntEnum):
-    """What a connection waits for; the lowest stage is closed first."""
+    """The event that a connection waits for; the lowest stage is closed first."""
 
     NEW = 0
     """Its first request."""
@@ -84,7 +84,7 @@ class Connection:
         self.since_s = monotonic()
 
     def rank(self) -> tuple[Stage, float]:
-        """Return the place among the connections that make room for another: the lowest is closed."""
+        """Return the place among the connections to close; the lowest is the first."""
         young = self.stage is Stage.NEW and monotonic() - self.since_s < _YOUNG_S
         return Stage.READING if young else self.stage, self.since_s
 
@@ -132,7 +132,7 @@ class ConnectionServer(web.Server):
         self._open: dict[web.RequestHandler, Connection] = {}
 
     def connection(self, request: web.BaseRequest) -> Connection:
-        """Return the connection of a request; a new one if it has just been closed for another."""
+        """Return the connection of a request; a new one if it was just closed."""
         return self._open.get(request.protocol) or Connection()
 
     def longest_large_body(self) -> Connection | None:

@@ -1,4 +1,4 @@
-"""A bound on the bytes of all traces in memory, shared fairly by the tenants of a process."""
+"""A bound on the bytes of all traces in memory, shared fairly by tenants."""
 
 import asyncio
 from collections import deque
@@ -17,7 +17,7 @@ _SHARE_BYTES = SMALL_TRACES_BYTES - _SMALL_BYTES
 """One small trace of another tenant always fits beside the share of a tenant."""
 
 _LEAST_BYTES = 256 * 1024
-"""Counted for a smaller trace: what its connection and its write need."""
+"""Counted for a smaller trace: the need of its connection and its write."""
 
 _PROCESS_BYTES = 304 * _MEBIBYTE
 """Everything else in an operator: 140 MiB with 10 000 pods, and the copies of uploads.
@@ -28,7 +28,7 @@ a small trace is one request, whose copies cost up to 2.5 times its size.
 
 
 def memory_limit(largest_bytes: int) -> int:
-    """Return the memory limit of a process whose traces have at most `largest_bytes`: 25 % above its need."""
+    """Return the memory limit of a process, 25 % above its need with such traces."""
     return (largest_bytes + SMALL_TRACES_BYTES + _PROCESS_BYTES) * 5 // 4
 
 
@@ -71,7 +71,7 @@ class ByteBudget:
         return self._small.used + self._large.used
 
     async def reserve(self, size: int, tenant: str, deadline: Deadline) -> Reservation:
-        """Reserve memory for one trace of at most `largest_bytes`; wait for it until the deadline.
+        """Reserve memory for one trace; wait for it until the deadline.
 
         Raises:
             asyncio.TimeoutError: not enough memory was free by the deadline.
@@ -146,7 +146,7 @@ class _Lane:
             waiter.admitted.set_result(None)
 
     def _next(self) -> _Tenant | None:
-        """Return the waiting tenant with the least memory, among equals the one whose turn was longest ago."""
+        """Return the waiting tenant with the least memory, then the oldest turn."""
         ready = (tenant for tenant in self._tenants.values() if tenant.waiting and self._has_share(tenant))
         return min(ready, key=lambda tenant: (tenant.used, tenant.last_turn), default=None)
 

@@ -37,7 +37,7 @@ class Deadline:
 
 
 async def bound(coroutine: Coroutine[Any, Any, _T], timeout_s: float) -> _T:
-    """Await the coroutine; cancel it after `timeout_s` seconds, as `Deadline.bound` does."""
+    """Await the coroutine; cancel it after a time, as `Deadline.bound` does."""
     task = asyncio.ensure_future(coroutine)
     try:
         await asyncio.wait({task}, timeout=timeout_s)

@@ -1,4 +1,4 @@
-"""The response to one gRPC call, received no faster than the caller has memory for it."""
+"""The response to one gRPC call, received as the caller has memory for it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from mldiagnostics.capture.http2 import Frame
 
 UNGRANTED_BYTES = 4 * 1024
-"""What a server may send before the caller grants anything: a small response arrives at once."""
+"""Bytes that a server may send without a grant: a small response arrives at once."""
 
 PREFIX_BYTES = 5
-"""Length of what stands before a message: whether it is compressed, and its length."""
+"""Length of the prefix of a message: a flag for compression, and its length."""
 
 _DETAILS_LENGTH = 300
 _CODES = (
@@ -36,7 +36,7 @@ class CallSender(Protocol):
         """Send frames."""
 
     def forget(self, stream: int, *, reset: bool) -> None:
-        """Drop a call, and tell the server unless its response has ended."""
+        """Drop a call, and reset its stream unless the response has ended."""
 
 
 class CallError(Exception):

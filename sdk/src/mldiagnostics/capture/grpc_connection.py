@@ -1,4 +1,4 @@
-"""gRPC calls over HTTP/2 that receive no more of a response than the caller has memory for.
+"""gRPC calls over HTTP/2 whose responses never exceed the memory of the caller.
 
 grpcio reads a response of unknown length at once and holds it three times. Here the length is known before the bytes
 are: the window of a stream lets the server send the first bytes only, until the caller grants the rest. Responses are
@@ -59,7 +59,7 @@ _OPENING = b"".join(
 
 
 class _ReceiveBuffer(threading.local):
-    """The bytes that the loop of a thread has just received: one buffer for all connections."""
+    """The last received bytes: one buffer for all connections of a thread."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(_RECEIVE_BYTES))
@@ -126,13 +126,13 @@ class GrpcConnection(asyncio.BufferedProtocol):
         return call
 
     def send(self, data: bytes) -> None:
-        """Send at the end of this turn of the loop: a system call costs more than its frames."""
+        """Send at the end of this turn of the loop, all frames in one system call."""
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unsent += data
 
     def forget(self, stream: int, *, reset: bool) -> None:
-        """Drop a call, and tell the server unless its response has ended."""
+        """Drop a call, and reset its stream unless the response has ended."""
         self._calls.pop(stream, None)
         if reset:
             self.send(frame(FrameKind.RST_STREAM, stream=stream, payload=CANCEL.to_bytes(4, "big")))

@@ -56,7 +56,7 @@ class ProtocolError(Exception):
 
 
 class Frame(NamedTuple):
-    """A frame, or a part of a DATA frame as it arrived; only the last part has its flags.
+    """A frame, or a part of a DATA frame, of which the last part has the flags.
 
     `flow_bytes` count for flow control: the content and its padding.
     """
@@ -148,7 +148,7 @@ def settings(values: dict[Http2Setting, int]) -> bytes:
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Encode the permission for the peer to send `count` bytes more; stream 0 is the connection."""
+    """Encode that the peer may send `count` bytes more; stream 0: the connection."""
     return frame(FrameKind.WINDOW_UPDATE, stream=stream, payload=count.to_bytes(4, "big"))
 
 

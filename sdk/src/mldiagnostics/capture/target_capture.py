@@ -160,7 +160,7 @@ class TargetCapture:
         return reservation, left_s - shared.deadline.left_s()
 
     async def _raise_if_failed(self, recording: ProfileCall) -> None:
-        """Raise the failure of a call whose response was not read; its own deadline is not one."""
+        """Raise the failure of a call without a response, unless it is its deadline."""
         try:
             await recording.finished()
         except CallError as error:

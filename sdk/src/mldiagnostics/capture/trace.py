@@ -21,7 +21,10 @@ Traces need far fewer: writers put the lines of a plane before its tables, and o
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """Start and stop in Unix nanoseconds, None if not found; false if certainly without events."""
+    """Start and stop in Unix nanoseconds, None if not found.
+
+    `has_events` is false if the trace certainly has none.
+    """
 
     start_ns: int | None
     stop_ns: int | None
