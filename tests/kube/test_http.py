@@ -1,3 +1,4 @@
+import asyncio
 import socket
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -52,6 +53,24 @@ async def test_silent_clients_do_not_keep_probes_waiting() -> None:
         for _ in range(CONNECTIONS * 2):
             stack.enter_context(socket.create_connection(("127.0.0.1", port)))
         assert await get(port, "/healthz") == (200, "alive\n")
+
+
+async def test_a_client_gets_one_response_for_each_connection() -> None:
+    """A client that asks for metrics without end, and reads nothing, must not cost processor time."""
+    rendered = 0
+
+    def exposition() -> bytes:
+        nonlocal rendered
+        rendered += 1
+        return b"height 7\n"
+
+    async with serving(0, Health(), exposition) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+        received = await reader.read()
+        writer.close()
+    assert received.count(b"HTTP/1.1 200") == rendered == 1
+    assert b"Connection: close" in received
 
 
 async def test_other_paths_and_methods_are_rejected() -> None:

@@ -46,8 +46,11 @@ def serving(port: int, health: Health, exposition: Callable[[], bytes]) -> Abstr
     def route(request: web.BaseRequest) -> web.Response:
         page = pages.get(request.path)
         if page is None:
-            return web.Response(status=404)
-        return page() if request.method in ("GET", "HEAD") else web.Response(status=405)
+            response = web.Response(status=404)
+        else:
+            response = page() if request.method in ("GET", "HEAD") else web.Response(status=405)
+        response.force_close()
+        return response
 
     return BoundedServer(route, Bounds(connections=CONNECTIONS)).serving(port, None)
 
