@@ -46,6 +46,7 @@ FULL_STATUS: dict[str, Any] = {
     "observedGeneration": 1,
     "sessionId": "capture-1",
     "attempt": 1,
+    "planningTrials": 1,
     "holder": "operator-0/uid/1",
     "plannedStartTime": "2026-11-21T03:04:07.123456Z",
     "deadline": "2026-11-21T03:05:05Z",
