@@ -271,14 +271,14 @@ async def test_a_host_that_takes_too_long_is_slow() -> None:
     assert outcome.reason is Reason.SLOW
 
 
-async def test_a_stalled_response_releases_its_memory() -> None:
+async def test_a_response_that_never_starts_holds_no_memory() -> None:
     async def never(_server: FakeProfiler, _request: object) -> bytes:
         await asyncio.Event().wait()
         raise AssertionError
 
     stalling, good = FakeProfiler(), FakeProfiler()
     stalling.headers_first, stalling.reply = True, never
-    options = replace(QUICK, duration_ms=500, answer_timeout_s=3)
+    options = replace(QUICK, duration_ms=500, deadline_s=5)
     async with stalling.serving(), good.serving():
         targets = [at(stalling.port, "stalling"), at(good.port, "good")]
         async with aclosing(run(targets, options, sink=Memory(), budget=ByteBudget(1000))) as outcomes:

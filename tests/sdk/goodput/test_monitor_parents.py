@@ -104,7 +104,7 @@ def test_a_monitor_that_hangs_does_not_outlive_its_parent_for_long(programs: Pro
         ours, theirs = socket.socketpair()
         program = (
             "import time, mldiagnostics.goodput.monitor.__main__ as monitor; "
-            "monitor._LAST_WORDS_S = 0.1; monitor._serve = lambda *_: time.sleep(600); monitor.main()"
+            "monitor._EXIT_GRACE_S = 0.1; monitor._serve = lambda *_: time.sleep(600); monitor.main()"
         )
         child = subprocess.Popen([sys.executable, "-c", program], stdin=theirs.fileno(), stdout=theirs.fileno())
         theirs.close()
