@@ -158,7 +158,7 @@ def outage(stage: Stage, seen: Observed, part: str) -> Iterator[None]:
     finish(stage, seen, name)
 
 
-@disruption("kill -9 of the API server during a capture; it is away for 5 s", short=True, restarts=True)
+@disruption("kill -9 of the API server during a capture; it is away for 5 s", restarts=True)
 def api_server_killed(stage: Stage, seen: Observed) -> Iterator[None]:
     yield from outage(stage, seen, "kube-apiserver")
 
