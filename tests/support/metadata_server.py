@@ -31,6 +31,12 @@ class MetadataServer:
     """Names that lists and watches omit, as if the watch were late."""
     requested: list[str] = field(default_factory=list)
     """Paths of GET requests of single objects."""
+    _restart: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def restart_watches(self) -> None:
+        """End all watches, as an API server that restarts does."""
+        self._restart.set()
+        self._restart = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path
@@ -64,7 +70,7 @@ class MetadataServer:
         await response.prepare(request)
         bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}}
         await response.write(json.dumps(bookmark).encode() + b"\n")
-        await asyncio.Event().wait()
+        await self._restart.wait()
         return response
 
 

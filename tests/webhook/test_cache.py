@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,7 +33,7 @@ Object = dict[str, Any]
 DEADLINE_S = 60
 JOBSETS, JOBS, NAMESPACES = "/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/batch/v1/jobs", "/api/v1/namespaces"
 PLENTY_S = 60.0
-FAST = Backoff(shortest_s=0.05, longest_s=0.5, absent_s=0.2, forbidden_s=0.2)
+FAST = Backoff(shortest_s=0.05, longest_s=0.5, absent_s=0.2, forbidden_s=0.2, doubt_s=0.5)
 
 
 class RunningCache:
@@ -173,6 +174,26 @@ class TestWithinBounds:
                 server.kinds[JOBSETS] = [jobset()]
                 await cached.until(lambda: cached.state("JobSet") == "followed", "it is allowed now")
                 assert await cached.owners(jobset()) == ["trainer"]
+
+    @pytest.mark.parametrize("status", [403, 404])
+    async def test_rejections_of_a_starting_api_server_leave_the_objects(self, status: int) -> None:
+        """It answers so until it has read its rules and definitions."""
+        backoff = replace(FAST, doubt_s=PLENTY_S)
+        objects = {NAMESPACES: [namespace()], JOBSETS: [jobset()]}
+        async with metadata_server(objects) as (server, cluster), running(cluster, backoff=backoff) as cached:
+            server.status[JOBSETS] = status
+            server.restart_watches()
+            await cached.until(lambda: cached.state("JobSet") == "behind", "the watch is rejected")
+            assert await cached.owners(jobset()) == ["trainer"]
+            assert server.requested == []
+
+    async def test_lasting_rejections_drop_the_objects(self) -> None:
+        objects = {NAMESPACES: [namespace()], JOBSETS: [jobset()]}
+        async with metadata_server(objects) as (server, cluster), running(cluster) as cached:
+            server.status[JOBSETS] = 403
+            server.restart_watches()
+            await cached.until(lambda: cached.state("JobSet") == "forbidden", "the rejection lasts")
+            assert "may not read objects of kind JobSet" in await cached.owners(jobset())
 
     async def test_a_kind_that_cannot_be_listed_does_not_block_the_others(self) -> None:
         async with metadata_server({NAMESPACES: [namespace()], JOBS: []}) as (server, cluster):

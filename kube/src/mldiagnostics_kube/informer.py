@@ -39,9 +39,11 @@ class Backoff:
     """After the first failure; it doubles with each further one."""
     longest_s: float = 10.0
     absent_s: float = 20.0
-    """While the kind does not exist."""
+    """The longest while the kind does not exist."""
     forbidden_s: float = 60.0
-    """While the API server rejects the requests."""
+    """The longest while the API server rejects the requests."""
+    doubt_s: float = 15.0
+    """Rejections after a success are temporary for so long: an API server that starts does not know its rules yet."""
 
 
 class InformerMetrics(Protocol):
@@ -92,6 +94,7 @@ class Informer:
         self._backoff = backoff
         self._version: str | None = None
         self._last_warning = ""
+        self._rejected_since_s: float | None = None
         self._set_state(SyncState.UNKNOWN)
 
     @property
@@ -110,23 +113,32 @@ class Informer:
         loop = asyncio.get_running_loop()
         while True:
             started_s = loop.time()
+            longest_s = self._backoff.longest_s
             try:
                 await self._list_and_watch()
-                next_s = 0.0
             except NotFound:
-                self._clear(SyncState.ABSENT)
-                next_s = self._backoff.absent_s
+                self._reject(SyncState.ABSENT, loop.time())
+                longest_s = self._backoff.absent_s
             except RequestRejected as rejection:
                 self._warn_once(rejection)
-                self._clear(SyncState.FORBIDDEN)
-                next_s = self._backoff.forbidden_s
+                self._reject(SyncState.FORBIDDEN, loop.time())
+                longest_s = self._backoff.forbidden_s
             except Exception as failure:  # noqa: BLE001 - any failure is retried; the other kinds go on
                 self._handle_failure(failure)
-                next_s = 0.0
             if loop.time() - started_s > self._backoff.longest_s:
                 pause_s = self._backoff.shortest_s
-            await asyncio.sleep(max(next_s, pause_s))
-            pause_s = min(2 * pause_s, self._backoff.longest_s)
+            await asyncio.sleep(min(pause_s, longest_s))
+            pause_s = min(2 * pause_s, longest_s)
+
+    def _reject(self, state: SyncState, now_s: float) -> None:
+        """Drop the objects, unless a rejection after a success may be temporary."""
+        if self._rejected_since_s is None:
+            self._rejected_since_s = now_s
+        known = self.state in (SyncState.FOLLOWED, SyncState.BEHIND)
+        if known and now_s - self._rejected_since_s < self._backoff.doubt_s:
+            self._set_state(SyncState.BEHIND)
+        else:
+            self._clear(state)
 
     def _handle_failure(self, failure: Exception) -> None:
         if isinstance(failure, Unavailable) and failure.status == _GONE:
@@ -141,8 +153,10 @@ class Informer:
         """List if there is no version to resume from, then watch until the watch ends."""
         if self._version is None:
             self._version = await self._list()
+            self._rejected_since_s = None
         self._set_state(SyncState.FOLLOWED)
         async for event in self._cluster.watch_metadata(self._path, self._version):
+            self._rejected_since_s = None
             item = event["object"]
             if event["type"] == "ERROR":
                 raise Unavailable(f"watch {self.name}: {item.get('message')}", status=item.get("code", 0))
