@@ -14,8 +14,9 @@ import yaml
 from cluster import images
 from cluster.admission import until_reached
 from cluster.archive import binary_image
+from cluster.command import run
 from cluster.paths import E2E
-from cluster.progress import ClusterError, echo, step, tail
+from cluster.progress import ClusterError, echo, step
 from cluster.provider import Provider
 from cluster.sources import go, go_environment
 from cluster.tools import TOOLS, tool
@@ -113,8 +114,8 @@ def install(name: str, provider: Provider) -> None:
     with step(f"Installing {addon.name}", about_s=30):
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
         objects = for_small_cluster(_in_namespace(rendered, addon), addon, loaded)
-        _run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
-        _run([*kubectl, *wait, "--timeout=120s"])
+        run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
+        run([*kubectl, *wait, "--timeout=120s"])
         until_reached(kubectl, objects)
 
 
@@ -166,7 +167,7 @@ def _from_chart(addon: Addon) -> list[dict[str, Any]]:
         about = {"apiVersion": "v2", "name": addon.name, "version": version, "appVersion": f"v{version}"}
         (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
         options = [f"--namespace={addon.namespace}", "--set=startupapicheck.enabled=false"]
-        rendered = _run([str(tool("helm")), "template", addon.name, str(folder), *options])
+        rendered = run([str(tool("helm")), "template", addon.name, str(folder), *options])
     return [*(_crd(path) for path in crd_paths(addon.name)), *(each for each in yaml.safe_load_all(rendered) if each)]
 
 
@@ -187,7 +188,7 @@ def _from_kustomize(addon: Addon) -> list[dict[str, Any]]:
                 directory.chmod(0o755)
         overlay = {"resources": ["config/default"], "namespace": addon.namespace}
         (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-        rendered = _run([str(tool("kustomize")), "build", str(folder)])
+        rendered = run([str(tool("kustomize")), "build", str(folder)])
     return [each for each in yaml.safe_load_all(rendered) if each]
 
 
@@ -199,22 +200,11 @@ def _in_namespace(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str,
 
 def _module_folder(addon: Addon) -> Path:
     command = [go(), "mod", "download", "-json", addon.module]
-    done = subprocess.run(
-        command, cwd=E2E / "tools" / addon.name, env=go_environment(), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stdout + done.stderr)}")
-    return Path(json.loads(done.stdout)["Dir"])
+    downloaded = run(command, folder=E2E / "tools" / addon.name, environment=go_environment(), logs_to_output=True)
+    return Path(json.loads(downloaded)["Dir"])
 
 
 def _addon(name: str) -> Addon:
     if name not in ADDONS:
         raise ClusterError(f"addon {name!r}: unknown; use one of {', '.join(ADDONS)}")
     return ADDONS[name]
-
-
-def _run(command: list[str], *, given: str = "") -> str:
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
-    return done.stdout

@@ -3,15 +3,15 @@
 import functools
 import os
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
 from cluster import docker, packages
 from cluster.archive import layer_image
+from cluster.command import run
 from cluster.locks import exclusive
 from cluster.paths import cache
-from cluster.progress import ClusterError, step, tail
+from cluster.progress import ClusterError, step
 from cluster.sources import reachable
 
 OWN_BASE = "localhost/mldiagnostics-base:1"
@@ -66,9 +66,10 @@ def own_base() -> Path:
             tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
         ):
             root, layer = Path(scratch) / "root", Path(scratch) / "layer.tar"
-            _run("debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", "bookworm", str(root))
+            bootstrap = ["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", "bookworm", str(root)]
+            run(bootstrap, logs_to_output=True)
             left_out = [f"--exclude=./{name}" for name in ("var/cache/apt/*", "var/lib/apt/lists/*", "dev/*", "proc/*")]
-            _run("tar", "--numeric-owner", *left_out, "-C", str(root), "-cf", str(layer), ".")
+            run(["tar", "--numeric-owner", *left_out, "-C", str(root), "-cf", str(layer), "."])
             return layer_image(archive, OWN_BASE, layer, entrypoint=["python3"])
 
 
@@ -76,9 +77,3 @@ def own_base() -> Path:
 def _pull_failure(image: str) -> str | None:
     with step(f"Pulling {image}", about_s=20):
         return docker.pull_failure(image)
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stdout + done.stderr)}")

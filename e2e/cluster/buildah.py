@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster import packages
+from cluster.command import run
 from cluster.paths import cache
-from cluster.progress import ClusterError, tail
 
 
 def obstacle() -> str | None:
@@ -28,18 +28,15 @@ def install() -> None:
 
 def load(reference: str, archive: Path) -> None:
     """Load the image of an archive into the store, unless it is there."""
-    if _run("inspect", "--type=image", reference).returncode:
+    inspection = subprocess.run(_command("inspect", "--type=image", reference), capture_output=True, check=False)
+    if inspection.returncode:
         _buildah("pull", "--quiet", f"docker-archive:{archive}")
 
 
 def _buildah(*arguments: str) -> None:
-    done = _run(*arguments)
-    if done.returncode:
-        raise ClusterError(
-            f"`buildah {' '.join(arguments)}` ended with {done.returncode}:\n{tail(done.stdout + done.stderr, 30)}"
-        )
+    run(_command(*arguments), title=f"buildah {' '.join(arguments)}", logs_to_output=True)
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _command(*arguments: str) -> list[str]:
     store = [f"--root={cache() / 'buildah'}", "--runroot=/run/mldiagnostics-buildah", "--storage-driver=overlay"]
-    return subprocess.run(["buildah", *store, *arguments], capture_output=True, text=True, check=False)
+    return ["buildah", *store, *arguments]

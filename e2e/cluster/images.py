@@ -32,9 +32,10 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
         ClusterError: the build failed, or this machine cannot build images; the message has a remedy.
     """
     text = dockerfile.read_text()
-    if reason := obstacle():
-        raise ClusterError(f"{reference}: images cannot be built here: {reason}")
-    with_docker = docker.builder_obstacle() is None
+    no_docker = docker.builder_obstacle()
+    with_docker = no_docker is None
+    if not with_docker and buildah.obstacle():
+        raise ClusterError(f"{reference}: images cannot be built here: {no_docker}")
     base = baseimage.base_of(text, with_docker=with_docker)
     stamp = buildcontext.digest(context, text, base, reference)
     folder = cache() / "images"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from cluster import docker, images
 from cluster.archive import binary_image
+from cluster.command import run
 from cluster.locks import exclusive
 from cluster.node import PAUSE_IMAGE
 from cluster.paths import cache
-from cluster.progress import ClusterError, echo, step, tail
+from cluster.progress import ClusterError, echo, step
 from cluster.tools import tool
 
 CLUSTER = "mldiagnostics"
@@ -57,18 +58,11 @@ class Kind:
             self._remove()
             self.folder.mkdir(parents=True)
             with step("Creating a kind cluster; the first time it pulls an image of 1 GB", about_s=90):
-                _must(
-                    kind,
-                    "create",
-                    "cluster",
-                    f"--name={CLUSTER}",
-                    f"--image={NODE_IMAGE}",
-                    f"--kubeconfig={self.kubeconfig}",
-                    "--wait=120s",
-                )
+                options = [f"--name={CLUSTER}", f"--image={NODE_IMAGE}", f"--kubeconfig={self.kubeconfig}"]
+                run([kind, "create", "cluster", *options, "--wait=120s"])
 
     def load_image(self, archive: Path) -> None:
-        _must(str(tool("kind")), "load", "image-archive", str(archive), f"--name={CLUSTER}")
+        run([str(tool("kind")), "load", "image-archive", str(archive), f"--name={CLUSTER}"])
 
     def pull(self, image: str) -> bool:
         with step(f"Pulling {image}", about_s=20):
@@ -89,15 +83,9 @@ class Kind:
         return [*(f"node container: {node}" for node in nodes), "running" if self.running() else "stopped"]
 
     def _remove(self) -> None:
-        _must(str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}")
+        run([str(tool("kind")), "delete", "cluster", f"--name={CLUSTER}", f"--kubeconfig={self.kubeconfig}"])
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def _must(*command: str) -> None:
-    done = _run(*command)
-    if done.returncode:
-        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")

@@ -1,11 +1,11 @@
 """Programs from Debian packages, installed if they are missing."""
 
 import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cluster.progress import ClusterError, step, tail
+from cluster.command import run
+from cluster.progress import ClusterError, step
 
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 # Debian package of each program.
@@ -45,6 +45,4 @@ def _apt(*arguments: str) -> None:
     # Several processes may install packages at the same time: wait for apt's lock.
     command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"]
     command += arguments
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ClusterError(f"`apt-get {' '.join(arguments)}` ended with {done.returncode}:\n{tail(done.stderr)}")
+    run(command, title=f"apt-get {' '.join(arguments)}")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from cluster.command import run
 from cluster.locks import exclusive
 from cluster.paths import E2E, REPOSITORY, cache
 from cluster.progress import ClusterError, duration, echo, step, tail
@@ -128,9 +129,7 @@ def install_wheel(requirement: str, target: Path) -> None:
     uv = shutil.which("uv", path=f"{REPOSITORY / '.tools' / 'uv' / 'bin'}:{os.environ.get('PATH', '')}")
     pip = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
     command = [*pip, "--no-deps", "--only-binary=:all:", "--target", str(target), requirement]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ClusterError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail(done.stderr)}")
+    run(command)
 
 
 def published_sha256(text: str, name: str) -> str:
