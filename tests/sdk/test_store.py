@@ -255,6 +255,17 @@ def test_what_one_claims_on_a_condition_no_other_changes(store: Store) -> None:
     assert set(at_once(4, claim_and_delete)) == {None}
 
 
+def test_an_object_that_is_deleted_after_its_condition_is_put_anew(store: Store) -> None:
+    store.put("k", b"old")
+
+    def reject(_head: bytes) -> bool:
+        store.delete("k")
+        return False
+
+    store.put("k", b"new", replace=reject)
+    assert content(store, "k") == b"new"
+
+
 def test_a_condition_reads_a_large_object_in_part(store: Store) -> None:
     store.put("k", b"x" * MIB)
     heads: list[bytes] = []

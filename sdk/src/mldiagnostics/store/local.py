@@ -86,7 +86,7 @@ class LocalStore:
             with _errors_of(shown):
                 if replace is True:
                     partial.replace(path)
-                elif not _put_in_place(partial, path, replace or _never) and not _holds(path, source):
+                elif not _put_in_place(partial, path, replace or _never, source):
                     raise AlreadyStored(f"{shown}: already stored with other content, which was not changed")
         return Stored(key, source.bytes, source.sha256, str(path))
 
@@ -219,14 +219,14 @@ def _never(_head: bytes) -> bool:
     return False
 
 
-def _put_in_place(partial: Path, path: Path, accept: Condition) -> bool:
+def _put_in_place(partial: Path, path: Path, accept: Condition, source: UploadSource) -> bool:
     """Give the finished file its name, or the place of a file that is accepted.
 
-    Return false if another file has the name.
+    Return false if a file with other content has the name.
     """
     while not _link_into_place(partial, path):
         with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-            return change_if(path, accept, lambda: partial.replace(path))
+            return change_if(path, accept, lambda: partial.replace(path)) or _holds(path, source)
     return True
 
 
