@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.drops import ADVICE, Drops, Reason
+from support.programs import Programs
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REASONS: list[Reason] = sorted(ADVICE)
 LOSSES = st.tuples(st.sampled_from(REASONS), st.integers(1, 5), st.sampled_from(["", "jsonl"]))
@@ -39,6 +43,28 @@ def test_threads_count_together() -> None:
     for thread in threads:
         thread.join()
     assert drops.totals() == {"bad-value": 8000}
+
+
+def test_a_signal_handler_counts_in_the_middle_of_a_count(tmp_path: Path) -> None:
+    source = """
+    import signal
+    from mldiagnostics.pipeline.drops import Drops
+    drops, handled = Drops(), 0
+    def handler(*_):
+        global handled
+        handled += 1
+        drops.count("bad-value")
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.00005, 0.00005)
+    for _ in range(200_000):
+        drops.count("bad-value")
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert handled
+    new = sum(one.number for one in drops.take_new())
+    print(drops.totals()["bad-value"] - 200_000 - handled, new - 200_000 - handled)
+    """
+    ended = Programs(tmp_path).run(source)
+    assert (ended.out, ended.err) == ("0 0\n", "")
 
 
 def test_the_message_has_number_reason_and_advice() -> None:

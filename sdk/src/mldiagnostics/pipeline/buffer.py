@@ -150,7 +150,8 @@ class Buffer:
                 self._on_first_record()
             with suppress(IndexError):  # a signal handler may take the last one between test and popleft
                 while self._given_back:
-                    self._charged -= self._given_back.popleft()
+                    freed = self._given_back.popleft()
+                    self._charged -= freed
             capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
             if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
                 return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from typing import Literal, NamedTuple, TypeAlias
 
 Reason: TypeAlias = Literal[
@@ -48,33 +49,40 @@ class DroppedRecords(NamedTuple):
 
 
 class Drops:
-    """Counts dropped records, from any thread and in signal handlers."""
+    """Counts dropped records, from any thread and in signal handlers.
+
+    A handler may count in the thread that it interrupts, which happens only at calls. So no call stands between reading
+    and writing a number.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._totals: dict[tuple[str, Reason], int] = {}
-        self._fresh: dict[tuple[str, Reason], DroppedRecords] = {}
+        self._totals: defaultdict[tuple[str, Reason], int] = defaultdict(int)
+        self._fresh: defaultdict[tuple[str, Reason], int] = defaultdict(int)
+        self._details: dict[tuple[str, Reason], str] = {}
 
     def count(self, reason: Reason, number: int = 1, *, sink: str = "", detail: str = "") -> None:
         """Count `number` dropped records; `detail` describes this case."""
         key = sink, reason
         with self._lock:
-            self._totals[key] = self._totals.get(key, 0) + number
-            fresh = self._fresh.get(key)
-            self._fresh[key] = DroppedRecords(sink, reason, number + (fresh.number if fresh else 0), detail[:200])
+            self._details[key] = detail[:200]
+            self._totals[key] += number
+            self._fresh[key] += number
 
     def totals(self) -> dict[str, int]:
         """Return the numbers by reason, or `<sink>: <reason>` for one sink."""
         with self._lock:
-            return {f"{sink}: {reason}" if sink else reason: count for (sink, reason), count in self._totals.items()}
+            totals = self._totals.copy()
+        return {f"{sink}: {reason}" if sink else reason: count for (sink, reason), count in totals.items()}
 
     def take_new(self) -> list[DroppedRecords]:
         """Return the drops since the last call."""
         if not self._fresh:
             return []
+        none: defaultdict[tuple[str, Reason], int] = defaultdict(int)
         with self._lock:
-            new, self._fresh = list(self._fresh.values()), {}
-            return new
+            new, self._fresh = self._fresh, none
+            return [DroppedRecords(*key, number, self._details[key]) for key, number in new.items()]
 
     def reset(self) -> None:
         """Reset counts and lock in a forked child: another thread may hold it."""
