@@ -1,113 +1,96 @@
-"""`make test`: every stage, or those that are named; tools and environments are made while the first ones run.
+"""`make test`: every stage, or those that are named, two at a time where there are two cores.
 
 python tests/run_all.py [gate] [unit] [contract] [cluster]
 """
 
-import subprocess
+import signal
 import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from support.stages import Result, Stage, cores, run, summary
+
 ROOT = Path(__file__).parent.parent
-PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=15"]
+# Unbuffered, so that its log shows how far it is.
+PYTEST = [sys.executable, "-u", "-m", "pytest", "-q", "--durations=15"]
 # In the order in which the tests use them; a cluster gets the others by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "kustomize", "etcd", "kube-apiserver"]
 CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay", "otelcol"]
 CONTRACT_TOOLS += ["cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"]
-LOGS = ROOT / ".tools"
+LOGS = ROOT / ".tools/tests"
+# Most tests compute on one core; more stages at a time than this make none of them faster.
+LIMIT = 2
 
-
-@dataclass(frozen=True)
-class Stage:
-    """One command of the whole, with the minutes that it takes where everything is cached."""
-
-    name: str
-    command: list[str]
-    minutes_warm: float
-    needs_tools: bool = False
-
-
-STAGES = {
-    "gate": Stage("style, types, prose, layers, generated files", ["make", "-s", "static"], 1.5),
-    "unit": Stage("unit tests", [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"], 11),
-    "contract": Stage(
-        "contract tests", [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"], 14, needs_tools=True
+# Tools and environments are made beside the first stages. The cluster tests run alone: a whole cluster shares the cores
+# with them, and its parts have deadlines.
+STAGES = (
+    Stage(
+        "tools",
+        "tools of the contract tests",
+        [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS],
+        ROOT / "e2e",
+        "seconds when cached, up to 30 min when not",
+        prepares=True,
     ),
-    "cluster": Stage("cluster tests", [*PYTEST, "e2e", "-m", "cluster"], 16, needs_tools=True),
-}
-
-
-def run(stage: Stage) -> bool:
-    print(f"\n==> {stage.name} (about {stage.minutes_warm:g} min)", flush=True)
-    started = time.monotonic()
-    passed = subprocess.run(stage.command, cwd=ROOT, check=False).returncode == 0
-    print(f"==> {stage.name}: {'passed' if passed else 'FAILED'} in {time.monotonic() - started:.0f} s", flush=True)
-    return passed
-
-
-class Preparation:
-    """Something that is made while the first stages run; its output goes to a log."""
-
-    def __init__(self, name: str, command: list[str], folder: Path) -> None:
-        self.name = name
-        self._log = LOGS / f"{name}.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
-
-    def wait(self) -> bool:
-        """Follow the log to the end; on failure show the end of it."""
-        print(f"\n==> {self.name} (seconds when cached, up to 30 min when not)", flush=True)
-        shown = ""
-        while True:
-            try:
-                self._process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                last = (self._log.read_text(errors="replace").splitlines() or [""])[-1]
-                if last != shown:
-                    print(f"    {last}", flush=True)
-                shown = last
-                continue
-            if self._process.returncode:
-                print(self._log.read_text(errors="replace")[-4000:], flush=True)
-            return self._process.returncode == 0
-
-    def stop(self) -> None:
-        """End it if it still runs."""
-        self._process.terminate()
-        self._process.wait()
+    Stage(
+        "environments",
+        "environments of the contract tests",
+        [sys.executable, "tests/support/environments.py"],
+        ROOT,
+        "seconds when cached, up to 10 min when not",
+        prepares=True,
+    ),
+    Stage("gate", "style, types, prose, layers, generated files", ["make", "-s", "static"], ROOT, "1 min"),
+    Stage(
+        "contract",
+        "contract tests",
+        [*PYTEST, "tests", "e2e", "-m", "(apiserver or peers) and not cluster"],
+        ROOT,
+        "18 min",
+        needs=("tools", "environments"),
+    ),
+    Stage(
+        "unit",
+        "unit tests",
+        [*PYTEST, "tests", "-m", "not apiserver and not cluster and not peers"],
+        ROOT,
+        "16 min",
+        after=("gate",),
+    ),
+    Stage(
+        "cluster",
+        "cluster tests",
+        [*PYTEST, "e2e", "-m", "cluster"],
+        ROOT,
+        "12 min",
+        after=("gate", "unit", "contract"),
+        needs=("tools",),
+    ),
+)
+NAMES = [stage.name for stage in STAGES if not stage.prepares]
 
 
 def main(names: list[str]) -> int:
-    """Run the stages of these names, all if there are none; return 1 if one failed."""
-    if unknown := [name for name in names if name not in STAGES]:
-        print(f"{unknown[0]}: not a stage; choose from {', '.join(STAGES)}", file=sys.stderr)
+    """Run the stages of these names, all if there are none; return 1 if one did not pass."""
+    if unknown := [name for name in names if name not in NAMES]:
+        print(f"{unknown[0]}: not a stage; choose from {', '.join(NAMES)}", file=sys.stderr)
         return 2
-    chosen = [stage for name, stage in STAGES.items() if not names or name in names]
-    preparations = preparations_for(names)
+    chosen = chosen_stages(names)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        results = [(stage.name, run(stage)) for stage in chosen if not stage.needs_tools]
-        prepared = [(preparation.name, preparation.wait()) for preparation in preparations]
-    finally:
-        for preparation in preparations:
-            preparation.stop()
-    results += prepared
-    if all(passed for _, passed in prepared):
-        results += [(stage.name, run(stage)) for stage in chosen if stage.needs_tools]
-    failed = [name for name, passed in results if not passed]
-    print(f"\n{len(results) - len(failed)} passed, {len(failed)} failed" + (f": {', '.join(failed)}" if failed else ""))
-    return 1 if failed else 0
+        results = run(chosen, LOGS, limit=min(LIMIT, cores()))
+    except KeyboardInterrupt:
+        return 130
+    print(summary(chosen, results, LOGS))
+    return int(any(result is not Result.PASSED for result in results.values()))
 
 
-def preparations_for(names: list[str]) -> list[Preparation]:
-    """Start to make what the contract tests need; a cluster gets its tools by itself."""
-    if names and "contract" not in names:
-        return []
-    LOGS.mkdir(exist_ok=True)
-    return [
-        Preparation("tools", [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS], ROOT / "e2e"),
-        Preparation("environments", [sys.executable, "tests/support/environments.py"], ROOT),
-    ]
+def chosen_stages(names: list[str]) -> list[Stage]:
+    """Return the stages of these names, all if there are none, and the preparations of the contract tests.
+
+    A cluster gets its tools by itself.
+    """
+    wanted = names or NAMES
+    return [stage for stage in STAGES if stage.name in wanted or (stage.prepares and "contract" in wanted)]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,129 @@
+"""`make test` runs its stages side by side, in order, and reports each of them."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.stages import Result, Stage, ready, run, summary
+
+ROOT = Path(__file__).parents[2]
+
+
+def stage(name: str, script: str = "", **fields: Any) -> Stage:
+    return Stage(name, f"stage {name}", ["sh", "-c", script], ROOT, "1 s", **fields)
+
+
+def run_all(folder: Path, *stages: Stage, limit: int = 2) -> tuple[dict[str, Result], str]:
+    """Run the stages; return their results and the output."""
+    out = io.StringIO()
+    results = run(stages, folder, limit=limit, out=out)
+    return results, out.getvalue() + summary(stages, results, folder)
+
+
+def test_two_stages_run_side_by_side_and_each_output_is_shown_whole(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # a writer waits for a reader: neither ends without the other
+    writer = stage("writer", f"echo first; echo word > {pipe}; echo second")
+    results, output = run_all(tmp_path, writer, stage("reader", f"cat {pipe}"))
+    assert set(results.values()) == {Result.PASSED}
+    assert "first\nsecond\n==> stage writer: passed" in output
+    assert "word\n==> stage reader: passed" in output
+
+
+def test_a_failed_stage_is_reported_and_stops_only_those_that_need_it(tmp_path: Path) -> None:
+    results, output = run_all(
+        tmp_path,
+        stage("tools", "echo no compiler >&2; exit 3", prepares=True),
+        stage("environments", "echo hidden", prepares=True),
+        stage("unit", "echo 'FAILED tests/test_x.py::test_x - assert 1 == 2'; exit 1"),
+        stage("contract", "echo never", needs=("tools", "environments")),
+        stage("cluster", "echo last", after=("unit", "contract")),
+    )
+    assert results == {
+        "tools": Result.FAILED,
+        "environments": Result.PASSED,
+        "unit": Result.FAILED,
+        "contract": Result.NOT_RUN,
+        "cluster": Result.PASSED,
+    }
+    assert "no compiler" in output
+    assert "hidden" not in output
+    assert "never" not in output
+    at_the_end = output.rpartition("==>")[2]
+    assert "    FAILED tests/test_x.py::test_x - assert 1 == 2\n" in at_the_end
+    assert "not run  stage contract" in at_the_end
+
+
+def test_an_order_holds_where_one_could_start_earlier(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    gate, unit = stage("gate", f"echo gate >> {file}"), stage("unit", f"echo unit >> {file}", after=("gate", "absent"))
+    assert set(run_all(tmp_path, unit, gate)[0].values()) == {Result.PASSED}
+    assert file.read_text() == "gate\nunit\n"
+
+
+def test_an_interrupt_ends_the_stages_that_run(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    program = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nfrom pathlib import Path\n"
+    program += "from support.stages import *\n"
+    program += f"sleeper = Stage('x', 'x', ['sh', '-c', 'exec sleep 600 > {pipe}'], Path('/'), 'long')\n"
+    program += f"run([sleeper], Path({str(tmp_path)!r}), limit=2)\n"
+    process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stderr=subprocess.PIPE)
+    with pipe.open("rb") as held_by_the_stage:  # opens when the stage runs, and ends with it
+        os.killpg(process.pid, signal.SIGINT)
+        assert held_by_the_stage.read() == b""
+    _, errors = process.communicate()
+    assert process.returncode
+    assert b"KeyboardInterrupt" in errors
+
+
+@given(st.data())
+def test_stages_start_only_in_order_and_within_the_limit(data: st.DataObject) -> None:
+    names = [f"s{number}" for number in range(data.draw(st.integers(1, 6)))]
+    stages = [
+        stage(
+            name,
+            after=tuple(data.draw(st.lists(st.sampled_from([*names[:index], "absent"]), max_size=3))),
+            prepares=data.draw(st.booleans()),
+        )
+        for index, name in enumerate(names)
+    ]
+    limit = data.draw(st.integers(1, 3))
+    by_name = {each.name: each for each in stages}
+    results: dict[str, Result] = {}
+    running: set[str] = set()
+    while len(results) < len(stages):
+        starting = ready(stages, results, running, limit)
+        assert running or starting, "a stage is left waiting"
+        running |= {each.name for each in starting}
+        assert sum(not by_name[name].prepares for name in running) <= limit
+        assert all(name in results or name == "absent" for each in starting for name in each.after)
+        ended = data.draw(st.sampled_from(sorted(running)))
+        running.remove(ended)
+        results[ended] = Result.PASSED
+
+
+@pytest.mark.parametrize(
+    ("names", "stages"),
+    [
+        ([], ["tools", "environments", "gate", "contract", "unit", "cluster"]),
+        (["unit"], ["unit"]),
+        (["contract"], ["tools", "environments", "contract"]),
+        (["cluster", "gate"], ["gate", "cluster"]),
+    ],
+)
+def test_stages_are_chosen_by_name(names: list[str], stages: list[str]) -> None:
+    program = "import sys, run_all; print(*[stage.name for stage in run_all.chosen_stages(sys.argv[1:])])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *names], cwd=ROOT / "tests", capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == stages
