@@ -46,6 +46,8 @@ def test_settings_are_read(tmp_path: Path) -> None:
             "MLDIAG_LOG_LEVEL": "debug",
             "MLDIAG_LEASE_DURATION_SECONDS": "30.5",
             "MLDIAG_IGNORE_MANAGED_ADDON": "True",
+            "MLDIAG_CONTROL_PLANE": "true",
+            "MLDIAG_PEER_PORT": "0",
         }
     )
     assert config.policy.max_duration_ms == 5000
@@ -54,6 +56,9 @@ def test_settings_are_read(tmp_path: Path) -> None:
     assert config.log_level == "DEBUG"
     assert config.lease_duration_s == 30.5
     assert config.ignore_managed_addon
+    assert config.control_plane
+    assert config.peer_port == 0
+    assert load({}).peer_port is None
     assert config.holder("7-x") == "operator-0/u-1/7-x"
 
 

@@ -112,6 +112,62 @@ class OperatorConfig:
         ),
     ] = False
 
+    control_plane: Annotated[
+        bool,
+        Setting("MLDIAG_CONTROL_PLANE", "`true`: the leader serves the control-plane API to SDKs.", settings.switch),
+    ] = False
+    control_plane_port: Annotated[
+        int,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_PORT",
+            "Port of the control-plane API (HTTPS), in the pod and of the Service; 0 lets the system choose.",
+            settings.port,
+        ),
+    ] = 8443
+    control_plane_service: Annotated[
+        str,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_SERVICE",
+            "Name of the Service without selector, in this pod's namespace, that leads to the leader. Certificates are "
+            "for `<name>.<POD_NAMESPACE>.svc`. Empty: no EndpointSlice and no publication.",
+            settings.dns_name,
+        ),
+    ] = ""
+    control_plane_publish: Annotated[
+        bool,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_PUBLISH",
+            "`true`: the leader writes URL and CA certificates of the API into the ConfigMap "
+            "`mldiagnostics-control-plane` of the namespace `kube-public`, which the webhook reads.",
+            settings.switch,
+        ),
+    ] = False
+    control_plane_secret: Annotated[
+        str,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_SECRET",
+            "Name of the Secret, in this pod's namespace, that holds self-managed certificates of the API.",
+            settings.dns_name,
+        ),
+    ] = "mldiagnostics-connection-operator-certificates"  # noqa: S105 - its name, not its content
+    control_plane_folder: Annotated[
+        Path | None,
+        Setting(
+            "MLDIAG_CONTROL_PLANE_CERTIFICATE_FOLDER",
+            "Folder with `tls.crt`, `tls.key` and, for a private CA, `ca.crt`, mounted from a Secret. Empty: "
+            "certificates are self-managed.",
+            settings.absolute_path,
+        ),
+    ] = None
+    peer_port: Annotated[
+        int | None,
+        Setting(
+            "MLDIAG_PEER_PORT",
+            "Port (plain HTTP) for the SDK `google-cloud-mldiagnostics`; 0 lets the system choose. Empty: off.",
+            settings.port,
+        ),
+    ] = None
+
     def holder(self, process: str) -> str:
         """Return this process's name in the Lease and in the status of captures.
 
