@@ -12,6 +12,14 @@ def parse_time(text: object) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def optional_time(text: object) -> datetime | None:
+    """Parse a time of the API server; None for absent and other values."""
+    try:
+        return parse_time(text)
+    except ValueError:
+        return None
+
+
 def format_time(instant: datetime) -> str:
     """Format a time as the API server does; the peer SDK requires the Z."""
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
