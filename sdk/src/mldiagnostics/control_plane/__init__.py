@@ -1,0 +1,1 @@
+"""Reports of a run to the control plane, loaded only where one is set."""
