@@ -108,6 +108,11 @@ class _Lane:
         tenant = self._tenants.setdefault(reservation.tenant, _Tenant())
         tenant.waiting.append(waiter)
         self._admit()
+        if not waiter.admitted.done():
+            await self._wait(waiter, deadline)
+        return reservation
+
+    async def _wait(self, waiter: _Waiter, deadline: Deadline) -> None:
         try:
             await asyncio.wait({waiter.admitted}, timeout=deadline.left_s())
         except asyncio.CancelledError:
@@ -116,7 +121,6 @@ class _Lane:
         if not waiter.admitted.done():
             self._give_up(waiter)
             raise asyncio.TimeoutError
-        return reservation
 
     def release(self, reservation: Reservation) -> None:
         if not reservation.bytes:

@@ -33,22 +33,17 @@ class Deadline:
         Raises:
             asyncio.TimeoutError: the coroutine was cancelled.
         """
-        return await bound(coroutine, self.left_s(at_most=at_most))
-
-
-async def bound(coroutine: Coroutine[Any, Any, _T], timeout_s: float) -> _T:
-    """Await the coroutine; cancel it after a time, as `Deadline.bound` does."""
-    task = asyncio.ensure_future(coroutine)
-    try:
-        await asyncio.wait({task}, timeout=timeout_s)
-    finally:
-        in_time = task.done()
-        if not in_time:
-            task.cancel()
-            await asyncio.wait({task})
-    try:
-        if not in_time:
-            raise asyncio.TimeoutError
-        return task.result()
-    finally:
-        del task  # its error refers to this frame: together they would keep the caller's memory until a collection
+        task = asyncio.ensure_future(coroutine)
+        try:
+            await asyncio.wait({task}, timeout=self.left_s(at_most=at_most))
+        finally:
+            in_time = task.done()
+            if not in_time:
+                task.cancel()
+                await asyncio.wait({task})
+        try:
+            if not in_time:
+                raise asyncio.TimeoutError
+            return task.result()
+        finally:
+            del task  # its error refers to this frame: together they would keep the caller's memory until a collection

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import resource
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from mldiagnostics.capture import failures
 from mldiagnostics.capture.budget import ByteBudget
@@ -70,8 +70,9 @@ async def run(
         deadline=Deadline(options.deadline_s),
         verify=verify,
     )
-    terminator = asyncio.create_task(_terminate_on_request(shared))
-    tasks = [asyncio.create_task(_one(target, shared, terminator)) for target in targets]
+    captures = [TargetCapture(target, shared) for target in targets]
+    tasks = [asyncio.create_task(_one(target_capture)) for target_capture in captures]
+    terminator = asyncio.create_task(_terminate_on_request(shared, dict(zip(captures, tasks, strict=True))))
     try:
         for done in asyncio.as_completed(tasks):
             yield await done
@@ -81,40 +82,27 @@ async def run(
         await asyncio.gather(*tasks, terminator, return_exceptions=True)
 
 
-async def _one(target: Target, shared: CaptureContext, terminator: asyncio.Task[None]) -> Outcome:
-    target_capture = TargetCapture(target, shared)
+async def _one(capture: TargetCapture) -> Outcome:
+    """Return the outcome of a target, also if the terminator cancels it."""
+    target = capture.target
     try:
-        return await _until_terminated(target_capture, terminator)
+        return await capture.run()
     except TargetFailed as failure:
-        return failure.outcome(target, target_capture.server)
+        return failure.outcome(target, capture.server)
+    except asyncio.CancelledError:
+        if not capture.is_aborted:
+            raise
+        return failures.cancelled().outcome(target, capture.server)
     except Exception as error:  # noqa: BLE001 - an error of one target must not end the others
         _log.exception("capture failed: target=%s address=%s", target.stem, target.address)
         message = (
             f"{target.address}: unexpected error {type(error).__name__}: {error}; see the log and report it as a bug"
         )
-        return Outcome(target, TargetState.FAILED, Reason.UNEXPECTED, message, server=target_capture.server)
+        return Outcome(target, TargetState.FAILED, Reason.UNEXPECTED, message, server=capture.server)
 
 
-async def _until_terminated(target_capture: TargetCapture, terminator: asyncio.Task[None]) -> Outcome:
-    """Run the capture; abort it if no trace has arrived when the terminator ends.
-
-    Raises:
-        TargetFailed: no trace was stored.
-    """
-    work = asyncio.ensure_future(target_capture.run())
-    try:
-        await asyncio.wait({work, terminator}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done() and not target_capture.has_response:
-            raise failures.cancelled()
-        return await work
-    finally:
-        work.cancel()
-        await asyncio.wait({work})
-        del work  # its error refers to this frame: together they would keep the trace until a collection
-
-
-async def _terminate_on_request(shared: CaptureContext) -> None:
-    """Terminate all recordings on request; return when their time to respond is over."""
+async def _terminate_on_request(shared: CaptureContext, tasks: Mapping[TargetCapture, asyncio.Task[Outcome]]) -> None:
+    """Terminate all recordings on request, and abort those that do not respond."""
     await shared.control.wait()
     timeout_s = shared.options.cancel_timeout_s
 
@@ -123,6 +111,10 @@ async def _terminate_on_request(shared: CaptureContext) -> None:
             await profiler.terminate(shared.options.session, timeout_s=timeout_s)
 
     await asyncio.gather(asyncio.sleep(timeout_s), *(terminate(profiler) for profiler in shared.recording))
+    for capture, task in tasks.items():
+        if not capture.has_response:
+            capture.is_aborted = True
+            task.cancel()
 
 
 def _check(targets: Sequence[Target], options: Options) -> None:

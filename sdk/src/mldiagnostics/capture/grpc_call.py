@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote_to_bytes
 
@@ -10,7 +11,7 @@ from mldiagnostics.capture.http2 import ProtocolError, window_update
 from mldiagnostics.text.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mldiagnostics.capture.http2 import Frame
 
@@ -54,7 +55,7 @@ class CallError(Exception):
 class Call:
     """The response to one call; one task may wait for it.
 
-    Awaiting methods raise `CallError` if the call fails.
+    Awaiting methods raise `CallError` if the call fails, and `asyncio.TimeoutError` after their time.
     """
 
     def __init__(self, connection: CallSender, stream: int) -> None:
@@ -94,16 +95,16 @@ class Call:
             self._window += missing
             self._connection.send(window_update(self._stream, missing))
 
-    async def wait_received(self, count: int) -> None:
+    async def wait_received(self, count: int, *, timeout_s: float) -> None:
         """Return when `count` bytes of the body were received."""
-        await self._until(lambda: self._ended or self.received >= count)
+        await self._until(lambda: self._ended or self.received >= count, timeout_s)
         if self.received < count:
             self._check_status()
             raise CallError("INTERNAL", "the response ended before its message")
 
-    async def wait_ended(self) -> None:
+    async def wait_ended(self, *, timeout_s: float = math.inf) -> None:
         """Return when the call has succeeded."""
-        await self._until(lambda: self._ended)
+        await self._until(lambda: self._ended, timeout_s)
         self._check_status()
 
     def cancel(self) -> None:
@@ -117,9 +118,9 @@ class Call:
             self._failure = code, details
             self._wake()
 
-    def on_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def on_headers(self, headers: Mapping[bytes, bytes]) -> None:
         """Take headers or trailers."""
-        self._status |= dict(headers)
+        self._status.update(headers)
 
     def on_data(self, part: Frame) -> None:
         """Take a part of the content. Raises `ProtocolError`."""
@@ -145,14 +146,18 @@ class Call:
         self._body[self.received : end] = data
         self.received = end
 
-    async def _until(self, is_done: Callable[[], bool]) -> None:
+    async def _until(self, is_done: Callable[[], bool], timeout_s: float = math.inf) -> None:
         if not is_done() and not self._failure:
-            done = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            done = loop.create_future()
             self._waiter = is_done, done
+            expiry = None if timeout_s == math.inf else loop.call_later(timeout_s, _expire, done)
             try:
                 await done
             finally:
                 self._waiter = None
+                if expiry:
+                    expiry.cancel()
         if self._failure:
             raise CallError(*self._failure)
 
@@ -172,6 +177,11 @@ class Call:
             number = int(grpc) if grpc.isdigit() and len(grpc) <= len("16") else len(_CODES)
             code = _CODES[number] if number < len(_CODES) else "UNKNOWN"
             raise CallError(code, _text(unquote_to_bytes(self._status.get(b"grpc-message", b""))))
+
+
+def _expire(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_exception(asyncio.TimeoutError())
 
 
 def _text(raw: bytes) -> str:

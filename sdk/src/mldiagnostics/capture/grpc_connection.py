@@ -7,6 +7,7 @@ requested without compression, so that their length is the memory that they need
 
 import asyncio
 import threading
+from functools import lru_cache
 from typing import cast
 
 from mldiagnostics.capture.grpc_call import PREFIX_BYTES, UNGRANTED_BYTES, Call, CallError
@@ -42,11 +43,16 @@ _OVERHEAD_BYTES = 128 * 1024
 It covers headers, settings and pings of a capture of hours, and stops a server that only sends those.
 """
 _RESET_CODES = {7: "UNAVAILABLE", CANCEL: "CANCELLED", 11: "RESOURCE_EXHAUSTED"}
+_FIRST_HEADERS = header_block(((b":method", b"POST"), (b":scheme", b"http")))
+_LAST_HEADERS = header_block(
+    ((b"te", b"trailers"), (b"content-type", b"application/grpc"), (b"user-agent", b"mldiagnostics"))
+)
 _OPENING = b"".join(
     (
         PREFACE,
         settings(
             {
+                Http2Setting.HEADER_TABLE_SIZE: 0,  # so no block refers to another one
                 Http2Setting.ENABLE_PUSH: 0,
                 Http2Setting.INITIAL_WINDOW_SIZE: UNGRANTED_BYTES,
                 Http2Setting.MAX_FRAME_SIZE: _CONTENT_FRAME_BYTES,
@@ -56,6 +62,12 @@ _OPENING = b"".join(
         window_update(0, _CONNECTION_WINDOW_BYTES),
     )
 )
+
+
+@lru_cache(maxsize=64)  # servers of one kind send the same blocks
+def _decoded(block: bytes) -> dict[bytes, bytes]:
+    headers = Decoder(max_header_list_size=_HEADERS_BYTES).decode(block, raw=True)
+    return {bytes(name): bytes(value) for name, value, *_ in headers}
 
 
 class _ReceiveBuffer(threading.local):
@@ -77,7 +89,6 @@ class GrpcConnection(asyncio.BufferedProtocol):
         self._calls: dict[int, Call] = {}
         self._next_stream = 1
         self._reader = FrameReader()
-        self._decoder = Decoder(max_header_list_size=_HEADERS_BYTES)
         self._headers: tuple[Frame, bytearray] | None = None
         self._overhead_left = _OVERHEAD_BYTES
         self._unacknowledged = 0
@@ -109,18 +120,12 @@ class GrpcConnection(asyncio.BufferedProtocol):
         """Start a call."""
         stream, self._next_stream = self._next_stream, self._next_stream + 2
         call = self._calls[stream] = Call(self, stream)
-        block = header_block(
-            (
-                (b":method", b"POST"),
-                (b":scheme", b"http"),
-                (b":path", path.encode()),
-                (b":authority", self._authority),
-                (b"te", b"trailers"),
-                (b"content-type", b"application/grpc"),
-                (b"user-agent", b"mldiagnostics"),
-                (b"grpc-timeout", b"%dm" % min(int(timeout_s * 1000) + 1, 99_999_999)),
-            )
+        own = (
+            (b":path", path.encode()),
+            (b":authority", self._authority),
+            (b"grpc-timeout", b"%dm" % min(int(timeout_s * 1000) + 1, 99_999_999)),
         )
+        block = _FIRST_HEADERS + header_block(own) + _LAST_HEADERS
         self.send(frame(FrameKind.HEADERS, flags=FrameFlag.END_HEADERS, stream=stream, payload=block))
         self.send(content(stream, b"\0" + len(request).to_bytes(PREFIX_BYTES - 1, "big") + request))
         return call
@@ -213,10 +218,9 @@ class GrpcConnection(asyncio.BufferedProtocol):
         if not part.flags & FrameFlag.END_HEADERS:
             return
         self._headers = None
-        headers = self._decoder.decode(bytes(block), raw=True)  # also of a dropped call: later blocks refer to it
         call = self._calls.get(first.stream)
         if call:
-            call.on_headers([(bytes(name), bytes(value)) for name, value, *_ in headers])
+            call.on_headers(_decoded(bytes(block)))
             if first.flags & FrameFlag.END_STREAM:
                 call.on_end()
 

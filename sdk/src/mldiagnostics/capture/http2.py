@@ -5,13 +5,15 @@ https://www.rfc-editor.org/rfc/rfc9113. Content passes through without being col
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from struct import Struct
 from typing import NamedTuple
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 CANCEL = 8
 """The error code of a stream that nobody needs any more."""
 
-_HEADER_BYTES = 9
+_HEADER = Struct(">BHBBL")
+"""Length in two parts, kind, flags and stream."""
 _FRAME_BYTES = 16 * 1024
 """The longest frame to send, and the longest to receive other than content."""
 _WEIGHT_BYTES = 5
@@ -45,6 +47,7 @@ class FrameFlag(IntEnum):
 class Http2Setting(IntEnum):
     """Settings that a client sends."""
 
+    HEADER_TABLE_SIZE = 1
     ENABLE_PUSH = 2
     INITIAL_WINDOW_SIZE = 4
     MAX_FRAME_SIZE = 5
@@ -72,13 +75,14 @@ class FrameReader:
     """Cuts received bytes into frames."""
 
     def __init__(self) -> None:
-        self._pending = bytearray()
-        self._needed = _HEADER_BYTES
+        self._pending = b""
         self._data_left = 0
         self._flags = self._stream = 0
 
     def feed(self, data: memoryview) -> Iterator[Frame]:
         """Yield the frames that `data` completes. Raises `ProtocolError`."""
+        if self._pending:
+            data = memoryview(self._pending + data)
         at = 0
         while at < len(data):
             if self._data_left:
@@ -87,30 +91,23 @@ class FrameReader:
                 self._data_left -= len(part)
                 yield Frame(FrameKind.DATA, 0 if self._data_left else self._flags, self._stream, part, len(part))
                 continue
-            part = data[at : at + self._needed - len(self._pending)]
-            at += len(part)
-            self._pending += part
-            if len(self._pending) == self._needed:
-                yield from self._next()
-
-    def _next(self) -> Iterator[Frame]:
-        """Take a frame's header, or the whole frame."""
-        pending = self._pending
-        length, kind, flags = int.from_bytes(pending[:3], "big"), pending[3], pending[4]
-        stream = int.from_bytes(pending[5:_HEADER_BYTES], "big") & _STREAM_MASK
-        if kind == FrameKind.DATA and not flags & FrameFlag.PADDED and length:
-            self._flags, self._stream, self._data_left = flags, stream, length
-        elif length > _FRAME_BYTES:
-            raise ProtocolError(f"a frame of {length} bytes")
-        elif self._needed < _HEADER_BYTES + length:
-            self._needed = _HEADER_BYTES + length
-            return
-        else:
-            payload = bytes(pending[_HEADER_BYTES:])
-            content = _content(kind, flags, payload)
+            content_at = at + _HEADER.size
+            if content_at > len(data):
+                break
+            high, low, kind, flags, stream = _HEADER.unpack_from(data, at)
+            length, stream = high << 16 | low, stream & _STREAM_MASK
+            if kind == FrameKind.DATA and not flags & FrameFlag.PADDED and length:
+                self._flags, self._stream, self._data_left = flags, stream, length
+                at = content_at
+                continue
+            if length > _FRAME_BYTES:
+                raise ProtocolError(f"a frame of {length} bytes")
+            if content_at + length > len(data):
+                break
+            at = content_at + length
+            content = _content(kind, flags, bytes(data[content_at:at]))
             yield Frame(kind, flags, stream, content, length if kind == FrameKind.DATA else 0)
-        self._pending.clear()
-        self._needed = _HEADER_BYTES
+        self._pending = bytes(data[at:])
 
 
 def _content(kind: int, flags: int, payload: bytes) -> bytes:

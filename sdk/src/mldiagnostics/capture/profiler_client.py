@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from mldiagnostics.capture.deadline import TIMEOUTS, Deadline, bound
+from mldiagnostics.capture.deadline import TIMEOUTS, Deadline
 from mldiagnostics.capture.grpc_call import Call, CallError
 from mldiagnostics.capture.grpc_connection import GrpcConnection
 from mldiagnostics.capture.messages import GET_SNAPSHOT, PROFILE, TERMINATE, terminate_request
@@ -104,8 +104,7 @@ class ProfileCall:
         try:
             while call.received < len(body):
                 call.grant(_AHEAD_BYTES)
-                progress = call.wait_received(min(call.received + LEAST_PROGRESS_BYTES, len(body)))
-                await bound(progress, period_s)
-            await bound(call.wait_ended(), period_s)
+                await call.wait_received(min(call.received + LEAST_PROGRESS_BYTES, len(body)), timeout_s=period_s)
+            await call.wait_ended(timeout_s=period_s)
         except TIMEOUTS:
             raise Stalled from None

@@ -54,14 +54,16 @@ class CaptureContext:
 class TargetCapture:
     """The capture of one target.
 
-    `server` is the result of its probe; `has_response` is set when the whole response has arrived.
+    `server` is the result of its probe; `has_response` is set when the whole response has arrived. Set
+    `is_aborted` before you cancel its task, to get the outcome of a cancelled capture.
     """
 
     def __init__(self, target: Target, shared: CaptureContext) -> None:
-        self._target = target
-        self._shared = shared
+        self.target = target
         self.server: ServerProbe | None = None
         self.has_response = False
+        self.is_aborted = False
+        self._shared = shared
 
     async def run(self) -> Outcome:
         """Run the capture to completion, at the latest until the deadline.
@@ -70,21 +72,21 @@ class TargetCapture:
             TargetFailed: no trace was stored.
         """
         await self._check_address()
-        async with contextlib.aclosing(ProfilerClient(self._target)) as profiler:
+        async with contextlib.aclosing(ProfilerClient(self.target)) as profiler:
             self.server = await self._probe(profiler)
-            if self.server is ServerProbe.OLD and not (self._target.server_ok or self._shared.options.allow_old_server):
-                raise failures.may_deadlock(self._target)
+            if self.server is ServerProbe.OLD and not (self.target.server_ok or self._shared.options.allow_old_server):
+                raise failures.may_deadlock(self.target)
             return await self._record_when_free(profiler)
 
     async def _check_address(self) -> None:
         if self._shared.verify is None:
             return
         try:
-            problem = await self._shared.deadline.bound(self._shared.verify(self._target))
+            problem = await self._shared.deadline.bound(self._shared.verify(self.target))
         except TIMEOUTS:
             problem = "the check did not finish by the deadline; set a later deadline"
         if problem:
-            raise failures.wrong_pod(self._target, problem)
+            raise failures.wrong_pod(self.target, problem)
 
     async def _probe(self, profiler: ProfilerClient) -> ServerProbe:
         """Call GetSnapshot: a server that has it never freezes its process."""
@@ -98,10 +100,10 @@ class TargetCapture:
             await profiler.terminate(session, timeout_s=timeout_s)
         except CallError as error:
             connectivity = await check_connection(
-                self._target.host, self._target.port, timeout_s=left_s(at_most=_REACH_TIMEOUT_S)
+                self.target.host, self.target.port, timeout_s=left_s(at_most=_REACH_TIMEOUT_S)
             )
             raise failures.probe_failed(
-                self._target, code=error.code, details=error.details, connectivity=connectivity
+                self.target, code=error.code, details=error.details, connectivity=connectivity
             ) from error
         return ServerProbe.OLD
 
@@ -116,7 +118,7 @@ class TargetCapture:
                 busy = failures.is_busy(code=error.code, details=error.details)
                 if not busy or self._shared.deadline.left_s() <= needed_s:
                     raise failures.capture_failed(
-                        self._target, code=error.code, details=error.details, root=self._root()
+                        self.target, code=error.code, details=error.details, root=self._root()
                     ) from error
             with contextlib.suppress(*TIMEOUTS):
                 jitter = random.uniform(0.5, 1)  # noqa: S311 - spreads retries, guards nothing
@@ -136,7 +138,7 @@ class TargetCapture:
             cancelled_early = shared.control.terminated
             limit = min(shared.options.max_trace_bytes, shared.budget.largest_bytes)
             if size > limit:
-                raise failures.too_large(self._target, size=size, limit=limit)
+                raise failures.too_large(self.target, size=size, limit=limit)
             reservation, waited_s = await self._reserve(recording, size)
             memory = TraceMemory(size, reservation.release)
             try:
@@ -156,7 +158,7 @@ class TargetCapture:
             reservation = await shared.budget.reserve(size, shared.tenant, shared.deadline)
         except TIMEOUTS:
             await self._raise_if_failed(recording)
-            raise failures.no_memory(self._target, size=size, waited_s=left_s) from None
+            raise failures.no_memory(self.target, size=size, waited_s=left_s) from None
         return reservation, left_s - shared.deadline.left_s()
 
     async def _raise_if_failed(self, recording: ProfileCall) -> None:
@@ -172,11 +174,13 @@ class TargetCapture:
         shared = self._shared
         period_s = shared.options.answer_timeout_s
         try:
-            await shared.deadline.bound(recording.read(body, period_s=period_s))
+            await recording.read(body, period_s=period_s)
         except Stalled:
-            raise failures.stalled(self._target, period_s=period_s) from None
-        except TIMEOUTS:
-            raise failures.not_returned(self._target) from None
+            raise failures.stalled(self.target, period_s=period_s) from None
+        except CallError as error:
+            if error.code != "DEADLINE_EXCEEDED":
+                raise
+            raise failures.not_returned(self.target) from None
 
     async def _store(self, response: memoryview, *, cancelled_early: bool) -> Outcome:
         """Store the trace of the response, or return the one that the process wrote."""
@@ -186,15 +190,15 @@ class TargetCapture:
                 return self._written_by_process(empty=decoded.empty, cancelled_early=cancelled_early)
             summary = summarize(decoded.trace)
         except WireError as error:
-            raise failures.bad_response(self._target, str(error)) from None
+            raise failures.bad_response(self.target, str(error)) from None
         if decoded.empty or not summary.has_events:
-            raise failures.cancelled() if cancelled_early else failures.empty(self._target)
+            raise failures.cancelled() if cancelled_early else failures.empty(self.target)
         try:
-            stored = await self._shared.store.store(self._target, decoded.trace, self._shared.deadline)
+            stored = await self._shared.store.store(self.target, decoded.trace, self._shared.deadline)
         finally:
             release(decoded.trace)
         return Outcome(
-            self._target,
+            self.target,
             *_result(cancelled_early=cancelled_early),
             file=stored.url,
             bytes=stored.bytes,
@@ -207,19 +211,19 @@ class TargetCapture:
     def _written_by_process(self, *, empty: bool, cancelled_early: bool) -> Outcome:
         """Return the outcome of a response without a trace."""
         if empty:
-            raise failures.cancelled() if cancelled_early else failures.empty(self._target)
+            raise failures.cancelled() if cancelled_early else failures.empty(self.target)
         root = self._root()
         if root != UNWRITABLE_ROOT:
-            file = f"{root}/{self._shared.options.session}/{self._target.stem}{TRACE_SUFFIX}"
-            return Outcome(self._target, *_result(cancelled_early=cancelled_early), file=file, server=self.server)
+            file = f"{root}/{self._shared.options.session}/{self.target.stem}{TRACE_SUFFIX}"
+            return Outcome(self.target, *_result(cancelled_early=cancelled_early), file=file, server=self.server)
         if self.server is ServerProbe.OLD:
-            raise failures.too_old(self._target)
-        raise failures.bad_response(self._target, "it has no trace")
+            raise failures.too_old(self.target)
+        raise failures.bad_response(self.target, "it has no trace")
 
     def _request(self) -> bytes:
         options = self._shared.options
         return profile_request(
-            self._target,
+            self.target,
             options,
             root=self._root(),
             return_trace=options.delivery is not Delivery.WORKLOAD,
@@ -231,7 +235,7 @@ class TargetCapture:
 
         It cannot be written to unless the process is to store its own trace.
         """
-        delivery, workload_root = self._shared.options.delivery, self._target.workload_root
+        delivery, workload_root = self._shared.options.delivery, self.target.workload_root
         old_with_bucket = self.server is ServerProbe.OLD and (workload_root or "").startswith("gs://")
         if workload_root and (delivery is Delivery.WORKLOAD or (delivery is Delivery.AUTO and old_with_bucket)):
             return f"{workload_root.rstrip('/')}/{PROFILE_DIR}"

@@ -6,6 +6,14 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_HEAP_BYTES = 64 * 1024
+"""Largest response in memory of the interpreter: pages of its own cost 0.1 ms."""
+
+
+class _Heap(bytearray):
+    """Memory of the interpreter, with weak references."""
+
 
 class TraceMemory:
     """Memory of `size` bytes for one response; `view` is all of it.
@@ -19,20 +27,14 @@ class TraceMemory:
     """
 
     def __init__(self, size: int, on_freed: Callable[[], None]) -> None:
-        self._pages = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        loop = asyncio.get_running_loop()
-        self._freed = weakref.finalize(self._pages, _call_in, loop, on_freed)
-        self._freed.atexit = False
-        self.view = memoryview(self._pages)[:size]
+        bytes_ = _Heap(size) if size <= _HEAP_BYTES else mmap.mmap(-1, size, flags=_PRIVATE)
+        freed = weakref.finalize(bytes_, _call_in, asyncio.get_running_loop(), on_freed)
+        freed.atexit = False
+        self.view = memoryview(bytes_)
 
     def close(self) -> None:
         """Free the memory, now or when its last reader ends."""
-        pages = self._pages
-        del self._pages
         release(self.view)
-        with suppress(BufferError):
-            pages.close()
-            self._freed()
 
 
 def release(view: memoryview) -> None:
@@ -44,4 +46,7 @@ def release(view: memoryview) -> None:
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
     """Call a function in the loop from any thread; not after the end of the loop."""
     with suppress(RuntimeError):
-        loop.call_soon_threadsafe(function)
+        if asyncio._get_running_loop() is loop:  # noqa: SLF001 - documented, and does not raise
+            loop.call_soon(function)
+        else:
+            loop.call_soon_threadsafe(function)

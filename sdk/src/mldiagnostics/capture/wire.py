@@ -68,6 +68,8 @@ def _varint(value: int) -> bytes:
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
+    if at < len(data) and data[at] < 0x80:  # most integers have one byte
+        return data[at], at + 1
     value = 0
     for index, byte in enumerate(data[at : at + _LONGEST_VARINT]):
         value |= (byte & 0x7F) << 7 * index
