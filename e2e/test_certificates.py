@@ -1,9 +1,7 @@
 """Changes of `certificates.mode` on a cluster: pods are created, and get a run again."""
 
 import base64
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -12,7 +10,7 @@ from cluster import addons
 from cluster.provider import Provider
 from demo import injecting, installation
 from demo.installation import NAMESPACE, WEBHOOK
-from demo.kubectl import Kubectl, eventually
+from demo.kubectl import Kubectl, eventually, repeating
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import Lifetimes, issue, new_authority
 from release import parts
@@ -76,19 +74,8 @@ class Modes:
     @contextmanager
     def admitting(self) -> Iterator[None]:
         """Create pods as dry runs while the block runs; none may be rejected."""
-        over = threading.Event()
-
-        def attempts() -> None:
-            while not over.is_set():
-                self.injects()
-
-        with ThreadPoolExecutor(max_workers=1) as background:
-            running = background.submit(attempts)
-            try:
-                yield
-            finally:
-                over.set()
-            running.result()
+        with repeating(self.injects):
+            yield
 
     def _replaced(self) -> bool:
         status = self.kubectl.get("deployment", WEBHOOK, HERE)["status"]

@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ import pytest
 from cluster.progress import ClusterError
 from demo import injecting, installation
 from demo.installation import NAMESPACE, Helm
-from demo.kubectl import Kubectl, eventually
+from demo.kubectl import Kubectl, eventually, repeating
 from release.parts import WEBHOOK
 from release.render import setting
 
@@ -42,30 +41,24 @@ class Load:
 @contextmanager
 def load(kubectl: Kubectl) -> Iterator[Load]:
     """Create labelled pods in the namespace `default` during the block."""
-    results, over = Load(), threading.Event()
+    results = Load()
 
     def create() -> None:
-        while not over.is_set():
-            try:
-                pod = injecting.labelled_pod(kubectl, "default")
-            except ClusterError as refusal:
-                results.refused.append(str(refusal))
+        try:
+            pod = injecting.labelled_pod(kubectl, "default")
+        except ClusterError as refusal:
+            results.refused.append(str(refusal))
+        else:
+            if injecting.run_of(pod):
+                results.injected += 1
             else:
-                if injecting.run_of(pod):
-                    results.injected += 1
-                else:
-                    results.not_injected.append(json.dumps(pod["metadata"]))
+                results.not_injected.append(json.dumps(pod["metadata"]))
 
-    creating = threading.Thread(target=create)
-    creating.start()
-    try:
+    with repeating(create):
         eventually(lambda: results.pods > 0, "creation of pods", deadline_s=DEADLINE_S)
         yield results
         so_far = results.pods
         eventually(lambda: results.pods > so_far + 2, "creation of more pods", deadline_s=DEADLINE_S)
-    finally:
-        over.set()
-        creating.join()
 
 
 @contextmanager

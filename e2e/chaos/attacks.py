@@ -43,14 +43,18 @@ def finish(stage: Stage, seen: Observed, names: list[str], allowed: frozenset[st
     seen.others += [stage.end(ATTACKER, name, allowed=allowed, deadline_s=120) for name in names]
 
 
-@attack("two uncompressed traces of 255 MiB")
-def large_traces(stage: Stage, seen: Observed) -> Iterator[None]:
-    ports = (9999, 10000)
+def capture_of_ports(stage: Stage, seen: Observed, manner: str, ports: tuple[int, ...], **spec: Any) -> Iterator[None]:
+    """Capture a pod whose profilers on these ports all behave so."""
     annotations = {PORTS: ",".join(map(str, ports))}
-    with stage.pod("profiler", *on_all_ports("plain:255", ports), annotations=annotations) as pod:
-        name = stage.capture(ATTACKER, pod)
+    with stage.pod("profiler", *on_all_ports(manner, ports), annotations=annotations) as pod:
+        name = stage.capture(ATTACKER, pod, **spec)
         yield
         finish(stage, seen, [name], ANY)
+
+
+@attack("two uncompressed traces of 255 MiB")
+def large_traces(stage: Stage, seen: Observed) -> Iterator[None]:
+    yield from capture_of_ports(stage, seen, "plain:255", (9999, 10000))
 
 
 @attack("17 ports send small traces first, then 20 MiB each", short=True)
@@ -81,22 +85,12 @@ def silent_servers(stage: Stage, seen: Observed) -> Iterator[None]:
 
 @attack("7 traces of 100 MiB in fields of 2 bytes, with a deadline of 5 s", short=True)
 def tiny_fields(stage: Stage, seen: Observed) -> Iterator[None]:
-    ports = ALL_PORTS[1:8]
-    annotations = {PORTS: ",".join(map(str, ports))}
-    with stage.pod("profiler", *on_all_ports("tiny:100", ports), annotations=annotations) as pod:
-        name = stage.capture(ATTACKER, pod, deadlineSeconds=5)
-        yield
-        finish(stage, seen, [name], ANY)
+    yield from capture_of_ports(stage, seen, "tiny:100", ALL_PORTS[1:8], deadlineSeconds=5)
 
 
 @attack("4 traces of 255 MiB that arrive as 260 kB of gzip")
 def compressed_bombs(stage: Stage, seen: Observed) -> Iterator[None]:
-    ports = ALL_PORTS[1:5]
-    annotations = {PORTS: ",".join(map(str, ports))}
-    with stage.pod("profiler", *on_all_ports("bomb:255", ports), annotations=annotations) as pod:
-        name = stage.capture(ATTACKER, pod)
-        yield
-        finish(stage, seen, [name], ANY)
+    yield from capture_of_ports(stage, seen, "bomb:255", ALL_PORTS[1:5])
 
 
 @attack("a server whose error has 4 kB, control characters and paths", short=True)

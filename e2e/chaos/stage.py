@@ -2,7 +2,6 @@
 
 import http.client
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,7 +15,7 @@ from cluster.progress import ClusterError
 from cluster.provider import Provider
 from demo import capturing, injecting
 from demo.installation import NAMESPACE as OPERATORS
-from demo.kubectl import Kubectl, eventually
+from demo.kubectl import Kubectl, eventually, repeating
 from release.parts import OPERATOR, WEBHOOK
 from support.impersonation import Answer, Requests
 
@@ -224,21 +223,14 @@ class Stage:
     @contextmanager
     def admitting(self, seen: Observed) -> Iterator[None]:
         """Create labelled pods as dry runs while the block runs, and count how they were admitted."""
-        over = threading.Event()
 
-        def attempts() -> None:
-            while not over.wait(0.1):
-                with suppress(OSError, http.client.HTTPException, ValueError):
-                    if verdict := admission(self._requests("POST", f"{PODS.format(VICTIM)}?dryRun=All", PROBE)):
-                        seen.admissions[verdict] += 1
+        def attempt() -> None:
+            with suppress(OSError, http.client.HTTPException, ValueError):
+                if verdict := admission(self._requests("POST", f"{PODS.format(VICTIM)}?dryRun=All", PROBE)):
+                    seen.admissions[verdict] += 1
 
-        with ThreadPoolExecutor(max_workers=1) as background:
-            running = background.submit(attempts)
-            try:
-                yield
-            finally:
-                over.set()
-            running.result()
+        with repeating(attempt, pause_s=0.1):
+            yield
 
 
 def admission(answer: Answer) -> str:

@@ -2,8 +2,11 @@
 
 import json
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,6 +70,25 @@ class Kubectl:
     ) -> subprocess.CompletedProcess[bytes]:
         command = [str(self.binary), f"--kubeconfig={self.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+
+
+@contextmanager
+def repeating(action: Callable[[], object], *, pause_s: float = 0.0) -> Iterator[None]:
+    """Repeat an action in a thread while the block runs; its exception ends both."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.is_set():
+            action()
+            over.wait(pause_s)
+
+    with ThreadPoolExecutor(max_workers=1) as background:
+        running = background.submit(repeat)
+        try:
+            yield
+        finally:
+            over.set()
+        running.result()
 
 
 def eventually(poll: Callable[[], Value | None], what: str, *, deadline_s: float, pause_s: float = 0.3) -> Value:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 from support.profiler_protos import message
+from support.stream_servers import listening
 
 SERVICE = "tensorflow.ProfilerService"
 BUSY = "Another profiling session active."
@@ -161,22 +162,12 @@ def answer(space: bytes, *, empty: bool = False) -> bytes:
 @asynccontextmanager
 async def plain_tcp(reply: bytes = b"") -> AsyncIterator[int]:
     """Serve a port without gRPC: it sends `reply` after the first bytes and hangs up; if empty, it sends nothing."""
-    connections: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(asyncio.current_task())  # type: ignore[arg-type]  # a callback of start_server is a task
-        with suppress(ConnectionError, asyncio.CancelledError):
-            while await reader.read(4096) and not reply:
-                pass
-            writer.write(reply)
-            await writer.drain()
-        writer.close()
+        while await reader.read(4096) and not reply:
+            pass
+        writer.write(reply)
+        await writer.drain()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+    async with listening(serve) as port:
+        yield port

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from mldiagnostics.capture.http2 import FrameFlag, FrameKind, frame, header_block, settings
+from support.stream_servers import listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -78,27 +79,15 @@ async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.S
         if b"/Profile" in received:
             await answer(writer, 3)
             await asyncio.Event().wait()
-    writer.close()
 
 
 @asynccontextmanager
 async def raw_profiler(answer: Answer) -> AsyncIterator[int]:
     """Serve a profiler on a port of 127.0.0.1; it reads nothing after a Profile call."""
-    connections: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(asyncio.current_task())  # type: ignore[arg-type]  # a callback of start_server is a task
         writer.write(settings({}))
-        try:
-            await _serve(answer, reader, writer)
-        except (ConnectionError, asyncio.CancelledError):
-            writer.transport.abort()
+        await _serve(answer, reader, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+    async with listening(serve) as port:
+        yield port
