@@ -1,0 +1,1 @@
+"""The control-plane API: SDKs report their runs to it."""

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics.control_plane.packing import ClockStep, Entry, apply_clock_steps
+from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode, SliceCounts
+from mldiagnostics.goodput.history import History
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics_kube.clock import utc_now
+from mldiagnostics_operator.control_plane import event_log
+from mldiagnostics_operator.control_plane.event_log import EventLog, ProcessName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+PROCESS = ProcessName(run_id="a" * 64, job="trainer", incarnation="0eab71e5", attempt=0, rank=0)
+START = 1_790_000_000_000_000
+
+
+def story() -> list[Entry]:
+    """A job with every shape of argument, and a clock that is set by an hour."""
+    codes: list[tuple[EventCode, object]] = [
+        (EventCode.JOB_START, 0),
+        (EventCode.RESTORE_START, -1),
+        (EventCode.RESTORE_END, -1),
+        *((EventCode(2 + at % 2), at // 2) for at in range(20)),
+        (EventCode.SAVED, CheckpointEvent(START + 40_000_000, 9, "persistent")),
+        (EventCode.SLICES, SliceCounts(1, 2, 2)),
+        (EventCode.CAUSE, "preemption"),
+        (EventCode.CUSTOM_START, "EVALUATION"),
+        (EventCode.CUSTOM_END, "EVALUATION"),
+    ]
+    entries: list[Entry] = [
+        Event(START + 1_000_000 * number, code, argument, 0, PROCESS.run_id)  # type: ignore[arg-type]
+        for number, (code, argument) in enumerate(codes)
+    ]
+    hour = 3_600_000_000
+    late = Event(START + hour + 60_000_000, EventCode.JOB_END, 0, 0, PROCESS.run_id)
+    return [*entries, ClockStep(hour), late]
+
+
+def test_readers_of_logs_account_for_the_journal_as_for_the_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "SEGMENT_BYTES", 1000)
+    entries, log, files = story(), EventLog(), dict[str, bytes]()
+    for end in (*range(1, len(entries), 3), len(entries)):
+        first = max(0, end - 5)  # what was sent before is sent again
+        log.add(PROCESS, first, entries[first:end])
+        segment = log.segment(PROCESS)
+        assert segment is not None
+        files[segment.key] = segment.content
+        if segment.replaces:
+            del files[segment.replaces]
+        log.written(segment)
+    assert log.persisted == log.known == len(entries)
+    assert 2 < len(files) < 10
+    (tmp_path / "records").mkdir()
+    for key, content in files.items():
+        (tmp_path / key).write_bytes(content)
+    history, expected = History(), History()
+    open_log(str(tmp_path)).read_new(history, utc_now())
+    for event in apply_clock_steps(entries):
+        expected.add(event)
+    end_us = START + 2 * 3_600_000_000
+    assert not history.ignored
+    assert history.of(end_us).account(end_us) == expected.of(end_us).account(end_us)
+    assert expected.of(end_us).account(end_us).productive > 0
+
+
+def test_a_log_behind_a_gap_takes_nothing_and_known_events_count_once() -> None:
+    entries, log = story(), EventLog(persisted=4)
+    assert log.add(PROCESS, 5, entries[5:]) == 0
+    assert log.add(PROCESS, 0, entries[:4]) == 0
+    assert log.segment(PROCESS) is None
+    assert log.add(PROCESS, 0, entries[:6]) == 2
+    assert log.known == 6
