@@ -23,7 +23,8 @@ CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnect
 
 def granted() -> set[Permission]:
     roles = [item for item in rendered(OPERATOR) if item["kind"] in ("Role", "ClusterRole")]
-    return set(permissions(role for role in roles if not role["metadata"]["name"].endswith(("-view", "-capture"))))
+    of_users = ("-view", "-capture", "-runs")
+    return set(permissions(role for role in roles if not role["metadata"]["name"].endswith(of_users)))
 
 
 @contextmanager

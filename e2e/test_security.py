@@ -323,7 +323,7 @@ def test_some_permissions_of_the_operator_are_limited_by_name(
 
 
 def test_the_operators_roles_name_nothing_else() -> None:
-    user_roles = {f"{OPERATOR.name}-view", f"{OPERATOR.name}-capture"}
+    user_roles = {f"{OPERATOR.name}-{role}" for role in ("view", "capture", "runs")}
     roles = [found for found in rendered(OPERATOR) if found["kind"] in ("Role", "ClusterRole")]
     rules = [rule for role in roles if role["metadata"]["name"] not in user_roles for rule in role["rules"]]
     named = {(group, resource) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]}

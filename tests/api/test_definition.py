@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mldiagnostics_api.definition import definition_of
-from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.definition import DEFINITIONS, definition_of
+from mldiagnostics_api.resources import CONNECTIONS, RUNS
 from mldiagnostics_api.v1alpha1 import (
     CaptureResult,
     ConnectionSpec,
     ConnectionStatus,
+    MLRunSpec,
+    MLRunStatus,
     StatusCondition,
     TargetCounts,
     TargetResult,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 DEFINITION = definition_of(CONNECTIONS)
 VERSION = DEFINITION["spec"]["versions"][0]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
+RUN_VERSION = definition_of(RUNS)["spec"]["versions"][0]
+RUN_SCHEMA = RUN_VERSION["schema"]["openAPIV3Schema"]
+SCHEMAS = pytest.mark.parametrize("schema", [SCHEMA, RUN_SCHEMA], ids=["MLDiagnosticsConnection", "MLRun"])
 FORBIDDEN = {"$ref", "$defs", "title", "oneOf", "allOf", "not", "const", "exclusiveMinimum", "additionalItems"}
 
 
@@ -38,37 +43,61 @@ def fields(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[s
             yield from fields(schema[key], f"{path}[]")
 
 
-def test_every_field_is_described_and_typed() -> None:
-    named = [(path, field) for path, field in fields(SCHEMA) if path and not path.endswith("[]")]
-    assert len(named) > 80
+@SCHEMAS
+def test_every_field_is_described_and_typed(schema: dict[str, Any]) -> None:
+    named = [(path, field) for path, field in fields(schema) if path and not path.endswith("[]")]
+    assert len(named) > 70
     assert [path for path, field in named if not field.get("description") and path != ".metadata"] == []
     for path, field in named:
         assert "type" in field or field.get("x-kubernetes-int-or-string"), path
 
 
-def test_the_schema_is_structural() -> None:
-    for path, field in fields(SCHEMA):
+@SCHEMAS
+def test_the_schema_is_structural(schema: dict[str, Any]) -> None:
+    for path, field in fields(schema):
         assert not FORBIDDEN.intersection(field), path
         if "anyOf" in field:
             assert field["x-kubernetes-int-or-string"], path
         assert field.get("additionalProperties") is not False, path
 
 
+def test_every_list_and_text_of_a_run_is_bounded() -> None:
+    """Else a tenant or a report could make an object that etcd rejects."""
+    free = {".status.conditions", ".status.conditions[].lastTransitionTime"}
+    for path, field in fields(RUN_SCHEMA):
+        if path.startswith((".spec", ".status")) and path not in free and field.get("format") != "date-time":
+            bounds = {"array": "maxItems", "string": "maxLength"}
+            if "additionalProperties" in field:
+                assert "maxProperties" in field, path
+            elif field.get("type") in bounds and "enum" not in field:
+                assert bounds[field["type"]] in field, path
+
+
 def test_only_the_profiler_has_a_default() -> None:
     assert [path for path, field in fields(SCHEMA) if "default" in field] == [".spec.triggerCapture.profiler"]
+    assert [path for path, field in fields(RUN_SCHEMA) if "default" in field] == []
 
 
-def test_columns_and_selectable_fields_refer_to_fields() -> None:
-    known = dict(fields(SCHEMA))
-    paths = [column["jsonPath"] for column in VERSION["additionalPrinterColumns"]]
-    paths += [field["jsonPath"] for field in VERSION["selectableFields"]]
+@pytest.mark.parametrize(
+    ("version", "columns"),
+    [
+        (VERSION, ["Status", "Progress", "Session", "Age"]),
+        (RUN_VERSION, ["Phase", "Attempt", "Hosts", "Step", "Step Time", "Goodput", "Age"]),
+    ],
+    ids=["MLDiagnosticsConnection", "MLRun"],
+)
+def test_columns_and_selectable_fields_refer_to_fields(version: dict[str, Any], columns: list[str]) -> None:
+    known = dict(fields(version["schema"]["openAPIV3Schema"]))
+    paths = [column["jsonPath"] for column in version["additionalPrinterColumns"]]
+    paths += [field["jsonPath"] for field in version["selectableFields"]]
     assert set(paths) - set(known) == {".metadata.creationTimestamp"}
-    assert [column["name"] for column in VERSION["additionalPrinterColumns"] if "priority" not in column] == [
-        "Status",
-        "Progress",
-        "Session",
-        "Age",
-    ]
+    assert [column["name"] for column in version["additionalPrinterColumns"] if "priority" not in column] == columns
+
+
+def test_every_resource_has_a_definition_with_names_of_its_own() -> None:
+    specs = [definition.manifest()["spec"] for definition in DEFINITIONS]
+    names = [name for spec in specs for name in (spec["names"]["plural"], *spec["names"]["shortNames"])]
+    assert len(set(names)) == len(names) == 4
 
 
 def test_the_peers_schema_is_a_part_of_ours() -> None:
@@ -108,8 +137,10 @@ def generated(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             return st.text(min_size=schema.get("minLength", 0), max_size=min(schema.get("maxLength", 9), 9))
         case "integer":
             return st.integers(schema.get("minimum", 0), min(schema.get("maximum", 10**6), 10**6))
-        case _:
-            return st.booleans()
+        case other:
+            return (
+                st.booleans() if other == "boolean" else st.floats(schema.get("minimum", 0), schema.get("maximum", 1e6))
+            )
 
 
 def check_round_trip(model: type[BaseModel], schema: dict[str, Any], value: Any) -> None:
@@ -130,6 +161,18 @@ def test_schema_and_model_of_the_spec_agree(value: dict[str, Any]) -> None:
 @given(generated(SCHEMA["properties"]["status"]))
 def test_schema_and_model_of_the_status_agree(value: dict[str, Any]) -> None:
     check_round_trip(ConnectionStatus, SCHEMA["properties"]["status"], value)
+
+
+@given(generated(RUN_SCHEMA["properties"]["spec"]))
+@settings(max_examples=30)
+def test_schema_and_model_of_a_runs_spec_agree(value: dict[str, Any]) -> None:
+    check_round_trip(MLRunSpec, RUN_SCHEMA["properties"]["spec"], value)
+
+
+@given(generated(RUN_SCHEMA["properties"]["status"]))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+def test_schema_and_model_of_a_runs_status_agree(value: dict[str, Any]) -> None:
+    check_round_trip(MLRunStatus, RUN_SCHEMA["properties"]["status"], value)
 
 
 @given(

@@ -6,9 +6,9 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from mldiagnostics_api.resources import CONNECTIONS, Resource
+from mldiagnostics_api.resources import CONNECTIONS, RUNS, Resource
 from mldiagnostics_api.structural import Schema, structural_schema
-from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
+from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, MLRunObject
 
 Column = tuple[str, str, str, str, int]
 """Name, type, JSON path, description and priority of a printer column."""
@@ -94,11 +94,30 @@ _CONNECTION_COLUMNS: Final = (
     ("Message", "string", ".status.message", "Current step, or the result", 1),
 )
 
+_RUN_COLUMNS: Final = (
+    ("Phase", "string", ".status.phase", "Pending, Active, Completed or Failed", 0),
+    ("Attempt", "integer", ".status.attempt", "Number of the current attempt, from 0", 0),
+    ("Hosts", "string", ".status.hosts.summary", "Reporting hosts of expected hosts", 0),
+    ("Step", "integer", ".status.progress.step", "Newest step", 0),
+    ("Step Time", "string", ".status.progress.stepTime", "Recent time of a step", 0),
+    ("Goodput", "string", ".status.goodput.summary", "Productive share of the elapsed time", 0),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since creation", 0),
+    ("Workload", "string", ".status.workload", "Kind and name of the workload", 1),
+    ("URL", "string", ".status.url", "Address of the run in the web view", 1),
+    ("Message", "string", ".status.message", "Current step, or the result", 1),
+)
+
 DEFINITIONS: Final = (
     Definition(
         resource=CONNECTIONS,
         model=MLDiagnosticsConnection,
         columns=_CONNECTION_COLUMNS,
+        selectable_fields=(".status.phase",),
+    ),
+    Definition(
+        resource=RUNS,
+        model=MLRunObject,
+        columns=_RUN_COLUMNS,
         selectable_fields=(".status.phase",),
     ),
 )

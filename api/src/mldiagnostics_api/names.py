@@ -15,6 +15,9 @@ EXEMPT_NAMESPACE_LABEL: Final = "diagon-webhook-exempt"
 RUN_LABEL: Final = f"{GROUP}/run"
 """On pods and runs: the first 32 digits of the run id (64 do not fit into a label value)."""
 RUN_ANNOTATION: Final = f"{GROUP}/run-id"
+"""On pods and runs: the whole run id."""
+RUN_GROUP_LABEL: Final = f"{GROUP}/run-group"
+"""On runs: the group of the run."""
 RUN_CREATED_ANNOTATION: Final = f"{GROUP}/run-created"
 """On a pod that is its own run: the time that its run id uses as creation time, RFC 3339 in UTC."""
 INJECT_ANNOTATION: Final = f"{GROUP}/inject"
@@ -58,6 +61,29 @@ class ConditionType(StrEnum):
     ACCEPTED = "Accepted"
     CAPTURED = "Captured"
     STORED = "Stored"
+    COMPLETE = "Complete"
+
+
+class MLRunPhase(StrEnum):
+    """Phase of a run."""
+
+    PENDING = "Pending"
+    """Waits for admission, nodes or images."""
+    ACTIVE = "Active"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+
+FINISHED_RUN_PHASES: Final = frozenset({MLRunPhase.COMPLETED, MLRunPhase.FAILED})
+
+
+class RunConditionType(StrEnum):
+    """Condition types of a run; the reason of `Complete` is the result."""
+
+    ADMITTED = "Admitted"
+    STARTED = "Started"
+    REPORTING = "Reporting"
+    PROFILABLE = "Profilable"
     COMPLETE = "Complete"
 
 

@@ -34,3 +34,4 @@ class Resource:
 
 
 CONNECTIONS: Final = Resource(kind="MLDiagnosticsConnection", plural="mldiagnosticsconnections", short_names=("mldc",))
+RUNS: Final = Resource(kind="MLRun", plural="mlruns", short_names=("mlr",))

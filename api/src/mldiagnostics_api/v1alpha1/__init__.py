@@ -12,6 +12,22 @@ from mldiagnostics_api.v1alpha1.connection import (
     TriggerCapture,
     read_connection,
 )
+from mldiagnostics_api.v1alpha1.mlrun import (
+    HostException,
+    MLRunObject,
+    MLRunSpec,
+    MLRunStatus,
+    RunAttempt,
+    RunConfigs,
+    RunGoodput,
+    RunHosts,
+    RunProfiling,
+    RunProgress,
+    RunRetention,
+    RunSession,
+    RunWorkload,
+    read_run,
+)
 from mldiagnostics_api.v1alpha1.shared import LABEL_KEY, NameRef, ObjectMeta, StatusCondition, WorkloadRef
 
 __all__ = [
@@ -19,10 +35,23 @@ __all__ = [
     "CaptureResult",
     "ConnectionSpec",
     "ConnectionStatus",
+    "HostException",
     "LabelSelector",
     "MLDiagnosticsConnection",
+    "MLRunObject",
+    "MLRunSpec",
+    "MLRunStatus",
     "NameRef",
     "ObjectMeta",
+    "RunAttempt",
+    "RunConfigs",
+    "RunGoodput",
+    "RunHosts",
+    "RunProfiling",
+    "RunProgress",
+    "RunRetention",
+    "RunSession",
+    "RunWorkload",
     "StatusCondition",
     "TargetCounts",
     "TargetResult",
@@ -30,4 +59,5 @@ __all__ = [
     "TriggerCapture",
     "WorkloadRef",
     "read_connection",
+    "read_run",
 ]

@@ -76,7 +76,7 @@ class StatusCondition(Model):
     """One aspect of the object's state."""
 
     type: Annotated[str, Field(max_length=316)]
-    """Accepted, Captured, Stored or Complete."""
+    """Aspect of the state, see `conditions`."""
     status: Literal["True", "False", "Unknown"]
     """Whether the condition holds."""
     reason: Annotated[str, Field(max_length=1024)]

@@ -1,0 +1,315 @@
+"""The kind `MLRun`, version v1alpha1: one run of a workload, and its history.
+
+The CustomResourceDefinition and its reference page are generated from these models. The status has counts and
+exceptions, never a list that grows with the number of hosts: the complete lists are in the run's files.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import ConfigDict, Field
+
+from mldiagnostics_api.names import MLRunPhase
+from mldiagnostics_api.v1alpha1.shared import (
+    INT32,
+    INT64,
+    Count,
+    LabelValue,
+    Model,
+    ObjectMeta,
+    ObjectName,
+    StatusCondition,
+    Time,
+    cel_rule,
+    cel_rules,
+    read_object,
+)
+
+MAX_EXCEPTIONS: Final = 32
+"""Hosts with a problem that the status lists; the others are only counted."""
+MAX_METRICS: Final = 64
+MAX_SESSIONS: Final = 32
+MAX_ATTEMPTS: Final = 16
+"""Attempts that the status describes, the newest ones."""
+MAX_ALIASES: Final = 16
+MAX_CONFIGS: Final = 256
+"""Entries of one section of the configuration."""
+
+RunId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+Text = Annotated[str, Field(max_length=1024)]
+Seconds = Annotated[float, Field(ge=0)]
+
+
+def _immutable(field: str) -> dict[str, str]:
+    unchanged = f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    return cel_rule(unchanged, f"{field} is immutable; create another MLRun for another run", field=f".{field}")
+
+
+class RunWorkload(Model):
+    """The workload of a run."""
+
+    api_version: Annotated[str, Field(max_length=317)]
+    """API version of the workload, for example `jobset.x-k8s.io/v1alpha2`."""
+    kind: Annotated[str, Field(min_length=1, max_length=63)]
+    """Kind of the workload."""
+    name: ObjectName
+    """Name of the workload, in the namespace of the run."""
+    uid: Annotated[str, Field(max_length=64)] | None = None
+    """Uid of the workload; another workload of the same name is another run."""
+
+
+class RunProfiling(Model):
+    """Defaults of captures of this run."""
+
+    port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=INT32)] | None = None
+    """Profiler port of hosts that do not report or publish one. Default: 9999."""
+
+
+class RunRetention(Model):
+    """Retention of the object after the end of the run, and of the run's files."""
+
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)] | None = None
+    """Seconds after which the object of an ended run is deleted. Default: the operator's setting. An object with this
+    field is not deleted because of the limit on the number of ended runs."""
+    delete_artifacts: bool | None = None
+    """Whether the operator also deletes the files of the run when the object is deleted. Default: false. The files
+    must be in storage that the operator can write, and their run.json must name this namespace and run."""
+
+
+class MLRunSpec(Model):
+    """Identity and settings of the run; `workloadRef` and `runId` are immutable."""
+
+    model_config = ConfigDict(
+        json_schema_extra=cel_rules(
+            _immutable("runId"),
+            _immutable("workloadRef"),
+            cel_rule(
+                "!has(self.storageLocation) || !self.storageLocation.matches('(^|/)[.][.](/|$)')",
+                "storageLocation must not contain '..'",
+                field=".storageLocation",
+            ),
+        )
+    )
+
+    run_id: RunId | None = None
+    """Id of the run, the same in the SDK and in file names. Immutable."""
+    workload_ref: RunWorkload | None = None
+    """Workload of the run; absent for a run outside the cluster. Immutable."""
+    display_name: Annotated[str, Field(max_length=253)] | None = None
+    """Name of the run for people. Default: the name of the workload."""
+    run_group: LabelValue | None = None
+    """Group of runs, also the label `diagon.gke.io/run-group`. Default: the CronJob or RayCronJob of the workload."""
+    storage_location: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """Root of the run's files and default of its captures: `gs://bucket/path` or `volume:///namespace/path`. The same
+    locations are allowed as for captures."""
+    profiling: RunProfiling | None = None
+    """Defaults of captures of this run."""
+    retention: RunRetention | None = None
+    """Retention of the object after the end of the run, and of the run's files."""
+
+
+class HostException(Model):
+    """A host that needs attention."""
+
+    host: Annotated[str, Field(max_length=253)]
+    """Pod of the host, else its name."""
+    rank: Count | None = None
+    """Rank of the host."""
+    slice: Count | None = None
+    """Slice of the host."""
+    node: Annotated[str, Field(max_length=253)] | None = None
+    """Node of the host."""
+    reason: Annotated[str, Field(max_length=128)]
+    """Reason as one word for programs, for example `Lost`."""
+    message: Text | None = None
+    """Explanation for people."""
+    last_report_time: Time | None = None
+    """Time of the newest report of the host."""
+
+
+class RunHosts(Model):
+    """Hosts of the run: counts, and those that need attention."""
+
+    expected: Count | None = None
+    """Hosts of the workload by its spec, else the world size that the SDK reports."""
+    reporting: Count | None = None
+    """Hosts that reported recently."""
+    summary: Annotated[str, Field(max_length=32)] | None = None
+    """Reporting hosts of expected hosts, for example `3/4`."""
+    exceptions: (
+        Annotated[
+            list[HostException],
+            Field(max_length=MAX_EXCEPTIONS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+        ]
+        | None
+    ) = None
+    """Hosts that need attention, at most 32."""
+
+
+class RunProgress(Model):
+    """Progress of the run, as the process that leads it reports."""
+
+    step: Annotated[int, Field(ge=0, json_schema_extra=INT64)] | None = None
+    """Newest step."""
+    step_time_seconds: Seconds | None = None
+    """Recent time of a step in seconds."""
+    step_time: Annotated[str, Field(max_length=32)] | None = None
+    """Recent time of a step for people, for example `210 ms`."""
+    last_step_time: Time | None = None
+    """Time at which the newest step was reported."""
+
+
+class RunGoodput(Model):
+    """Account of the run's time, from its first attempt on."""
+
+    ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Productive share of the elapsed time."""
+    summary: Annotated[str, Field(max_length=32)] | None = None
+    """Productive share as a percentage, for example `93.4%`."""
+    elapsed_seconds: Seconds | None = None
+    """Elapsed time of the account."""
+    productive_seconds: Seconds | None = None
+    """Time of steps that counted."""
+    unproductive_seconds: Annotated[dict[str, Seconds], Field(max_length=64)] | None = None
+    """Other time, by cause."""
+    disruptions: Count | None = None
+    """Interruptions of the run."""
+    as_of_time: Time | None = None
+    """Moment of the account."""
+
+
+class RunConfigs(Model):
+    """Configuration of the run, as the process that leads it reports, at most 32 KiB.
+
+    Values of keys that look like secrets are redacted. The complete configuration is in the run's files.
+    """
+
+    software: Annotated[dict[str, Text], Field(max_length=MAX_CONFIGS)] | None = None
+    """Versions and settings of the software."""
+    hardware: Annotated[dict[str, Text], Field(max_length=MAX_CONFIGS)] | None = None
+    """Accelerators and machines."""
+    user: Annotated[dict[str, Text], Field(max_length=MAX_CONFIGS)] | None = None
+    """Configuration that the program gave; values other than text as JSON."""
+    omitted: Count | None = None
+    """Entries that are not here because of the limits."""
+
+
+class RunSession(Model):
+    """A profile of the run."""
+
+    id: Annotated[str, Field(max_length=253)]
+    """XProf session."""
+    state: Annotated[str, Field(max_length=64)] | None = None
+    """State of the profile."""
+    source: Annotated[str, Field(max_length=64)] | None = None
+    """Origin of the profile: `Program`, or `Capture` for an MLDiagnosticsConnection."""
+    capture: Annotated[str, Field(max_length=253)] | None = None
+    """Name of the MLDiagnosticsConnection."""
+    directory: Text | None = None
+    """Log directory that holds the session."""
+    start_time: Time | None = None
+    """Start of the recording."""
+    stop_time: Time | None = None
+    """End of the recording."""
+
+
+class RunAttempt(Model):
+    """One attempt of the workload."""
+
+    attempt: Count
+    """Number of the attempt, from 0."""
+    start_time: Time | None = None
+    """Time at which the operator saw the attempt start."""
+    end_time: Time | None = None
+    """Time at which the attempt ended."""
+    reason: Annotated[str, Field(max_length=128)] | None = None
+    """Why the attempt ended, as one word for programs."""
+    message: Text | None = None
+    """Why the attempt ended, for people."""
+
+
+class MLRunStatus(Model):
+    """Phase, progress and result of the run."""
+
+    run_id: RunId | None = None
+    """Id of the run."""
+    aliases: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_ALIASES)] | None = None
+    """Other ids under which SDKs report this run."""
+    phase: MLRunPhase | None = None
+    """Pending, Active, Completed or Failed. Completed and Failed are final for the run of a workload."""
+    reason: Annotated[str, Field(max_length=128)] | None = None
+    """Reason of the phase as one word for programs."""
+    message: Text | None = None
+    """Current step, or the result."""
+    workload: Annotated[str, Field(max_length=320)] | None = None
+    """Kind and name of the workload, for example `JobSet/trainer`."""
+    conditions: (
+        Annotated[
+            list[StatusCondition],
+            Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+        ]
+        | None
+    ) = None
+    """Admitted: no queue holds the workload back. Started: it runs or has run. Reporting: at least one host reports.
+    Profilable: at least one reporting host has a profiler server. Complete becomes True when the run has ended, also if
+    it failed; its reason is the result."""
+    observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
+    """Generation of the object that this status describes."""
+    attempt: Count | None = None
+    """Number of the current attempt, from 0, by the controller of the workload."""
+    attempts: (
+        Annotated[
+            list[RunAttempt],
+            Field(max_length=MAX_ATTEMPTS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+        ]
+        | None
+    ) = None
+    """The newest attempts, at most 16, the newest last."""
+    start_time: Time | None = None
+    """Start of the run."""
+    completion_time: Time | None = None
+    """End of the run."""
+    hosts: RunHosts | None = None
+    """Hosts of the run: counts, and those that need attention."""
+    progress: RunProgress | None = None
+    """Progress of the run."""
+    metrics: Annotated[dict[str, float], Field(max_length=MAX_METRICS)] | None = None
+    """Newest value of each metric, at most 64. Curves are in the run's files."""
+    goodput: RunGoodput | None = None
+    """Account of the run's time."""
+    configs: RunConfigs | None = None
+    """Configuration of the run."""
+    profile_sessions: (
+        Annotated[
+            list[RunSession],
+            Field(max_length=MAX_SESSIONS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+        ]
+        | None
+    ) = None
+    """The newest profiles, at most 32, the newest last."""
+    last_heartbeat_time: Time | None = None
+    """Time of the newest report of any host."""
+    url: Text | None = None
+    """Address of the run in the web view."""
+
+
+class MLRunObject(Model):
+    """One run of a machine-learning workload, with its hosts, progress and goodput.
+
+    The operator creates it for every workload that is opted in. It outlives the workload.
+    """
+
+    metadata: ObjectMeta
+    spec: MLRunSpec
+    """Identity and settings of the run; `workloadRef` and `runId` are immutable."""
+    status: MLRunStatus | None = None
+    """Phase, progress and result of the run."""
+
+
+def read_run(body: Mapping[str, Any]) -> MLRunObject:
+    """Parse an object as the API returns it.
+
+    Raises:
+        ValueError: Fields are invalid; the message names all of them.
+    """
+    return read_object(MLRunObject, body)
