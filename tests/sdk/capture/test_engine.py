@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import grpc
 import pytest
-from mldiagnostics.capture.budget import ByteBudget
+from mldiagnostics.capture.budget import SMALL_TRACES_BYTES, ByteBudget
 from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.messages import UNWRITABLE_ROOT
 from mldiagnostics.capture.model import (
@@ -497,25 +497,26 @@ async def test_a_hanging_store_is_reported_as_a_slow_store() -> None:
 
 
 async def test_a_slow_store_delays_reading_and_bounds_memory() -> None:
-    size, budget_bytes, held, most = 1_000_000, 8_000_000, 0, 0
+    size, held, most = 10 * 1024 * 1024, 0, 0
 
     async def slow(target: Target, trace: memoryview) -> Stored:
         nonlocal held, most
         held += len(trace)
         most = max(most, held)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        if held >= 4 * size:  # what fits into the share of one tenant
+            full.set()
+        await full.wait()
         held -= len(trace)
         return Stored(target.stem, len(trace), "", "")
 
-    server = FakeProfiler()
+    full, server = asyncio.Event(), FakeProfiler()
     server.reply = servers.replying(servers.answer(servers.trace(padding=size)))
     async with server.serving():
-        targets = [at(server.port, f"host-{number}") for number in range(40)]
-        async with aclosing(run(targets, QUICK, sink=slow, budget=ByteBudget(budget_bytes))) as outcomes:
+        targets = [at(server.port, f"host-{number}") for number in range(8)]
+        async with aclosing(run(targets, QUICK, sink=slow, budget=ByteBudget())) as outcomes:
             states = [outcome.state async for outcome in outcomes]
-    assert states == [TargetState.CAPTURED] * 40
-    assert size <= most <= budget_bytes
+    assert states == [TargetState.CAPTURED] * 8
+    assert 4 * size <= most <= SMALL_TRACES_BYTES < 8 * size
 
 
 async def test_an_error_of_a_callable_affects_only_its_target(caplog: pytest.LogCaptureFixture) -> None:
