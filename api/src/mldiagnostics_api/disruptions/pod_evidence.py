@@ -1,0 +1,153 @@
+"""Evidence of disruptions, read from pods and their containers."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, Final
+
+from mldiagnostics_api.conditions import condition_of
+from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
+from mldiagnostics_api.disruptions.evidence import Evidence, explained, shortened
+from mldiagnostics_api.formats import optional_time
+from mldiagnostics_api.workloads import Object
+
+CLOCK_SKEW: Final = timedelta(seconds=10)
+"""Times of different machines that are closer than this are not ordered."""
+
+_Finding = tuple[Cause, datetime, str]
+
+_TARGET_REASONS: Final = {
+    "PreemptionByScheduler": Cause.PREEMPTION,
+    "DeletionByPodGC": Cause.NODE_LOST,
+    "EvictionByEvictionAPI": Cause.EVICTION,
+    "DeletionByTaintManager": Cause.EVICTION,
+    "DeletionByDeviceTaintManager": Cause.EVICTION,
+}
+"""Reasons of the condition DisruptionTarget; those of the kubelet differ by message."""
+_KUBELET_MESSAGES: Final = {"node shutdown": Cause.NODE_SHUTDOWN, "preempted by Kubelet": Cause.PREEMPTION}
+_POD_REASONS: Final = {
+    "Preempting": Cause.PREEMPTION,
+    "Terminated": Cause.NODE_SHUTDOWN,
+    "NodeShutdown": Cause.NODE_SHUTDOWN,
+    "NodeLost": Cause.NODE_LOST,
+    "Evicted": Cause.EVICTION,
+    "DeadlineExceeded": Cause.DEADLINE,
+    "UnexpectedAdmissionError": Cause.START_FAILURE,
+}
+"""`status.reason` of a pod."""
+_WITHOUT_RESULT: Final = frozenset({"ContainerStatusUnknown"})
+"""The kubelet makes up the exit code of a container that it has not seen end."""
+_UNSTARTED: Final = frozenset({"ContainerCannotRun", "StartError"})
+_CANNOT_START: Final = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+
+
+def pod_evidence(pod: Object) -> Evidence | None:
+    """Return why a pod ended or does not start; None if it shows no cause.
+
+    The first of these counts, because each leads to the next: a failure of a container, a disruption by the cluster, a
+    deletion. Containers that end after a disruption or deletion has begun ended because of it.
+    """
+    name, node = pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName") or ""
+    failure, outside = _container_failure(pod), _disruption(pod) or _deletion(pod)
+    by_itself = failure and (outside is None or failure[1] + CLOCK_SKEW < outside[1])
+    first = failure if by_itself else outside or _start_failure(pod)
+    if first is None:
+        return None
+    return Evidence(cause=first[0], time=first[1], subject=f"pod '{name}'", detail=shortened(first[2]), node=node)
+
+
+def _disruption(pod: Object) -> _Finding | None:
+    """Return the disruption that a component has announced on the pod."""
+    status = pod.get("status") or {}
+    target = condition_of(pod, "DisruptionTarget")
+    if target is not None and target.holds and target.since:
+        cause = _TARGET_REASONS.get(target.reason)
+        if target.reason == "TerminationByKubelet":
+            cause = next((cause for part, cause in _KUBELET_MESSAGES.items() if part in target.message), Cause.EVICTION)
+        if cause:
+            return cause, target.since, explained(target)
+    terminated = condition_of(pod, "TerminationTarget")  # set by Kueue on pods of which it is the controller
+    if terminated is not None and terminated.holds and terminated.since and "Preempted" in terminated.reason:
+        return Cause.PREEMPTION, terminated.since, explained(terminated)
+    reason, message = status.get("reason") or "", status.get("message") or ""
+    cause = _POD_REASONS.get(reason)
+    time = _last_change(pod)
+    if cause and time:
+        return cause, time, f"{reason}: {message}"
+    return None
+
+
+def _deletion(pod: Object) -> _Finding | None:
+    metadata = pod["metadata"]
+    deadline = optional_time(metadata.get("deletionTimestamp"))
+    if deadline is None:
+        return None
+    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    return Cause.DELETED, deadline - grace, "was deleted; the API does not record by which user"
+
+
+def _container_failure(pod: Object) -> _Finding | None:
+    """Return the first failure of a container; a container that exceeded its memory comes before others."""
+    status = pod.get("status") or {}
+    containers = chain(status.get("initContainerStatuses") or (), status.get("containerStatuses") or ())
+    failures = list(chain.from_iterable(map(_terminations, containers)))
+    return min(failures, key=lambda failure: (failure[0] is not Cause.OUT_OF_MEMORY, *failure[1:]), default=None)
+
+
+def _terminations(container: Mapping[str, Any]) -> Iterator[_Finding]:
+    for state in (container.get("lastState") or {}, container.get("state") or {}):
+        terminated = state.get("terminated") or {}
+        code, reason, time = terminated.get("exitCode"), terminated.get("reason"), terminated.get("finishedAt")
+        ended = optional_time(time)
+        if ended is None or not code or reason in _WITHOUT_RESULT:
+            continue
+        name = container.get("name") or ""
+        if reason == "OOMKilled":
+            yield Cause.OUT_OF_MEMORY, ended, f"OOMKilled: container '{name}' exceeded its memory limit"
+        elif reason in _UNSTARTED:
+            yield Cause.START_FAILURE, ended, f"{reason}: container '{name}': {terminated.get('message') or ''}"
+        else:
+            message = terminated.get("message") or ""
+            text = f"container '{name}' ended with exit code {code}{_signal(code)}"
+            yield Cause.EXIT_CODE, ended, f"{text}: {message}" if message else text
+
+
+def _signal(code: int) -> str:
+    """Return the signal of an exit code as shells and the kubelet encode it."""
+    try:
+        return f" ({signal.Signals(code - 128).name})"
+    except ValueError:
+        return ""
+
+
+def _start_failure(pod: Object) -> _Finding | None:
+    """Return why a pod does not start: no node, or a container that cannot be created."""
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled is not None and not scheduled.holds and scheduled.reason == "Unschedulable" and scheduled.since:
+        return Cause.SCHEDULING, scheduled.since, explained(scheduled)
+    status = pod.get("status") or {}
+    containers = chain(status.get("initContainerStatuses") or (), status.get("containerStatuses") or ())
+    for container in containers:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        since = scheduled.since if scheduled is not None else None
+        if waiting.get("reason") in _CANNOT_START and since:
+            return Cause.START_FAILURE, since, f"{waiting['reason']}: {waiting.get('message') or ''}"
+    return None
+
+
+def _last_change(pod: Object) -> datetime | None:
+    """Return the last change of a condition, else the start of the pod."""
+    status = pod.get("status") or {}
+    changes = (optional_time(each.get("lastTransitionTime")) for each in status.get("conditions") or ())
+    return max(filter(None, changes), default=optional_time(status.get("startTime")))
