@@ -19,7 +19,7 @@ MESSAGE_LENGTH: Final = 256
 
 
 class StartupStage(StrEnum):
-    """A stage of the start-up; the stages of an attempt follow each other without gaps."""
+    """A stage of the start-up; the stages follow each other without gaps."""
 
     QUEUEING = "queueing"
     """From creation to admission; a workload that no queue suspends is admitted when it is created."""
@@ -64,7 +64,7 @@ class PodStartup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartupTimeline:
-    """Milestones of an attempt, in their order; None stands for those that it has not reached."""
+    """Milestones of an attempt, in their order; None stands for open ones."""
 
     created: datetime | None = None
     """Creation of the workload; of a later attempt, the end of the attempt before."""
@@ -88,9 +88,9 @@ class StartupTimeline:
         return stages[following] if following < len(stages) else None
 
     def durations(self, now: datetime) -> Mapping[StartupStage, float]:
-        """Return the seconds of each stage so far; they add up to the time from creation to the first step, or to now.
+        """Return the seconds of each stage so far.
 
-        The time between two known milestones is that of the stage that the later one ends. Clocks differ between nodes:
+        They add up to the time from creation to the first step, or to now. The time between two known milestones is that of the stage that the later one ends. Clocks differ between nodes:
         a milestone before an earlier one counts as reached with it. Empty if the creation is not known.
         """
         if self.created is None:
@@ -131,7 +131,9 @@ def pods_startup(pods: Sequence[PodStartup], *, expected: int | None = None) -> 
 
 
 def waiting_message(pods: Sequence[PodStartup], *, expected: int | None = None) -> str:
-    """Return the number of pods that have started, and the reason of one that has not; empty if all have."""
+    """Return how many pods have started, and the reason of one that has not.
+
+    Empty if all have."""
     total = max(len(pods), expected or 0)
     started = sum(pod.started is not None for pod in pods)
     if started == total:
@@ -153,7 +155,7 @@ def pulled_times(events: Iterable[Object]) -> Mapping[str, datetime]:
 
 
 def event_time(event: Object) -> datetime | None:
-    """Return when an event happened for the first time; both versions of the events API have different fields."""
+    """Return when an event happened first, in both versions of the events API."""
     named = (event.get(field) for field in ("firstTimestamp", "deprecatedFirstTimestamp", "eventTime"))
     created = (event.get("metadata") or {}).get("creationTimestamp")
     return next(filter(None, map(optional_time, (*named, created))), None)
@@ -177,7 +179,7 @@ def _started(pod: Object) -> datetime | None:
 
 
 def _container_start(status: Mapping[str, Any]) -> datetime | None:
-    """Return the start of a container; after a restart in place, that of an instance before."""
+    """Return the start of a container, or of its instance before a restart."""
     for state in (status.get("lastState") or {}, status.get("state") or {}):
         moment = optional_time((state.get("terminated") or state.get("running") or {}).get("startedAt"))
         if moment is not None:

@@ -1,4 +1,4 @@
-"""The cause of a disruption, from pods, nodes, events and workloads; never a guess."""
+"""The cause of a disruption, from the cluster's objects; never a guess."""
 
 from mldiagnostics_api.disruptions.causes import CAUSES, DisruptionCause, goodput_cause
 from mldiagnostics_api.disruptions.decision import DisruptionVerdict, decide

@@ -74,7 +74,7 @@ _JOB_FAILURES: Final = {"DeadlineExceeded": Cause.DEADLINE}
 
 
 def event_evidence(event: Object) -> Evidence | None:
-    """Return the cause that an event of a pod, a node or a Job records; None for any other event."""
+    """Return the cause that an event records; None for any other event."""
     subject = event.get("involvedObject") or event.get("regarding") or {}
     message = event.get("message") or event.get("note") or ""
     kind, name, reason = subject.get("kind") or "", subject.get("name") or "", event.get("reason") or ""
@@ -119,7 +119,7 @@ def node_evidence(name: str, node: Object | None, *, seen: datetime) -> Evidence
 
 
 def workload_evidence(workload: Object, *, seen: datetime) -> Evidence | None:
-    """Return the cause that a workload or its Kueue Workload shows; None if it shows none."""
+    """Return the cause that a workload or its Kueue Workload shows, or None."""
     evicted, failed = condition_of(workload, "Evicted"), condition_of(workload, "Failed")
     subject = f"{workload.get('kind', 'workload')} '{workload['metadata']['name']}'"
     for condition, causes in ((evicted, _KUEUE_EVICTIONS), (failed, _JOB_FAILURES)):

@@ -98,7 +98,7 @@ def _deletion(pod: Object) -> _Finding | None:
 
 
 def _container_failure(pod: Object) -> _Finding | None:
-    """Return the first failure of a container; a container that exceeded its memory comes before others."""
+    """Return the first failure of a container, with exceeded memory before others."""
     status = pod.get("status") or {}
     containers = chain(status.get("initContainerStatuses") or (), status.get("containerStatuses") or ())
     failures = list(chain.from_iterable(map(_terminations, containers)))
