@@ -133,7 +133,8 @@ def pods_startup(pods: Sequence[PodStartup], *, expected: int | None = None) -> 
 def waiting_message(pods: Sequence[PodStartup], *, expected: int | None = None) -> str:
     """Return how many pods have started, and the reason of one that has not.
 
-    Empty if all have."""
+    Empty if all have.
+    """
     total = max(len(pods), expected or 0)
     started = sum(pod.started is not None for pod in pods)
     if started == total:
