@@ -90,8 +90,9 @@ class StartupTimeline:
     def durations(self, now: datetime) -> Mapping[StartupStage, float]:
         """Return the seconds of each stage so far.
 
-        They add up to the time from creation to the first step, or to now. The time between two known milestones is that of the stage that the later one ends. Clocks differ between nodes:
-        a milestone before an earlier one counts as reached with it. Empty if the creation is not known.
+        They add up to the time from creation to the first step, or to now. The time between two known milestones is
+        that of the stage that the later one ends. Clocks differ between nodes: a milestone before an earlier one counts
+        as reached with it. Empty if the creation is not known.
         """
         if self.created is None:
             return {}
