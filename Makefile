@@ -50,7 +50,7 @@ $(UV):
 	@$(UV) pip install -q --python $(PY) --no-deps $(MEMBERS:%=-e %)
 	@touch $@
 
-demo: setup ## The main job, with a visible result: profile every host of a running JAX job
+demo: setup ## The main job, with a visible result: profile every host of a running JAX job (DEMO=local: without a cluster)
 	@cd e2e && $(PY) -m demo
 
 test: setup ## Everything that this machine can run (MLDIAG_REQUIRE_ALL=1: a skip is a failure)

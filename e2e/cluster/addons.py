@@ -15,6 +15,7 @@ from cluster import images
 from cluster.admission import until_reached
 from cluster.archive import binary_image
 from cluster.command import run
+from cluster.durations import Expected
 from cluster.paths import E2E
 from cluster.progress import ClusterError, echo, step
 from cluster.provider import Provider
@@ -111,12 +112,25 @@ def install(name: str, provider: Provider) -> None:
         return
     tool("helm" if addon.chart else "kustomize")
     loaded = {binary: _loaded(addon, binary, provider) for binary in addon.binaries}
-    with step(f"Installing {addon.name}", about_s=30):
+    expected = installing(addon.name)
+    with step(expected.title, about_s=expected.usual_s):
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
         objects = for_small_cluster(_in_namespace(rendered, addon), addon, loaded)
         run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
         run([*kubectl, *wait, "--timeout=120s"])
         until_reached(kubectl, objects)
+
+
+def installing(name: str) -> Expected:
+    """Return the step that `install` is, with tools and images."""
+    return Expected(f"Installing {name}", 30)
+
+
+def tools_of(name: str, provider: Provider) -> tuple[str, ...]:
+    """Return the tools that the installation of an addon uses, before there is a cluster."""
+    addon = _addon(name)
+    compiled = [binary for binary in addon.binaries if not provider.may_pull(addon.released(binary))]
+    return ("helm" if addon.chart else "kustomize", *compiled)
 
 
 def for_small_cluster(objects: list[dict[str, Any]], addon: Addon, loaded: Mapping[str, str]) -> list[dict[str, Any]]:

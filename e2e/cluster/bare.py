@@ -22,6 +22,7 @@ from cluster.controlplane import (
     etcd_command,
     scheduler_command,
 )
+from cluster.durations import Expected
 from cluster.health import free_ports, get, healthy, ready
 from cluster.kubeconfig import write_kubeconfig
 from cluster.locks import exclusive
@@ -40,7 +41,7 @@ from cluster.paths import cache
 from cluster.process import Daemon, wait_until
 from cluster.progress import ClusterError, echo, step, tail
 from cluster.sources import reachable
-from cluster.tools import tool
+from cluster.tools import in_order, tool
 
 DATA = Path("/var/lib/mldiagnostics-bare")
 RUN = Path("/run/mldiagnostics-bare")
@@ -68,6 +69,8 @@ class Bare:
 
     name = "bare"
     automatic = True
+    tools: tuple[str, ...] = TOOLS
+    start = Expected("Starting the bare cluster", 25)
 
     def __init__(self) -> None:
         self._node = Node("mldiagnostics-bare", DATA, RUN)
@@ -110,7 +113,7 @@ class Bare:
             self._remove()
             self._check_no_other_kubernetes()
             packages.install(packages.missing_packages(packages.RUNTIME, cni=True))
-            for name in TOOLS:
+            for name in in_order(TOOLS):
                 tool(name)
             DATA.mkdir(mode=0o755)
             RUN.mkdir(mode=0o755)
@@ -122,8 +125,11 @@ class Bare:
         if done.returncode:
             raise ClusterError(f"`{shlex.join(done.args)}` ended with {done.returncode}:\n{tail(done.stderr)}")
 
+    def may_pull(self, image: str) -> bool:
+        return reachable(image.partition("/")[0])
+
     def pull(self, image: str) -> bool:
-        if not reachable(image.partition("/")[0]):
+        if not self.may_pull(image):
             return False
         with step(f"Pulling {image}", about_s=20):
             return self._images("pull", image).returncode == 0

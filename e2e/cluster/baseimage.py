@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster import docker, packages
 from cluster.archive import layer_image
 from cluster.command import run
+from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import cache
 from cluster.progress import ClusterError, step
@@ -16,6 +17,7 @@ from cluster.sources import reachable
 
 OWN_BASE = "localhost/mldiagnostics-base:1"
 PUBLIC_REGISTRY = "registry-1.docker.io"
+MAKING = Expected("Making a base image from Debian packages", 60)
 DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
 
 
@@ -48,13 +50,18 @@ def obstacle() -> str | None:
     return None if os.geteuid() == 0 else "debootstrap needs root"
 
 
+def is_missing() -> bool:
+    """Return whether a build without Docker has to make the base first."""
+    return not _archive().exists() and not reachable(PUBLIC_REGISTRY)
+
+
 def own_base() -> Path:
     """Return the archive of an image of Debian with Python, made once, for machines without a registry.
 
     Raises:
         ClusterError: it cannot be made.
     """
-    archive = cache() / "images" / "base-1.tar"
+    archive = _archive()
     with exclusive(archive.with_name(".base.lock"), "it makes the base image"):
         if archive.exists():
             return archive
@@ -62,7 +69,7 @@ def own_base() -> Path:
             raise ClusterError(f"{OWN_BASE}: cannot be made: {reason}; use sudo, or set BASE to an image")
         packages.install(packages.missing_packages({"debootstrap": "debootstrap"}))
         with (
-            step("Making a base image from Debian packages", about_s=60),
+            step(MAKING.title, about_s=MAKING.usual_s),
             tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
         ):
             root, layer = Path(scratch) / "root", Path(scratch) / "layer.tar"
@@ -71,6 +78,10 @@ def own_base() -> Path:
             left_out = [f"--exclude=./{name}" for name in ("var/cache/apt/*", "var/lib/apt/lists/*", "dev/*", "proc/*")]
             run(["tar", "--numeric-owner", *left_out, "-C", str(root), "-cf", str(layer), "."])
             return layer_image(archive, OWN_BASE, layer, entrypoint=["python3"])
+
+
+def _archive() -> Path:
+    return cache() / "images" / "base-1.tar"
 
 
 @functools.cache

@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from cluster.durations import Expected
 from cluster.progress import ClusterError, echo
 from cluster.tools import tool
 
@@ -13,6 +14,8 @@ class Current:
 
     name = "current"
     automatic = False
+    tools: tuple[str, ...] = ("kubectl",)
+    start = Expected("Using the current cluster", 1)
 
     @property
     def folder(self) -> Path:
@@ -43,6 +46,9 @@ class Current:
             f"{archive.name}: cannot be loaded into an existing cluster; push the image to a registry that the cluster "
             "pulls from (make images REGISTRY=...) and set image.registry of the charts"
         )
+
+    def may_pull(self, image: str) -> bool:
+        return bool(image)
 
     def pull(self, image: str) -> bool:
         return bool(image)  # the pods of a real cluster pull public images themselves

@@ -3,10 +3,11 @@
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cluster import baseimage, buildah, buildcontext, docker
+from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import cache
 from cluster.progress import ClusterError, echo, step
@@ -14,6 +15,20 @@ from cluster.provider import Provider
 
 CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
+
+
+def loading(reference: str) -> Expected:
+    """Return the step that loads an image into a cluster."""
+    return Expected(f"Loading {_file_name(reference)}", 10)
+
+
+def pending(references: Iterable[str]) -> list[Expected]:
+    """Return the steps that build the images of these names which were never built; others may still be outdated."""
+    builder = "docker" if docker.builder_obstacle() is None else "buildah"
+    missing = [reference for reference in references if not any(_folder().glob(f"{_file_name(reference)}-*.tar"))]
+    steps = [_building(reference, builder) for reference in missing]
+    base = [baseimage.MAKING] if steps and builder == "buildah" and baseimage.is_missing() else []
+    return [*base, *steps]
 
 
 def obstacle() -> str | None:
@@ -38,8 +53,7 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
         raise ClusterError(f"{reference}: images cannot be built here: {no_docker}")
     base = baseimage.base_of(text, with_docker=with_docker)
     stamp = buildcontext.digest(context, text, base, reference)
-    folder = cache() / "images"
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", reference)
+    folder, name = _folder(), _file_name(reference)
     archive = folder / f"{name}-{stamp}.tar"
     with exclusive(folder / f".{name}.lock", f"it builds {reference}"):
         if archive.exists():
@@ -63,7 +77,8 @@ def load(archive: Path, provider: Provider) -> None:
     mark = provider.folder / "loaded" / archive.name
     if mark.exists():
         return
-    with step(f"Loading {archive.name}", about_s=10):
+    expected = loading(re.sub(r"-[0-9a-f]{12}$", "", archive.stem))
+    with step(expected.title, about_s=expected.usual_s):
         provider.load_image(archive)
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
@@ -80,10 +95,23 @@ def build_arguments(environment: Mapping[str, str], base: str) -> list[str]:
     return arguments
 
 
+def _building(reference: str, builder: str) -> Expected:
+    return Expected(f"Building {reference} with {builder}", 60)
+
+
+def _folder() -> Path:
+    return cache() / "images"
+
+
+def _file_name(reference: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", reference)
+
+
 def _with_docker(context: Path, reference: str, base: str, archive: Path) -> None:
     if base == baseimage.OWN_BASE:
         docker.load(baseimage.own_base())
-    with step(f"Building {reference} with docker", about_s=60):
+    expected = _building(reference, "docker")
+    with step(expected.title, about_s=expected.usual_s):
         docker.build(context, reference, build_arguments(os.environ, base))
         docker.save(reference, archive)
 
@@ -92,5 +120,6 @@ def _with_buildah(context: Path, reference: str, base: str, archive: Path) -> No
     buildah.install()
     if base == baseimage.OWN_BASE:
         buildah.load(base, baseimage.own_base())
-    with step(f"Building {reference} with buildah", about_s=60):
+    expected = _building(reference, "buildah")
+    with step(expected.title, about_s=expected.usual_s):
         buildah.build(context, reference, build_arguments(os.environ, base), archive)

@@ -8,6 +8,7 @@ from pathlib import Path
 from cluster import docker, images
 from cluster.archive import binary_image
 from cluster.command import run
+from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.node import PAUSE_IMAGE
 from cluster.paths import cache
@@ -24,6 +25,8 @@ class Kind:
 
     name = "kind"
     automatic = True
+    tools: tuple[str, ...] = ("kubectl", "kind")
+    start = Expected("Starting the kind cluster", 100)
 
     @property
     def folder(self) -> Path:
@@ -63,6 +66,9 @@ class Kind:
 
     def load_image(self, archive: Path) -> None:
         run([str(tool("kind")), "load", "image-archive", str(archive), f"--name={CLUSTER}"])
+
+    def may_pull(self, image: str) -> bool:
+        return bool(image)  # the engine may reach registries that this process does not
 
     def pull(self, image: str) -> bool:
         with step(f"Pulling {image}", about_s=20):

@@ -5,6 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cluster import durations
+from cluster.durations import Expected
+
 
 class ClusterError(Exception):
     """Failed step; the message has the object, the problem and a remedy."""
@@ -18,14 +21,22 @@ def echo(line: str) -> None:
 
 @contextmanager
 def step(title: str, *, about_s: float = 0) -> Iterator[None]:
-    """Print a step with its usual duration, then the actual one; errors name the step."""
-    echo(f"{title} (about {duration(about_s)}) ..." if about_s else f"{title} ...")
+    """Print a step with its expected duration, then the actual one, which is recorded; errors name the step.
+
+    `about_s` is the usual duration on a machine with two cores; without it nothing is expected or recorded.
+    """
+    expected = Expected(title, about_s)
+    seconds = durations.expected_s(expected, durations.load()) if about_s else 0
+    echo(f"{title} (about {durations.about(seconds)}) ..." if about_s else f"{title} ...")
     start = time.monotonic()
     try:
         yield
     except ClusterError as error:
         raise ClusterError(f"{title}: failed: {error}") from error
-    echo(f"  done in {duration(time.monotonic() - start)}")
+    seconds = time.monotonic() - start
+    if about_s:
+        durations.record(expected, seconds)
+    echo(f"  done in {duration(seconds)}")
 
 
 def duration(seconds: float) -> str:

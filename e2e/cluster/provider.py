@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from cluster.durations import Expected
 from cluster.progress import ClusterError
 
 
@@ -14,6 +15,10 @@ class Provider(Protocol):
     name: str
     automatic: bool
     """Whether it is used without `CLUSTER=`."""
+    tools: tuple[str, ...]
+    """Tools that `up` uses."""
+    start: Expected
+    """The step that `up` is, with the tools."""
 
     @property
     def folder(self) -> Path:
@@ -34,6 +39,9 @@ class Provider(Protocol):
 
     def load_image(self, archive: Path) -> None:
         """Load an image in `docker save` format into the cluster."""
+
+    def may_pull(self, image: str) -> bool:
+        """Return whether a pull of a public image is worth a try; needs no cluster."""
 
     def pull(self, image: str) -> bool:
         """Pull a public image into the cluster; return whether its pods have it now."""

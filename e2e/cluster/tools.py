@@ -1,8 +1,10 @@
 """Table of the tools for tests and clusters, and the function that returns a binary."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import cache
 from cluster.progress import ClusterError
@@ -132,6 +134,18 @@ TOOLS = {
 }
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return the names in the order of the table, in which builds take the usual time: later ones share packages."""
+    wanted = set(names)
+    return [name for name in TOOLS if name in wanted]
+
+
+def pending(names: Iterable[str]) -> list[Expected]:
+    """Return the steps that make the tools of these names which are not in the cache, without making them."""
+    steps = [_expected(TOOLS[name]) for name in in_order(names) if not TOOLS[name].path.exists()]
+    return [each for each in steps if each is not None]
+
+
 def tool(name: str) -> Path:
     """Return the path of a binary; download or build it if it is not in the cache.
 
@@ -148,6 +162,11 @@ def tool(name: str) -> Path:
             if not wanted.path.exists():
                 _obtain(wanted)
     return wanted.path
+
+
+def _expected(wanted: Tool) -> Expected | None:
+    steps = (source.expected(f"{wanted.name} {wanted.version}") for source in wanted.sources)
+    return next((each for each in steps if each is not None), None)
 
 
 def _obtain(wanted: Tool) -> None:

@@ -1,14 +1,18 @@
-"""`python -m demo`: run the demo on the first cluster that this machine supports, else on local processes.
+"""`python -m demo`: profile two local processes at once, then the same on a cluster if this machine can have one.
 
-Set `DEMO=local` for local processes, `CLUSTER=` for a kind of cluster, `DEMO_OUTPUT=` for the folder of the files.
+Set `DEMO=local` for the local processes alone, `CLUSTER=` for a kind of cluster, `DEMO_OUTPUT=` for the folder of the
+files.
 """
 
 import os
 import sys
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
+from cluster import durations
 from cluster.paths import REPOSITORY
-from cluster.progress import ClusterError, echo
+from cluster.progress import ClusterError, duration, echo, step
 from cluster.provider import Provider
 from cluster.providers import provider
 from cluster.tools import tool
@@ -16,7 +20,7 @@ from mldiagnostics.errors import MLDiagnosticsError
 from release.parts import PARTS
 from rich.console import Console
 
-from demo import diagnosis, installation, on_cluster, on_processes
+from demo import diagnosis, installation, on_cluster, on_processes, preparation, waiting
 from demo.kubectl import Kubectl
 from demo.profiles import UnreadableError
 
@@ -25,36 +29,51 @@ def main() -> int:
     """Run the demo; return 0 if all profiles were captured and read."""
     console = Console(width=None if sys.stdout.isatty() else 120)
     output = Path(os.environ.get("DEMO_OUTPUT", REPOSITORY / "demo-out")).absolute()
+    alone = os.environ.get("DEMO") == "local"
+    is_first_shown = False
     try:
-        chosen = _cluster()
-        if chosen is None:
+        # Tools are fetched or built from the first second on: this is most of the time until there is a cluster.
+        with nullcontext() if alone else preparation.Preparation() as tools:
+            started = time.monotonic()
             on_processes.run(console, output)
-        else:
-            _on_cluster(console, chosen, output)
+            is_first_shown = True
+            echo(f"First result after {duration(time.monotonic() - started)}; its files stay in {output}.")
+            if tools is not None and (chosen := _cluster()) is not None:
+                _on_cluster(console, chosen, tools, output)
     except (ClusterError, MLDiagnosticsError, UnreadableError) as error:
         echo(f"\nThe demo failed: {error}")
         return 1
     except KeyboardInterrupt:
+        if is_first_shown:
+            echo(
+                f"\nStopped. The first result stays in {output}. `make demo` continues with the cluster and uses the "
+                "tools that are finished; `make demo DEMO=local` shows only the first result."
+            )
         return 130
     return 0
 
 
 def _cluster() -> Provider | None:
-    """Return the cluster to use, or print the reason and return None for local processes."""
-    if os.environ.get("DEMO") == "local":
-        return None
+    """Return the cluster to use, or print the reason and return None."""
     try:
         return provider()
     except ClusterError as error:
         if os.environ.get("CLUSTER"):
             raise
-        echo(f"{error}\nThe demo runs without Kubernetes and captures two local processes.\n")
+        echo(f"\nThe same on a cluster is left out: {error}")
         return None
 
 
-def _on_cluster(console: Console, chosen: Provider, output: Path) -> None:
-    echo(f"Running on a `{chosen.name}` cluster: about 2 min, and longer the first time (tools and images).\n")
-    chosen.up()
+def _on_cluster(console: Console, chosen: Provider, tools: preparation.Preparation, output: Path) -> None:
+    def remaining() -> list[durations.Expected]:
+        return [*preparation.preparing(chosen), *preparation.following(chosen)]
+
+    left = durations.about(durations.left_s(remaining(), durations.load()))
+    echo(f"\nThe same on a `{chosen.name}` cluster follows in about {left}. Ctrl-C ends the demo here.")
+    waiting.wait(console, tools, remaining)
+    if not chosen.running():
+        with step(chosen.start.title, about_s=chosen.start.usual_s):
+            chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
     try:

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import addons, images
+from cluster.durations import Expected
 from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError
 from cluster.provider import Provider
 from release import parts
-from release.parts import Part
+from release.parts import PARTS, Part
 
 OPERATOR = parts.OPERATOR.name
 WEBHOOK = parts.WEBHOOK.name
 NAMESPACE = parts.NAMESPACE
 EXAMPLE = REPOSITORY / "examples/jax-training"
 TRAINING_IMAGE = "localhost/mldiagnostics/jax-training:0.1.0"
+IMAGES = ((EXAMPLE / "Dockerfile", TRAINING_IMAGE), *((part.dockerfile, part.default_image) for part in PARTS))
+CONTEXT = REPOSITORY
+ADDON = "jobset"
 HELM_DEADLINE_S = 120
 
 
@@ -42,7 +46,7 @@ class Helm:
 
 def prepare(provider: Provider) -> None:
     """Install the JobSet controller and load the image of the training job."""
-    addons.install("jobset", provider)
+    addons.install(ADDON, provider)
     images.load(images.build(EXAMPLE / "Dockerfile", REPOSITORY, TRAINING_IMAGE), provider)
 
 
@@ -55,6 +59,11 @@ def load_image(part: Part, provider: Provider) -> list[str]:
     archive = images.build(part.dockerfile, REPOSITORY, part.default_image)
     images.load(archive, provider)
     return ["--set-string", f"podAnnotations.image-archive={archive.name}"]
+
+
+def installing(part: Part) -> Expected:
+    """Return the step that `install` is."""
+    return Expected(f"helm install {part.name}", 25)
 
 
 def install(part: Part, helm: Helm, values: Sequence[str] = ()) -> None:

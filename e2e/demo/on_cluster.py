@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cluster.durations import Expected
 from cluster.progress import ClusterError, step
 from release.parts import Part
 from rich.console import Console
@@ -17,6 +18,7 @@ NAMESPACE = "default"
 HOSTS = 2
 TRAINING_DEADLINE_S = 180
 CAPTURE_DEADLINE_S = 120
+TRAINING = Expected("Starting the training job: a JobSet with two hosts", 20)
 PODS = "--selector=jobset.sigs.k8s.io/jobset-name=training"
 
 
@@ -40,11 +42,12 @@ def run(
         ClusterError: a step failed; the message names it and quotes the cluster.
     """
     for part, values in parts:
-        with step(f"helm install {part.name}", about_s=25):
+        expected = installation.installing(part)
+        with step(expected.title, about_s=expected.usual_s):
             installation.install(part, helm, values)
     with step("Waiting until the API server reaches the webhook"):
         injecting.until_injected(kubectl, NAMESPACE)
-    with step("Starting the training job: a JobSet with two hosts", about_s=20):
+    with step(TRAINING.title, about_s=TRAINING.usual_s):
         pods = start_training(kubectl, NAMESPACE)
     show.runs(console, injecting.injected_runs(kubectl, NAMESPACE, "training"))
     name = f"training-{datetime.now(UTC):%H%M%S}"
@@ -63,7 +66,7 @@ def run(
         directory = capturing.fetch(kubectl, capture, output)
     show.reading(console, directory, capture["status"]["sessionId"])
     show.how_to_open(console, directory)
-    show.recorded(console, recorded_in(kubectl, NAMESPACE, pods[0]))
+    show.recorded(console, recorded_in(kubectl, NAMESPACE, pods[0]), "python -m mldiagnostics.runs STORAGE")
 
 
 def start_training(kubectl: Kubectl, namespace: str) -> list[str]:

@@ -20,6 +20,7 @@ HOSTS = 2
 DURATION_MS = 2000
 PYTHON = REPOSITORY / ".venv/bin/python"
 TRAINING_DEADLINE_S = 120
+GOODPUT_DEADLINE_S = 30
 
 
 def run(console: Console, output: Path) -> None:
@@ -28,28 +29,41 @@ def run(console: Console, output: Path) -> None:
     Raises:
         ClusterError: the job does not train, or a process was not captured.
     """
-    with tempfile.TemporaryDirectory(prefix="mldiagnostics-demo-") as folder, training(Path(folder)) as addresses:
+    runs = output / "runs"
+    earlier = set(runs.glob("*"))
+    with (
+        tempfile.TemporaryDirectory(prefix="mldiagnostics-demo-") as folder,
+        training(Path(folder), runs) as addresses,
+    ):
         call = f"capture({addresses}, duration_ms={DURATION_MS}, storage={str(output)!r})"
         console.print(f"\n>>> {call}\n", soft_wrap=True, highlight=False)
         report = capture(addresses, duration_ms=DURATION_MS, storage=str(output))
-        recorded = subprocess.check_output([PYTHON, "-m", "mldiagnostics.runs", _runs(Path(folder))], text=True)
+        [own] = set(runs.glob("*")) - earlier
+        recorded = _printed("mldiagnostics.runs", runs, own.name)
+        account = eventually(lambda: _account(own), "an account of the run's time", deadline_s=GOODPUT_DEADLINE_S)
     show.hosts(console, [_host(rank, outcome) for rank, outcome in enumerate(report.outcomes)])
     if failed := [outcome for outcome in report.outcomes if outcome.state is not TargetState.CAPTURED]:
         raise ClusterError("; ".join(f"{outcome.target.address}: {outcome.message}" for outcome in failed))
     show.reading(console, output, report.session)
     show.how_to_open(console, output)
-    show.recorded(console, recorded.strip())
+    show.recorded(console, recorded, f"python -m mldiagnostics.runs {runs}")
+    show.goodput(console, account, f"python -m mldiagnostics.goodput {own}")
 
 
 @contextmanager
-def training(folder: Path) -> Iterator[list[str]]:
-    """Run the training program as two processes; yield their profiler addresses once both train."""
+def training(folder: Path, runs: Path) -> Iterator[list[str]]:
+    """Run the training program as two processes; yield their profiler addresses once both train.
+
+    Args:
+        folder: Place of the logs.
+        runs: Storage of the run.
+    """
     coordinator, *ports = free_ports(1 + HOSTS)
     processes: list[subprocess.Popen[bytes]] = []
     logs = [folder / f"training-{rank}.log" for rank in range(HOSTS)]
     try:
         with step("Starting two training processes", about_s=10):
-            processes += [_process(rank, coordinator, port, logs[rank]) for rank, port in enumerate(ports)]
+            processes += [_process(rank, coordinator, port, logs[rank], runs) for rank, port in enumerate(ports)]
             eventually(lambda: _train(processes, logs), "training in both processes", deadline_s=TRAINING_DEADLINE_S)
         yield [f"127.0.0.1:{port}" for port in ports]
     finally:
@@ -58,7 +72,7 @@ def training(folder: Path) -> Iterator[list[str]]:
             process.wait()
 
 
-def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path) -> subprocess.Popen[bytes]:
+def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path, runs: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
@@ -67,16 +81,24 @@ def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path) ->
         "JAX_PROCESS_ID": str(rank),
         "MLDIAG_PROFILER_PORT": str(profiler_port),
         "MLDIAG_HEARTBEAT_SECONDS": "1",
-        "MLDIAG_STORAGE": str(_runs(log.parent)),
+        "MLDIAG_STORAGE": str(runs),
     }
     program = REPOSITORY / "examples/jax-training/train.py"
     with log.open("wb") as output:
         return subprocess.Popen([PYTHON, program], env=environment, stdout=output, stderr=output)
 
 
-def _runs(folder: Path) -> Path:
-    """Return the storage of the training processes."""
-    return folder / "runs"
+def _account(run: Path) -> str:
+    """Return the account of the run's time; empty before its first events are written."""
+    try:
+        return _printed("mldiagnostics.goodput", run)
+    except subprocess.CalledProcessError:
+        return ""
+
+
+def _printed(module: str, *arguments: str | Path) -> str:
+    command = [PYTHON, "-m", module, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _train(processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:

@@ -66,10 +66,16 @@ def how_to_open(console: Console, log_directory: Path) -> None:
     console.print(f"  {XPROF} --logdir {log_directory} --port 8791\n", style="bold", soft_wrap=True)
 
 
-def recorded(console: Console, table: str) -> None:
-    """Print the run that the SDK recorded in the training program."""
-    console.print("Run recorded by the training program (python -m mldiagnostics.runs STORAGE):")
+def recorded(console: Console, table: str, command: str) -> None:
+    """Print the run that the SDK recorded in the training program, and the command that prints it."""
+    console.print(f"Run recorded by the training program ({command}):", soft_wrap=True, highlight=False)
     console.print(f"  {table}\n", style="bold", highlight=False, soft_wrap=True)
+
+
+def goodput(console: Console, account: str, command: str) -> None:
+    """Print where the time of the run went, and the command that prints it."""
+    console.print(f"Time of the run ({command}):", soft_wrap=True, highlight=False)
+    console.print(f"{account}\n", highlight=False, soft_wrap=True, markup=False)
 
 
 def _table(*columns: str) -> Table:

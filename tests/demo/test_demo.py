@@ -34,6 +34,10 @@ def test_without_a_cluster_two_local_processes_are_profiled_and_read(tmp_path: P
         assert read, done.stdout
         assert int(read[1]) > 5
     assert re.search(r"Active +step \d+ +training", done.stdout), done.stdout
+    assert re.search(r"goodput \d+\.\d %", done.stdout), done.stdout
+    [run] = tmp_path.glob("runs/*/run.json")
+    assert f"python -m mldiagnostics.goodput {run.parent}" in done.stdout
+    assert re.search(rf"First result after .*; its files stay in {tmp_path}", done.stderr), done.stderr
 
 
 def test_the_capture_uses_the_six_fields_of_the_peer() -> None:
