@@ -14,15 +14,28 @@ _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:~-]{1,253}")
 
+_NOT_PERMITTED: Final = frozenset({401, 403})
 _TRANSIENT: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
 
 
 class ClusterError(Exception):
-    """A failed request to the API server; `status` is 0 without a response."""
+    """A failed request to the API server; `status` is 0 without a response.
 
-    def __init__(self, message: str, *, status: int = 0) -> None:
+    The message is for administrators: it has the path, and often the service account.
+    """
+
+    def __init__(self, message: str, *, status: int = 0, detail: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self._detail = detail
+
+    @property
+    def cause(self) -> str:
+        """The failure in words that users may read; 403 names the service account and what it lacks."""
+        if not self.status:
+            return "the API server did not respond"
+        detail = "" if self.status in _NOT_PERMITTED or not self._detail else f": {self._detail}"
+        return f"the API server returned {self.status}{detail}"
 
 
 class Unavailable(ClusterError):
@@ -62,7 +75,7 @@ def error_of(method: str, path: str, status: int, raw: bytes | bytearray) -> Clu
     except (ValueError, KeyError, TypeError):
         message = raw[:200].decode(errors="replace")
     kind = Unavailable if status in _TRANSIENT else _BY_STATUS.get(status, RequestRejected)
-    return kind(f"{method} {path}: the API server returned {status}: {message}", status=status)
+    return kind(f"{method} {path}: the API server returned {status}: {message}", status=status, detail=str(message))
 
 
 def metadata_only_type(kind: str) -> str:

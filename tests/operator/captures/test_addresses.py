@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from mldiagnostics_api.pods import PodView
-from mldiagnostics_kube.apiserver import RequestRejected, Unavailable
+from mldiagnostics_kube.apiserver import RequestRejected, Unavailable, error_of
 from mldiagnostics_operator.captures.addresses import Addresses
 from support.builders import pod
 
@@ -76,8 +76,10 @@ async def test_a_starting_api_server_is_retried_and_a_rejection_is_not(monkeypat
     pods.errors = [Unavailable("restarting"), RequestRejected("forbidden", status=403)]
     assert await addresses.after(one.uid, one.ip) is None
     assert pods.reads == 3
-    pods.errors = [RequestRejected("invalid", status=422)]
-    assert "invalid" in (await addresses.after(one.uid, one.ip) or "")
+    pods.errors = [error_of("GET", "/api/v1/pods", 422, b'{"message": "invalid"}')]
+    assert "returned 422: invalid;" in (await addresses.after(one.uid, one.ip) or "")
     monkeypatch.setattr("mldiagnostics_operator.captures.addresses.FORBIDDEN_S", 0.0)
-    pods.errors = [RequestRejected("forbidden", status=403)]
-    assert "forbidden" in (await addresses.after(one.uid, one.ip) or "")
+    pods.errors = [error_of("GET", "/api/v1/pods", 403, b'{"message": "User \\"operator\\" cannot list"}')]
+    problem = await addresses.after(one.uid, one.ip) or ""
+    assert "returned 403;" in problem
+    assert "User" not in problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_kube.apiserver import ClusterError, RequestRejected, Unavailable
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from mldiagnostics_api.pods import PodView
+
+_log: Final = logging.getLogger(__name__)
 
 FRESH_S: Final = 1.0
 """Age up to which an address is used without reading it again."""
@@ -44,7 +47,8 @@ class Addresses:
         try:
             await self._refresh(since)
         except ClusterError as error:
-            return f"could not check that {host} is the pod's address: {error}"
+            _log.warning("The address %s cannot be checked: %s", host, error)
+            return f"could not check that {host} is the pod's address: {error.cause}; see the operator's log"
         pod = self._pods.get(uid)
         if pod is None:
             return f"the pod (uid {uid}) does not exist any more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
     Report = Callable[[str, str], Awaitable[None]]
     OnWait = Callable[[], Awaitable[None]]
+
+_log: Final = logging.getLogger(__name__)
 
 _SLOW_S: Final = 3.0
 _RECHECK_S: Final = 30.0
@@ -81,9 +84,11 @@ class Planner:
         except LookupRefused as refused:
             return refused.refusal
         except ClusterError as error:
+            _log.warning("Planning ends: %s", error)
             return CaptureRefusal(
                 RefusalReason.LOOKUP_REJECTED,
-                f"{request.description}: cannot be read: {error}; ask the administrator to check the operator's roles",
+                f"{request.description}: cannot be read: {error.cause}; ask the administrator to check the operator's "
+                "roles and log",
             )
         plan = make_plan(
             connection,
