@@ -6,6 +6,7 @@ import threading
 from contextlib import aclosing
 from pathlib import Path
 
+import pytest
 from mldiagnostics.capture.budget import ByteBudget
 from mldiagnostics.capture.engine import run
 from mldiagnostics.capture.model import Options, Reason, Target
@@ -35,16 +36,18 @@ print(outcome.reason, (kibibytes("VmHWM") - before) * 1024)
 """
 
 
-async def test_a_trace_costs_its_own_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("storage", "copies_bytes"), [("{folder}", 0), ("gs://{bucket}/traces", 16 * 4 * MEBIBYTE)])
+async def test_a_trace_costs_its_own_size(storage: str, copies_bytes: int, tmp_path: Path, gcs_bucket: str) -> None:
+    """Uploads copy one part of each of their threads besides."""
     server = FakeProfiler()
     server.reply = servers.replying(servers.answer(servers.trace(padding=TRACE_BYTES)))
     async with server.serving():
-        command = [sys.executable, "-c", CLIENT, str(server.port), str(tmp_path)]
+        command = [sys.executable, "-c", CLIENT, str(server.port), storage.format(folder=tmp_path, bucket=gcs_bucket)]
         client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         output, _ = await client.communicate()
     reason, used = output.split()
     assert reason == b"Captured"
-    assert int(used) < 1.2 * TRACE_BYTES
+    assert int(used) < 1.2 * TRACE_BYTES + copies_bytes
 
 
 async def test_memory_that_an_abandoned_write_reads_counts_until_its_end() -> None:
