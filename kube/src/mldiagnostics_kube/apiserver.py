@@ -7,6 +7,8 @@ from typing import Final
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+"""Server-side apply; the body is JSON, which is YAML."""
 
 # A segment of a path as Kubernetes validates it: path.IsValidPathSegmentName, and RFC 1123 for the others.
 _GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")

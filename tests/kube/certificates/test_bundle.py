@@ -7,9 +7,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_kube.certificates import bundle, pem
+from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import Lifetimes, new_authority
+from mldiagnostics_kube.certificates.bundle import WebhookBundle
 
+TRUST = WebhookBundle("configuration")
 AUTHORITIES = [new_authority("webhook", datetime(2026, 4, 24, tzinfo=UTC), Lifetimes()).certificate for _ in range(4)]
 sets = st.lists(st.sampled_from(AUTHORITIES), unique=True)
 bundles = st.one_of(
@@ -37,7 +39,7 @@ configurations = st.lists(bundles, min_size=1, max_size=3).map(_configuration)
 def test_property_every_entry_gets_the_published_bundle_and_a_second_publish_changes_nothing(
     configuration: dict[str, Any], trusted: list[Any]
 ) -> None:
-    change = bundle.publish(configuration, trusted)
+    change = TRUST.publish(configuration, trusted)
     after = copy.deepcopy(configuration)
     if change is not None:
         assert change["metadata"] == configuration["metadata"]
@@ -46,9 +48,9 @@ def test_property_every_entry_gets_the_published_bundle_and_a_second_publish_cha
             assert entry["name"] == changed["name"]
             assert list(changed["clientConfig"]) == ["caBundle"]
             entry["clientConfig"] |= changed["clientConfig"]
-    assert bundle.published(after) == tuple(trusted)
-    assert all(bundle.trusts(after, authority) is (authority in trusted) for authority in AUTHORITIES)
-    assert bundle.publish(after, trusted) is None
+    assert TRUST.published(after) == tuple(trusted)
+    assert all(TRUST.trusts(after, authority) is (authority in trusted) for authority in AUTHORITIES)
+    assert TRUST.publish(after, trusted) is None
 
 
 @given(configurations)
@@ -57,12 +59,12 @@ def test_property_trust_needs_every_entry_but_published_collects_all_entries(
 ) -> None:
     alone = [{**configuration, "webhooks": [entry]} for entry in configuration["webhooks"]]
     for authority in AUTHORITIES:
-        assert bundle.trusts(configuration, authority) is all(authority in bundle.published(each) for each in alone)
-        assert (authority in bundle.published(configuration)) is any(
-            authority in bundle.published(each) for each in alone
+        assert TRUST.trusts(configuration, authority) is all(authority in TRUST.published(each) for each in alone)
+        assert (authority in TRUST.published(configuration)) is any(
+            authority in TRUST.published(each) for each in alone
         )
 
 
 def test_a_configuration_without_entries_needs_no_patch() -> None:
-    assert bundle.publish({"metadata": {}}, AUTHORITIES) is None
-    assert bundle.published({"metadata": {}}) == ()
+    assert TRUST.publish({"metadata": {}}, AUTHORITIES) is None
+    assert TRUST.published({"metadata": {}}) == ()

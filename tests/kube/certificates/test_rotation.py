@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from mldiagnostics_kube.apiserver import Conflict
-from mldiagnostics_kube.certificates import bundle
 from mldiagnostics_kube.certificates.authority import issued_by
+from mldiagnostics_kube.certificates.bundle import WebhookBundle
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
 from mldiagnostics_kube.certificates.serving import ServingCertificate
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 NAME = "webhook.ml.svc"
 RULES = RotationRules("webhook", frozenset({NAME}))
-OBJECTS = CertificateObjects("ml", "certificates", "configuration")
+TRUST = WebhookBundle("configuration")
+OBJECTS = CertificateObjects("ml", "certificates", TRUST)
 TIMING = RotationTiming()
 SKEW = timedelta(minutes=10)
 CONFIGURATION = {
@@ -38,12 +40,12 @@ replicas = st.integers(0, 2)
 class Replica:
     """One replica of the webhook, driven call by call; its clock may be wrong."""
 
-    def __init__(self, world: World, skew: timedelta) -> None:
+    def __init__(self, world: World, skew: timedelta, rules: RotationRules = RULES) -> None:
         self.serving = ServingCertificate(lambda: world.now + skew)
         self.manager = SelfManaged(
             world.cluster,  # type: ignore[arg-type]
             OBJECTS,
-            RULES,
+            rules,
             self.serving,
             clock=lambda: world.now + skew,
             timing=TIMING,
@@ -91,7 +93,7 @@ class World(RuleBasedStateMachine):
         probe = SelfManaged(
             None, OBJECTS, RULES, ServingCertificate(lambda: self.now), clock=lambda: self.now, timing=TIMING
         )  # type: ignore[arg-type]
-        self.cluster = SimulatedCluster(probe._secret_path, probe._configuration_path)
+        self.cluster = SimulatedCluster(probe._secret_path, TRUST.path)
         self.published: list[tuple[datetime, tuple[x509.Certificate, ...]]] = [(self.now, ())]
         self.known = [0, 0]
         self.losses = 0
@@ -168,7 +170,7 @@ class World(RuleBasedStateMachine):
     def pass_time(self, time: timedelta) -> None:
         """Let time pass; no API server is further behind than the settling time."""
         self.now += time
-        seen = max(i for i, (when, _) in enumerate(self.published) if i == 0 or when <= self.now - TIMING.settle)
+        seen = max(i for i, (when, _) in enumerate(self.published) if i == 0 or when <= self.now - RULES.settle)
         for index in range(len(self.known)):
             self.learn(index, max(self.known[index], seen))
 
@@ -184,7 +186,7 @@ class World(RuleBasedStateMachine):
         self.late -= set.intersection(*views)
 
     def note(self) -> None:
-        trusted = bundle.published(self.cluster.objects.get(self.cluster.configuration_path, {}))
+        trusted = TRUST.published(self.cluster.objects.get(self.cluster.configuration_path, {}))
         if trusted != self.published[-1][1]:
             self.published.append((self.now, trusted))
         self.note_leaf()
@@ -235,9 +237,9 @@ class World(RuleBasedStateMachine):
         assert self.published[-1][1]
         self.every_api_server_accepts_every_leaf()
 
-    def settle_down(self, replicas: list[Replica]) -> None:
+    def settle_down(self, replicas: list[Replica], times: int = 10) -> None:
         """Let replicas reconcile until nothing is left to do."""
-        for _ in range(10):
+        for _ in range(times):
             self.reconcile_all(replicas)
 
     def reconcile_all(self, replicas: list[Replica]) -> None:
@@ -280,6 +282,26 @@ def test_a_replica_delayed_past_the_loss_of_the_secret_reverts_nothing(calls: in
     late.finish()
     world.see()
     world.settle_down([*others, late])
+
+
+def test_clients_that_read_the_bundle_at_their_start_accept_leaves_for_the_overlap() -> None:
+    overlap = timedelta(days=25)
+    world = World()
+    world.install(skews=(0, 0, 0), exists=True)
+    world.replicas = [Replica(world, timedelta(), replace(RULES, overlap=overlap))]
+    world.settle_down(world.replicas)
+    before = world.published[-1][1]
+    for days in [58] * 9 + [1] * 60:
+        world.pass_time(timedelta(days=days))
+        world.settle_down(world.replicas, 3)
+        if world.published[-1][1] != before:
+            break
+    rotated = world.now
+    while issued_by(leaf := world.replicas[0].leaf, before[0]):  # type: ignore[arg-type]
+        assert not world.ended(leaf)  # type: ignore[arg-type]
+        world.pass_time(timedelta(days=1))
+        world.settle_down(world.replicas, 3)
+    assert overlap <= world.now - rotated < overlap + timedelta(days=2)
 
 
 TestRotation = World.TestCase

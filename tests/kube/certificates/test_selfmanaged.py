@@ -16,8 +16,9 @@ from uuid import uuid4
 import pytest
 from aiohttp import web
 from mldiagnostics_kube.apiserver import NotFound, path_to
-from mldiagnostics_kube.certificates import bundle, pem
+from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import KeyPair, Lifetimes, issue, issued_by, new_authority
+from mldiagnostics_kube.certificates.bundle import WebhookBundle
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.apiserver
 
-RULES = RotationRules("webhook", frozenset({"localhost"}))
-TIMING = RotationTiming(poll_s=0.1, retry_s=0.02, settle=timedelta(seconds=5))
+RULES = RotationRules("webhook", frozenset({"localhost"}), settle=timedelta(seconds=5))
+TIMING = RotationTiming(poll_s=0.1, retry_s=0.02)
 MARK = "called"
 DEADLINE_S = 120
 CONFIGURATIONS = path_to("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations")
@@ -65,6 +66,7 @@ class Replicas:
 
     cluster: ApiClient
     objects: CertificateObjects
+    configuration: str
     port: int
     served: list[ServingCertificate] = field(default_factory=list)
 
@@ -74,7 +76,7 @@ class Replicas:
 
     @property
     def configuration_path(self) -> str:
-        return f"{CONFIGURATIONS}/{self.objects.configuration}"
+        return f"{CONFIGURATIONS}/{self.configuration}"
 
     async def configure(self, *trusted: Certificate) -> None:
         """Have the API server call the replicas for every pod of the namespace."""
@@ -94,7 +96,7 @@ class Replicas:
             for name in ("first", "second")
         ]
         await self.cluster.request(
-            "POST", CONFIGURATIONS, body={"metadata": {"name": self.objects.configuration}, "webhooks": entries}
+            "POST", CONFIGURATIONS, body={"metadata": {"name": self.configuration}, "webhooks": entries}
         )
 
     async def put_secret(self, content: SecretContent | None) -> None:
@@ -109,7 +111,7 @@ class Replicas:
         return leaf.certificate if leaf else None
 
     async def published(self) -> tuple[Certificate, ...]:
-        return bundle.published(await self.cluster.get(self.configuration_path))
+        return WebhookBundle(self.configuration).published(await self.cluster.get(self.configuration_path))
 
     async def is_marked(self, by: str = "first") -> bool:
         """Return whether a pod that is created now is marked."""
@@ -162,12 +164,13 @@ class Replicas:
 
 @pytest.fixture
 async def replicas(cluster: ApiClient, namespace: str) -> AsyncIterator[Replicas]:
-    objects = CertificateObjects(namespace, "certificates", f"configuration-{uuid4().hex[:8]}")
+    configuration = f"configuration-{uuid4().hex[:8]}"
+    objects = CertificateObjects(namespace, "certificates", WebhookBundle(configuration))
     async with AsyncExitStack() as stack:
         listeners = [stack.enter_context(listener()) for _ in range(1)]
         port = listeners[0].getsockname()[1]
         listeners += [stack.enter_context(listener(port)) for _ in range(2)]
-        made = Replicas(cluster, objects, port)
+        made = Replicas(cluster, objects, configuration, port)
         for each in listeners:
             serving = ServingCertificate(now)
             app = web.Application()
@@ -291,7 +294,7 @@ async def account(server: ApiServer, replicas: Replicas, rights: dict[str, list[
     accounts = path_to("", "v1", "serviceaccounts", namespace=objects.namespace)
     await put("POST", accounts, body={"metadata": {"name": "webhook"}})
     token = await put("POST", f"{accounts}/webhook/token", body={"spec": {}})
-    names = {"secrets": objects.secret, "mutatingwebhookconfigurations": objects.configuration}
+    names = {"secrets": objects.secret, "mutatingwebhookconfigurations": replicas.configuration}
     rules = [
         {
             "apiGroups": ["", "admissionregistration.k8s.io"],

@@ -13,7 +13,7 @@ from typing import Final
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_kube import certificates, http
 from mldiagnostics_kube.apiserver import ClusterError
-from mldiagnostics_kube.certificates import CertificateObjects, RotationRules, ServingCertificate
+from mldiagnostics_kube.certificates import CertificateObjects, RotationRules, ServingCertificate, WebhookBundle
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.cluster_name import cluster_name
 
@@ -90,7 +90,8 @@ def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncCont
     if config.certificate_folder:
         return certificates.mounted(config.certificate_folder)
     service = f"{config.service_name}.{config.pod_namespace}.svc"
-    objects = CertificateObjects(config.pod_namespace, config.certificate_secret, config.configuration_name)
+    trust = WebhookBundle(config.configuration_name)
+    objects = CertificateObjects(config.pod_namespace, config.certificate_secret, trust)
     return certificates.self_managed(cluster, objects, RotationRules(config.service_name, frozenset({service})))
 
 

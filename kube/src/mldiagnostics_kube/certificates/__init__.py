@@ -5,14 +5,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from mldiagnostics_kube.certificates.bundle import WebhookBundle
 from mldiagnostics_kube.certificates.mounted import Mounted
 from mldiagnostics_kube.certificates.rotation import RotationRules
 from mldiagnostics_kube.certificates.selfmanaged import CertificateObjects, RotationTiming, SelfManaged
 from mldiagnostics_kube.certificates.serving import ServingCertificate
+from mldiagnostics_kube.certificates.trust import TrustStore
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.clock import Clock, utc_now
 
-__all__ = ["CertificateObjects", "RotationRules", "ServingCertificate", "mounted", "self_managed"]
+__all__ = [
+    "CertificateObjects",
+    "RotationRules",
+    "ServingCertificate",
+    "TrustStore",
+    "WebhookBundle",
+    "mounted",
+    "self_managed",
+]
 
 
 @asynccontextmanager
@@ -31,8 +41,8 @@ async def self_managed(
 
     Args:
         cluster: Client of the API server.
-        objects: Names of the Secret and of the webhook configuration.
-        rules: DNS names and lifetimes.
+        objects: The Secret, and the object that publishes the authorities.
+        rules: DNS names, lifetimes and waiting times.
         clock: Wall clock.
 
     Yields:

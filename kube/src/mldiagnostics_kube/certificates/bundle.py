@@ -2,43 +2,72 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
 
 from cryptography import x509
 
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.certificates import pem
 
 Json = Mapping[str, Any]
 
-
-def published(configuration: Json) -> tuple[x509.Certificate, ...]:
-    """Return the authorities that any entry of the configuration trusts."""
-    trusted = [certificate for entry in _entries(configuration) for certificate in _read(entry)]
-    return tuple(dict.fromkeys(trusted))
+_GROUP: Final = "admissionregistration.k8s.io"
+_KIND: Final = "MutatingWebhookConfiguration"
 
 
-def trusts(configuration: Json, authority: x509.Certificate) -> bool:
-    """Return whether every entry of the configuration trusts the authority."""
-    return all(authority in _read(entry) for entry in _entries(configuration))
+@dataclass(frozen=True, slots=True)
+class WebhookBundle:
+    """A MutatingWebhookConfiguration as trust store: the bundles of its entries."""
 
+    configuration: str
+    """Name of the MutatingWebhookConfiguration."""
 
-def publish(configuration: Json, trusted: Sequence[x509.Certificate]) -> dict[str, Any] | None:
-    """Return a server-side apply patch that sets the bundle of every entry, or None.
+    @property
+    def path(self) -> str:
+        """URL path of the configuration."""
+        return path_to(_GROUP, "v1", "mutatingwebhookconfigurations", name=self.configuration)
 
-    The patch holds only the bundles and the resourceVersion that was read. None means that every entry already trusts
-    exactly these authorities.
-    """
-    bundle = base64.b64encode(pem.of_certificates(trusted)).decode()
-    entries = _entries(configuration)
-    if all(entry["clientConfig"].get("caBundle") == bundle for entry in entries):
+    @property
+    def title(self) -> str:
+        """Kind and name of the configuration, for logs."""
+        return f"{_KIND} {self.configuration}"
+
+    @property
+    def if_missing(self) -> str:
+        """Consequence if the configuration does not exist, for logs."""
+        return "the API server does not call this webhook"
+
+    def published(self, stored: Json) -> tuple[x509.Certificate, ...]:
+        """Return the authorities that any entry of the configuration trusts."""
+        trusted = [certificate for entry in _entries(stored) for certificate in _read(entry)]
+        return tuple(dict.fromkeys(trusted))
+
+    def trusts(self, stored: Json, authority: x509.Certificate) -> bool:
+        """Return whether every entry of the configuration trusts the authority."""
+        return all(authority in _read(entry) for entry in _entries(stored))
+
+    def changed(self, stored: Json) -> datetime | None:  # noqa: ARG002 - as in TrustStore
+        """Return None: the time since which a replica has seen the bundle counts."""
         return None
-    metadata = configuration["metadata"]
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": metadata["name"], "resourceVersion": metadata["resourceVersion"]},
-        "webhooks": [{"name": entry["name"], "clientConfig": {"caBundle": bundle}} for entry in entries],
-    }
+
+    def publish(self, stored: Json, trusted: Sequence[x509.Certificate]) -> dict[str, Any] | None:
+        """Return a patch that sets the bundle of every entry, or None if it is set.
+
+        The patch holds only the bundles and the resourceVersion that was read.
+        """
+        bundle = base64.b64encode(pem.of_certificates(trusted)).decode()
+        entries = _entries(stored)
+        if all(entry["clientConfig"].get("caBundle") == bundle for entry in entries):
+            return None
+        metadata = stored["metadata"]
+        return {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": _KIND,
+            "metadata": {"name": metadata["name"], "resourceVersion": metadata["resourceVersion"]},
+            "webhooks": [{"name": entry["name"], "clientConfig": {"caBundle": bundle}} for entry in entries],
+        }
 
 
 def _entries(configuration: Json) -> Sequence[Json]:

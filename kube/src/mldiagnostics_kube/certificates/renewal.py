@@ -21,7 +21,7 @@ def with_new_authority(
     Args:
         content: Content of the Secret; None if unusable. Then the authorities in `published` stay trusted, because
             replicas may still serve their leaves.
-        published: Authorities in the CA bundle.
+        published: Authorities in the trust store.
         now: Current time.
         rules: Name and lifetimes.
     """

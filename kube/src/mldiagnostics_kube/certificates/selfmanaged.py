@@ -1,4 +1,4 @@
-"""Self-managed certificates: every replica updates one Secret and one webhook.
+"""Self-managed certificates: every replica updates one Secret and one trust store.
 
 There is no leader. A write replaces only the version that was read, so the first replica wins; the others see the
 change at their next read.
@@ -6,36 +6,34 @@ change at their next read.
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cryptography import x509
-
-from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
-from mldiagnostics_kube.certificates import bundle, pem
+from mldiagnostics_kube.apiserver import APPLY_PATCH, ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.renewal import with_new_authority, with_new_leaf
 from mldiagnostics_kube.certificates.rotation import RotationRules, RotationStep, decide
 from mldiagnostics_kube.certificates.serving import ServingCertificate
+from mldiagnostics_kube.certificates.trust import FIELD_MANAGER, TrustObservation, TrustStore, observe
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.clock import Clock
 
 _log: Final = logging.getLogger(__name__)
-_APPLY: Final = "application/apply-patch+yaml"
-_AS_MANAGER: Final = (("fieldManager", "mldiagnostics-certificates"), ("force", "true"))
+_AS_MANAGER: Final = (("fieldManager", FIELD_MANAGER), ("force", "true"))
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateObjects:
-    """Names of the Secret and of the MutatingWebhookConfiguration."""
+    """The Secret of the certificates, and the object that publishes their authorities."""
 
     namespace: str
     secret: str
-    configuration: str
+    trust: TrustStore | None
+    """None: people copy the authorities to the clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +44,10 @@ class RotationTiming:
     """Between two reads."""
     retry_s: float = 0.2
     """After a write or a conflict."""
-    settle: timedelta = timedelta(seconds=30)
-    """From the publication of an authority to its first signature; API servers usually know it within a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrustObservation:
-    """A version of the configuration that trusts an authority, since its first read."""
-
-    version: str
-    authority: x509.Certificate
-    since: datetime
-
-
-def observe(
-    last: TrustObservation | None, configuration: Mapping[str, Any] | None, authority: x509.Certificate, now: datetime
-) -> TrustObservation | None:
-    """Return the observation of a configuration read at `now`, given the previous one."""
-    if configuration is None or not bundle.trusts(configuration, authority):
-        return None
-    version = configuration["metadata"]["resourceVersion"]
-    if last is not None and (last.version, last.authority) == (version, authority):
-        return last
-    return TrustObservation(version, authority, now)
 
 
 class SelfManaged:
-    """The loop that updates the Secret, the CA bundle and the served certificate."""
+    """The loop that updates the Secret, the trust store and the served certificate."""
 
     def __init__(
         self,
@@ -91,9 +66,6 @@ class SelfManaged:
         self._clock = clock
         self._timing = timing
         self._secret_path = path_to("", "v1", "secrets", namespace=objects.namespace, name=objects.secret)
-        self._configuration_path = path_to(
-            "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", name=objects.configuration
-        )
         self._observation: TrustObservation | None = None
         self._last_problem = ""
 
@@ -118,19 +90,20 @@ class SelfManaged:
 
     async def _reconcile(self) -> bool:
         """Make the next change that is due; return whether something was written."""
-        configuration = await self._read(self._configuration_path)  # before the Secret: see `rotation`
+        trust = self._objects.trust
+        stored = await self._read(trust.path) if trust else None  # before the Secret: see `rotation`
         secret = await self._read(self._secret_path) or await self._apply(self._secret_path, self._secret())
         content = self._content(secret)
-        published = bundle.published(configuration) if configuration else ()
+        published = trust.published(stored) if trust and stored else ()
         now = self._clock()
-        step = decide(content, published, now, self._rules, settled=self._settled(configuration, content, now))
+        step = decide(content, published, now, self._rules, trusted_for=self._trusted_for(stored, content, now))
         if content is None or step is RotationStep.NEW_AUTHORITY:
             renewed = with_new_authority(content, published, now, self._rules)
         elif step is RotationStep.NEW_LEAF:
             renewed = with_new_leaf(content, now, self._rules)
         else:
             self._serve(content)
-            return await self._publish(configuration, content)
+            return await self._publish(trust, stored, content) if trust else False
         await self._apply(self._secret_path, self._secret(secret, renewed))
         _log.info("Secret %s: changed the certificates: %s", self._objects.secret, step)
         return True
@@ -143,11 +116,13 @@ class SelfManaged:
             _log.warning("Secret %s: replacing unusable content: %s", self._objects.secret, fault)
             return None
 
-    def _settled(self, configuration: Json | None, content: SecretContent | None, now: datetime) -> bool:
-        if content is None:
-            return False
-        self._observation = observe(self._observation, configuration, content.authority.certificate, now)
-        return self._observation is not None and now - self._observation.since >= self._timing.settle
+    def _trusted_for(self, stored: Json | None, content: SecretContent | None, now: datetime) -> timedelta | None:
+        """Return how long all clients have trusted the authority; None if they do not."""
+        trust = self._objects.trust
+        if content is None or trust is None:
+            return None
+        self._observation = observe(self._observation, trust, stored, content.authority.certificate, now)
+        return now - self._observation.since if self._observation else None
 
     def _serve(self, content: SecretContent) -> None:
         if (leaf := content.leaf) is None:
@@ -155,23 +130,16 @@ class SelfManaged:
         if self._serving.load(pem.of_certificates([leaf.certificate]), pem.of_key(leaf.key)):
             _log.info("ServingCertificate a certificate that is valid until %s", leaf.ends.isoformat())
 
-    async def _publish(self, configuration: Json | None, content: SecretContent) -> bool:
-        if configuration is None:
-            self._warn_once(
-                f"MutatingWebhookConfiguration {self._objects.configuration}: not found; "
-                "the API server does not call this webhook"
-            )
+    async def _publish(self, trust: TrustStore, stored: Json | None, content: SecretContent) -> bool:
+        if stored is None:
+            self._warn_once(f"{trust.title}: not found; {trust.if_missing}")
             return False
         self._warn_once("")
-        change = bundle.publish(configuration, content.trusted)
+        change = trust.publish(stored, content.trusted)
         if change is None:
             return False
-        await self._apply(self._configuration_path, change)
-        _log.info(
-            "MutatingWebhookConfiguration %s: published %d authorities",
-            self._objects.configuration,
-            len(content.trusted),
-        )
+        await self._apply(trust.path, change)
+        _log.info("%s: published %d authorities", trust.title, len(content.trusted))
         return True
 
     def _secret(self, replaced: Json | None = None, content: SecretContent | None = None) -> Json:
@@ -191,7 +159,7 @@ class SelfManaged:
             return None
 
     async def _apply(self, path: str, body: Json) -> Json:
-        return await self._cluster.request("PATCH", path, query=_AS_MANAGER, body=body, content_type=_APPLY)
+        return await self._cluster.request("PATCH", path, query=_AS_MANAGER, body=body, content_type=APPLY_PATCH)
 
     def _warn_once(self, problem: str) -> None:
         """Log a problem once, not at every attempt."""
