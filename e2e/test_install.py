@@ -97,7 +97,7 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     manifest = tmp_path / "operator.yaml"
     manifest.write_text(as_yaml(everything(OPERATOR)))
 
-    kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+    kubectl("apply", f"--filename={manifest}")
     assert release.installed(requests) == wanted(rendered(OPERATOR))
     capture_applies(requests)
     assert kubectl("diff", f"--kustomize={NAMESPACE_FOLDER}") == ""
@@ -106,7 +106,7 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     release.helm("install", "--take-ownership")
     assert release.installed(requests) == wanted(rendered(OPERATOR))
     release.uninstall()
-    kubectl("delete", f"--filename={manifest}", f"--namespace={NAMESPACE}", "--ignore-not-found", "--wait=false")
+    kubectl("delete", f"--filename={manifest}", "--ignore-not-found", "--wait=false")
     until(lambda: not release.installed(requests), "nothing is left")
 
 
@@ -121,17 +121,17 @@ def test_without_helm_the_operator_is_removed_and_captures_stay(
     source = f"--filename={manifest}" if way == "yaml" else f"--kustomize={KUSTOMIZE / OPERATOR.folder}"
     if way == "kustomize":
         kubectl("apply", f"--kustomize={NAMESPACE_FOLDER}")
-    kubectl("apply", source, f"--namespace={NAMESPACE}")
+    kubectl("apply", source)
     capture_applies(requests)
     assert requests("POST", CAPTURES, capture("kept")).status == 201
 
     selector = f"app.kubernetes.io/instance={OPERATOR.name},app.kubernetes.io/component!=crds"
-    kubectl("delete", source, f"--namespace={NAMESPACE}", f"--selector={selector}")
+    kubectl("delete", source, f"--selector={selector}")
     definition = ("CustomResourceDefinition", "mldiagnosticsconnections.diagon.gke.io")
     until(lambda: release.installed(requests) == {definition}, "only the definition is left")
     assert requests("GET", f"{CAPTURES}/kept").status == 200
     assert requests("GET", f"/api/v1/namespaces/{NAMESPACE}").body["status"]["phase"] == "Active"
 
-    kubectl("apply", source, f"--namespace={NAMESPACE}")
+    kubectl("apply", source)
     assert release.installed(requests) == wanted(rendered(OPERATOR))
     assert requests("DELETE", f"{CAPTURES}/kept").status == 200

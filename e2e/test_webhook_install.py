@@ -194,12 +194,12 @@ def test_plain_yaml_and_kustomize_install_the_same_and_helm_takes_over(
     manifest = tmp_path / "webhook.yaml"
     manifest.write_text(as_yaml(everything(WEBHOOK, values)))
 
-    kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+    kubectl("apply", f"--filename={manifest}")
     assert release.installed(requests) == wanted(rendered(WEBHOOK, values))
     assert kubectl("diff", f"--kustomize={KUSTOMIZE / WEBHOOK.title(variant)}") == ""
     if not variant:
         publish(requests)
-        kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+        kubectl("apply", f"--filename={manifest}")
         assert published(requests) == {BUNDLE}
 
     release.helm("install", "--take-ownership", *(f"--set={key}={value}" for key, value in values.items()))
@@ -215,9 +215,9 @@ def test_plain_yaml_is_removed_without_the_namespace(
     kubectl = Kubectl(tool("kubectl"), server.kubeconfig)
     manifest = tmp_path / "webhook.yaml"
     manifest.write_text(as_yaml(everything(WEBHOOK)))
-    kubectl("apply", f"--filename={manifest}", f"--namespace={NAMESPACE}")
+    kubectl("apply", f"--filename={manifest}")
     kubectl("delete", "mutatingwebhookconfiguration", CONFIGURATION)
     ours = f"--selector=app.kubernetes.io/instance={WEBHOOK.name}"
-    kubectl("delete", f"--filename={manifest}", f"--namespace={NAMESPACE}", ours, "--ignore-not-found", "--wait=false")
+    kubectl("delete", f"--filename={manifest}", ours, "--ignore-not-found", "--wait=false")
     until(lambda: not release.installed(requests), "nothing is left")
     assert requests("GET", f"/api/v1/namespaces/{NAMESPACE}").body["status"]["phase"] == "Active"

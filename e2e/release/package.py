@@ -96,7 +96,7 @@ def _publishing(part: Part, version: str, registry: str, archive: Path, packaged
 
 def _installing(part: Part, packaged: Path, manifests: list[Path]) -> str:
     by_helm = f"  helm install {part.name} {_shown(packaged)} -n {NAMESPACE} --create-namespace"
-    return "\n".join([by_helm, *(f"  kubectl apply -f {_shown(path)} -n {NAMESPACE}" for path in manifests)])
+    return "\n".join([by_helm, *(f"  kubectl apply -f {_shown(path)}" for path in manifests)])
 
 
 def _shown(path: Path) -> Path:

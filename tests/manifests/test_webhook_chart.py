@@ -10,6 +10,7 @@ from cluster.progress import ClusterError
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from mldiagnostics.sink_urls import SCHEMES, parse_sinks
+from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
 from mldiagnostics_api.registration import rules, webhooks
 from mldiagnostics_api.variables import InjectionSettings
 from mldiagnostics_kube.settings import declared
@@ -17,7 +18,7 @@ from mldiagnostics_webhook import config
 from mldiagnostics_webhook.limits import MEMORY_LIMIT_BYTES
 from mldiagnostics_webhook.replica import LINGER_S
 from mldiagnostics_webhook.server import FINISH_S
-from release.parts import WEBHOOK
+from release.parts import NAMESPACE, WEBHOOK
 from release.render import HOOK, Object, as_yaml, portable, rendered
 from release.schemas import kubeconform
 from support.charts import CERTIFICATE, EVERY_SWITCH, environment, notes, one, pod_template
@@ -320,6 +321,14 @@ def test_the_port_for_reviews_can_be_closed_to_all_but_the_api_servers() -> None
 def test_the_memory_limit_is_the_one_that_the_bounds_need() -> None:
     (container,) = pod_template(rendered(WEBHOOK), WEBHOOK)["spec"]["containers"]
     assert container["resources"]["limits"]["memory"] == f"{MEMORY_LIMIT_BYTES // 2**20}Mi"
+
+
+def test_the_webhook_may_read_the_published_control_plane_unless_a_value_names_one() -> None:
+    role = one(rendered(WEBHOOK), "Role", f"{WEBHOOK.name}-publication")
+    assert role["metadata"]["namespace"] == PUBLICATION_NAMESPACE
+    assert [rule["resourceNames"] for rule in role["rules"]] == [[PUBLICATION_NAME]]
+    named = rendered(WEBHOOK, {"controlPlane.url": "https://control:8443"})
+    assert {item["metadata"].get("namespace", NAMESPACE) for item in named} == {NAMESPACE, "default"}
 
 
 @pytest.mark.parametrize(

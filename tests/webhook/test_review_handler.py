@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.identity import run_id
 from mldiagnostics_api.injection import MAX_POD_BYTES, InjectionSettings
+from mldiagnostics_api.publication import Publication
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.credentials import Credentials, fixed
 from mldiagnostics_webhook.cache import MetadataCache
@@ -114,6 +115,29 @@ async def test_a_pod_of_a_labelled_workload_gets_a_run() -> None:
     assert patched["metadata"]["annotations"]["diagon.gke.io/run-id"] == RUN
     assert {"name": "MLDIAG_RUN_ID", "value": RUN} in patched["spec"]["containers"][0]["env"]
     assert it.counted() == {("injected", "Injected"): 1}
+
+
+async def test_the_next_pod_gets_the_control_plane_that_is_published_for_its_namespace() -> None:
+    published = [
+        Publication(url="https://first:8443", ca="one", namespaces=frozenset({"ml", "other"})),
+        Publication(url="https://second:8443", ca="two"),
+        Publication(url="https://third:8443", namespaces=frozenset({"other"})),
+        None,
+    ]
+    given = []
+    plain = {**POD, "spec": {**POD["spec"], "serviceAccountName": "default"}}
+    async with webhook(LABEL) as it:
+        for publication in published:
+            it.handler.use(publication)
+            pod = jsonpatch.apply_patch(plain, await it.operations(review_of(plain)))
+            (url,) = (
+                variable["value"]
+                for variable in pod["spec"]["containers"][0]["env"]
+                if variable["name"] == "MLDIAG_CONTROL_PLANE_URL"
+            )
+            given.append((url, pod["metadata"]["annotations"].get("diagon.gke.io/control-plane-ca")))
+    setting = ("https://control:8443", None)
+    assert given == [("https://first:8443", "one"), ("https://second:8443", "two"), setting, setting]
 
 
 async def test_the_path_opts_in_before_the_watch_sees_the_label() -> None:

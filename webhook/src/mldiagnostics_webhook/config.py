@@ -87,7 +87,8 @@ class WebhookConfig:
         str,
         Setting(
             "MLDIAG_CONTROL_PLANE_URL",
-            "URL of the control plane, injected into every pod together with a token for it. Empty: neither.",
+            "URL of the control plane, injected into every pod together with a token for it. Empty: the one that "
+            "the operator publishes, or neither.",
             _url,
         ),
     ] = ""
@@ -95,7 +96,7 @@ class WebhookConfig:
         str,
         Setting(
             "MLDIAG_CONTROL_PLANE_CA",
-            "CA certificates (PEM) for connections to the control plane. Empty: those of the container.",
+            "CA certificates (PEM) for connections to the control plane of the URL. Empty: those of the container.",
             _certificates,
         ),
     ] = ""

@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
@@ -19,6 +19,7 @@ from mldiagnostics_kube.cluster_name import cluster_name
 
 from mldiagnostics_webhook.cache import MetadataCache
 from mldiagnostics_webhook.config import WebhookConfig
+from mldiagnostics_webhook.publication import PublicationReader
 from mldiagnostics_webhook.review_handler import ReviewHandler
 from mldiagnostics_webhook.server import ReviewServer
 from mldiagnostics_webhook.telemetry import WebhookMetrics
@@ -37,6 +38,8 @@ class WebhookHealth:
     synced: Callable[[], bool]
     """Returns whether the cache has read namespaces and workloads."""
     certificate: ServingCertificate | None = None
+    publication: PublicationReader | None = None
+    """None if a setting names the control plane."""
     serving: bool = False
     leaving: bool = False
 
@@ -54,6 +57,8 @@ class WebhookHealth:
             return False, "waiting for a certificate"
         if not self.synced():
             return False, "reading namespaces and workloads"
+        if self.publication and not self.publication.settled:
+            return False, "reading the address of the control plane"
         return True, "serving"
 
 
@@ -82,8 +87,10 @@ async def run(config: WebhookConfig, environ: Mapping[str, str] = os.environ) ->
         telemetry.certificate_ends(lambda: certificate.expires)
         if name := await _cluster_name(config, environ, cluster, stop):
             telemetry.identify(version=version("mldiagnostics-webhook"), cluster=name)
-            server = ReviewServer(ReviewHandler(cache, config.injected(name), telemetry).answer, telemetry)
-            await _serve(server, config.port, certificate, health, stop)
+            handler = ReviewHandler(cache, config.injected(name), telemetry)
+            server = ReviewServer(handler.answer, telemetry)
+            async with _publication(config, cluster, handler, health):
+                await _serve(server, config.port, certificate, health, stop)
 
 
 def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncContextManager[ServingCertificate]:
@@ -93,6 +100,16 @@ def _certificate(config: WebhookConfig, cluster: ApiClient) -> AbstractAsyncCont
     trust = WebhookBundle(config.configuration_name)
     objects = CertificateObjects(config.pod_namespace, config.certificate_secret, trust)
     return certificates.self_managed(cluster, objects, RotationRules(config.service_name, frozenset({service})))
+
+
+def _publication(
+    config: WebhookConfig, cluster: ApiClient, handler: ReviewHandler, health: WebhookHealth
+) -> AbstractAsyncContextManager[None]:
+    """Follow the published control plane, unless a setting names one."""
+    if config.control_plane_url:
+        return nullcontext()
+    health.publication = PublicationReader(cluster, handler.use)
+    return health.publication.running()
 
 
 async def _serve(

@@ -1,7 +1,7 @@
 """Answers to reviews: a patch or none, and always permission."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -19,6 +19,7 @@ from mldiagnostics_api.injection import (
 )
 from mldiagnostics_api.matching import MatchReason
 from mldiagnostics_api.names import OPT_IN_LABEL
+from mldiagnostics_api.publication import Publication
 from mldiagnostics_kube.clock import Clock, utc_now
 
 from mldiagnostics_webhook.cache import MetadataCache, OwnerContext
@@ -61,7 +62,7 @@ class ReviewResponse:
 
 
 class ReviewHandler:
-    """Answers reviews with the settings of one cluster."""
+    """Answers reviews with the settings of one cluster and its control plane."""
 
     def __init__(
         self,
@@ -75,6 +76,12 @@ class ReviewHandler:
         self._telemetry = telemetry
         self._clock = clock
         self._decisions = DecisionCache()
+        self._publication: Publication | None = None
+
+    def use(self, publication: Publication | None) -> None:
+        """Give the next pods access to a published control plane, or to none."""
+        self._publication = publication
+        self._decisions = DecisionCache()  # the cached ones name another
 
     async def answer(self, source: LabelSource, body: bytes, *, within_s: float) -> ReviewResponse:
         """Answer a review; a dry run gets the same answer.
@@ -177,9 +184,15 @@ class ReviewHandler:
             namespace_labels=labels | {OPT_IN_LABEL: "true"} if source is LabelSource.NAMESPACE else labels,
             namespace_annotations=namespace.get("annotations") or {},
             owners=context.owners,
-            settings=self._settings,
+            settings=self._settings_of(review.namespace),
             now=self._clock(),
         )
+
+    def _settings_of(self, namespace: str) -> InjectionSettings:
+        published = self._publication
+        if published is None or not published.serves(namespace):
+            return self._settings
+        return replace(self._settings, control_plane_url=published.url, control_plane_ca=published.ca)
 
 
 def _key(review: Review, body: bytes) -> DecisionKey | None:

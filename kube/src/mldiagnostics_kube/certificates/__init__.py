@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from mldiagnostics_kube.certificates.authority import Lifetimes
 from mldiagnostics_kube.certificates.bundle import WebhookBundle
 from mldiagnostics_kube.certificates.mounted import Mounted
 from mldiagnostics_kube.certificates.rotation import RotationRules
@@ -16,6 +17,7 @@ from mldiagnostics_kube.clock import Clock, utc_now
 
 __all__ = [
     "CertificateObjects",
+    "Lifetimes",
     "RotationRules",
     "ServingCertificate",
     "TrustStore",

@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from mldiagnostics_kube.apiserver import APPLY_PATCH, ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.content import SecretContent
 from mldiagnostics_kube.certificates.renewal import with_new_authority, with_new_leaf
 from mldiagnostics_kube.certificates.rotation import RotationRules, RotationStep, decide
 from mldiagnostics_kube.certificates.serving import ServingCertificate
-from mldiagnostics_kube.certificates.trust import FIELD_MANAGER, TrustObservation, TrustStore, observe
+from mldiagnostics_kube.certificates.trust import TrustObservation, TrustStore, apply, observe
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_kube.clock import Clock
 
 _log: Final = logging.getLogger(__name__)
-_AS_MANAGER: Final = (("fieldManager", FIELD_MANAGER), ("force", "true"))
 
 Json = dict[str, Any]
 
@@ -92,7 +91,7 @@ class SelfManaged:
         """Make the next change that is due; return whether something was written."""
         trust = self._objects.trust
         stored = await self._read(trust.path) if trust else None  # before the Secret: see `rotation`
-        secret = await self._read(self._secret_path) or await self._apply(self._secret_path, self._secret())
+        secret = await self._read(self._secret_path) or await apply(self._cluster, self._secret_path, self._secret())
         content = self._content(secret)
         published = trust.published(stored) if trust and stored else ()
         now = self._clock()
@@ -104,7 +103,7 @@ class SelfManaged:
         else:
             self._serve(content)
             return await self._publish(trust, stored, content) if trust else False
-        await self._apply(self._secret_path, self._secret(secret, renewed))
+        await apply(self._cluster, self._secret_path, self._secret(secret, renewed))
         _log.info("Secret %s: changed the certificates: %s", self._objects.secret, step)
         return True
 
@@ -138,7 +137,7 @@ class SelfManaged:
         change = trust.publish(stored, content.trusted)
         if change is None:
             return False
-        await self._apply(trust.path, change)
+        await apply(self._cluster, trust.path, change)
         _log.info("%s: published %d authorities", trust.title, len(content.trusted))
         return True
 
@@ -157,9 +156,6 @@ class SelfManaged:
             return await self._cluster.get(path)
         except NotFound:
             return None
-
-    async def _apply(self, path: str, body: Json) -> Json:
-        return await self._cluster.request("PATCH", path, query=_AS_MANAGER, body=body, content_type=APPLY_PATCH)
 
     def _warn_once(self, problem: str) -> None:
         """Log a problem once, not at every attempt."""

@@ -7,6 +7,9 @@ from typing import Any, Final, Protocol
 
 from cryptography import x509
 
+from mldiagnostics_kube.apiserver import APPLY_PATCH
+from mldiagnostics_kube.client import ApiClient
+
 Json = Mapping[str, Any]
 
 FIELD_MANAGER: Final = "mldiagnostics-certificates"
@@ -15,7 +18,7 @@ FIELD_MANAGER: Final = "mldiagnostics-certificates"
 class TrustStore(Protocol):
     """The object that publishes authorities, and how to read and write its content.
 
-    Nothing is sent here: the arguments `stored` are objects that the caller has read.
+    The store itself sends nothing: the arguments `stored` are objects that the caller has read.
     """
 
     @property
@@ -69,3 +72,12 @@ def observe(
     if last is not None and (last.version, last.authority) == (version, authority):
         return last
     return TrustObservation(version, authority, store.changed(stored) or now)
+
+
+async def apply(cluster: ApiClient, path: str, body: Json) -> dict[str, Any]:
+    """Write the fields in `body` with server-side apply, and return the object.
+
+    Raises Conflict if the body has a resourceVersion that is not the newest.
+    """
+    query = (("fieldManager", FIELD_MANAGER), ("force", "true"))
+    return await cluster.request("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
