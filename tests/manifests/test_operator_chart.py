@@ -12,6 +12,7 @@ from cluster.progress import ClusterError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mldiagnostics.capture.budget import memory_limit
+from mldiagnostics_api.definition import DEFINITIONS
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.v1alpha1 import read_connection
@@ -102,8 +103,8 @@ def test_crds_are_kept_on_uninstall_unless_disabled() -> None:
         annotations = (definition["metadata"].get("annotations", {}) for definition in definitions)
         return [each.get("helm.sh/resource-policy") for each in annotations]
 
-    assert policies({}) == ["keep"]
-    assert policies({"crds.keep": False}) == [None]
+    assert policies({}) == ["keep"] * len(DEFINITIONS)
+    assert policies({"crds.keep": False}) == [None] * len(DEFINITIONS)
     assert policies({"crds.enabled": False}) == []
 
 
