@@ -12,12 +12,16 @@ BIN     := .venv/bin
 VERSION ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 REGISTRY ?= localhost/mldiagnostics
 SOURCE ?=
+PLATFORM ?=
+UNSIGNED ?=
+DRY_RUN ?=
 MEMBERS := sdk shim api kube operator webhook
 SOURCES := $(MEMBERS) e2e tests bench examples docs/generate conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
 COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
 RELEASE := cd e2e && $(PY) -m release
+NUMBERED = --version $(VERSION) --registry $(REGISTRY) --platform "$(PLATFORM)"
 
 # Reference pages that a module writes: page=module.
 PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_operator.config
@@ -30,7 +34,7 @@ API_PAGE := docs/generate/api_reference.py
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
-.PHONY: help setup demo test unit contract cluster root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests release images package lock fmt clean
+.PHONY: help setup demo test unit contract cluster root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests release images package wheels notes publish announce lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -113,11 +117,23 @@ manifests: setup ## Write the generated files: CRDs, chart copies and READMEs, k
 release: setup ## Give the next release its version, in all files, and its changelog (VERSION=)
 	@$(RELEASE) version $(VERSION) && $(BIN)/towncrier build --yes --version $(VERSION) && $(MAKE) -s manifests
 
-images: setup ## Build the images (REGISTRY=, VERSION=)
-	@$(RELEASE) images --version $(VERSION) --registry $(REGISTRY)
+images: setup ## Build the images (REGISTRY=, VERSION=, PLATFORM=linux/amd64,linux/arm64)
+	@$(RELEASE) images $(NUMBERED) --source "$(SOURCE)"
 
-package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=, REGISTRY=, SOURCE=)
-	@$(RELEASE) package --version $(VERSION) --registry $(REGISTRY) --source "$(SOURCE)"
+package: setup ## Images, OCI charts and one YAML per part into dist/ (VERSION=, REGISTRY=, SOURCE=, PLATFORM=)
+	@$(RELEASE) package $(NUMBERED) --source "$(SOURCE)"
+
+wheels: setup ## The wheels of all members into dist/wheels
+	@$(UV) build -q --wheel --all-packages --build-constraints operator/build.lock --require-hashes --clear -o dist/wheels
+
+notes: setup ## Print the release notes of this version, or the reason why it cannot be released (VERSION=)
+	@$(RELEASE) notes --version $(VERSION)
+
+publish: setup ## Push and sign what `make package` wrote (VERSION=, REGISTRY=, PLATFORM=, UNSIGNED=1, DRY_RUN=1 prints how)
+	@$(RELEASE) publish $(NUMBERED) $(if $(UNSIGNED),--unsigned) $(if $(DRY_RUN),--dry-run)
+
+announce: setup ## Make the release of this version on GitHub, with notes and files (VERSION=, DRY_RUN=1)
+	@$(RELEASE) announce --version $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 lock: setup ## Resolve the dependencies anew
 	@$(COMPILE) --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \

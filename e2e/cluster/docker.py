@@ -63,6 +63,19 @@ def build(context: Path, reference: str, arguments: Sequence[str]) -> None:
         _must("buildx", "build", "--load", f"--tag={reference}", *arguments, "-", given=packed)
 
 
+def platforms() -> list[str]:
+    """Return the platforms for which the engine can build, such as `linux/arm64`."""
+    inspection = _run("buildx", "inspect", "--bootstrap").stdout
+    listed = [line.partition(":")[2] for line in inspection.splitlines() if line.strip().startswith("Platforms:")]
+    return [each.strip().rstrip("*") for line in listed for each in line.split(",") if each.strip()]
+
+
+def digest(reference: str) -> str | None:
+    """Return the digest of an image in its registry; None if it cannot be read."""
+    inspection = _run("buildx", "imagetools", "inspect", "--format={{.Manifest.Digest}}", reference)
+    return None if inspection.returncode else inspection.stdout.strip()
+
+
 def load(archive: Path) -> None:
     """Load the images of an archive into the engine."""
     with archive.open("rb") as stream:

@@ -3,10 +3,10 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cluster import baseimage, buildah, buildcontext, docker
+from cluster import baseimage, buildah, buildcontext, docker, platforms
 from cluster.durations import Expected
 from cluster.locks import exclusive
 from cluster.paths import cache
@@ -37,11 +37,20 @@ def obstacle() -> str | None:
     return builder if builder is not None and buildah.obstacle() is not None else None
 
 
-def build(dockerfile: Path, context: Path, reference: str) -> Path:
+def build(
+    dockerfile: Path, context: Path, reference: str, *, platform: str = "", labels: Mapping[str, str] | None = None
+) -> Path:
     """Build an image and return its archive (`docker save` format), unless it is up to date.
 
     The environment variable BASE names the base image. Default: the Dockerfile's own if it can be pulled, else one made
     from Debian packages.
+
+    Args:
+        dockerfile: The Dockerfile.
+        context: Folder of the files that it copies.
+        reference: Full name of the image.
+        platform: Such as `linux/arm64`; empty is that of this machine.
+        labels: Labels beside those of the Dockerfile.
 
     Raises:
         ClusterError: the build failed, or this machine cannot build images; the message has a remedy.
@@ -51,8 +60,17 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
     with_docker = no_docker is None
     if not with_docker and buildah.obstacle():
         raise ClusterError(f"{reference}: images cannot be built here: {no_docker}")
+    if platform and (reason := platforms.obstacle(platform, with_docker=with_docker)):
+        raise ClusterError(f"PLATFORM={platform}: cannot be built here: {reason}")
     base = baseimage.base_of(text, with_docker=with_docker)
-    stamp = buildcontext.digest(context, text, base, reference)
+    if base == baseimage.OWN_BASE and platform not in ("", platforms.OWN):
+        raise ClusterError(
+            f"PLATFORM={platform}: cannot be built here: no registry has the base image, and one made from Debian "
+            f"packages is for {platforms.OWN}; set BASE to an image of that platform"
+        )
+    options = [f"--platform={platform}"] if platform else []
+    options += [f"--label={name}={value}" for name, value in (labels or {}).items()]
+    stamp = buildcontext.digest(context, text, base, reference, *options)
     folder, name = _folder(), _file_name(reference)
     archive = folder / f"{name}-{stamp}.tar"
     with exclusive(folder / f".{name}.lock", f"it builds {reference}"):
@@ -64,7 +82,7 @@ def build(dockerfile: Path, context: Path, reference: str) -> Path:
         with tempfile.TemporaryDirectory() as staged:
             buildcontext.stage(context, text, Path(staged))
             builder = _with_docker if with_docker else _with_buildah
-            builder(Path(staged), reference, base, unfinished)
+            builder(Path(staged), reference, base, unfinished, options)
         unfinished.replace(archive)
         for outdated in folder.glob(f"{name}-{'[0-9a-f]' * 12}.tar"):
             if outdated != archive:
@@ -107,19 +125,19 @@ def _file_name(reference: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", reference)
 
 
-def _with_docker(context: Path, reference: str, base: str, archive: Path) -> None:
+def _with_docker(context: Path, reference: str, base: str, archive: Path, options: Sequence[str]) -> None:
     if base == baseimage.OWN_BASE:
         docker.load(baseimage.own_base())
     expected = _building(reference, "docker")
     with step(expected.title, about_s=expected.usual_s):
-        docker.build(context, reference, build_arguments(os.environ, base))
+        docker.build(context, reference, [*build_arguments(os.environ, base), *options])
         docker.save(reference, archive)
 
 
-def _with_buildah(context: Path, reference: str, base: str, archive: Path) -> None:
+def _with_buildah(context: Path, reference: str, base: str, archive: Path, options: Sequence[str]) -> None:
     buildah.install()
     if base == baseimage.OWN_BASE:
         buildah.load(base, baseimage.own_base())
     expected = _building(reference, "buildah")
     with step(expected.title, about_s=expected.usual_s):
-        buildah.build(context, reference, build_arguments(os.environ, base), archive)
+        buildah.build(context, reference, [*build_arguments(os.environ, base), *options], archive)

@@ -44,8 +44,8 @@ def wait(console: Console, work: Work, remaining: Callable[[], Sequence[Expected
     """Wait until the work has ended and show its progress.
 
     Args:
-        console: Where the bar is drawn, if it is a terminal.
-        work: What is waited for; its `finished` may raise.
+        console: Place of the bar, if it is a terminal.
+        work: The work; its `finished` may raise.
         remaining: Returns the steps that are left, the running one first.
     """
     started = now = time.monotonic()

@@ -1,11 +1,13 @@
-"""Command line: `python -m release manifests|version|images|package`."""
+"""Command line: `python -m release manifests|version|images|package|notes|publish|announce`."""
 
 import argparse
 import sys
 
+from cluster import platforms
+from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError, echo
 
-from release import manifests, package, version
+from release import manifests, notes, package, publish, version
 from release.parts import PARTS
 
 
@@ -17,15 +19,26 @@ def main(arguments: list[str]) -> int:
     numbered = commands.add_parser("version", help="print the version, or write another one into all files")
     numbered.add_argument("new", nargs="?", default="", help="such as 1.2.3 or 1.2.3-rc.1")
     numbered.set_defaults(run=_version)
-    for name, run, text in (
-        ("images", _images, "build the images and print the paths of their archives"),
-        ("package", _package, "write images, charts and YAML to dist/"),
-    ):
-        command = commands.add_parser(name, help=text)
-        command.add_argument("--version", default=version.current())
-        command.add_argument("--registry", required=True)
-        command.add_argument("--source", default="", help="URL of the repository, for home and sources of the charts")
-        command.set_defaults(run=run)
+    built = argparse.ArgumentParser(add_help=False)
+    built.add_argument("--version", default=version.current())
+    built.add_argument("--registry", required=True)
+    built.add_argument("--source", default="", help="URL of the repository, for home and sources of the charts")
+    built.add_argument("--platform", default="", help="such as linux/amd64,linux/arm64; default: this machine's")
+    images = commands.add_parser("images", parents=[built], help="build the images and print their archives")
+    images.set_defaults(run=_images)
+    packaged = commands.add_parser("package", parents=[built], help="write images, charts and YAML to dist/")
+    packaged.set_defaults(run=_package)
+    published = commands.add_parser("publish", parents=[built], help="push and sign what `package` has written")
+    published.add_argument("--unsigned", action="store_true", help="push without signatures")
+    published.add_argument("--dry-run", action="store_true", help="print the commands")
+    published.set_defaults(run=_publish)
+    noted = commands.add_parser("notes", help="print the release notes of a version")
+    noted.add_argument("--version", default=version.current())
+    noted.set_defaults(run=_notes)
+    announced = commands.add_parser("announce", help="make the release on GitHub, with notes and files")
+    announced.add_argument("--version", default=version.current())
+    announced.add_argument("--dry-run", action="store_true", help="print the command")
+    announced.set_defaults(run=_announce)
     options = parser.parse_args(arguments)
     try:
         options.run(options)
@@ -49,11 +62,36 @@ def _version(options: argparse.Namespace) -> None:
 
 def _images(options: argparse.Namespace) -> None:
     for part in PARTS:
-        print(package.image(part, options.version, options.registry))
+        for platform in _platforms(options) or [""]:
+            print(package.image(part, options.version, options.registry, platform, options.source))
 
 
 def _package(options: argparse.Namespace) -> None:
-    package.package(options.version, options.registry, options.source)
+    package.package(options.version, options.registry, options.source, _platforms(options))
+
+
+def _publish(options: argparse.Namespace) -> None:
+    signed, dry_run = not options.unsigned, options.dry_run
+    publish.publish(options.version, options.registry, _platforms(options), signed=signed, dry_run=dry_run)
+
+
+def _notes(options: argparse.Namespace) -> None:
+    if options.version != version.current():
+        raise ClusterError(
+            f"version {options.version}: this checkout has {version.current()}; tag that, or run make release"
+        )
+    print(notes.section((REPOSITORY / "CHANGELOG.md").read_text(), options.version), end="")
+
+
+def _announce(options: argparse.Namespace) -> None:
+    publish.announce(options.version, dry_run=options.dry_run)
+
+
+def _platforms(options: argparse.Namespace) -> list[str]:
+    try:
+        return platforms.parse(options.platform)
+    except ValueError as error:
+        raise ClusterError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The cluster's part: what it still needs, and how it is shown while it is prepared."""
+"""The preparation of the cluster's part: the steps that are left, and their display."""
 
 from __future__ import annotations
 

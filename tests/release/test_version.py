@@ -15,7 +15,9 @@ def versions(repository: Path) -> dict[str, set[str]]:
     """Return the versions in the files that programs read."""
     found = {}
     for path in repository.glob("*/pyproject.toml"):
-        found[str(path.relative_to(repository))] = {tomllib.loads(path.read_text())["project"]["version"]}
+        project = tomllib.loads(path.read_text())["project"]
+        siblings = [each.partition("==")[2] for each in project["dependencies"] if each.startswith("mldiagnostics")]
+        found[str(path.relative_to(repository))] = {project["version"], *siblings}
     for path in repository.glob("charts/*/Chart.yaml"):
         chart = yaml.safe_load(path.read_text())
         image = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])[0]["image"]
