@@ -33,7 +33,10 @@ class ClusterError(Exception):
 
     @property
     def cause(self) -> str:
-        """The failure in words that users may read; 403 names the service account and what it lacks."""
+        """The failure in words that users may read.
+
+        A message of 401 or 403 names the operator's service account, so it is left out.
+        """
         if not self.status:
             return "the API server did not respond"
         detail = "" if self.status in _NOT_PERMITTED or not self._detail else f": {self._detail}"

@@ -503,7 +503,7 @@ async def test_a_slow_store_delays_reading_and_bounds_memory() -> None:
         nonlocal held, most
         held += len(trace)
         most = max(most, held)
-        if held >= 4 * size:  # what fits into the share of one tenant
+        if held >= 4 * size:  # the share of one tenant is full
             full.set()
         await full.wait()
         held -= len(trace)

@@ -1,4 +1,4 @@
-"""Who sent a report; pure."""
+"""The sender of a report; pure."""
 
 from dataclasses import dataclass
 
