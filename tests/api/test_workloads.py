@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from mldiagnostics_api.workloads import SELECTABLE_KINDS, WORKLOADS, WorkloadOutcome, selector_text, workload_of
+from mldiagnostics_api.workloads import SELECTABLE_KINDS, WORKLOADS, selector_text, workload_of
 from support import builders as a
 
 
@@ -111,24 +111,3 @@ def test_a_selector_is_formatted_for_the_api() -> None:
     }
     assert selector_text(selector) == "app=x,tier in (a,b),old notin (yes),gpu,!cpu"
     assert not selector_text({})
-
-
-@pytest.mark.parametrize(
-    ("kind", "status", "outcome"),
-    [
-        ("JobSet", {"conditions": [{"type": "Completed", "status": "True"}]}, WorkloadOutcome.COMPLETED),
-        ("JobSet", {"conditions": [{"type": "Completed", "status": "False"}]}, None),
-        ("JobSet", {"conditions": [{"type": "Suspended", "status": "True"}]}, None),
-        ("Job", {"conditions": [{"type": "Complete", "status": "True"}]}, WorkloadOutcome.COMPLETED),
-        ("Job", {"conditions": [{"type": "Failed", "status": "True"}]}, WorkloadOutcome.FAILED),
-        ("RayJob", {"jobStatus": "SUCCEEDED"}, WorkloadOutcome.COMPLETED),
-        ("RayJob", {"jobStatus": "STOPPED"}, WorkloadOutcome.FAILED),
-        ("RayJob", {"jobStatus": "RUNNING"}, None),
-        ("LeaderWorkerSet", {"conditions": [{"type": "Available", "status": "True"}]}, None),
-        ("Deployment", {}, None),
-    ],
-)
-def test_the_outcome_of_a_workload(kind: str, status: dict[str, Any], outcome: WorkloadOutcome | None) -> None:
-    entry = workload_of(kind)
-    assert entry is not None
-    assert entry.outcome({"metadata": {"name": "x"}, "status": status}) is outcome

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Any, Final
 
 from mldiagnostics_api.names import OPT_IN_LABEL
@@ -50,13 +50,6 @@ class OptIn(Enum):
     OWN = "the workload needs its own label"
 
 
-class WorkloadOutcome(StrEnum):
-    """Result of a workload, by its status."""
-
-    COMPLETED = "Completed"
-    FAILED = "Failed"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankLabels:
     """Labels of a pod with its position in the workload; empty if not available."""
@@ -92,24 +85,11 @@ class WorkloadKind:
     """Whether it only groups runs: each of its parts is a run."""
     opt_in: OptIn = OptIn.NAMESPACE
     rank_labels: RankLabels = RankLabels()
-    succeeded: tuple[str, ...] = ()
-    """Condition types of success."""
-    failed: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
         """The preferred API version."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
-
-    def outcome(self, workload: Object) -> WorkloadOutcome | None:
-        """Return how the workload ended; None while it runs."""
-        status = workload.get("status") or {}
-        true = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
-        if true.intersection(self.failed) or status.get("jobStatus") in ("FAILED", "STOPPED"):
-            return WorkloadOutcome.FAILED
-        if true.intersection(self.succeeded) or status.get("jobStatus") == "SUCCEEDED":
-            return WorkloadOutcome.COMPLETED
-        return None
 
 
 def _name(workload: Object) -> str:
@@ -192,8 +172,6 @@ WORKLOADS: Final = (
         pods=_by_uid(f"{JOBSET}/jobset-uid"),
         rank_labels=_OF_JOBSET,
         parts=("Job",),
-        succeeded=("Completed",),
-        failed=("Failed",),
     ),
     WorkloadKind(
         kind="Job",
@@ -203,8 +181,6 @@ WORKLOADS: Final = (
         templates=("spec.template",),
         pods=_by_uid(f"{JOB}/controller-uid"),
         rank_labels=RankLabels(rank=COMPLETION_INDEX),
-        succeeded=("Complete",),
-        failed=("Failed",),
     ),
     WorkloadKind(
         kind="CronJob",
@@ -306,8 +282,6 @@ WORKLOADS: Final = (
         pods=_trainjob_pods,
         rank_labels=_OF_JOBSET,
         parts=("JobSet", "Job"),
-        succeeded=("Complete",),
-        failed=("Failed",),
     ),
     WorkloadKind(
         kind="PyTorchJob",
@@ -317,8 +291,6 @@ WORKLOADS: Final = (
         templates=("spec.pytorchReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
         rank_labels=_OF_TRAINING,
-        succeeded=("Succeeded",),
-        failed=("Failed",),
     ),
     WorkloadKind(
         kind="JAXJob",
@@ -328,8 +300,6 @@ WORKLOADS: Final = (
         templates=("spec.jaxReplicaSpecs[].template",),
         pods=_by_name(f"{TRAINING}/job-name"),
         rank_labels=RankLabels(rank=f"{TRAINING}/replica-index"),
-        succeeded=("Succeeded",),
-        failed=("Failed",),
     ),
     WorkloadKind(
         kind="MPIJob",
@@ -340,8 +310,6 @@ WORKLOADS: Final = (
         pods=_by_name(f"{TRAINING}/job-name"),
         rank_labels=_OF_TRAINING,
         parts=("Job",),
-        succeeded=("Succeeded",),
-        failed=("Failed",),
     ),
     WorkloadKind(
         kind="PathwaysJob",
@@ -352,8 +320,6 @@ WORKLOADS: Final = (
         pods=_by_name(f"{JOBSET}/jobset-name"),
         rank_labels=_OF_JOBSET,
         parts=("JobSet", "Job"),
-        succeeded=("Succeeded",),
-        failed=("Failed",),
     ),
     LONE_POD,
 )
