@@ -1,5 +1,6 @@
 """Settings of the operator, read from its environment at start."""
 
+import ipaddress
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,13 @@ def _policy(raw: str) -> Policy:
         raise ValueError(f"is not a valid policy: {error}") from error
 
 
+def _address(raw: str) -> str:
+    try:
+        return str(ipaddress.ip_address(raw))
+    except ValueError:
+        raise ValueError("is not an IP address; use the fieldRef status.podIP") from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorConfig:
     """The operator's settings; each field names its environment variable."""
@@ -32,6 +40,10 @@ class OperatorConfig:
         str, Setting("POD_NAMESPACE", "Namespace of this pod (fieldRef), and of the Lease.", settings.dns_name)
     ] = "default"
     pod_uid: Annotated[str, Setting("POD_UID", "Uid of this pod (fieldRef). Empty outside a cluster.")] = ""
+    pod_ip: Annotated[
+        str,
+        Setting("POD_IP", "IP address of this pod (fieldRef), to which the control plane's Service leads.", _address),
+    ] = ""
     cluster_name: Annotated[
         str,
         Setting(

@@ -7,6 +7,8 @@ from mldiagnostics_kube import metrics
 from mldiagnostics_kube.metrics import MetricSpec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
+from mldiagnostics_operator.control_plane.telemetry import ControlPlaneMetrics
+
 _CAPTURE_SECONDS: Final = (1, 2, 5, 10, 20, 40, 60, 90, 120, 180, 300, 600)
 _DELAY_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _SKEW_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
@@ -90,6 +92,7 @@ class OperatorMetrics:
         self._queued = _QUEUED.register(self.registry)
         self._in_flight = _IN_FLIGHT.register(self.registry)
         self._status_writes = _STATUS_WRITES.register(self.registry)
+        self.control_plane = ControlPlaneMetrics(self.registry)
 
     def identify(self, *, version: str, cluster: str) -> Self:
         """Set the version of the operator and the name of the cluster."""

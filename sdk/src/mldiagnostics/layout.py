@@ -20,6 +20,10 @@ CAPTURE_RECORD = "capture.json"
 RUN_RECORD = "run.json"
 RECORDS_DIR = "records"
 """Directory of a run's records, below the run's directory."""
+REPORTED_DIR = "reported"
+"""Directory of the control plane's journal of a run, below the run's directory; it has records of its own."""
+REPORTED_STATE = "state.json"
+"""The newest reports of a run, in its journal."""
 
 MAX_NAME_BYTES = 200
 """Longest session or stem: with a suffix it stays below the 255 bytes of common file systems."""

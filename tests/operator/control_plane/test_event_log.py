@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-PROCESS = ProcessName(run_id="a" * 64, job="trainer", incarnation="0eab71e5", attempt=0, rank=0)
+PROCESS = ProcessName(run_id="a" * 64, incarnation="0eab71e5", attempt=0, rank=0)
 START = 1_790_000_000_000_000
 
 
@@ -47,7 +47,7 @@ def test_readers_of_logs_account_for_the_journal_as_for_the_events(
     monkeypatch.setattr(event_log, "SEGMENT_BYTES", 1000)
     entries, log, files = story(), EventLog(), dict[str, bytes]()
     for end in (*range(1, len(entries), 3), len(entries)):
-        first = max(0, end - 5)  # what was sent before is sent again
+        first = max(0, end - 5)  # known events are repeated
         log.add(PROCESS, first, entries[first:end])
         segment = log.segment(PROCESS)
         assert segment is not None

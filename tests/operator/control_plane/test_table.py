@@ -140,7 +140,7 @@ def test_a_page_that_was_not_written_is_due_again() -> None:
     assert persist(reported).sequences == {"00000000": 1}
 
 
-def test_events_behind_a_gap_are_asked_for_again() -> None:
+def test_events_behind_a_gap_are_requested_again() -> None:
     ahead = leads(0, 2, events=(8, 12))
     reported = applied([leads(0, 1, events=(0, 4)), ahead])
     assert reported.misses_events(KEY, ahead)

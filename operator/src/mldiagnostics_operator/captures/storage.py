@@ -73,6 +73,18 @@ class LogDirectory:
 
         return await self._call(read)
 
+    async def load(self, key: str, *, max_bytes: int) -> bytes:
+        """Read a whole file that the operator wrote; raise ValueError if it is larger."""
+
+        def load() -> bytes:
+            with self._store().open(self._inner(key)) as file:
+                content = file.read(max_bytes + 1)
+            if len(content) > max_bytes:
+                raise ValueError(f"{key}: is larger than {max_bytes} bytes")
+            return content
+
+        return await self._call(load)
+
     async def list(self, prefix: str, *, only: Container[str] | None = None) -> tuple[Entry, ...]:
         """List the files below a directory, or `only` those keys of any number of files."""
         top = len(self._inner(prefix)) - len(prefix)

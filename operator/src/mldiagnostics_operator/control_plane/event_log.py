@@ -27,7 +27,6 @@ class ProcessName:
     """The process whose events a log has."""
 
     run_id: str
-    job: str
     incarnation: str
     attempt: int
     rank: int
@@ -103,12 +102,12 @@ class EventLog:
 def _line(process: ProcessName, index: int, entry: Entry) -> str:
     event_id = f"{process.incarnation}-{index}"
     if isinstance(entry, ClockStep):
-        payload = {"job_name": process.job, CLOCK_STEP: entry.by, "event_id": event_id}
+        payload = {"job_name": process.run_id, CLOCK_STEP: entry.by, "event_id": event_id}
         return encode(Record("event", 0.0, GOODPUT, rank=process.rank, attempt=process.attempt, payload=payload))
     t = entry.t / 1e6
     if entry.code is EventCode.ALIVE:
         return encode(Record("heartbeat", t, "heartbeat", rank=entry.rank, attempt=process.attempt))
-    payload = payload_of(entry, process.job)
+    payload = payload_of(entry, process.run_id)
     if entry.rank != process.rank:
         payload["rank"] = entry.rank
     if entry.run and entry.run != process.run_id:
@@ -118,5 +117,5 @@ def _line(process: ProcessName, index: int, entry: Entry) -> str:
 
 
 def _head(process: ProcessName, number: int) -> Record:
-    labels = {"": "", "run": process.run_id, "name": process.job, "incarnation": process.incarnation}
+    labels = {"": "", "run": process.run_id, "name": process.run_id, "incarnation": process.incarnation}
     return Record("event", 0.0, _HEAD, (float(number),), None, labels, process.rank, process.attempt, "1", {})

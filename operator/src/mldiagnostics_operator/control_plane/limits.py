@@ -26,3 +26,58 @@ SEGMENT_BYTES: Final = 64 * _KIB
 """An event segment is rewritten until it has this size, so that a slow run has few files."""
 MAX_OPEN_BYTES: Final = 32 * _MIB
 """Event lines in memory: unpersisted ones and those of open segments."""
+
+CONNECTIONS: Final = 4096
+"""Each SDK keeps one; beyond that, the connection that has been idle for the longest time is closed."""
+SMALL_BODY_BYTES: Final = 32 * _KIB
+"""Usual reports have 1 kB; those with events up to 10 kB."""
+LARGE_BODIES_BYTES: Final = 16 * _MIB
+"""All larger bodies together."""
+READ_S: Final = 10.0
+"""Time for a body to arrive: a busy training process sends slowly."""
+MAX_VALUES: Final = 200_000
+"""Most characters `{`, `[` and `,` in a body: 100 000 events and their report. `[],` costs 60 bytes each."""
+
+REVIEW_CACHE_S: Final = 300.0
+"""Longest use of a TokenReview's result."""
+REJECTION_CACHE_S: Final = 10.0
+"""Use of a rejection: a token that is rejected now may be valid soon, for example after a restart of the API server."""
+MAX_TOKENS: Final = 65_536
+MAX_REJECTIONS: Final = 4096
+MAX_TOKEN_LENGTH: Final = 3072
+"""Projected tokens have 1 kB; a line of the head has at most 4 KiB."""
+LOOKUPS: Final = 16
+"""TokenReviews or walks at a time; an API server answers 1341 TokenReviews a second on two cores."""
+LOOKUPS_OF_CLIENT: Final = 4
+WAITING_LOOKUPS: Final = 4096
+"""All hosts of a large run start at the same moment."""
+WAITING_LOOKUPS_OF_CLIENT: Final = 64
+LOOKUP_S: Final = 5.0
+
+REPORTS_PER_SECOND: Final = 2.0
+"""Reports of one token; a pod with eight processes sends 0.8."""
+REPORTS_BURST: Final = 64
+"""All processes of a pod start and end at the same moment."""
+RETRY_AFTER_S: Final = 5
+
+JOURNAL_INTERVAL_S: Final = 10.0
+"""Least time between two writes of one run's journal, but for its end."""
+JOURNAL_TICK_S: Final = 0.5
+JOURNAL_WRITES: Final = 8
+FINAL_WAIT_S: Final = 2.0
+"""An answer to a final report waits so long for the journal: the process that sent it is about to end."""
+MAX_STATE_BYTES: Final = 64 * _MIB
+"""Largest state of a run's journal that is read: 16 384 processes have 12 MB."""
+
+ACCOUNT_INTERVAL_S: Final = 30.0
+"""Least time between two accounts of one run."""
+ACCOUNTED_EVENTS: Final = 4_000_000
+"""Events of all runs whose accounts are kept in memory, 20 bytes each; others are read again."""
+
+PEER_CONNECTIONS: Final = 256
+"""Its client opens a connection for a few requests in the life of a run."""
+FINISH_S: Final = 3.0
+"""Time for the requests in flight when the leader stops."""
+ADDRESS_CACHE_S: Final = 30.0
+"""Use of a look-up of a pod by its address: the address may belong to another pod soon."""
+MAX_ADDRESSES: Final = 4096

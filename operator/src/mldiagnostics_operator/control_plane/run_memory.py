@@ -188,10 +188,8 @@ class RunMemory:
 
     def _name(self, incarnation: str) -> ProcessName:
         process = self._processes[incarnation]
-        leader = process.leader
         return ProcessName(
             run_id=self.key.run_id,
-            job=(leader.name if leader else "") or self.key.run_id,
             incarnation=incarnation,
             attempt=process.host.attempt,
             rank=process.host.rank or 0,

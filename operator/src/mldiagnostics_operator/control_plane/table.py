@@ -96,8 +96,11 @@ class ReportTable:
 
         Raises:
             TableFull: There is no room for another run.
+            NotTheReporter: An account outside the cluster reported this run.
         """
         run = self._runs.get(key)
+        if run is not None and run.owner:
+            raise NotTheReporter(f"run {key.run_id}: was reported by another client")
         if run is None:
             self._require_room(key, None)
             run = self._put(key, RunMemory(key, "", received))
@@ -148,6 +151,16 @@ class ReportTable:
             self._of_namespace[key.namespace] -= 1
             self._processes[key.namespace] -= run.process_count
             self._open_bytes -= run.open_bytes
+
+    @property
+    def run_count(self) -> int:
+        """Runs in memory."""
+        return len(self._runs)
+
+    @property
+    def process_count(self) -> int:
+        """Processes of all runs in memory."""
+        return self._processes.total()
 
     def unpersisted(self) -> Iterable[RunKey]:
         """Return the runs that the journal has to write, the longest waiting first."""

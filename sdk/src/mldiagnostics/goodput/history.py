@@ -76,6 +76,11 @@ class History:
         ledgers = (self._without_id, *self._ledgers.values())
         return max((ends[-1] for ledger in ledgers if (ends := ledger.log.job_edges()[1])), default=0)
 
+    @property
+    def size(self) -> int:
+        """Number of events."""
+        return sum(len(ledger.log.t) for ledger in (self._without_id, *self._ledgers.values()))
+
     def runs(self, now: int) -> list[str]:
         """Return the names of the runs that had started at `now`, oldest first.
 

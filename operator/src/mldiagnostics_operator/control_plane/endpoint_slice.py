@@ -1,0 +1,118 @@
+"""The EndpointSlice of a Service without selector: it leads to the leader only."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api.names import FIELD_MANAGER
+from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_to
+from mldiagnostics_kube.retry import retry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_kube.client import ApiClient
+
+_log: Final = logging.getLogger(__name__)
+_GROUP: Final = ("discovery.k8s.io", "v1", "endpointslices")
+REFRESH_S: Final = 60.0
+"""The slice is written again this often: somebody may have deleted it."""
+
+
+class EndpointSlice:
+    """Leads a Service to this pod while it runs, and to nobody afterwards.
+
+    All leaders write one object. The next one replaces it; the last one empties it only if no other has written it.
+
+    Args:
+        cluster: Client of the API server.
+        namespace: Namespace of the Service.
+        service: Name of the Service.
+        address: IP address of this pod.
+        pod: Name and uid of this pod.
+        ports: Port numbers by the names of the Service's ports.
+    """
+
+    def __init__(
+        self,
+        cluster: ApiClient,
+        *,
+        namespace: str,
+        service: str,
+        address: str,
+        pod: tuple[str, str],
+        ports: Mapping[str, int],
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._service = service
+        self._address = ipaddress.ip_address(address)
+        self._pod = pod
+        self._ports = ports
+        self._version = ""
+
+    async def run(self) -> None:
+        """Keep the slice until cancelled, then empty it."""
+        try:
+            while True:
+                await retry(self._write, on=ClusterError)
+                await asyncio.sleep(REFRESH_S)
+        finally:
+            with suppress(ClusterError, asyncio.CancelledError):
+                await asyncio.shield(self._withdraw())
+
+    @property
+    def _path(self) -> str:
+        # The address type of an object never changes, so each has its own.
+        name = f"{self._service}-ipv{self._address.version}"
+        return path_to(*_GROUP, namespace=self._namespace, name=name)
+
+    async def _write(self) -> None:
+        body = self._body([self._endpoint()])
+        try:
+            present = await self._cluster.get(self._path)
+        except NotFound:
+            written = await self._cluster.create(self._path.rpartition("/")[0], body)
+        else:
+            if all(present.get(key) == body[key] for key in ("endpoints", "ports")):
+                self._version = present["metadata"]["resourceVersion"]
+                return
+            body["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"]
+            written = await self._cluster.replace(self._path, body)
+        self._version = written["metadata"]["resourceVersion"]
+        _log.info("Service %s leads to this pod, %s", self._service, self._address)
+
+    async def _withdraw(self) -> None:
+        if self._version:
+            body = self._body([])
+            body["metadata"]["resourceVersion"] = self._version
+            with suppress(Conflict, NotFound):  # of the next leader already
+                await self._cluster.replace(self._path, body)
+
+    def _endpoint(self) -> dict[str, Any]:
+        name, uid = self._pod
+        target = {"kind": "Pod", "namespace": self._namespace, "name": name, "uid": uid}
+        return {"addresses": [str(self._address)], "conditions": {"ready": True}} | (
+            {"targetRef": target} if uid else {}
+        )
+
+    def _body(self, endpoints: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": self._path.rpartition("/")[2],
+                "namespace": self._namespace,
+                "labels": {
+                    "kubernetes.io/service-name": self._service,
+                    "endpointslice.kubernetes.io/managed-by": FIELD_MANAGER,
+                },
+            },
+            "addressType": f"IPv{self._address.version}",
+            "endpoints": endpoints,
+            "ports": [{"name": name, "port": port, "protocol": "TCP"} for name, port in sorted(self._ports.items())],
+        }
