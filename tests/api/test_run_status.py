@@ -76,12 +76,12 @@ def test_the_story_of_a_run_that_waits_restarts_and_completes() -> None:
     statuses = history(*steps, facts(replace(DONE, attempt=1, ended=NOW + timedelta(seconds=45))))
     assert [status.phase for status in statuses] == [PENDING, PENDING, ACTIVE, ACTIVE, ACTIVE, COMPLETED]
     assert [status.attempt for status in statuses] == [0, 0, 0, 1, 1, 1]
-    told = [
+    reasons = [
         event.reason
         for pair in zip([MLRunStatus(), *statuses], statuses, strict=False)
         for event in events_between(*pair)
     ]
-    assert told == ["Queued", "Admitted", "Started", "Restarted", "Completed"]
+    assert reasons == ["Queued", "Admitted", "Started", "Restarted", "Completed"]
     first, last = statuses[0], statuses[-1]
     assert truths(first)["Admitted"] == ("False", "Queued")
     assert truths(first)["Complete"] == ("False", "Queued")

@@ -1,4 +1,4 @@
-"""Publishing: what is pushed, in which order, and that signatures name digests; stubs play the programs."""
+"""Publishing: the pushed artefacts, their order, and signatures of digests; stubs play the programs."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _configs(sections: Mapping[str, Mapping[str, Any]]) -> RunConfigs:
 
 
 def _sessions(known: Iterable[RunSession], reported: Iterable[ReportedSession]) -> list[RunSession] | None:
-    """Return the newest profiles; a report replaces what an earlier one said about a session."""
+    """Return the newest profiles; a report replaces earlier ones of its sessions."""
     sessions = {session.id: session for session in known}
     for each in reported:
         session = RunSession(

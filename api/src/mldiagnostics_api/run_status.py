@@ -1,4 +1,4 @@
-"""The status of a run, folded from its workload, its reports and its former status."""
+"""Status of a run, folded from its workload, its reports and its former status."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -215,7 +215,8 @@ def _hosts(previous: MLRunStatus, facts: RunFacts, now: datetime, *, ended: bool
         expected = (facts.reported.world_size if facts.reported else None) or before.expected
     if expected is None and counted.reporting is None:
         return None
-    summary = f"{counted.reporting or 0}/{'?' if expected is None else expected}"
+    whole = "?" if expected is None else expected
+    summary = f"{counted.reporting or 0}/{whole}"
     return counted.model_copy(update={"expected": expected, "summary": summary})
 
 
