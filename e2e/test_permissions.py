@@ -72,6 +72,7 @@ def finished(requests: Requests) -> set[str]:
 def one_of_each_kind() -> Iterator[dict[str, Any]]:
     yield capture("by-name", podName="absent")
     yield capture("by-label", target={"selector": {"matchLabels": {"app": "absent"}}})
+    yield capture("by-run", target={"runRef": {"name": "absent"}})
     for kind in SELECTABLE_KINDS:
         workload = workload_of(kind)
         assert workload

@@ -74,7 +74,6 @@ WORKLOAD = {"workloadRef": {"kind": "JobSet", "name": "trainer"}}
             "DoesNotExist must not have values",
         ),
         ({"target": WORKLOAD | {"ranks": "7-4"}}, RefusalReason.INVALID, "target.ranks '7-4'"),
-        ({"target": {"runRef": {"name": "r"}}}, RefusalReason.RUNS_NOT_AVAILABLE, "workloadRef"),
         ({"target": {"workloadRef": {"kind": "CronJob", "name": "n"}}}, RefusalReason.KIND_NOT_SUPPORTED, "CronJob"),
         (
             {"target": {"workloadRef": {"apiVersion": "x.io/v1", "kind": "Job", "name": "n"}}},

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from mldiagnostics_api.definition import definition_of
-from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_api.resources import CONNECTIONS, Resource
 from mldiagnostics_kube.apiserver import Conflict, path_to
 from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.preflight import missing_resource
@@ -13,12 +13,12 @@ from mldiagnostics_operator.preflight import missing_resource
 DEFINITIONS = path_to("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
-async def install(cluster: ApiClient) -> None:
-    """Install the custom resource unless it is served, and wait until it is."""
+async def install(cluster: ApiClient, resource: Resource = CONNECTIONS) -> None:
+    """Install a custom resource unless it is served, and wait until it is."""
     with suppress(Conflict):
-        await cluster.create(DEFINITIONS, definition_of(CONNECTIONS))
+        await cluster.create(DEFINITIONS, definition_of(resource))
     async with asyncio.timeout(30):
-        while await missing_resource(cluster, [CONNECTIONS]):  # noqa: ASYNC110 - polls the API server
+        while await missing_resource(cluster, [resource]):  # noqa: ASYNC110 - polls the API server
             await asyncio.sleep(0.05)
 
 

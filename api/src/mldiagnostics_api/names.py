@@ -92,7 +92,9 @@ class RefusalReason(StrEnum):
 
     INVALID = "InvalidSpec"
     KIND_NOT_SUPPORTED = "KindNotSupported"
-    RUNS_NOT_AVAILABLE = "RunsNotAvailable"
+    RUN_NOT_FOUND = "RunNotFound"
+    RUN_ENDED = "RunEnded"
+    RUN_WITHOUT_PODS = "RunWithoutPods"
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
     DURATION_TOO_LONG = "DurationTooLong"
     DEADLINE_TOO_SHORT = "DeadlineTooShort"

@@ -16,7 +16,9 @@ from mldiagnostics_api.owners import ObjectReference, owner_chain, run_of
 from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.positions import unconfirmed
+from mldiagnostics_api.reported_profilers import ReportedProfilers
 from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
+from mldiagnostics_api.run_target import RunTarget, replaced
 from mldiagnostics_api.schedule import schedule
 from mldiagnostics_api.targets import TRANSIENT, TargetCandidate, TooManyTargets, candidates
 from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection, TriggerCapture
@@ -40,6 +42,10 @@ class PodInventory:
     """All owners of the pods, see `owners.missing_owners`; their specs as `owners.reduced` returns them."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the pods' namespace."""
+    run: RunTarget | None = None
+    """The MLRun that the request refers to."""
+    reported: Mapping[str, ReportedProfilers] = field(default_factory=dict)
+    """Profiler servers that the hosts reported, by pod uid."""
     nearby: Collection[str] = ()
     """Names of the first objects of the requested kind in the namespace, for suggestions."""
 
@@ -62,6 +68,8 @@ class PlannedTarget:
     directory: Location
     """Log directory: the trace goes to `plugins/profile/<session>/` below it."""
     run_id: str | None
+    server_ok: bool = False
+    """Whether the host reports a server that a capture cannot freeze."""
     ready: bool = True
     """Whether the pod is ready. One that is not is contacted only after the waiting time."""
 
@@ -151,9 +159,11 @@ def make_plan(
     Returns:
         The plan, or the refusal.
     """
-    request = check(connection, policy)
+    request = check(connection, policy, inventory.run)
     if isinstance(request, CaptureRefusal):
         return request
+    if _is_replaced(request, inventory.workload):
+        return CaptureRefusal(RefusalReason.RUN_ENDED, replaced(request.description, request.run, request.uids))
     pods = {pod.uid: pod for pod in _pods_of(request, inventory)}
     if not pods:
         return nothing_found(request, workload=inventory.workload, nearby=inventory.nearby)
@@ -171,7 +181,8 @@ def make_plan(
             workload=lambda pod: workload_key(runs[pod.uid]),
             policy=policy,
             target_filter=request.target_filter,
-            port=trigger.capture_port,
+            port=request.port,
+            reported=inventory.reported,
             superseded=bool(request.pods),
         )
     except TooManyTargets:
@@ -247,10 +258,15 @@ def needed_of(trigger: TriggerCapture, total: int) -> int:
     return max(1, -(-total * percent // 100))
 
 
+def _is_replaced(request: CaptureRequest, workload: Object | None) -> bool:
+    """Return whether another workload has the name of the run's deleted one."""
+    return bool(request.uids) and workload is not None and workload["metadata"]["uid"] not in request.uids
+
+
 def _pods_of(request: CaptureRequest, inventory: PodInventory) -> Iterable[PodView]:
     """Return the pods of the workload by owner, because any pod can have its labels."""
     if request.workload is None:
-        return inventory.pods
+        return [pod for pod in inventory.pods if not request.uids or pod.uid in request.uids]
     if inventory.workload is None:
         return ()
     uid = inventory.workload["metadata"]["uid"]
@@ -289,6 +305,7 @@ def _planned(candidate: TargetCandidate, destination: Destination) -> PlannedTar
         stem=layout.file_stem(pod.name, candidate.local_rank),
         directory=destination.directory,
         run_id=destination.run_id,
+        server_ok=candidate.server_ok,
         ready=pod.ready,
     )
 

@@ -10,8 +10,11 @@ from mldiagnostics_api.formats import enumerated, quote
 from mldiagnostics_api.location import Location, Medium
 from mldiagnostics_api.names import RefusalReason
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.run_target import NoRunPods, RunPods, RunTarget, run_pods
 from mldiagnostics_api.targets import TargetFilter
 from mldiagnostics_api.v1alpha1 import LABEL_KEY, LabelSelector, MLDiagnosticsConnection, TriggerCapture
+from mldiagnostics_api.v1alpha1.mlrun import MLRunSpec
+from mldiagnostics_api.v1alpha1.shared import WorkloadRef
 from mldiagnostics_api.workloads import SELECTABLE_KINDS, WorkloadKind, selector_text, workload_of
 
 DEFAULT_DURATION_MS: Final = 2000
@@ -41,6 +44,12 @@ class CaptureRequest:
     workload: WorkloadKind | None = None
     """Kind of the workload to get; its `pods` makes a label selector from the object."""
     workload_name: str = ""
+    run: str = ""
+    """Name of the MLRun whose pods these are; empty without one."""
+    uids: frozenset[str] = frozenset()
+    """Uids that the workload, or the named pods, of the run have; empty if any will do."""
+    port: int | None = None
+    """Port of pods that neither report nor publish one."""
     target_filter: TargetFilter
     duration_ms: int
     root: Location
@@ -59,15 +68,22 @@ class CaptureRequest:
 
 
 class _RefusalError(Exception):
-    def __init__(self, reason: RefusalReason, message: str) -> None:
+    def __init__(self, reason: RefusalReason, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
-        self.refusal = CaptureRefusal(reason, message)
+        self.refusal = CaptureRefusal(reason, message, transient=transient)
 
 
-def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest | CaptureRefusal:
+def check(
+    connection: MLDiagnosticsConnection, policy: Policy, run: RunTarget | None = None
+) -> CaptureRequest | CaptureRefusal:
     """Check a capture against its schema and the policy.
 
     The API server checks the same where schema and admission policy are installed.
+
+    Args:
+        connection: The object.
+        policy: Limits of the administrator.
+        run: The MLRun that `target.runRef` names; None if there is none.
 
     Returns:
         The request, or the refusal.
@@ -77,23 +93,28 @@ def check(connection: MLDiagnosticsConnection, policy: Policy) -> CaptureRequest
     try:
         _check_shape(trigger)
         _check_namespace(policy, object_namespace=connection.metadata.namespace, pod_namespace=namespace)
-        _check_port(policy, trigger.capture_port)
         _check_times(policy, trigger)
-        root = _root(trigger, policy, connection.metadata.namespace, namespace)
-        workload = _workload(trigger)
-        target = trigger.target
+        pods = _pods(connection, namespace, run)
+        settings = run.run.spec if run else MLRunSpec()
+        storage = trigger.storage_location or settings.storage_location
+        port = trigger.capture_port or (settings.profiling.port if settings.profiling else None)
+        _check_port(policy, port)
+        root = _root(trigger, storage, policy, connection.metadata.namespace, namespace)
         return CaptureRequest(
             tenant=connection.metadata.namespace,
             namespace=namespace,
-            pods=_names(trigger.pod_name),
+            pods=pods.pods,
             selector=_selector(trigger),
-            workload=workload,
-            workload_name=target.workload_ref.name if target and target.workload_ref else "",
+            workload=pods.workload,
+            workload_name=pods.workload_name,
+            run=run.run.metadata.name if run else "",
+            uids=pods.uids,
+            port=port,
             target_filter=_target_filter(trigger),
             duration_ms=_duration_ms(trigger, policy),
             root=root,
             explicit=trigger.storage_location is not None,
-            delivery=_delivery(trigger, root, policy, namespace),
+            delivery=_delivery(trigger, root, policy, namespace, chosen=storage is not None),
         )
     except _RefusalError as error:
         return error.refusal
@@ -111,11 +132,6 @@ def _check_shape(trigger: TriggerCapture) -> None:
     kinds = (trigger.target.run_ref, trigger.target.workload_ref, trigger.target.selector)
     if sum(kind is not None for kind in kinds) != 1:
         raise _RefusalError(RefusalReason.INVALID, "target: set exactly one of runRef, workloadRef and selector")
-    if trigger.target.run_ref is not None:
-        raise _RefusalError(
-            RefusalReason.RUNS_NOT_AVAILABLE,
-            "target.runRef: MLRun is not available in this version; use target.workloadRef",
-        )
 
 
 def _check_namespace(policy: Policy, *, object_namespace: str, pod_namespace: str) -> None:
@@ -165,8 +181,10 @@ def _duration_ms(trigger: TriggerCapture, policy: Policy) -> int:
     return duration_ms
 
 
-def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_namespace: str) -> Location:
-    if trigger.storage_location is None:
+def _root(
+    trigger: TriggerCapture, storage: str | None, policy: Policy, object_namespace: str, pod_namespace: str
+) -> Location:
+    if storage is None:
         if policy.default_storage is None:
             raise _RefusalError(
                 RefusalReason.STORAGE_MISSING,
@@ -174,7 +192,7 @@ def _root(trigger: TriggerCapture, policy: Policy, object_namespace: str, pod_na
             )
         return policy.default_storage
     try:
-        location = Location.parse(trigger.storage_location)
+        location = Location.parse(storage)
     except ValueError as error:
         raise _RefusalError(RefusalReason.STORAGE_INVALID, f"storageLocation: {error}") from error
     # The pod writes with its own permissions, so its namespace must be allowed too.
@@ -195,7 +213,9 @@ def _not_allowed(location: Location, policy: Policy, namespace: str) -> str:
     )
 
 
-def _delivery(trigger: TriggerCapture, location: Location, policy: Policy, pod_namespace: str) -> Delivery:
+def _delivery(
+    trigger: TriggerCapture, location: Location, policy: Policy, pod_namespace: str, *, chosen: bool
+) -> Delivery:
     requested = trigger.delivery or Delivery.AUTO
     if location.medium is Medium.POD:
         if requested is Delivery.OPERATOR:
@@ -213,15 +233,33 @@ def _delivery(trigger: TriggerCapture, location: Location, policy: Policy, pod_n
             )
         return Delivery.OPERATOR
     # Auto lets an old server write to the bucket with the pod's permissions.
-    if requested is Delivery.AUTO and trigger.storage_location and not policy.may_store(location, pod_namespace):
+    if requested is Delivery.AUTO and chosen and not policy.may_store(location, pod_namespace):
         return Delivery.OPERATOR
     return requested
 
 
-def _workload(trigger: TriggerCapture) -> WorkloadKind | None:
-    if trigger.target is None or trigger.target.workload_ref is None:
+def _pods(connection: MLDiagnosticsConnection, namespace: str, run: RunTarget | None) -> RunPods:
+    """Return the requested workload or pods; neither if they are requested by labels."""
+    trigger = connection.spec.trigger_capture
+    reference = trigger.target.run_ref if trigger.target else None
+    if reference is None:
+        target = trigger.target.workload_ref if trigger.target else None
+        return RunPods(_workload(target), target.name if target else "", _names(trigger.pod_name), frozenset())
+    if namespace != connection.metadata.namespace:
+        raise _RefusalError(
+            RefusalReason.INVALID,
+            f"podNamespace '{namespace}': not allowed with target.runRef, whose pods are in the namespace of the "
+            "capture; remove podNamespace",
+        )
+    try:
+        return run_pods(reference.name, namespace, run)
+    except NoRunPods as error:
+        raise _RefusalError(error.reason, str(error), transient=error.transient) from error
+
+
+def _workload(reference: WorkloadRef | None) -> WorkloadKind | None:
+    if reference is None:
         return None
-    reference = trigger.target.workload_ref
     workload = workload_of(reference.kind, reference.api_version)
     if workload is None or workload.groups or workload.kind == "Pod":
         kind = f"{reference.api_version} {reference.kind}" if reference.api_version else reference.kind

@@ -1,9 +1,10 @@
 """The targets of a capture: pods with rank, port and the reason if skipped."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final, Self
 
 from mldiagnostics_api.formats import enumerated, quote
@@ -12,6 +13,7 @@ from mldiagnostics_api.pods import MAX_PROFILER_PORTS, PORTS_LENGTH, PodView
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.ranking import natural, order, part_of, slice_of, without_superseded
+from mldiagnostics_api.reported_profilers import ReportedProfilers
 from mldiagnostics_api.v1alpha1 import TargetSelection
 
 MAX_TARGETS: Final = 10_000
@@ -74,6 +76,8 @@ class TargetCandidate:
     local_rank: int | None
     """Position in the pod; None if the pod has a single rank."""
     port: int | None
+    server_ok: bool = False
+    """Whether the host reports a server that a capture cannot freeze."""
     skip: SkipReason | None = None
     message: str = ""
 
@@ -85,6 +89,7 @@ def candidates(
     policy: Policy,
     target_filter: TargetFilter,
     port: int | None,
+    reported: Mapping[str, ReportedProfilers] = MappingProxyType({}),
     superseded: bool = False,
 ) -> tuple[TargetCandidate, ...]:
     """Rank and filter the pods; return them in the order of workload and rank.
@@ -96,7 +101,8 @@ def candidates(
         workload: Returns the key of a pod's workload; ranks count within a workload.
         policy: Limits of the administrator.
         target_filter: Filter of the spec.
-        port: `capturePort` of the spec.
+        port: Port of pods that neither report nor publish one.
+        reported: Profiler servers that the hosts reported, by pod uid.
         superseded: Keep finished pods that were replaced, because they were requested by name.
 
     Raises:
@@ -107,7 +113,8 @@ def candidates(
     for _, group in groupby(ordered, key=workload):
         rank = 0
         for pod in sorted(group if superseded else without_superseded(group), key=order):
-            ranks = _examine(pod, rank, policy=policy, container=target_filter.container, port=port)
+            own = reported.get(pod.uid, _UNREPORTED)
+            ranks = _examine(pod, rank, policy=policy, container=target_filter.container, port=port, reported=own)
             ranked += ranks
             rank += len(ranks)
             if len(ranked) > MAX_TARGETS:
@@ -123,12 +130,12 @@ def _limited(ranked: list[TargetCandidate], limit: int | None) -> tuple[TargetCa
 
 
 def _examine(
-    pod: PodView, rank: int, *, policy: Policy, container: str | None, port: int | None
+    pod: PodView, rank: int, *, policy: Policy, container: str | None, port: int | None, reported: ReportedProfilers
 ) -> list[TargetCandidate]:
     fault = _pod_fault(pod, policy, container)
     ports: tuple[int, ...] = ()
     try:
-        ports = _ports(pod, container, port)
+        ports = reported.ports or _ports(pod, container, port)
     except ValueError as error:
         fault = fault or (SkipReason.PORT_INVALID, str(error))
     several = len(ports) > 1
@@ -139,6 +146,7 @@ def _examine(
             slice=slice_of(pod),
             local_rank=local_rank if several else None,
             port=number,
+            server_ok=number in reported.safe,
             skip=skip,
             message=message,
         )
@@ -147,6 +155,7 @@ def _examine(
     ]
 
 
+_UNREPORTED: Final = ReportedProfilers((), frozenset())
 _Fault = tuple[SkipReason | None, str]
 _NONE: Final[_Fault] = (None, "")
 

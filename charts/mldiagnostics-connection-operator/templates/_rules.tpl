@@ -2,6 +2,8 @@
 {{- define "mldiag.captureRules" -}}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
+# A capture may name a run.
+- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
 # `watch` wakes captures that wait for their pods.
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}

@@ -128,7 +128,7 @@ async def test_too_few_captured_targets_fail_the_capture(ml: Namespace) -> None:
         ({"target": {"workloadRef": {"kind": "Job", "name": "tuner"}}}, "WorkloadNotFound", "trainer"),
         ({"target": {"workloadRef": {"kind": "JobSet", "name": "tuner"}}}, "WorkloadNotFound", "tuner"),
         ({"target": {"selector": {"matchLabels": {"app": "none"}}}}, "NoPodMatches", "app=none"),
-        ({"target": {"runRef": {"name": "run"}}}, "RunsNotAvailable", "workloadRef"),
+        ({"target": {"runRef": {"name": "run"}}}, "RunNotFound", "kubectl get mlruns"),
         ({"podName": "trainer-0", "podNamespace": "kube-system"}, "NamespaceNotAllowed", "kube-system"),
         ({"podName": "trainer-0", "durationSeconds": 3601}, "DurationTooLong", "3600 s"),
         ({"podName": "trainer-0", "storageLocation": "gs://elsewhere/x"}, "StorageNotAllowed", "policy.strictTenancy"),

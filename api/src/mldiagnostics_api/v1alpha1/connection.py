@@ -95,7 +95,7 @@ class TargetSelection(Model):
     )
 
     run_ref: NameRef | None = None
-    """A run (MLRun) whose hosts are captured. Not available yet; the capture fails with `RunsNotAvailable`."""
+    """A run (MLRun) of this namespace whose hosts are captured: the pods of its workload, or those that report it."""
     workload_ref: WorkloadRef | None = None
     """A workload whose pods are captured."""
     selector: LabelSelector | None = None

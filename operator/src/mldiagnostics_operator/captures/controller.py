@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.controller import Event
+    from mldiagnostics_operator.run_reports import RunReports
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class CaptureController:
         telemetry: OperatorMetrics,
         *,
         holder: str,
+        reports: RunReports | None = None,
         clock: Clock = utc_now,
     ) -> None:
         policy = config.policy
@@ -73,6 +75,7 @@ class CaptureController:
                 policy,
                 config.cluster_name,
                 clock,
+                reports=reports,
             ),
             trials=PlanningTrials(cluster, clock()),
             storage=Storage(config.volume_root),

@@ -91,6 +91,7 @@ class EngineRun:
             stem=planned.stem,
             labels={"number": str(number), "uid": planned.uid},
             workload_root=str(planned.directory) if own_file else None,
+            server_ok=planned.server_ok,
         )
 
     def _planned(self, target: Target) -> PlannedTarget:

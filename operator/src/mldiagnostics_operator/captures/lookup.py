@@ -12,7 +12,9 @@ from mldiagnostics_api.not_found import MAX_NEARBY, too_many_targets
 from mldiagnostics_api.owners import missing_owners, reduced
 from mldiagnostics_api.plan import PodInventory
 from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.targets import MAX_TARGETS
+from mldiagnostics_api.v1alpha1 import read_run
 from mldiagnostics_api.workloads import KINDS_WITH_POSITIONS, LONE_POD, workload_of
 from mldiagnostics_kube.apiserver import NotFound, RequestRejected, Unavailable, path_to
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.owners import ObjectReference
     from mldiagnostics_api.request import CaptureRefusal, CaptureRequest
+    from mldiagnostics_api.v1alpha1 import MLRunObject
     from mldiagnostics_api.workloads import Object, WorkloadKind
     from mldiagnostics_kube.client import ApiClient
 
@@ -64,7 +67,7 @@ class Lookup:
 
     async def find(self, request: CaptureRequest) -> PodInventory:
         """Read the inputs of a plan; objects that do not exist are absent."""
-        async with _turn(self._plans, request):
+        async with _turn(self._plans, request.tenant, request.description):
             workload, selector = await self._workload(request)
             pods = await self._pods(request, selector)
             return PodInventory(
@@ -76,9 +79,19 @@ class Lookup:
                 nearby=await self._nearby(request, workload, pods),
             )
 
+    async def run(self, tenant: str, name: str) -> MLRunObject | None:
+        """Read the MLRun of a namespace; None if it does not exist.
+
+        Raises ValueError if its fields are invalid.
+        """
+        async with _turn(self._plans, tenant, f"MLRun {tenant}/{name}"):
+            with suppress(NotFound):
+                return read_run(await self._cluster.get(path_to(*RUNS.gvr, namespace=tenant, name=name)))
+            return None
+
     async def pods(self, request: CaptureRequest, selector: str | None) -> list[PodView]:
         """Read the pods again, as they are now; `selector` is that of the inventory."""
-        async with _turn(self._checks, request):
+        async with _turn(self._checks, request.tenant, request.description):
             return await self._pods(request, selector)
 
     async def _workload(self, request: CaptureRequest) -> tuple[Object | None, str | None]:
@@ -176,14 +189,14 @@ class Lookup:
 
 
 @asynccontextmanager
-async def _turn(slots: FairSlots, request: CaptureRequest) -> AsyncIterator[None]:
+async def _turn(slots: FairSlots, tenant: str, description: str) -> AsyncIterator[None]:
     """Take a slot for one look-up, and bound its time."""
-    async with slots.slot(request.tenant):
+    async with slots.slot(tenant):
         try:
             async with asyncio.timeout(LOOKUP_S):
                 yield
         except TimeoutError as error:
-            raise Unavailable(f"{request.description}: the API server took longer than {LOOKUP_S:g} s") from error
+            raise Unavailable(f"{description}: the API server took longer than {LOOKUP_S:g} s") from error
 
 
 async def _read_each(names: Collection[str], read: Callable[[str], Awaitable[T]]) -> dict[str, T]:

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics_api.names import ProgressReason, RefusalReason
 from mldiagnostics_api.plan import PodInventory, make_plan
+from mldiagnostics_api.reported_profilers import profilers_by_pod
 from mldiagnostics_api.request import CaptureRefusal, CaptureRequest, check
+from mldiagnostics_api.run_target import RunTarget
 from mldiagnostics_kube.apiserver import ClusterError, Unavailable
 from mldiagnostics_kube.retry import retry
 
 from mldiagnostics_operator.captures.addresses import Addresses
 from mldiagnostics_operator.captures.lookup import LOOKUP_S, LookupRefused
 from mldiagnostics_operator.captures.pod_waits import TooManyWaits
+from mldiagnostics_operator.run_reports import reported_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,12 +27,14 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.plan import CapturePlan
     from mldiagnostics_api.policy import Policy
+    from mldiagnostics_api.reported import ReportedRun
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
     from mldiagnostics_kube.clock import Clock
 
     from mldiagnostics_operator.captures.fair_slots import Slot
     from mldiagnostics_operator.captures.lookup import Lookup
     from mldiagnostics_operator.captures.pod_waits import PodWaits
+    from mldiagnostics_operator.run_reports import RunReports
 
     Report = Callable[[str, str], Awaitable[None]]
     OnWait = Callable[[], Awaitable[None]]
@@ -67,8 +72,18 @@ class Prepared:
 class Planner:
     """Makes plans for one operator."""
 
-    def __init__(self, lookup: Lookup, waits: PodWaits, policy: Policy, cluster_name: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        waits: PodWaits,
+        policy: Policy,
+        cluster_name: str,
+        clock: Clock,
+        *,
+        reports: RunReports | None = None,
+    ) -> None:
         self._lookup = lookup
+        self._reports = reports
         self._waits = waits
         self._policy = policy
         self._cluster_name = cluster_name
@@ -76,7 +91,10 @@ class Planner:
 
     async def plan(self, connection: MLDiagnosticsConnection, attempt: int) -> Prepared | CaptureRefusal:
         """Read the cluster and plan, or refuse; waits for the API server if necessary."""
-        request = check(connection, self._policy)
+        run = await self._run(connection)
+        if isinstance(run, CaptureRefusal):
+            return run
+        request = check(connection, self._policy, run)
         if isinstance(request, CaptureRefusal):
             return request
         try:
@@ -84,12 +102,9 @@ class Planner:
         except LookupRefused as refused:
             return refused.refusal
         except ClusterError as error:
-            _log.warning("Planning ends: %s", error)
-            return CaptureRefusal(
-                RefusalReason.LOOKUP_REJECTED,
-                f"{request.description}: cannot be read: {error.cause}; ask the administrator to check the operator's "
-                "roles and log",
-            )
+            return _unreadable(request.description, error)
+        hosts = [host for reported in self._reported(request.namespace) for host in reported.hosts]
+        inventory = replace(inventory, run=run, reported=profilers_by_pod(hosts))
         plan = make_plan(
             connection,
             inventory,
@@ -151,9 +166,38 @@ class Planner:
             slow.cancel()
             await asyncio.gather(slow, return_exceptions=True)
 
+    async def _run(self, connection: MLDiagnosticsConnection) -> RunTarget | CaptureRefusal | None:
+        """Read the MLRun that the capture names, and the pods that report it."""
+        target, namespace = connection.spec.trigger_capture.target, connection.metadata.namespace
+        if target is None or target.run_ref is None:
+            return None
+        name = target.run_ref.name
+        try:
+            run = await retry(lambda: self._lookup.run(namespace, name), on=Unavailable)
+        except ValueError as error:
+            return CaptureRefusal(RefusalReason.INVALID, f"target.runRef '{name}': the MLRun cannot be read: {error}")
+        except ClusterError as error:
+            return _unreadable(f"MLRun {namespace}/{name}", error)
+        if run is None:
+            return None
+        run_id = (run.status and run.status.run_id) or run.spec.run_id
+        hosts = [host for each in self._reported(namespace) if each.key.run_id == run_id for host in each.hosts]
+        return RunTarget(run, {host.pod_uid: host.pod for host in hosts if host.pod_uid and host.phase == "Active"})
+
+    def _reported(self, namespace: str) -> list[ReportedRun]:
+        return reported_in(self._reports, namespace) if self._reports is not None else []
+
     def _addresses(self, request: CaptureRequest, inventory: PodInventory) -> Addresses:
         selector = inventory.pod_selector  # a plan may wait for long, so the closure keeps only the selector
         return Addresses(inventory.pods, lambda: self._lookup.pods(request, selector))
+
+
+def _unreadable(description: str, error: ClusterError) -> CaptureRefusal:
+    _log.warning("Planning ends: %s", error)
+    return CaptureRefusal(
+        RefusalReason.LOOKUP_REJECTED,
+        f"{description}: cannot be read: {error.cause}; ask the administrator to check the operator's roles and log",
+    )
 
 
 async def _report_slow(report: Report) -> None:
