@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cluster.certificates import make_certificates
+from mldiagnostics.control_plane.endpoint import TOKEN_FILE
 from mldiagnostics.identity import run_id
 from mldiagnostics.sink_urls import SCHEMES
 from mldiagnostics_api import names
 from mldiagnostics_api.owners import WorkloadRun
 from mldiagnostics_api.variables import (
+    CONTROL_PLANE_DIRECTORY,
     InjectedIdentity,
     InjectionSettings,
     control_plane_variables,
@@ -31,6 +32,7 @@ from support.injected_programs import ProgramResult, injected, run_in
 from support.jax_programs import free_port
 from support.logging_server import logging_server
 from support.receivers import grpc_receiver, http_receiver
+from support.report_servers import report_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,26 +40,16 @@ if TYPE_CHECKING:
 CREATED = dt.datetime(2026, 4, 24, 3, 4, 5, tzinfo=dt.UTC)
 CLUSTER = "projects/p/locations/l/clusters/train"
 VIEW = "https://view.example.com/$(HOME)"
-CONTROL_PLANE = "https://control.ml.svc:8443"
 PEER_CONTROL_PLANE = "http://control.ml.svc:8080"
 FULL = InjectionSettings(
     cluster=CLUSTER,
     storage="gs://b",
     sinks=("jsonl:",),
     view_url=VIEW,
-    control_plane_url=CONTROL_PLANE,
+    control_plane_url="https://control.ml.svc:8443",
     control_plane_ca="PEM",
     profiler_port=9012,
 )
-
-NOT_USED_YET = {
-    "MLDIAG_CONTROL_PLANE_URL": "MLDIAG_CONTROL_PLANE_URL",
-    "MLDIAG_CONTROL_PLANE_CA": "MLDIAG_CONTROL_PLANE_URL",
-    "DIAGON_BASE_URL": "DIAGON_BASE_URL",
-    "DIAGON_CLUSTER_ID": "DIAGON_BASE_URL",
-    "DIAGON_WORKLOAD_ID": "DIAGON_BASE_URL",
-}
-"""Variables without an effect in the SDK, with the variable that the warning names."""
 
 NEED_THEIR_OWN_RUN = {"mlflow", "wandb"}
 """Sinks that need a tracker's run in the program; tests/sdk/integrations covers them."""
@@ -104,17 +96,27 @@ def without_ours(folder: Path) -> ProgramResult:
     return run_in(injected(chart_values(folder), one_job()), folder, without=without)
 
 
-def control_plane(folder: Path) -> ProgramResult:
-    ca = make_certificates(folder / "certificates", hosts=["control"]).ca.read_text()
-    values = chart_values(folder) | {"controlPlane.url": CONTROL_PLANE, "controlPlane.ca": ca}
-    return run_in(injected(values, one_job()), folder)
+def reporting(folder: Path) -> ProgramResult:
+    """Run a pod with a control plane, whose files are in another directory than in a pod."""
+    with report_server(folder / "control") as server:
+        values = chart_values(folder) | {"controlPlane.url": server.url, "controlPlane.ca": Path(server.ca).read_text()}
+        pod = injected(values, one_job())
+        assert pod.environment["MLDIAG_CONTROL_PLANE_CA"] == f"{CONTROL_PLANE_DIRECTORY}/ca.crt"
+        assert f"{CONTROL_PLANE_DIRECTORY}/token" == TOKEN_FILE
+        files = {name: text for name, text in server.variables.items() if name != "MLDIAG_CONTROL_PLANE_URL"}
+        result = run_in(pod, folder, env=files)
+    return replace(result, reports=server.reports)
 
 
 def peer(folder: Path) -> ProgramResult:
-    """Run a workload whose annotation sets Google's SDK to self-hosted mode."""
-    annotations = {names.PEER_URL_ANNOTATION: PEER_CONTROL_PLANE}
-    without = ("MLDIAG_NAMESPACE",)
-    return run_in(injected(chart_values(folder), one_job(), annotations=annotations), folder, without=without)
+    """Run a workload whose annotation sets Google's SDK to self-hosted mode, with the variables for that only."""
+    without = ("MLDIAG_NAMESPACE", "MLDIAG_RUN_ID", "GKE_DIAGON_IDENTIFIER")
+    with report_server(folder / "peer", tls=False) as server:
+        annotations = {names.PEER_URL_ANNOTATION: server.url}
+        env = {"MLDIAG_CONTROL_PLANE_TOKEN_FILE": str(server.token_file)}
+        pod = injected(chart_values(folder), one_job(), annotations=annotations)
+        result = run_in(pod, folder, without=without, env=env)
+    return replace(result, reports=server.reports)
 
 
 def annotated(folder: Path) -> ProgramResult:
@@ -123,7 +125,7 @@ def annotated(folder: Path) -> ProgramResult:
     return run_in(injected(values, one_job(), annotations={names.SINKS_ANNOTATION: sinks}), folder)
 
 
-SITUATIONS = [everything, leader, slices, without_ours, control_plane, peer, annotated]
+SITUATIONS = [everything, leader, slices, without_ours, reporting, peer, annotated]
 Situation = "Callable[[Path], ProgramResult]"
 
 
@@ -208,13 +210,13 @@ def shows_the_view(result: ProgramResult) -> bool:
     return f"look at it with {VIEW}/{expected_id()}\n" in result.err
 
 
-def warns_that_it_is_not_used(variable: str) -> Callable[[ProgramResult], bool]:
-    def warns(result: ProgramResult) -> bool:
-        assert result.pod.environment[variable]
-        (note,) = result.notes
-        return note.startswith(f"{NOT_USED_YET[variable]}=") and "has no effect yet" in note
+def reports_its_end(result: ProgramResult) -> bool:
+    last = result.reports[-1]
+    return last["path"] == f"/v1/runs/{expected_id()}/reports" and last["phase"] == "Completed" and last["rank"] == 2
 
-    return warns
+
+def has_the_cluster(result: ProgramResult) -> bool:
+    return bool(result.reported["cluster_id"] == "train")
 
 
 @dataclass(frozen=True)
@@ -242,11 +244,11 @@ CASES = {
     "MLDIAG_SINKS": Case(annotated, writes_to_the_annotated_sinks),
     "MLDIAG_VIEW_URL": Case(leader, shows_the_view),
     "POD_NAMESPACE": Case(peer, has_the_namespace),
-    "MLDIAG_CONTROL_PLANE_URL": Case(control_plane, warns_that_it_is_not_used("MLDIAG_CONTROL_PLANE_URL")),
-    "MLDIAG_CONTROL_PLANE_CA": Case(control_plane, warns_that_it_is_not_used("MLDIAG_CONTROL_PLANE_CA")),
-    "DIAGON_BASE_URL": Case(peer, warns_that_it_is_not_used("DIAGON_BASE_URL")),
-    "DIAGON_CLUSTER_ID": Case(peer, warns_that_it_is_not_used("DIAGON_CLUSTER_ID")),
-    "DIAGON_WORKLOAD_ID": Case(peer, warns_that_it_is_not_used("DIAGON_WORKLOAD_ID")),
+    "MLDIAG_CONTROL_PLANE_URL": Case(reporting, reports_its_end),
+    "MLDIAG_CONTROL_PLANE_CA": Case(reporting, reports_its_end),
+    "DIAGON_BASE_URL": Case(peer, reports_its_end),
+    "DIAGON_CLUSTER_ID": Case(peer, has_the_cluster),
+    "DIAGON_WORKLOAD_ID": Case(peer, is_the_run),
 }
 ELSEWHERE = {"MLDIAG_PROFILER_PORT"}
 """Variables with a separate test below."""
@@ -261,11 +263,10 @@ def test_a_variable_has_its_documented_effect(variable: str, result_of: Callable
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_only_unused_variables_cause_warnings(situation: Any, result_of: Callable[[Any], ProgramResult]) -> None:
+def test_no_variable_causes_a_warning(situation: Any, result_of: Callable[[Any], ProgramResult]) -> None:
     result = result_of(situation)
-    unused = {NOT_USED_YET[name] for name in result.pod.environment if name in NOT_USED_YET}
-    assert result.reported["complaints"] == {f"start-no-effect-{name}": 1 for name in unused}
-    assert len(result.notes) == len(unused), result.err
+    assert result.reported["complaints"] == {}
+    assert result.notes == []
 
 
 @pytest.mark.parametrize("annotation", [None, "10003,10004"])
@@ -358,8 +359,3 @@ def test_every_variable_that_a_pod_can_get_has_a_case() -> None:
 def test_every_setting_of_the_webhook_is_set_here() -> None:
     defaults = {field.name: field.default for field in fields(InjectionSettings) if field.default is not MISSING}
     assert not [name for name, default in defaults.items() if getattr(FULL, name) == default]
-
-
-def test_unused_variables_are_variables_of_the_product() -> None:
-    assert NOT_USED_YET.keys() <= product_variables()
-    assert set(NOT_USED_YET.values()) <= NOT_USED_YET.keys()

@@ -22,7 +22,7 @@ from support.kubelet import environment_of
 from support.programs import Programs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mldiagnostics.pipeline.records import Record
     from support import builders as a
@@ -40,6 +40,7 @@ run.close()
 print(json.dumps({{
     "run_id": run.run_id, "namespace": run.namespace, "workload": dict(run.workload_details),
     "directory": run.directory, "rank": run.origin.rank, "complaints": diagnostics.counts(),
+    "cluster_id": run.cluster_id,
 }}))
 """
 
@@ -82,6 +83,8 @@ class ProgramResult:
     folder: Path
     out: str
     err: str
+    reports: Sequence[Mapping[str, Any]] = ()
+    """Reports to a control plane."""
 
     @cached_property
     def reported(self) -> dict[str, Any]:
@@ -124,11 +127,12 @@ def run_in(
     prepare: str = "",
     arguments: str = "",
     while_it_runs: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> ProgramResult:
-    """Run the program with the pod's environment, except the variables in `without`."""
+    """Run the program with the pod's environment, except the variables in `without`, and with those in `env`."""
     programs = Programs(folder)
     source = PROGRAM.format(prepare=prepare, arguments=arguments, while_it_runs=while_it_runs)
     environment = {name: value for name, value in pod.environment.items() if name not in without}
-    process = programs.run(source, env=environment)
+    process = programs.run(source, env=environment | dict(env or {}))
     assert process.code == 0, process.err
     return ProgramResult(pod, folder, process.out, process.err)

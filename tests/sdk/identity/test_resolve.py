@@ -30,8 +30,11 @@ def google(identifier: Any = IDENTIFIER, metadata: Any = METADATA) -> dict[str, 
     return {"GKE_DIAGON_IDENTIFIER": json.dumps(identifier), "GKE_DIAGON_METADATA": json.dumps(metadata)}
 
 
-def found(env: dict[str, str], *, name: str = "job", workload_id: str | None = None, **facts: Any) -> ResolvedIdentity:
-    return locate(ProcessEnvironment(env, **{"host": "host", **facts}), name=name, workload_id=workload_id)
+def found(
+    env: dict[str, str], *, name: str = "job", workload_id: str | None = None, cluster: str = "", **facts: Any
+) -> ResolvedIdentity:
+    environment = ProcessEnvironment(env, **{"host": "host", **facts})
+    return locate(environment, name=name, workload_id=workload_id, cluster=cluster)
 
 
 def source(where: ResolvedIdentity) -> str | None:
@@ -108,6 +111,32 @@ def test_our_variables_describe_the_workload() -> None:
     assert where.identity
     assert (where.identity.run_id, dict(where.identity.workload)) == (OURS, {"kind": "JobSet", "namespace": "ml"})
     assert where.namespace == "ml"
+
+
+@pytest.mark.parametrize(
+    "env", [SLURM, SLURM | {"SLURM_CLUSTER_NAME": ""}, google(identifier=IDENTIFIER | {"clustername": ""})]
+)
+def test_a_given_cluster_is_the_cluster_of_the_id(env: dict[str, str]) -> None:
+    where = found(env, cluster="given")
+    assert where.identity
+    assert where.identity.workload["cluster"] == "given"
+    without = found(env).identity
+    assert without is None or without.run_id != where.identity.run_id
+
+
+@pytest.mark.parametrize("env", [google(), {"RUN_WORKLOAD_ID": "a b"}, {"MASTER_ADDR": "a", "MASTER_PORT": "1"}])
+def test_a_given_cluster_changes_no_other_id(env: dict[str, str]) -> None:
+    assert found(env, cluster="given") == found(env)
+
+
+@pytest.mark.parametrize(("workload_id", "is_kept"), [("ab" * 32, True), ("job-7", True), ("Job 7", False)])
+def test_the_workload_of_googles_sdk_comes_after_our_own(workload_id: str, *, is_kept: bool) -> None:
+    where = found({"DIAGON_WORKLOAD_ID": workload_id})
+    assert where.identity
+    assert (where.identity.source, where.identity.run_id == workload_id) == ("workload-id", is_kept)
+    chosen = found({"DIAGON_WORKLOAD_ID": workload_id, "RUN_WORKLOAD_ID": "mine"}).identity
+    assert chosen
+    assert chosen.run_id == "mine"
 
 
 def test_slurms_id_is_googles() -> None:

@@ -24,7 +24,7 @@ def test_a_start_shows_what_it_resolved(programs: Programs) -> None:
     ended = programs.run(PROGRAM.format(level="DEBUG"), env=ENVIRONMENT)
     run_id, directory = ended.out.split()
     lines = {line.split(": ")[1]: line for line in ended.err.splitlines() if line.startswith("run start: ")}
-    assert list(lines) == ["run", "identity", "arguments", "environment", "sinks", "storage"]
+    assert list(lines) == ["run", "identity", "arguments", "environment", "sinks", "control plane", "storage"]
     for extra in (f"run_id={run_id}", "name=job", "rank=0", "world_size=1", f"directory={directory}"):
         assert extra in lines["run"]
     assert "source=injected" in lines["identity"]

@@ -4,16 +4,15 @@
 
 * `<delta>`: the expected event: the code that followed the last time, with the next step or the same argument;
 * `[<delta>, <code>]`, `[<delta>, <code>, <argument>]`: another event, of the last event's rank and run;
-* `[<delta>, <code>, <argument>, <rank>, <run>]`: an event of another rank or run;
+* `[<time>, <code>, <argument>, <rank>, <run>]`: an event independent of all before it; the first one is;
 * `{"clock": <microseconds>}`: a clock step.
 
-A delta is microseconds since the last event, since 1970 for the first one. After gzip an expected event needs two to
-three bytes.
+A delta is microseconds since the last event, a time those since 1970. Packed lists can be joined. After gzip an
+expected event needs two to three bytes.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode, SliceCounts
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events import Arg
 
-__all__ = ["MAX_BYTES", "ClockStep", "Entry", "apply_clock_steps", "pack", "unpack"]
+__all__ = ["MAX_BYTES", "ClockStep", "Entry", "Packer", "apply_clock_steps", "pack", "unpack"]
 
 MAX_BYTES = 512 * 1024
 """Most bytes of JSON of the events in one report."""
@@ -56,23 +55,10 @@ Entry: TypeAlias = "Event | ClockStep"
 """One item of the events that a process reports."""
 
 
-def pack(entries: Iterable[Entry], *, max_bytes: int = MAX_BYTES) -> list[Any]:
-    """Return the JSON items of the entries, or of the first ones that fit.
-
-    Args:
-        entries: Events and clock steps, in the order in which the process recorded them.
-        max_bytes: Most bytes of the items as JSON without spaces.
-    """
-    items: list[Any] = []
-    pattern = _Pattern()
-    size = 1
-    for entry in entries:
-        item = pattern.item(entry) if isinstance(entry, Event) else {"clock": entry.by}
-        size += 1 + (len(str(item)) if type(item) is int else len(json.dumps(item, separators=(",", ":"))))
-        if size > max_bytes:
-            break
-        items.append(item)
-    return items
+def pack(entries: Iterable[Entry]) -> list[Any]:
+    """Return the JSON items of entries, in the order of their recording."""
+    packer = Packer()
+    return [packer.pack(entry) for entry in entries]
 
 
 def unpack(items: Sequence[Any]) -> list[Entry]:
@@ -83,7 +69,7 @@ def unpack(items: Sequence[Any]) -> list[Entry]:
     entries: list[Entry] = []
     pattern = _Pattern()
     for number, item in enumerate(items):
-        entry = _clock_step(item) if isinstance(item, dict) else pattern.event(item)
+        entry = _clock_step(item) if isinstance(item, dict) else pattern.read(item)
         if entry is None:
             raise ValueError(f"events: item {number} is not a packed event: {repr(item)[:80]}")
         entries.append(entry)
@@ -103,56 +89,88 @@ def apply_clock_steps(entries: Sequence[Entry]) -> list[Event]:
     return events
 
 
+class Packer:
+    """Packs entries one by one; its first event is independent of all before it."""
+
+    def __init__(self) -> None:
+        self._pattern = _Pattern()
+
+    def pack(self, entry: Entry) -> Any:
+        """Return the item of the next entry."""
+        return self._pattern.item(entry) if isinstance(entry, Event) else {"clock": entry.by}
+
+
 class _Pattern:
     """The events so far, from which both ends expect the next one."""
 
     def __init__(self) -> None:
-        self._last = Event(0, EventCode.ALIVE)
+        self._last: Event | None = None
         self._followers: dict[EventCode, EventCode] = {}
         self._arguments: dict[EventCode, Arg] = {}
 
     def item(self, event: Event) -> Any:
         """Return the item of the next event."""
-        last, delta = self._last, event.t - self._last.t
-        is_expected = event == self._expected(event.t)
-        self._learn(event)
-        if is_expected:
+        last, expected = self._last, self._expected(event.t)
+        if last is None or event.rank != last.rank or event.run != last.run:
+            item: Any = [event.t, int(event.code), _packed_argument(event), event.rank, event.run]
+            self._begin(event)
+            return item
+        self._learn(last, event)
+        delta = event.t - last.t
+        if event == expected:
             return delta
-        if event.rank != last.rank or event.run != last.run:
-            return [delta, int(event.code), _packed_argument(event), event.rank, event.run]
         return [delta, int(event.code)] if event.arg == 0 else [delta, int(event.code), _packed_argument(event)]
 
-    def event(self, item: Any) -> Event | None:
+    def read(self, item: Any) -> Event | None:
         """Return the event of the next item, None if it is not valid."""
-        if type(item) is int:
-            event = self._expected(self._last.t + item)
-        else:
-            event = self._unexpected(item) if isinstance(item, list) and item and type(item[0]) is int else None
-        if event is None or abs(event.t) > _END_OF_TIME_US:
+        last = self._last
+        if isinstance(item, list) and len(item) == 5:
+            event = _event(*item)
+            if event is not None:
+                self._begin(event)
+            return event
+        if last is None:
             return None
-        self._learn(event)
+        event = self._expected(last.t + item) if type(item) is int else _event_after(last, item)
+        if event is not None:
+            self._learn(last, event)
         return event
 
-    def _expected(self, t: int) -> Event | None:
-        code = self._followers.get(self._last.code, self._last.code)
-        arg = self._arguments.get(code)
-        if code in _STEPS and isinstance(arg, int):
-            arg = arg + 1 if arg < _MAX_NUMBER else None
-        return None if arg is None else self._last._replace(t=t, code=code, arg=arg)
+    def _begin(self, event: Event) -> None:
+        self._followers, self._arguments = {}, {event.code: event.arg}
+        self._last = event
 
-    def _learn(self, event: Event) -> None:
-        self._followers[self._last.code] = event.code
+    def _learn(self, last: Event, event: Event) -> None:
+        self._followers[last.code] = event.code
         self._arguments[event.code] = event.arg
         self._last = event
 
-    def _unexpected(self, item: list[Any]) -> Event | None:
-        t = self._last.t + item[0]
-        rank, run = item[3:] if len(item) == 5 else (self._last.rank, self._last.run)
-        code = _CODES.get(item[1]) if len(item) in {2, 3, 5} and type(item[1]) is int else None
-        if code is None or not (_is_number(rank) and isinstance(run, str) and len(run) <= _MAX_TEXT):
+    def _expected(self, t: int) -> Event | None:
+        last = self._last
+        if last is None or abs(t) > _END_OF_TIME_US:
             return None
-        arg = _argument(code, item[2] if len(item) > 2 else 0, t)
-        return None if arg is None else Event(t, code, arg, rank, run)
+        code = self._followers.get(last.code, last.code)
+        arg = self._arguments.get(code)
+        if code in _STEPS and isinstance(arg, int):
+            arg = arg + 1 if arg < _MAX_NUMBER else None
+        return None if arg is None else last._replace(t=t, code=code, arg=arg)
+
+
+def _event_after(last: Event, item: Any) -> Event | None:
+    if not isinstance(item, list) or len(item) not in {2, 3} or type(item[0]) is not int:
+        return None
+    return _event(last.t + item[0], item[1], item[2] if len(item) == 3 else 0, last.rank, last.run)
+
+
+def _event(t: Any, code: Any, packed: Any, rank: Any, run: Any) -> Event | None:
+    """Return the event of unpacked values, None if one is not valid."""
+    known = _CODES.get(code) if type(code) is int else None
+    if known is None or type(t) is not int or abs(t) > _END_OF_TIME_US or not _is_number(rank):
+        return None
+    if not isinstance(run, str) or len(run) > _MAX_TEXT:
+        return None
+    arg = _argument(known, packed, t)
+    return None if arg is None else Event(t, known, arg, rank, run)
 
 
 def _clock_step(item: dict[Any, Any]) -> ClockStep | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.goodput.events import Arg
 
-__all__ = ["PLAIN_KEYS", "STEP_KEYS", "micros", "parse", "payload_of"]
+__all__ = ["PLAIN_KEYS", "STEP_KEYS", "cause_of_end", "micros", "parse", "payload_of"]
 
 PLAIN_KEYS = {
     "job_start_time": EventCode.JOB_START,
@@ -60,6 +60,14 @@ _ORBAX_TIMES = {
 }
 """Keys of the moment at which training was blocked, and of the duration."""
 
+_CAUSES = {
+    "Preempted": "preemption",
+    "Terminated": "signal",
+    "Terminating": "signal",
+    "UncaughtException": "exception",
+    "UncaughtExceptionInThread": "exception",
+    "ExitCode": "exit code",
+}
 _END_OF_TIME = 7_258_118_400.0  # the year 2200; a time in milliseconds is far beyond
 _MAX_STEP = 2**31 - 1
 _MAX_TYPE = 200
@@ -97,6 +105,14 @@ def payload_of(event: Event, job_name: str) -> dict[str, Any]:
     if key is None:
         raise ValueError(f"{event.code.name}: this kind of event has no payload")
     return {"job_name": job_name, **_details(event), key: event.t / 1e6}
+
+
+def cause_of_end(reason: object) -> str | None:
+    """Return the cause of the end of an attempt, by the reason of the run's phase.
+
+    A process may be killed while it handles a signal, so `Terminating` is a reason too.
+    """
+    return _CAUSES.get(str(reason))
 
 
 def micros(value: object) -> int | None:

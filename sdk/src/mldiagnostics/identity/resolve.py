@@ -64,21 +64,25 @@ class ResolvedIdentity:
     pod_uid: str = ""
 
 
-def locate(environment: ProcessEnvironment, *, name: str, workload_id: str | None = None) -> ResolvedIdentity:
+def locate(
+    environment: ProcessEnvironment, *, name: str, workload_id: str | None = None, cluster: str = ""
+) -> ResolvedIdentity:
     """Return the run and the number of a process.
 
     Args:
         environment: Environment of the process.
         name: Name that the program gave its run.
         workload_id: Id that the program shares with the other processes of its run.
+        cluster: Name of the cluster, if the program gave one.
     """
     problems: dict[str, str] = {}
     process = process_info(environment, problems)
     namespace = environment.env.get("MLDIAG_NAMESPACE") or environment.env.get("POD_NAMESPACE") or environment.namespace
     identity = (
-        _injected(environment.env, problems)
-        or _slurm(environment.env, problems)
+        _injected(environment.env, problems, cluster)
+        or _slurm(environment.env, problems, cluster)
         or _chosen(workload_id or environment.env.get("RUN_WORKLOAD_ID"), namespace)
+        or _peer_workload(environment.env.get("DIAGON_WORKLOAD_ID", ""), namespace)
         or _launched(environment, name=name, namespace=namespace)
     )
     if identity is None and (process.world_size > 1 or process.rank):
@@ -98,7 +102,7 @@ def locate(environment: ProcessEnvironment, *, name: str, workload_id: str | Non
     )
 
 
-def _injected(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | None:
+def _injected(env: Mapping[str, str], problems: dict[str, str], cluster: str) -> RunIdentity | None:
     """Return the injected identity: from our variables, else from Google's."""
     workload = _json_object(env, "MLDIAG_WORKLOAD", problems)
     ours = env.get("MLDIAG_RUN_ID", "")
@@ -106,14 +110,15 @@ def _injected(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity |
         return RunIdentity(ours, "injected", MappingProxyType(workload))
     if ours:
         problems["env-MLDIAG_RUN_ID"] = f"MLDIAG_RUN_ID={ours!r} is not a run id (64 hex digits) and is ignored"
-    return _google(env, problems)
+    return _google(env, problems, cluster)
 
 
-def _google(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | None:
+def _google(env: Mapping[str, str], problems: dict[str, str], given_cluster: str) -> RunIdentity | None:
     identifier = _json_object(env, "GKE_DIAGON_IDENTIFIER", problems)
     metadata = _json_object(env, "GKE_DIAGON_METADATA", problems)
     if not identifier or not metadata:
         return None
+    identifier = {**identifier, "clustername": identifier.get("clustername") or given_cluster}
     parts = [identifier.get(key) for key in _IDENTIFIER_KEYS]
     created = metadata.get("creation-timestamp") or metadata.get("timestamp")
     try:
@@ -136,7 +141,7 @@ def _google(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | N
     return RunIdentity(injected, "injected", MappingProxyType(workload))
 
 
-def _slurm(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | None:
+def _slurm(env: Mapping[str, str], problems: dict[str, str], given_cluster: str) -> RunIdentity | None:
     """Return the identity of a Slurm job.
 
     It follows the formula of Google's SDK if the start time is known.
@@ -144,6 +149,7 @@ def _slurm(env: Mapping[str, str], problems: dict[str, str]) -> RunIdentity | No
     cluster, job, started = (env.get(f"SLURM_{key}", "") for key in ("CLUSTER_NAME", "JOB_ID", "JOB_START_TIME"))
     if not job:
         return None
+    cluster = given_cluster or cluster
     parts = [cluster or "slurm", job]
     if started:
         try:
@@ -160,6 +166,13 @@ def _chosen(workload_id: str | None, namespace: str) -> RunIdentity | None:
     if _AS_IT_IS.fullmatch(workload_id):
         return RunIdentity(workload_id, "workload-id")
     return RunIdentity(_digest("workload-id", namespace, workload_id), "workload-id")
+
+
+def _peer_workload(workload_id: str, namespace: str) -> RunIdentity | None:
+    """Return the identity of the id for Google's SDK, often the run id."""
+    if _INJECTED.fullmatch(workload_id):
+        return RunIdentity(workload_id, "workload-id")
+    return _chosen(workload_id, namespace)
 
 
 def _launched(environment: ProcessEnvironment, *, name: str, namespace: str) -> RunIdentity | None:

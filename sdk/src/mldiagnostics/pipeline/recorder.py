@@ -59,6 +59,7 @@ class RecordPipeline:
     Args:
         origin: Identity of the process in its records.
         sinks: Makers of the sinks.
+        observers: Makers of sinks that are not destinations of records, and so not in any summary.
         buffer: Buffer of the records.
         lasting: Whether `close_all` closes it at the end of the process, after other pipelines.
         waits: Whether threads wait for room in a full buffer (see `backpressure`), instead of dropping records.
@@ -69,6 +70,7 @@ class RecordPipeline:
         origin: Origin,
         sinks: Sequence[SinkMaker],
         *,
+        observers: Sequence[SinkMaker] = (),
         buffer: Buffer = PROCESS,
         lasting: bool = False,
         waits: bool = False,
@@ -76,7 +78,7 @@ class RecordPipeline:
         self.origin = origin
         self.lasting = lasting
         """Whether `close_all` closes it at the end of the process."""
-        self._makers = tuple(sinks)
+        self._sinks, self._observers = tuple(sinks), tuple(observers)
         self._waits = waits
         self._buffer = buffer
         self._workers: list[SinkWorker] = []
@@ -89,7 +91,7 @@ class RecordPipeline:
     @property
     def sink_names(self) -> list[str]:
         """Names of the sinks, as in warnings."""
-        return [maker.name for maker in self._makers]
+        return [maker.name for maker in self._sinks]
 
     @property
     def drops(self) -> dict[str, int]:
@@ -141,12 +143,14 @@ class RecordPipeline:
             if self in _open:
                 _open.remove(self)
             self._buffer.resume()
-            self._closed = CloseSummary({worker.name: worker.written for worker in self._workers}, self.drops, complete)
+            written = {worker.name: worker.written for worker in self._workers[: len(self._sinks)]}
+            self._closed = CloseSummary(written, self.drops, complete)
             self._buffer.drops.reset()
         return self._closed
 
     def _start(self) -> None:
-        self._workers = [SinkWorker(maker, self.origin, self._buffer.drops) for maker in self._makers]
+        drops = self._buffer.drops
+        self._workers = [SinkWorker(maker, self.origin, drops) for maker in (*self._sinks, *self._observers)]
         self._drain = Drain(self._buffer, self.origin, self._workers, waits=self._waits)
         for worker in self._workers:
             worker.start()

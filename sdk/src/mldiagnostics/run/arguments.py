@@ -97,7 +97,7 @@ def read_arguments(
         storage=read.location(storage),
         gcs_path=gcs_path,
         base_url=read.text("base_url"),
-        cluster_id=read.text("cluster_id"),
+        cluster_id=read.text("cluster_id") or settings.cluster_id or None,
         project=read.text("project"),
         region=read.region(),
         metrics_record_interval_s=read.seconds("metrics_record_interval_sec", 10.0),

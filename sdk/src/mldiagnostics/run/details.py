@@ -28,6 +28,7 @@ def details(
     env: Mapping[str, str],
     leads: bool,
     heartbeat_s: float,
+    control_plane: str | None,
 ) -> Iterator[str]:
     """Yield lines about run, arguments, environment and sinks, without secrets.
 
@@ -39,6 +40,7 @@ def details(
         env: the environment; only variables that the SDK reads are shown.
         leads: whether this process writes run.json.
         heartbeat_s: seconds between heartbeats.
+        control_plane: URL to which the process reports, if any.
     """
     own = {field.name: getattr(origin, field.name) for field in fields(origin)}
     yield _line("run", {**own, "directory": origin.directory, "writes_run_json": leads, "heartbeat_s": heartbeat_s})
@@ -49,6 +51,7 @@ def details(
     names = [name for variable in VARIABLES for name in variable.name.replace(" and ", ", ").split(", ")]
     yield _line("environment", {name: env[name] for name in names if name in env})
     yield _line("sinks", {"names": list(sinks), "urls": list(arguments.sinks)})
+    yield _line("control plane", {"url": control_plane})
     yield _line("storage", {"root": origin.storage, "named_by_program": arguments.storage or None})
 
 

@@ -51,9 +51,9 @@ class RunFields:
         accelerator_orchestrator: Orchestrator of the accelerators, if any.
         application_framework: Application, if known.
         rl_orchestrator: Driver of reinforcement learning, if any.
-        control_plane_url: Value of `base_url`.
+        control_plane_url: URL of the control plane to which the process reports, if any.
         ml_run_id: Same as `name`.
-        cluster_id: Value of the argument of this name.
+        cluster_id: Name of the cluster that the program or the environment gave.
         workload_id: Value of `run_workload_id`.
         namespace: Kubernetes namespace, empty outside a cluster.
     """
@@ -87,7 +87,9 @@ class RunFields:
     namespace: str = ""
 
 
-def run_fields(arguments: RunArguments, identity: ResolvedIdentity, origin: Origin) -> RunFields:
+def run_fields(
+    arguments: RunArguments, identity: ResolvedIdentity, origin: Origin, *, control_plane: str | None
+) -> RunFields:
     """Return the fields of a new run."""
     return RunFields(
         name=origin.run_id,
@@ -110,7 +112,7 @@ def run_fields(arguments: RunArguments, identity: ResolvedIdentity, origin: Orig
         accelerator_orchestrator=arguments.accelerator_orchestrator,
         application_framework=arguments.application_framework,
         rl_orchestrator=arguments.rl_orchestrator,
-        control_plane_url=arguments.base_url,
+        control_plane_url=control_plane,
         ml_run_id=origin.run_id,
         cluster_id=arguments.cluster_id,
         workload_id=arguments.run_workload_id,

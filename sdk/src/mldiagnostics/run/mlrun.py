@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mldiagnostics.cloud import CloudEnvironment
+    from mldiagnostics.control_plane.reporter import Reporter
     from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
     from mldiagnostics.identity.resolve import ResolvedIdentity
     from mldiagnostics.pipeline.recorder import RecordPipeline
@@ -37,6 +38,7 @@ SIGNAL_TIMEOUT_S = 5.0
 
 _LAST_BEAT_TIMEOUT_S = 2.0
 _LAST_WRITE_TIMEOUT_S = 2.0  # for run.json, even if a sink has used up the time
+_LAST_REPORT_TIMEOUT_S = 2.0  # for the control plane, the same
 _NO_FAILURE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
 """Exceptions that do not mean failure while a run is closed."""
 
@@ -74,6 +76,7 @@ class MLRun(RunFields):
         leads: bool,
         heartbeat_s: float,
         unpickle: Callable[[str], MLRun],
+        reporter: Reporter | None = None,
     ) -> None:
         vars(self).update(vars(fields))
         self.origin, self.recording, self.cloud = recording.origin, recording, cloud
@@ -83,6 +86,7 @@ class MLRun(RunFields):
         self._storages: dict[int, RunStorage] = {}  # by process: a forked child has files of its own
         self._exit_hooks = exit_hooks
         self._unpickle = unpickle
+        self._reporter = reporter
         self._pid = os.getpid()
         self._records_goodput = identity.process.leads
         self._closing = threading.RLock()
@@ -278,6 +282,8 @@ class MLRun(RunFields):
         if self._records_goodput:
             self.recorder.record_job_start_time(requested_at)
         self._state.start()
+        if self._reporter is not None:
+            self._reporter.start(self._state.view)
 
     def at_exit(self) -> None:
         """Close the run at the end of the process."""
@@ -314,6 +320,8 @@ class MLRun(RunFields):
         self._is_settled = True
         self._closed = self.recording.close(timeout_s)
         self._state.finish(max(deadline - time.monotonic(), _LAST_WRITE_TIMEOUT_S))
+        if self._reporter is not None:
+            self._reporter.finish(max(deadline - time.monotonic(), _LAST_REPORT_TIMEOUT_S))
         if (files := self._storages.get(os.getpid())) is not None:
             files.close()
         ownership.release(self.run_id, os.environ)
@@ -324,6 +332,8 @@ class MLRun(RunFields):
     def _settle(self, outcome: RunOutcome, *, last: bool) -> None:
         self.run_phase = RUN_PHASES[outcome.phase]
         self._state.settle(outcome, last=last)
+        if self._reporter is not None:
+            self._reporter.wake()
 
     def _configs_changed(self) -> None:
         if self._is_settled:

@@ -126,9 +126,41 @@ VARIABLES = (
     ),
     Variable("MLDIAG_PROFILER_PORT", "webhook, user", "Port of the profiler server of local rank 0; default 9999."),
     Variable(
-        "MLDIAG_CONTROL_PLANE_URL, DIAGON_BASE_URL",
-        "webhook",
-        "Address of a control plane. Not used yet: one warning is logged, and the run stays local.",
+        "MLDIAG_CONTROL_PLANE_URL",
+        "webhook, user",
+        "URL of the control plane to which this process reports; `base_url=` wins.",
+        field="control_plane_url",
+    ),
+    Variable(
+        "MLDIAG_CONTROL_PLANE_CA",
+        "webhook, user",
+        "File with the certificates that are trusted for the control plane; default: those of the system.",
+        field="control_plane_ca",
+    ),
+    Variable(
+        "MLDIAG_CONTROL_PLANE_TOKEN_FILE",
+        "user",
+        "File with a service account's token of the audience `mldiagnostics`; default "
+        "`/var/run/secrets/mldiagnostics/token`. It is read again for each report, and sent by HTTPS only.",
+        field="control_plane_token_file",
+    ),
+    Variable(
+        "DIAGON_BASE_URL",
+        "webhook, user",
+        "URL of a control plane, as in Google's SDK, if neither `base_url=` nor `MLDIAG_CONTROL_PLANE_URL` is set. "
+        "A server without our API gets no more reports, with one warning.",
+        field="peer_url",
+    ),
+    Variable(
+        "DIAGON_CLUSTER_ID",
+        "webhook, user",
+        "Name of the cluster, as in Google's SDK; `cluster_id=` wins.",
+        field="cluster_id",
+    ),
+    Variable(
+        "DIAGON_WORKLOAD_ID",
+        "webhook, user",
+        "Id that all processes of the run share, as in Google's SDK; used if `RUN_WORKLOAD_ID` is absent.",
     ),
     Variable("MLDIAG_RUN_ID", "webhook", "Id of the run; wins over all other sources of the id."),
     Variable("MLDIAG_WORKLOAD", "webhook", "JSON object that describes the workload; recorded in `run.json`."),
@@ -202,6 +234,11 @@ class RunSettings:
     on_full: OnFull
     view_url: str
     heartbeat_s: float
+    control_plane_url: str
+    control_plane_ca: str
+    control_plane_token_file: str
+    peer_url: str
+    cluster_id: str
     in_kubernetes: bool
 
 

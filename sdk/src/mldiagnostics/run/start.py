@@ -65,8 +65,10 @@ def machinelearning_run(  # noqa: PLR0917 - the order of parameters is that of G
         run_group: Group of related runs, for example an experiment.
         configs: Configuration to record, at most 64 KiB as JSON. Secrets are replaced.
         gcs_path: Root for the files of all runs under the name of Google's SDK; `storage` wins.
-        base_url: Accepted and without effect yet; one warning says so.
-        cluster_id: Accepted and without effect yet; one warning says so.
+        base_url: URL of the control plane to which the process reports, `https://host:port`. It needs the token of a
+            service account, see MLDIAG_CONTROL_PLANE_TOKEN_FILE. Default: MLDIAG_CONTROL_PLANE_URL, else none.
+        cluster_id: Name of the cluster in the run id of a Slurm job, in place of SLURM_CLUSTER_NAME, and of a pod whose
+            injected metadata has none. Default: DIAGON_CLUSTER_ID.
         project: Google Cloud project for sinks that need one. Default: looked up when a sink needs it.
         region: Google Cloud region or zone. Default: looked up when a sink needs it.
         metrics_record_interval_sec: Seconds between system metrics; 0 or less turns them off.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics.cloud import CloudEnvironment
 from mldiagnostics.diagnostics import LOGGER, announce, detail, warn_once
-from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
+from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagnosticsError, MLRunConfigurationError
 from mldiagnostics.goodput.elastic_recorder import ElasticGoodputRecorder
 from mldiagnostics.goodput.sources.compilation import Compilations
 from mldiagnostics.identity.environment import detect
@@ -26,17 +26,18 @@ from mldiagnostics.run import ownership
 from mldiagnostics.run.announcement import announcement
 from mldiagnostics.run.arguments import DEFAULT_SINKS, DEFAULT_STORAGE, PARAMETERS, RunArguments, read_arguments
 from mldiagnostics.run.exit_hooks import process_exit_hooks
-from mldiagnostics.run.fields import run_fields
+from mldiagnostics.run.fields import process_section, run_fields
 from mldiagnostics.run.mlrun import MLRun
 from mldiagnostics.run.settings import RunSettings, read_settings
 from mldiagnostics.run.unrecorded import current_or_unrecorded_run
-from mldiagnostics.run.without_effect import without_effect
 from mldiagnostics.sinks import sink_maker
 from mldiagnostics.text.suggest import unknown_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mldiagnostics.control_plane.endpoint import Endpoint, Source
+    from mldiagnostics.control_plane.reporter import Reporter
     from mldiagnostics.identity.resolve import ResolvedIdentity
     from mldiagnostics.run.options import RunOptions
     from mldiagnostics.sinks import SinkMaker
@@ -63,12 +64,15 @@ def _start(options: RunOptions, requested_at: float) -> MLRun:
         problems["unknown"] = unknown_parameters("machinelearning_run", options.unknown, PARAMETERS)
     settings = read_settings(env, problems)
     arguments = read_arguments(options, settings=settings, platforms=env.get("JAX_PLATFORMS", ""), problems=problems)
-    identity = locate(detect(env), name=arguments.name, workload_id=arguments.run_workload_id)
+    identity = locate(
+        detect(env), name=arguments.name, workload_id=arguments.run_workload_id, cluster=arguments.cluster_id or ""
+    )
     problems.update(identity.problems)
+    endpoint = _endpoint(arguments, settings, problems)
     makers = _sink_makers(arguments.sinks, problems)
     if options.strict is True:
         _require_valid(arguments, problems)
-    for key, problem in (problems | without_effect(options, env)).items():
+    for key, problem in problems.items():
         warn_once(f"start-{key}", problem)
     if not arguments.storage and settings.in_kubernetes:
         warn_once(
@@ -80,8 +84,18 @@ def _start(options: RunOptions, requested_at: float) -> MLRun:
         previous.close()
         requested_at = time.time()  # the previous run lasted until now
     origin = _origin(arguments, identity, storage=_absolute(arguments.storage or DEFAULT_STORAGE))
-    pipeline = RecordPipeline(origin, makers, waits=arguments.on_full == "wait")
-    return _join(arguments, identity, pipeline, settings, env, requested_at=requested_at)
+    leads = identity.process.leads and ownership.claim(origin.run_id, os.environ)
+    reporter = None
+    if endpoint is not None and leads == identity.process.leads:  # not a subprocess of the leader, with its rank
+        from mldiagnostics.control_plane.reporter import Reporter  # noqa: PLC0415 - only where one is set
+
+        reporter = Reporter(endpoint, origin, host=process_section(identity), leads=leads)
+    pipeline = RecordPipeline(
+        origin, makers, observers=[reporter.sink] if reporter else (), waits=arguments.on_full == "wait"
+    )
+    return _join(
+        arguments, identity, pipeline, settings, env, leads=leads, reporter=reporter, requested_at=requested_at
+    )
 
 
 def _join(
@@ -91,12 +105,13 @@ def _join(
     settings: RunSettings,
     env: Mapping[str, str],
     *,
+    leads: bool,
+    reporter: Reporter | None,
     requested_at: float,
 ) -> MLRun:
     origin = pipeline.origin
-    leads = identity.process.leads and ownership.claim(origin.run_id, os.environ)
     run = MLRun(
-        run_fields(arguments, identity, origin),
+        run_fields(arguments, identity, origin, control_plane=reporter.endpoint.url if reporter else None),
         arguments=arguments,
         identity=identity,
         recording=pipeline,
@@ -106,6 +121,7 @@ def _join(
         leads=leads,
         heartbeat_s=settings.heartbeat_s,
         unpickle=current_or_unrecorded_run,
+        reporter=reporter,
     )
     run.start(requested_at)
     if leads:
@@ -122,6 +138,7 @@ def _join(
             env=env,
             leads=leads,
             heartbeat_s=settings.heartbeat_s,
+            control_plane=reporter.endpoint.url if reporter else None,
         ):
             detail(line)
     _start_parts(run)
@@ -149,6 +166,26 @@ def _start_parts(run: MLRun) -> None:
             warn_once("system-start", f"system metrics are not recorded: {error}")
         else:
             run.on_close(sampler.stop)
+
+
+def _endpoint(arguments: RunArguments, settings: RunSettings, problems: dict[str, str]) -> Endpoint | None:
+    """Return the control plane to which this process reports, None without one."""
+    urls: tuple[tuple[Source, str | None], ...] = (
+        ("base_url", arguments.base_url),
+        ("MLDIAG_CONTROL_PLANE_URL", settings.control_plane_url),
+        ("DIAGON_BASE_URL", settings.peer_url),
+    )
+    source, url = next(((source, url) for source, url in urls if url), (None, None))
+    if source is None or url is None:
+        return None
+    from mldiagnostics.control_plane.endpoint import endpoint  # noqa: PLC0415 - only where one is set
+
+    try:
+        return endpoint(url, source, token_file=settings.control_plane_token_file, ca_file=settings.control_plane_ca)
+    except ConfigurationError as error:
+        name = f"machinelearning_run({source}={url!r})" if source == "base_url" else f"{source}={url!r}"
+        problems["control-plane-url"] = f"{name} {error}"
+        return None
 
 
 def _origin(arguments: RunArguments, identity: ResolvedIdentity, *, storage: str) -> Origin:

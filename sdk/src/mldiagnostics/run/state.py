@@ -16,6 +16,7 @@ from mldiagnostics.run.manifest import SCHEMA_VERSION, Manifest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mldiagnostics.control_plane.report import RunSnapshot
     from mldiagnostics.identity.origin import Origin
     from mldiagnostics.pipeline.recorder import RecordPipeline
     from mldiagnostics.spool.storage import RunStorage
@@ -112,6 +113,15 @@ class RunState:
     def finish(self, timeout_s: float) -> bool:
         """Write run.json a last time; return whether that was done within `timeout_s`."""
         return self._thread.finish(timeout_s)
+
+    def view(self) -> RunSnapshot:
+        """Return the state that is reported to a control plane."""
+        from mldiagnostics.control_plane.report import RunSnapshot  # noqa: PLC0415 - only where one is set
+
+        outcome = self.outcome
+        times = {"started": self._started, "ended": self._ended}
+        facts = {"group": self._facts["runGroup"], **times, "kinds": dict(self._kinds())}
+        return RunSnapshot(outcome.phase, outcome.reason, outcome.message, self.step, facts, self._recorded_configs)
 
     def _beat(self) -> None:
         self._last_beat = time.time()

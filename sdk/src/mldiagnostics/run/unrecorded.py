@@ -34,7 +34,7 @@ def unrecorded_run(name: str) -> MLRun:
     origin = Origin.here(identity, run_id=os.urandom(32).hex(), name=arguments.name, storage=DEFAULT_STORAGE)
     pipeline = cast("RecordPipeline", _DiscardingPipeline(origin))
     return MLRun(
-        run_fields(arguments, identity, origin),
+        run_fields(arguments, identity, origin, control_plane=None),
         arguments=arguments,
         identity=identity,
         recording=pipeline,

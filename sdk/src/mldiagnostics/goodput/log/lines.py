@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mldiagnostics.goodput.clocks import CLOCK_STEP
 from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics.goodput.listener import ShiftingListener
-from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, micros, parse
+from mldiagnostics.goodput.payload import PLAIN_KEYS, STEP_KEYS, cause_of_end, micros, parse
 from mldiagnostics.pipeline.drops import ADVICE
 
 if TYPE_CHECKING:
@@ -37,15 +37,6 @@ _CLOCK_MARK = f'"{CLOCK_STEP}":'.encode()
 _EVENT_ID = re.compile(rb'"event_id":"([^"\\]*)"')
 _NAME, _SINK = "goodput", "jsonl"
 _UNREADABLE = "unreadable line"
-_CAUSES = {
-    "Preempted": "preemption",
-    "Terminated": "signal",
-    "Terminating": "signal",
-    "UncaughtException": "exception",
-    "UncaughtExceptionInThread": "exception",
-    "ExitCode": "exit code",
-}
-"""Causes of the end of an attempt, by the reason of a phase: a process may be killed while it handles a signal."""
 
 
 class LoggedPayload(NamedTuple):
@@ -193,7 +184,7 @@ class LineParser:
         if not isinstance(payload, dict):
             return ""
         if kind == "phase" and t is not None:
-            cause = _CAUSES.get(str(payload.get("reason")))
+            cause = cause_of_end(payload.get("reason"))
             return Event(t, EventCode.CAUSE, cause, self.rank, self.run) if cause else ""
         return self._of_job(payload, record.get("t")) if kind == "event" else ""
 
