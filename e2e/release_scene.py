@@ -13,7 +13,7 @@ from support.impersonation import Requests
 
 KINDS = {
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
-    "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "ConfigMap": "/api/v1/configmaps",
     "Secret": f"/api/v1/namespaces/{NAMESPACE}/secrets",
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
     "Service": f"/api/v1/namespaces/{NAMESPACE}/services",

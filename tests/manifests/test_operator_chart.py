@@ -15,6 +15,7 @@ from mldiagnostics.capture.budget import memory_limit
 from mldiagnostics_api.definition import DEFINITIONS
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
 from mldiagnostics_api.v1alpha1 import read_connection
 from mldiagnostics_kube.settings import declared
 from mldiagnostics_operator import config
@@ -52,6 +53,13 @@ def test_every_example_matches_the_crd(sample: Path) -> None:
         ({"volume.claim.accessModes": ["ReadWriteOnce", "ReadWriteOnce"]}, "accessModes"),
         ({"policy.crossNamespaces": ["ml", "ml"]}, "crossNamespaces"),
         ({"networkPolicy.profilerPorts.namespaces": ["ml", "ml"]}, "namespaces"),
+        (
+            {"controlPlane.port": 8081},
+            "controlPlane.port, controlPlane.peer.port: two of the ports 8081, 8081 are equal",
+        ),
+        ({"controlPlane.peer": {"enabled": True, "port": 8443}}, "two of the ports 8081, 8443, 8443 are equal"),
+        ({"controlPlane.certificates.mode": "provided"}, "controlPlane.certificates.provided.secretName: is empty"),
+        ({"controlPlane.port": 443}, "port"),
     ],
     ids=str,
 )
@@ -68,9 +76,17 @@ def test_the_operator_reads_the_environment_that_the_chart_sets(values: Object, 
     environ = environment(objects, OPERATOR)
     known = {setting.variable for setting in declared(config.OperatorConfig).values()}
     assert {name for name in environ if name.startswith("MLDIAG_")} <= known
-    settings = config.load(environ | {"MLDIAG_POLICY_FILE": str(tmp_path / "policy.json")})
+    settings = config.load(environ | {"MLDIAG_POLICY_FILE": str(tmp_path / "policy.json"), "POD_IP": "10.0.0.1"})
     assert settings.policy == Policy.parse(document)
     assert settings.watch_namespaces == tuple(values.get("watch.namespaces", ()))
+    service = one(objects, "Service", settings.control_plane_service)["spec"]
+    assert "selector" not in service
+    ports = {port["name"]: port["port"] for port in service["ports"]}
+    assert ports == {"https": settings.control_plane_port} | (
+        {"http-peer": settings.peer_port} if settings.peer_port else {}
+    )
+    assert settings.control_plane
+    assert settings.control_plane_publish
     grace_s = pod_template(objects, OPERATOR)["spec"]["terminationGracePeriodSeconds"]
     assert settings.shutdown_grace_s < grace_s
 
@@ -78,6 +94,77 @@ def test_the_operator_reads_the_environment_that_the_chart_sets(values: Object, 
 def test_without_values_the_operator_has_its_own_defaults() -> None:
     document = one(rendered(OPERATOR), "ConfigMap", f"{OPERATOR.name}-policy")["data"]["policy.json"]
     assert Policy.parse(document) == Policy()
+
+
+ROLES = ("Role", "RoleBinding")
+CERTIFICATE_MODES = {
+    "self": {},
+    "cert-manager": {"controlPlane.certificates.mode": "cert-manager"},
+    "provided": {
+        "controlPlane.certificates.mode": "provided",
+        "controlPlane.certificates.provided.secretName": "mine",
+    },
+}
+
+
+@pytest.mark.parametrize("mode", CERTIFICATE_MODES)
+def test_the_operator_finds_the_certificate_of_the_control_plane(mode: str) -> None:
+    objects = rendered(OPERATOR, CERTIFICATE_MODES[mode])
+    settings = config.load(environment(objects, OPERATOR) | {"POD_IP": "10.0.0.1", "MLDIAG_POLICY_FILE": ""})
+    role = one(objects, "Role", f"{OPERATOR.name}-control-plane")
+    secrets = [rule["resourceNames"] for rule in role["rules"] if rule["resources"] == ["secrets"]]
+    mounted = {
+        volume["secret"]["secretName"]
+        for volume in pod_template(objects, OPERATOR)["spec"]["volumes"]
+        if "secret" in volume
+    }
+    if mode == "self":
+        assert one(objects, "Secret", settings.control_plane_secret)
+        assert secrets == [[settings.control_plane_secret]]
+        assert (settings.control_plane_folder, mounted) == (None, set())
+    else:
+        (container,) = pod_template(objects, OPERATOR)["spec"]["containers"]
+        assert str(settings.control_plane_folder) in {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert secrets == []
+        issued = {item["spec"]["secretName"] for item in objects if item["kind"] == "Certificate"}
+        assert mounted == ({"mine"} if mode == "provided" else mounted & issued)
+        assert mounted
+
+
+@pytest.mark.parametrize(
+    ("values", "published"),
+    [
+        ({}, True),
+        ({"controlPlane.publish": False}, False),
+        ({"watch.namespaces": ["ml"]}, False),
+        ({"watch.namespaces": ["ml"], "controlPlane.publish": True}, True),
+        ({"controlPlane.enabled": False, "controlPlane.publish": True}, False),
+    ],
+    ids=str,
+)
+def test_one_release_in_a_cluster_publishes(values: Object, published: bool, tmp_path: Path) -> None:
+    objects = rendered(OPERATOR, values)
+    in_public = {(item["kind"], item["metadata"]["name"]) for item in objects if is_public(item)}
+    wanted = {("ConfigMap", PUBLICATION_NAME)} | {(kind, f"{OPERATOR.name}-publication") for kind in ROLES}
+    assert in_public == (wanted if published else set())
+    assert (environment(objects, OPERATOR).get("MLDIAG_CONTROL_PLANE_PUBLISH") == "true") is published
+    text = notes(OPERATOR, tmp_path, values)
+    enabled = values.get("controlPlane.enabled", True)
+    assert ("gives this address to new pods" in text) is published
+    assert ("controlPlane.publish is false" in text) is (enabled and not published)
+
+
+def is_public(item: Object) -> bool:
+    return bool(item["metadata"].get("namespace") == PUBLICATION_NAMESPACE)
+
+
+def test_without_a_control_plane_nothing_of_it_is_rendered() -> None:
+    objects = rendered(OPERATOR, {"controlPlane.enabled": False, "controlPlane.peer.enabled": True})
+    text = as_yaml(objects)
+    assert not re.search("CONTROL_PLANE|control-plane|PEER|tokenreviews|endpointslices", text)
+    assert [item["metadata"]["name"] for item in objects if item["kind"] == "Service"] == [f"{OPERATOR.name}-metrics"]
+    (rule,) = one(objects, "NetworkPolicy", OPERATOR.name)["spec"]["ingress"]
+    assert [port["port"] for port in rule["ports"]] == ["http"]
 
 
 def test_a_changed_policy_replaces_the_pods() -> None:

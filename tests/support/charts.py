@@ -40,6 +40,12 @@ EVERY_SWITCH: dict[str, Object] = {
         "policy.ttlSecondsAfterFinished": 3600,
         "policy.crossNamespaces": ["*"],
         "volume.claim.accessModes": ["ReadWriteOnce"],
+        "controlPlane.port": 9443,
+        "controlPlane.publish": True,
+        "controlPlane.certificates.mode": "provided",
+        "controlPlane.certificates.provided.secretName": "mine",
+        "controlPlane.peer.enabled": True,
+        "controlPlane.peer.port": 9080,
     },
     WEBHOOK.name: _OF_BOTH
     | {
@@ -121,7 +127,9 @@ def umbrella(folder: Path, values: Object, *, conditions: bool = True) -> Path:
 
 
 SINCE_0_1_0 = {
-    OPERATOR.name: ("commonLabels", "enabled", "extraObjects", "global", "podSecurityContext", "strategy"),
+    OPERATOR.name: (
+        *("commonLabels", "controlPlane", "enabled", "extraObjects", "global", "podSecurityContext", "strategy"),
+    ),
     WEBHOOK.name: (
         *("commonLabels", "configuration", "dnsPolicy", "enabled", "extraObjects", "extraVolumeMounts", "extraVolumes"),
         *("global", "hostNetwork", "httpPort", "podSecurityContext", "strategy"),

@@ -48,12 +48,16 @@ suggests ReadWriteOnce.
 - {name: MLDIAG_HTTP_PORT, value: "8081"}
 - {name: MLDIAG_SHUTDOWN_GRACE_SECONDS, value: {{ .Values.shutdownGraceSeconds | quote }}}
 - {name: MLDIAG_IGNORE_MANAGED_ADDON, value: {{ .Values.ignoreManagedAddon | quote }}}
+{{- include "mldiag.controlPlaneEnv" . }}
 {{- end }}
 
 {{- define "mldiag.mounts" -}}
 - {name: policy, mountPath: /etc/mldiagnostics, readOnly: true}
 - {name: profiles, mountPath: /var/lib/mldiagnostics}
 - {name: tmp, mountPath: /tmp}
+{{- if include "mldiag.controlPlaneSecret" . }}
+- {name: certificate, mountPath: /etc/mldiagnostics-certificate, readOnly: true}
+{{- end }}
 {{- with .Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -66,6 +70,11 @@ suggests ReadWriteOnce.
   {{- include "mldiag.volume" . | nindent 2 }}
 - name: tmp
   emptyDir: {sizeLimit: 1Gi}
+{{- with include "mldiag.controlPlaneSecret" . }}
+- name: certificate
+  # Without the certificate, captures work.
+  secret: {secretName: {{ . | quote }}, optional: true}
+{{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}

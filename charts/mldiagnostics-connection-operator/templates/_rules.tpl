@@ -19,3 +19,19 @@
 - {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get, list]}
 - {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get, list]}
 {{- end }}
+
+{{/* Permission to authenticate clients of the control plane; cluster-wide, because a TokenReview has no namespace. */}}
+{{- define "mldiag.reporterRules" -}}
+- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+{{- end }}
+
+{{/* Permissions for the control plane in the namespace of the release. */}}
+{{- define "mldiag.controlPlaneRules" -}}
+{{- $service := include "mldiag.controlPlaneService" . -}}
+# The leader's address. RBAC cannot restrict `create` by name.
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [create]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], resourceNames: [{{ $service }}-ipv4, {{ $service }}-ipv6], verbs: [get, update]}
+{{- if not (include "mldiag.controlPlaneSecret" .) }}
+- {apiGroups: [""], resources: [secrets], resourceNames: [{{ include "mldiag.controlPlaneOwnSecret" . }}], verbs: [get, create, patch]}
+{{- end }}
+{{- end }}
