@@ -48,8 +48,11 @@ class Release:
 
     def uninstall(self, *arguments: str) -> None:
         """Uninstall the release."""
-        command = [str(tool("helm")), "uninstall", self.name or self.part.name, *self._where(), *arguments]
-        subprocess.run(command, check=True, capture_output=True)
+        self._without_chart("uninstall", *arguments)
+
+    def rollback(self, revision: int) -> None:
+        """Return to an earlier revision of the release."""
+        self._without_chart("rollback", str(revision))
 
     def installed(self, requests: Requests) -> Named:
         """Return the objects in the cluster with the release's label."""
@@ -59,6 +62,10 @@ class Release:
             for kind, path in KINDS.items()
             for item in requests("GET", path + label).body["items"]
         }
+
+    def _without_chart(self, verb: str, *arguments: str) -> None:
+        command = [str(tool("helm")), verb, self.name or self.part.name, *self._where(), *arguments]
+        subprocess.run(command, check=True, capture_output=True)
 
     def _where(self) -> tuple[str, str]:
         return f"--kubeconfig={self.server.kubeconfig}", f"--namespace={self.namespace}"
