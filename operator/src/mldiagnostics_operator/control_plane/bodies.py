@@ -68,7 +68,7 @@ def _expand(body: bytes, encoding: str) -> bytes:
 def _is_deeper(value: object, levels: int) -> bool:
     """Return whether objects and arrays are nested in more levels."""
     layer = [value]
-    for _ in range(levels + 1):
+    for _ in range(levels):
         below: list[object] = []
         for each in layer:
             if type(each) is dict:

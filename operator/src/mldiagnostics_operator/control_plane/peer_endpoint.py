@@ -76,7 +76,7 @@ class PeerEndpoint:
         """Read the head of a request; return its handler, or a response at once."""
         if request.path == AGENT and request.method in ("GET", "HEAD"):
             return self._answer({"cluster_id": self._cluster_name})
-        path = _RUN.fullmatch(request.path)
+        path = _RUN.fullmatch(request.rel_url.raw_path)
         if path is None:
             return self._answer({"error": f"{request.path[:200]}: no such path"}, status=404)
         if request.method != "PATCH":

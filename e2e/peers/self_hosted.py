@@ -1,0 +1,21 @@
+"""Report a run with Google's SDK, unchanged, to a control plane; end it as the argument says."""
+
+import json
+import sys
+
+import google_cloud_mldiagnostics as peer
+from google_cloud_mldiagnostics.custom_types.mlrun_types import ServingEngine
+
+
+def main() -> int:
+    """Create a run and print its id; `return` ends it well, `raise` with an exception."""
+    # This engine needs neither JAX nor torch.
+    run = peer.machinelearning_run(name="theirs", serving_engine=ServingEngine.VLLM, metrics_record_interval_sec=0)
+    print(json.dumps({"id": run.name}), flush=True)
+    if sys.argv[1] == "raise":
+        raise RuntimeError("the training fails")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
