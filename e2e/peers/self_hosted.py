@@ -2,15 +2,18 @@
 
 import json
 import sys
+from typing import Any
 
 import google_cloud_mldiagnostics as peer
 from google_cloud_mldiagnostics.custom_types.mlrun_types import ServingEngine
+
+machinelearning_run: Any = peer.machinelearning_run
 
 
 def main() -> int:
     """Create a run and print its id; `return` ends it well, `raise` with an exception."""
     # This engine needs neither JAX nor torch.
-    run = peer.machinelearning_run(name="theirs", serving_engine=ServingEngine.VLLM, metrics_record_interval_sec=0)
+    run = machinelearning_run(name="theirs", serving_engine=ServingEngine.VLLM, metrics_record_interval_sec=0)
     print(json.dumps({"id": run.name}), flush=True)
     if sys.argv[1] == "raise":
         raise RuntimeError("the training fails")

@@ -71,5 +71,5 @@ async def test_the_service_leads_to_the_leader_only(cluster: ApiClient, namespac
     inner = slices.leader("10.0.0.5")
     await inner.__aenter__()
     await outer.__aexit__(None, None, None)
-    assert await slices.addresses() == ["10.0.0.5"]  # the former leader removes only what it has written
+    assert await slices.addresses() == ["10.0.0.5"]  # the former leader leaves the slice of another
     await inner.__aexit__(None, None, None)
