@@ -28,7 +28,8 @@
 {{/* Permissions for the control plane in the namespace of the release. */}}
 {{- define "mldiag.controlPlaneRules" -}}
 {{- $service := include "mldiag.controlPlaneService" . -}}
-# The leader's address. RBAC cannot restrict `create` by name.
+# The leader's address, which the Service owns. RBAC cannot restrict `create` by name.
+- {apiGroups: [""], resources: [services], resourceNames: [{{ $service }}], verbs: [get]}
 - {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [create]}
 - {apiGroups: [discovery.k8s.io], resources: [endpointslices], resourceNames: [{{ $service }}-ipv4, {{ $service }}-ipv6], verbs: [get, update]}
 {{- if not (include "mldiag.controlPlaneSecret" .) }}

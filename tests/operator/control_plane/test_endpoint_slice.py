@@ -58,6 +58,8 @@ class Slices:
 
 async def test_the_service_leads_to_the_leader_only(cluster: ApiClient, namespace: str) -> None:
     slices = Slices(cluster, namespace)
+    service = {"metadata": {"name": "plane"}, "spec": {"ports": [{"name": "https", "port": 8443}]}}
+    await cluster.create(path_to("", "v1", "services", namespace=namespace), service)
     async with slices.leader("10.0.0.1"):
         async with slices.leader("10.0.0.2"):
             pass

@@ -26,7 +26,8 @@ REFRESH_S: Final = 60.0
 class EndpointSlice:
     """Leads a Service to this pod while it runs, and to nobody afterwards.
 
-    All leaders write one object. The next one replaces it; the last one empties it only if no other has written it.
+    All leaders write one object. The next one replaces it; the last one empties it only if no other has written it. The
+    Service owns it, so that it is deleted with the Service.
 
     Args:
         cluster: Client of the API server.
@@ -53,6 +54,7 @@ class EndpointSlice:
         self._address = ipaddress.ip_address(address)
         self._pod = pod
         self._ports = ports
+        self._owners: list[dict[str, str]] = []
         self._version = ""
 
     async def run(self) -> None:
@@ -72,13 +74,14 @@ class EndpointSlice:
         return path_to(*_GROUP, namespace=self._namespace, name=name)
 
     async def _write(self) -> None:
+        self._owners = [await self._owner()]
         body = self._body([self._endpoint()])
         try:
             present = await self._cluster.get(self._path)
         except NotFound:
             written = await self._cluster.create(self._path.rpartition("/")[0], body)
         else:
-            if all(present.get(key) == body[key] for key in ("endpoints", "ports")):
+            if _content(present) == _content(body):
                 self._version = present["metadata"]["resourceVersion"]
                 return
             body["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"]
@@ -92,6 +95,11 @@ class EndpointSlice:
             body["metadata"]["resourceVersion"] = self._version
             with suppress(Conflict, NotFound):  # of the next leader already
                 await self._cluster.replace(self._path, body)
+
+    async def _owner(self) -> dict[str, str]:
+        """Return the reference to the Service; raise NotFound if it does not exist."""
+        service = await self._cluster.get(path_to("", "v1", "services", namespace=self._namespace, name=self._service))
+        return {"apiVersion": "v1", "kind": "Service", "name": self._service, "uid": service["metadata"]["uid"]}
 
     def _endpoint(self) -> dict[str, Any]:
         name, uid = self._pod
@@ -111,8 +119,14 @@ class EndpointSlice:
                     "kubernetes.io/service-name": self._service,
                     "endpointslice.kubernetes.io/managed-by": FIELD_MANAGER,
                 },
+                "ownerReferences": self._owners,
             },
             "addressType": f"IPv{self._address.version}",
             "endpoints": endpoints,
             "ports": [{"name": name, "port": port, "protocol": "TCP"} for name, port in sorted(self._ports.items())],
         }
+
+
+def _content(item: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the parts that this process decides."""
+    return item.get("endpoints"), item.get("ports"), item["metadata"].get("ownerReferences")
