@@ -15,7 +15,7 @@ SOURCE ?=
 PLATFORM ?=
 UNSIGNED ?=
 DRY_RUN ?=
-MEMBERS := sdk shim api kube operator webhook
+MEMBERS := sdk shim api kube operator webhook cli
 SOURCES := $(MEMBERS) e2e tests bench examples docs/generate conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
@@ -27,7 +27,7 @@ NUMBERED = --version $(VERSION) --registry $(REGISTRY) --platform "$(PLATFORM)"
 PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_operator.config
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
 PAGES += sdk-env=mldiagnostics.run.settings goodput-metrics=mldiagnostics.goodput.exports.metrics
-PAGES += goodput-report=mldiagnostics.goodput.report.reference
+PAGES += goodput-report=mldiagnostics.goodput.report.reference cli=mldiagnostics_cli.reference
 # And those that signatures and docstrings make.
 API_PAGES := sdk goodput-api
 API_PAGE := docs/generate/api_reference.py

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 UV = ROOT / ".tools/uv/bin/uv"
 SDK = "./sdk[capture,cloud-logging,cloud-monitoring,gcs,gpu,otlp,prometheus,tensorboard]"
+MEMBERS = ("shim", "api", "kube", "operator", "webhook", "cli")
 UNIT = "not apiserver and not cluster and not peers"
 
 
@@ -43,10 +44,13 @@ VERSIONS = {
         "3.11",
         (
             "--resolution=lowest-direct", "-e", SDK,
-            *(part for member in ("shim", "api", "kube", "operator", "webhook") for part in ("-e", f"./{member}")),
+            *(part for member in MEMBERS for part in ("-e", f"./{member}")),
             "--group=dev", "--group=peers",
         ),
-        ("tests/api", "tests/kube", "tests/operator", "tests/webhook", "tests/sdk/capture", "tests/sdk/store"),
+        (
+            "tests/api", "tests/kube", "tests/operator", "tests/webhook", "tests/cli",
+            "tests/sdk/capture", "tests/sdk/store",
+        ),
     ),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ PACKAGES = {
     "kube": ROOT / "kube/src/mldiagnostics_kube",
     "operator": ROOT / "operator/src/mldiagnostics_operator",
     "webhook": ROOT / "webhook/src/mldiagnostics_webhook",
+    "cli": ROOT / "cli/src/mldiagnostics_cli",
 }
 OF_A_WHOLE_PACKAGE = {"public_surface", "peers"}
 TESTS = [path for member in PACKAGES for path in sorted((ROOT / "tests" / member).rglob("test_*.py"))]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics import diagnostics
 from mldiagnostics.errors import ConfigurationError, StoreNotFound
-from mldiagnostics.pipeline.records import Record, encode
+from mldiagnostics.pipeline.records import Record
 from mldiagnostics.runs import find_run, list_runs, ranks_of, read_records
 from mldiagnostics.store import open_store
+from support.run_files import put_records, put_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,15 +30,6 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def store(storage: str) -> Store:
     return open_store(storage, timeout_s=30)
-
-
-def put_run(store: Store, run: str, **changes: Any) -> None:
-    document = {"v": 1, "runId": run, "name": f"name of {run}", "phase": "Completed", "created": 1.0, **changes}
-    store.put(f"{run}/run.json", json.dumps(document).encode())
-
-
-def put_records(store: Store, run: str, file: str, *records: Record, torn: bytes = b"") -> None:
-    store.put(f"{run}/records/{file}.jsonl", "".join(map(encode, records)).encode() + torn)
 
 
 def test_an_empty_place_has_no_runs(storage: str) -> None:

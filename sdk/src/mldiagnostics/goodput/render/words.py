@@ -52,7 +52,7 @@ def short(name: str) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return a table for this encoding; without block characters use `#` and `.`."""
+    """Return a text for this encoding; `#`, `:` and `.` replace block characters."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -66,7 +66,9 @@ def label(bucket: str) -> str:
     return f"custom: {custom.lower()}" if custom else _WORDS.get(name, name.lower().replace("_", " "))
 
 
-_PLAIN = str.maketrans({"█": "#", "…": "~", "µ": "u", **dict.fromkeys("░▏▎▍▌▋▊▉", ".")})
+_PLAIN = str.maketrans(
+    {"█": "#", "…": "~", "µ": "u", **dict.fromkeys("░▏▎▍▌▋▊▉▁▂▃", "."), **dict.fromkeys("▄▅▆▇", ":")}
+)
 
 _HEX = frozenset("0123456789abcdef")
 _ID, _ID_SHOWN = 32, 11

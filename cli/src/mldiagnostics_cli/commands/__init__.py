@@ -1,0 +1,1 @@
+"""Arguments and help of each command; each imports its work when it runs."""

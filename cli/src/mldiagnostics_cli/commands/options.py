@@ -1,0 +1,94 @@
+"""Options that several commands share, and their values."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "OutputFormat",
+    "examples",
+    "output_option",
+    "since_option",
+    "storage_option",
+]
+
+STORAGE_VARIABLE = "MLDIAG_STORAGE"
+DEFAULT_STORAGE = "mldiagnostics"
+"""Root of the runs of a laptop, below the working directory; the default of the SDK."""
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class OutputFormat(Enum):
+    """How a command prints its result."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+def examples(*commands: str, note: str = "") -> str:
+    """Return the end of a command's help: its examples, and a note."""
+    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands), "", note])
+
+
+def since_option(command: F) -> F:
+    """Add `--since`; its value is in Unix seconds."""
+    return click.option(
+        "--since",
+        metavar="TIME",
+        callback=_since,
+        help="Only runs that were alive since then: 2h, 7d or 2026-11-21T10:00:00Z.",
+    )(command)
+
+
+def output_option(command: F) -> F:
+    """Add `--output`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice([each.value for each in OutputFormat]),
+        default=OutputFormat.TABLE.value,
+        show_default=True,
+        callback=lambda _context, _parameter, value: OutputFormat(value),
+        help="Format of the result: json and yaml have all fields, name only names.",
+    )(command)
+
+
+def storage_option(command: F) -> F:
+    """Add `--storage`."""
+    return click.option(
+        "-s",
+        "--storage",
+        metavar="DIR|URL",
+        envvar=STORAGE_VARIABLE,
+        show_envvar=True,
+        default=DEFAULT_STORAGE,
+        show_default=True,
+        help="Root of the runs: a directory or gs://bucket/prefix.",
+    )(command)
+
+
+def _since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
+    """Return a duration before now, or a time, in Unix seconds."""
+    if text is None:
+        return None
+    from mldiagnostics.errors import ConfigurationError
+    from mldiagnostics.goodput.options import moment, window
+
+    try:
+        return time.time() - window(text)
+    except ConfigurationError:
+        try:
+            return moment(text) / 1e6
+        except ConfigurationError:
+            raise click.BadParameter(f"{text!r} is not a time; give 2h, 7d or 2026-11-21T10:00:00Z") from None

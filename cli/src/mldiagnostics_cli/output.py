@@ -1,0 +1,111 @@
+"""Results on standard output: tables, JSON, YAML and names, in the encoding and width of the reader."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput.render.words import encodable
+
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.exit_codes import CLOSED_PIPE
+from mldiagnostics_cli.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from mldiagnostics_cli.table import TableColumn
+
+__all__ = ["has_colour", "is_terminal", "note", "show", "show_document", "show_rows", "terminal_width"]
+
+T = TypeVar("T")
+
+PLAIN_WIDTH = 80
+"""Width of plots and pages that do not go to a terminal."""
+
+
+def is_terminal() -> bool:
+    """Return whether standard output is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def has_colour() -> bool:
+    """Return whether standard output shows colours: a terminal, without NO_COLOR."""
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, 80 without one."""
+    return shutil.get_terminal_size().columns if is_terminal() else PLAIN_WIDTH
+
+
+def show(text: str) -> None:
+    """Write lines to standard output.
+
+    Raises:
+        ConfigurationError: standard output cannot be written.
+    """
+    if sys.stdout is None:
+        raise ConfigurationError("standard output: is closed; redirect it to a file")
+    try:
+        sys.stdout.write(encodable(text.rstrip("\n") + "\n", sys.stdout.encoding or "utf-8"))
+        sys.stdout.flush()
+    except OSError as error:
+        _stop_writing(error)
+
+
+def note(text: str) -> None:
+    """Write a remark to standard error, so that it is not part of the result."""
+    if sys.stderr is not None:
+        sys.stderr.write(encodable(f"{text}\n", sys.stderr.encoding or "utf-8"))
+        sys.stderr.flush()
+
+
+def show_document(document: Any, output: OutputFormat) -> None:
+    """Write a value as JSON or YAML."""
+    if output is OutputFormat.YAML:
+        import yaml  # noqa: PLC0415 - only where it is requested
+
+        show(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    else:
+        show(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def show_rows(
+    rows: Sequence[T],
+    columns: Iterable[TableColumn[T]],
+    output: OutputFormat,
+    *,
+    name: Callable[[T], str],
+    document: Callable[[T], Any],
+) -> None:
+    """Write a list in the requested format.
+
+    Args:
+        rows: Entries of the list.
+        columns: Columns of the table.
+        output: Requested format.
+        name: Returns the name of an entry, which other commands take.
+        document: Returns an entry as JSON.
+    """
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        show_document([document(row) for row in rows], output)
+    elif output is OutputFormat.NAME:
+        if rows:
+            show("\n".join(map(name, rows)))
+    else:
+        shown = [column for column in columns if output is OutputFormat.WIDE or not column.is_wide]
+        width = terminal_width() if is_terminal() else None
+        show("\n".join(table(rows, shown, width=width, colour=has_colour())))
+
+
+def _stop_writing(error: OSError) -> NoReturn:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's own flush must not fail again
+    if isinstance(error, BrokenPipeError):
+        raise click.exceptions.Exit(CLOSED_PIPE) from error
+    raise ConfigurationError(f"standard output: cannot be written: {error.strerror}; free space there") from error

@@ -1,0 +1,57 @@
+"""All commands as one program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mldiagnostics_cli.commands.completion import completion
+from mldiagnostics_cli.commands.options import examples
+from mldiagnostics_cli.commands.runs import runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["program", "walk"]
+
+
+def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - takes as long as all the rest
+
+        click.echo(f"mldiag {version('mldiagnostics-cli')}")
+        context.exit()
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "mldiag runs list --storage gs://bucket/runs",
+        "mldiag runs get 4f6c --hosts",
+        note="Exit codes: 0 done, 1 failed, 2 partly done, 64 invalid usage, 130 Ctrl-C. NO_COLOR turns colours off.",
+    ),
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def program() -> None:
+    """Diagnose machine-learning runs: list and compare them, account for their time, profile their hosts."""
+
+
+program.add_command(runs)
+program.add_command(completion)
+
+
+def walk() -> Iterator[click.Context]:
+    """Yield a context for each command, groups before their commands, in the order of the help."""
+    yield from _walk(program, "mldiag", None)
+
+
+def _walk(command: click.Command, name: str, parent: click.Context | None) -> Iterator[click.Context]:
+    settings: dict[str, Any] = dict(command.context_settings)
+    context = click.Context(command, info_name=name, parent=parent, **settings)
+    yield context
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            yield from _walk(command.commands[child], child, context)

@@ -1,0 +1,183 @@
+"""`mldiag runs get`: one run with its attempts, hosts, profiles and curves."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput.render.words import duration
+from mldiagnostics.runs import attempt_rows, configs, metrics, ranks, series, sessions
+from mldiagnostics.text.terminal import printable
+
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.output import has_colour, is_terminal, show, show_document, terminal_width
+from mldiagnostics_cli.plot import plot
+from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
+from mldiagnostics_cli.sources import find
+from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn, painted, table
+from mldiagnostics_cli.values import DASH, age, moment, number, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+
+__all__ = ["DetailQuery", "curve_lines", "show_run"]
+
+PLOT_POINTS = 1000
+"""Points that are kept of a curve: more than the columns of a terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailQuery:
+    """Parts of a run to show besides its row."""
+
+    with_hosts: bool = False
+    metrics: tuple[str, ...] = ()
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _RunDetail:
+    """A run with its attempts, profiles, hosts and curves."""
+
+    row: RunRow
+    attempts: list[AttemptRow]
+    profiles: list[SessionRow]
+    hosts: list[RankRow] | None
+    curves: list[MetricSeries]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as JSON; parts that were not requested are left out."""
+        document = self.row.to_json() | {
+            "configs": configs(self.row),
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+            "profiles": [profile.to_json() for profile in self.profiles],
+        }
+        if self.hosts is not None:
+            document["ranks"] = [host.to_json() for host in self.hosts]
+        if self.curves:
+            document["series"] = [curve.to_json() for curve in self.curves]
+        return document
+
+
+def show_run(storage: str, run: str, query: DetailQuery, output: OutputFormat) -> None:
+    """Print one run."""
+    row = find(storage, run)
+    if output is OutputFormat.NAME:
+        show(row.run_id)
+        return
+    with_hosts = query.with_hosts or output is OutputFormat.WIDE
+    detail = _RunDetail(
+        row,
+        attempt_rows(row),
+        sessions(row),
+        ranks(row) if with_hosts else None,
+        _curves(row, query) if query.metrics else [],
+    )
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        show_document(detail.to_json(), output)
+    else:
+        show("\n".join(_page(detail, time.time())))
+
+
+def curve_lines(curve: MetricSeries, *, width: int, low: float | None = None, high: float | None = None) -> list[str]:
+    """Return a curve as a plot with its axes."""
+    steps = [step for step in curve.step if step is not None]
+    reach = f"step {steps[0]} to {steps[-1]}" if steps else f"{curve.count} points"
+    unit = "" if curve.unit in {"", "1"} else f" [{curve.unit}]"
+    labels = "".join(f", {name}={value}" for name, value in curve.labels.items())
+    device = "" if curve.device is None else f", device {curve.device}"
+    last = number(curve.value[-1]) if curve.value else DASH
+    heading = printable(f"{curve.metric}{unit}: {reach}, last {last}, rank {curve.rank}{device}{labels}")
+    return [heading, *plot(curve.value, width=width, low=low, high=high)]
+
+
+def _curves(row: RunRow, query: DetailQuery) -> list[MetricSeries]:
+    curves = series(row, query.metrics, rank=query.rank, points=PLOT_POINTS)
+    recorded = {curve.metric for curve in curves}
+    if missing := [name for name in query.metrics if name not in recorded]:
+        names = ", ".join(metric.name for metric in metrics(row, rank=query.rank)) or "none"
+        raise ConfigurationError(
+            f"--metric {missing[0]}: rank {query.rank} has not recorded it; its metrics are: {names}"
+        )
+    return curves
+
+
+def _page(detail: _RunDetail, now: float) -> Iterator[str]:
+    width = terminal_width()
+    for name, text in _facts(detail.row, now):
+        yield f"{name:12}{printable(text)}".rstrip() if name != "phase" else f"{name:12}{_phase(text)}"
+    limit = width if is_terminal() else None
+    if len(detail.attempts) > 1:
+        yield from ("", *table(detail.attempts, _ATTEMPTS, width=limit, colour=has_colour()))
+    if detail.profiles:
+        yield from ("", *table(detail.profiles, _PROFILES, width=limit))
+    if detail.hosts is not None:
+        yield from ("", *table(detail.hosts, _hosts(now), width=limit, colour=has_colour()))
+    for curve in detail.curves:
+        yield from ("", *curve_lines(curve, width=width))
+
+
+def _phase(text: str) -> str:
+    return painted(printable(text), PHASE_COLOURS) if has_colour() else printable(text)
+
+
+def _facts(row: RunRow, now: float) -> Iterator[tuple[str, str]]:
+    yield "name", row.name or DASH
+    yield "run", row.run_id
+    yield "phase", phase_text(row)
+    if row.message:
+        yield "message", row.message
+    if row.run_group:
+        yield "group", row.run_group
+    if workload := row.workload:
+        place = "/".join(filter(None, (row.namespace, str(workload.get("name") or ""))))
+        yield "workload", f"{workload.get('kind') or 'workload'} {place}"
+    if row.step is not None:
+        yield "step", f"{row.step}" + ("" if row.step_time_s is None else f", {duration(row.step_time_s)} each")
+    if row.world_size is not None:
+        yield (
+            "ranks",
+            f"{row.world_size}" + ("" if row.hosts is None else f" on {row.hosts} host{'' if row.hosts == 1 else 's'}"),
+        )
+    if row.created is not None:
+        yield "started", f"{moment(row.created)}, {age(now - row.created)} ago"
+    if row.ended is not None:
+        yield "ended", f"{moment(row.ended)}, after {age(elapsed_s(row, now))}"
+    yield "files", row.directory
+    if row.url:
+        yield "page", row.url
+
+
+def _hosts(now: float) -> list[TableColumn[RankRow]]:
+    return [
+        TableColumn("RANK", lambda host: str(host.rank), is_number=True),
+        TableColumn("HOST", lambda host: host.host or DASH),
+        TableColumn("NODE", lambda host: host.node or DASH),
+        TableColumn("PHASE", lambda host: f"{host.phase} ({host.reason})" if host.reason else host.phase,
+                    colours=PHASE_COLOURS),
+        TableColumn("STEP", lambda host: DASH if host.step is None else str(host.step), is_number=True),
+        TableColumn("STEP-TIME", lambda host: duration(host.step_time_s), is_number=True),
+        TableColumn("LAST-SEEN", lambda host: DASH if host.heartbeat is None else age(now - host.heartbeat),
+                    is_number=True),
+    ]  # fmt: skip
+
+
+_ATTEMPTS: list[TableColumn[AttemptRow]] = [
+    TableColumn("ATTEMPT", lambda attempt: DASH if attempt.attempt is None else str(attempt.attempt), is_number=True),
+    TableColumn("STARTED", lambda attempt: moment(attempt.started)),
+    TableColumn("ENDED", lambda attempt: moment(attempt.ended)),
+    TableColumn("PHASE", lambda attempt: attempt.phase, colours=PHASE_COLOURS),
+    TableColumn("REASON", lambda attempt: ": ".join(filter(None, (attempt.reason, attempt.message))) or DASH),
+]
+
+_PROFILES: list[TableColumn[SessionRow]] = [
+    TableColumn("PROFILE", lambda profile: profile.name),
+    TableColumn("KIND", lambda profile: profile.kind),
+    TableColumn("HOSTS", lambda profile: str(len(profile.files)), is_number=True),
+    TableColumn("SIZE", lambda profile: size(profile.bytes), is_number=True),
+    TableColumn("TIME", lambda profile: moment(profile.t)),
+]

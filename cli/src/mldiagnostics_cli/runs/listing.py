@@ -1,0 +1,100 @@
+"""`mldiag runs list`: runs as rows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mldiagnostics.goodput.render.words import duration
+from mldiagnostics.runs import list_runs
+
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.output import note, show_rows
+from mldiagnostics_cli.sources import check_root
+from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn
+from mldiagnostics_cli.values import DASH, age
+
+if TYPE_CHECKING:
+    from mldiagnostics.lifecycle.outcome import Phase
+    from mldiagnostics.runs import RunRow
+
+__all__ = ["RunFilter", "columns", "elapsed_s", "phase_text", "read_runs", "show_runs"]
+
+_ID_SHOWN = 16
+"""Characters of an id: the run of an MLRun's name has as many, and other commands take them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are meant; None and an empty pattern for all."""
+
+    group: str | None = None
+    phase: Phase | None = None
+    since: float | None = None
+    name: str | None = None
+    limit: int | None = None
+
+
+def read_runs(storage: str, wanted: RunFilter) -> list[RunRow]:
+    """Return the runs below a root, the newest first.
+
+    Raises:
+        ConfigurationError: The root is not one of runs.
+        StoreError: The root cannot be read.
+    """
+    rows = list_runs(
+        storage,
+        name=wanted.name,
+        run_group=wanted.group,
+        phase=wanted.phase,
+        since=wanted.since,
+        limit=wanted.limit,
+    )
+    if not rows:
+        check_root(storage)
+    return rows
+
+
+def show_runs(storage: str, wanted: RunFilter, output: OutputFormat) -> None:
+    """Print the runs below a root."""
+    rows = read_runs(storage, wanted)
+    if not rows and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
+        note(f"No runs in {storage}{'' if wanted == RunFilter() else ' match'}.")
+        return
+    show_rows(
+        rows,
+        columns(time.time()),
+        output,
+        name=lambda row: row.run_id,
+        document=lambda row: row.to_json(),
+    )
+
+
+def columns(now: float) -> list[TableColumn[RunRow]]:
+    """Return the columns of a table of runs, as of `now` in Unix seconds."""
+    return [
+        TableColumn("NAME", lambda row: row.name or DASH),
+        TableColumn("RUN", lambda row: row.run_id[:_ID_SHOWN]),
+        TableColumn("PHASE", phase_text, colours=PHASE_COLOURS),
+        TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True),
+        TableColumn("STEP-TIME", lambda row: duration(row.step_time_s), is_number=True),
+        TableColumn("ELAPSED", lambda row: age(elapsed_s(row, now)), is_number=True),
+        TableColumn("AGE", lambda row: age(now - row.created) if row.created else DASH, is_number=True),
+        TableColumn("GROUP", lambda row: row.run_group or DASH, is_wide=True),
+        TableColumn("NAMESPACE", lambda row: row.namespace or DASH, is_wide=True),
+        TableColumn("ATTEMPT", lambda row: DASH if row.attempt is None else str(row.attempt), is_wide=True),
+        TableColumn("RANKS", lambda row: DASH if row.world_size is None else str(row.world_size), is_wide=True),
+        TableColumn("PROFILES", lambda row: DASH if row.sessions is None else str(len(row.sessions)), is_wide=True),
+        TableColumn("DIRECTORY", lambda row: row.directory, is_wide=True),
+    ]
+
+
+def phase_text(row: RunRow) -> str:
+    """Return the phase with its reason."""
+    return f"{row.phase} ({row.reason})" if row.reason else row.phase
+
+
+def elapsed_s(row: RunRow, now: float) -> float | None:
+    """Return the seconds from the first start to the end, or to now."""
+    return None if row.created is None else (row.ended or now) - row.created

@@ -1,0 +1,137 @@
+"""Rows as a table of text: columns without borders, as kubectl prints them; pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from mldiagnostics.text.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = ["PHASE_COLOURS", "TableColumn", "cut", "display_width", "padded", "painted", "table"]
+
+T = TypeVar("T")
+
+GAP = 3
+"""Spaces between two columns."""
+
+NARROWEST = 8
+"""A column that is cut keeps so many characters."""
+
+PHASE_COLOURS: Mapping[str, str] = {"Active": "\x1b[32m", "Failed": "\x1b[31m", "Pending": "\x1b[33m"}
+_PLAIN = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn(Generic[T]):
+    """One column of a table.
+
+    Args:
+        title: Heading.
+        text: Returns the cell of a row.
+        is_wide: Whether only `-o wide` shows it.
+        is_number: Whether cells are aligned on the right.
+        colours: Colours of cells by their first word.
+    """
+
+    title: str
+    text: Callable[[T], str]
+    is_wide: bool = False
+    is_number: bool = False
+    colours: Mapping[str, str] | None = None
+
+
+def table(
+    rows: Iterable[T],
+    columns: Sequence[TableColumn[T]],
+    *,
+    width: int | None = None,
+    colour: bool = False,
+    at_least: Sequence[int] = (),
+    heading: bool = True,
+) -> list[str]:
+    """Return the lines of a table.
+
+    Args:
+        rows: Entries, one per line.
+        columns: Columns, from left to right.
+        width: Columns of the terminal: the widest cells are cut to fit; None cuts nothing.
+        colour: Whether cells have colours.
+        at_least: Widths of the columns that were printed before.
+        heading: Whether the first line has the titles.
+    """
+    lines = [[column.title for column in columns]]
+    lines += [[printable(column.text(row)) for column in columns] for row in rows]
+    widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
+    if at_least:
+        widths = [max(pair) for pair in zip(widths, at_least, strict=True)]
+    if width is not None:
+        widths = _fitted(widths, width)
+    return [
+        _line(cells, widths, columns, colour=colour and number > 0)
+        for number, cells in enumerate(lines)
+        if number or heading
+    ]
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(each) for each in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text of at most `width` columns, with `…` where it is cut."""
+    if display_width(text) <= width:
+        return text
+    shown, taken = [], 1
+    for each in text:
+        taken += _width(each)
+        if taken > width:
+            break
+        shown.append(each)
+    return "".join(shown) + "…"
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text of exactly `width` columns, cut or filled with spaces."""
+    text = cut(text, width)
+    spaces = " " * (width - display_width(text))
+    return spaces + text if right else text + spaces
+
+
+def painted(text: str, colours: Mapping[str, str] | None) -> str:
+    """Return a text in the colour of its first word."""
+    paint = (colours or {}).get(text.strip().partition(" ")[0])
+    return f"{paint}{text}{_PLAIN}" if paint else text
+
+
+def _fitted(widths: Sequence[int], width: int) -> list[int]:
+    """Return widths that fit the terminal: the widest columns shrink, never below the narrowest."""
+    fitted = list(widths)
+    excess = sum(fitted) + GAP * (len(fitted) - 1) - width
+    while excess > 0 and max(fitted) > NARROWEST:
+        fitted[fitted.index(max(fitted))] -= 1
+        excess -= 1
+    return fitted
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], columns: Sequence[TableColumn[T]], *, colour: bool) -> str:
+    last = len(columns) - 1
+    shown = []
+    for place, (cell, size, column) in enumerate(zip(cells, widths, columns, strict=True)):
+        text = padded(cell, size, right=column.is_number)
+        if place == last and not column.is_number:
+            text = text.rstrip()
+        shown.append(painted(text, column.colours) if colour else text)
+    return (" " * GAP).join(shown)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1

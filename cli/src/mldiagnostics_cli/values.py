@@ -1,0 +1,61 @@
+"""Times, sizes and numbers as short texts; pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["DASH", "age", "moment", "number", "size"]
+
+DASH = "-"
+"""Stands for a value that is not known."""
+
+_UNITS = (("d", 86_400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1))
+_LONG = 10
+"""From so many of a unit on, the smaller unit is left out."""
+
+_PREFIXES = ("", "Ki", "Mi", "Gi", "Ti")
+
+
+def age(seconds: float | None) -> str:
+    """Return a duration as kubectl writes it.
+
+    >>> age(42), age(185), age(3 * 3600 + 60), age(12 * 86_400)
+    ('42s', '3m5s', '3h1m', '12d')
+    """
+    if seconds is None:
+        return DASH
+    whole = max(0, int(seconds))
+    for unit, length, small_unit, small_length in _UNITS:
+        if whole >= length:
+            count, rest = divmod(whole, length)
+            small = rest // small_length
+            return f"{count}{unit}" + (f"{small}{small_unit}" if small and count < _LONG else "")
+    return f"{whole}s"
+
+
+def moment(seconds: float | None) -> str:
+    """Return Unix seconds as a time in UTC."""
+    return DASH if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def size(number_of_bytes: float | None) -> str:
+    """Return a size with a binary prefix.
+
+    >>> size(17), size(3 * 1024**2)
+    ('17 B', '3.0 MiB')
+    """
+    if number_of_bytes is None:
+        return DASH
+    shown, power = float(number_of_bytes), 0
+    while shown >= 1024 and power < len(_PREFIXES) - 1:
+        shown, power = shown / 1024, power + 1
+    return f"{shown:.1f} {_PREFIXES[power]}B" if power else f"{int(shown)} B"
+
+
+def number(value: float | None) -> str:
+    """Return a number with four digits at most.
+
+    >>> number(0.12345), number(12_000_000), number(3)
+    ('0.1235', '1.2e+07', '3')
+    """
+    return DASH if value is None else f"{value:.4g}"

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import yaml
+from mldiagnostics.runs import list_runs
+from mldiagnostics.store import open_store
+from support.run_files import put_run
+
+if TYPE_CHECKING:
+    from mldiagnostics.store import Store
+    from support.command_line import CommandLine
+
+
+def test_every_format_has_the_same_runs(mldiag: CommandLine, store: Store) -> None:
+    put_run(store, "old", name="train\x1b[2J", created=10.0, ended=20.0, progress={"step": 7, "stepTimeSeconds": 0.5})
+    put_run(store, "new", created=100.0, phase="Failed", reason="ExitCode", runGroup="sweep")
+    listed = [row.to_json() for row in list_runs(store.url())]
+    assert mldiag.document("runs", "list") == listed
+    assert yaml.safe_load("\n".join(mldiag.lines("runs", "list", "-o", "yaml"))) == listed
+    assert mldiag.lines("runs", "list", "-o", "name") == ["new", "old"]
+    heading, new, old = mldiag.lines("runs", "list")
+    assert heading.split() == ["NAME", "RUN", "PHASE", "STEP", "STEP-TIME", "ELAPSED", "AGE"]
+    assert "Failed (ExitCode)" in new
+    assert old.startswith("train\\x1b[2J")
+    assert old.split()[3:7] == ["7", "500", "ms", "10s"]
+    wide, *_ = mldiag.lines("runs", "list", "-o", "wide")
+    assert wide.split()[:7] == heading.split()
+    assert wide.split()[-1] == "DIRECTORY"
+
+
+def test_filters_choose_runs(mldiag: CommandLine, store: Store) -> None:
+    now = time.time()
+    put_run(store, "a", name="train-1", created=now - 100, runGroup="sweep")
+    put_run(store, "b", name="train-2", created=now - 90_000, phase="Failed", runGroup="sweep")
+    put_run(store, "c", name="eval", created=now - 50)
+
+    def chosen(*options: str) -> list[str]:
+        return mldiag.lines("runs", "list", "-o", "name", *options)
+
+    assert chosen("--group", "sweep", "--since", "1h") == ["a"]
+    assert chosen("--phase", "failed") == ["b"]
+    assert chosen("--name", "train-*", "--limit", "1") == ["a"]
+    assert mldiag.run("runs", "list", "--group", "other").err == "No runs in mldiagnostics match.\n"
+    assert mldiag.document("runs", "list", "--group", "other") == []
+
+
+def test_a_bucket_is_listed_like_a_directory(mldiag: CommandLine, gcs_bucket: str) -> None:
+    put_run(open_store(f"gs://{gcs_bucket}/runs"), "abc")
+    storage = {"MLDIAG_STORAGE": f"gs://{gcs_bucket}/runs"}
+    assert mldiag.lines("runs", "list", "-o", "name", env=storage) == ["abc"]
+    assert "does not exist" in mldiag.failure("runs", "list", "-s", f"gs://{gcs_bucket}-not/there")

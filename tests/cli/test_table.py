@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mldiagnostics_cli.table import GAP, NARROWEST, TableColumn, cut, display_width, padded, table
+
+COLUMNS = [TableColumn("A", lambda row: row[0]), TableColumn("LONG", lambda row: row[1], is_number=True)]
+ROWS = st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=6)
+
+
+@given(ROWS)
+def test_cells_stand_below_their_titles(rows: list[tuple[str, str]]) -> None:
+    lines = table(rows, COLUMNS)
+    assert len(lines) == len(rows) + 1
+    assert len({display_width(line) for line in lines}) == 1
+    assert all(line.isprintable() for line in lines)
+
+
+@given(ROWS, st.integers(2 * NARROWEST + GAP, 60))
+def test_a_table_fits_its_terminal(rows: list[tuple[str, str]], width: int) -> None:
+    assert all(display_width(line) <= width for line in table(rows, COLUMNS, width=width))
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20), st.integers(1, 20))
+def test_a_cut_text_has_at_most_its_width(text: str, width: int) -> None:
+    assert display_width(cut(text, width)) <= width
+    assert display_width(padded(text, width)) == width
