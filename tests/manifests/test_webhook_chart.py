@@ -340,7 +340,6 @@ def test_the_webhook_may_read_the_published_control_plane_unless_a_value_names_o
         (PROVIDED, "ml", f"{WEBHOOK.name}.ml.svc"),
         ({"rbac.create": False}, "ml", "rbac.create is false"),
         ({}, "default", "never excluded"),
-        ({"controlPlane.url": "https://c:8443"}, "ml", "controlPlane.url has no effect yet"),
     ],
 )
 def test_the_notes_name_the_next_steps_for_these_values(

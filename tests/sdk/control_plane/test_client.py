@@ -171,6 +171,8 @@ def test_a_server_that_says_nothing_is_left_after_the_time_limit(server: ReportS
 def test_no_token_is_sent_without_encryption(tmp_path: Path) -> None:
     with report_server(tmp_path / "plain", tls=False) as plain:
         url = plain.url.replace("127.0.0.1", "127.1")  # this host, but not known as such
-        assert first_failure(replace(known(plain), url=url)).fault == "denied"
+        refused = first_failure(replace(known(plain), url=url))
+        assert refused.fault == "denied"
+        assert "a token is sent by HTTPS only: give an https:// URL" in str(refused)
         with closing(ControlPlaneClient(known(plain), RUN)) as client:
             assert client.send(BODY, timeout_s=20).sequence == 7

@@ -30,6 +30,13 @@ for step in range(300):
 metrics.record("per_device", [1.0, 3.0])
 metrics.record("broken", float("nan"))
 """
+AFTER_A_WARNING = """
+import time
+while "control-plane-unreachable" not in diagnostics.counts():
+    time.sleep(0.01)
+print("warned", flush=True)
+threading.Event().wait()
+"""
 NESTED = "DEEP = []\nfor _ in range(30): DEEP = [DEEP]\n"
 
 
@@ -145,8 +152,8 @@ def test_reports_wait_for_a_server_that_is_away(programs: Programs, tmp_path: Pa
         port = taken.getsockname()[1]
     with report_server(tmp_path / "control") as closed:
         env = closed.variables | {"MLDIAG_CONTROL_PLANE_URL": f"https://127.0.0.1:{port}"}
-    with programs.started(program("print('ran', flush=True)\nthreading.Event().wait()"), env=env) as child:
-        child.says("ran")
+    with programs.started(program(AFTER_A_WARNING), env=env) as child:
+        child.says("warned")
         with report_server(tmp_path / "control", port=port) as server:
             eventually(lambda: len(server.events()) >= 300)
             child.process.terminate()
@@ -230,7 +237,7 @@ class _Listener(History):
 def events_of_the_log(programs: Programs) -> list[Event]:
     """Return the goodput events of the run's own log."""
     listener = _Listener()
-    LocalLog(programs.the_run().directory).read_new(listener, dt.datetime.now(dt.UTC))
+    LocalLog(programs.the_run().directory).read_new(listener, dt.datetime.now(dt.timezone.utc))
     return sorted(listener.events, key=str)
 
 

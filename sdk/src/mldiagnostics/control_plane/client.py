@@ -37,6 +37,12 @@ _FAULTS: dict[int, Fault] = {
 }
 
 
+_ADVICE: dict[Fault, str] = {
+    "denied": "; check that the token has the audience mldiagnostics and that this pod belongs to the run",
+    "not-found": "; check that the URL is that of the mldiagnostics operator's API",
+}
+
+
 class ReportFailed(Exception):
     """A report that was not accepted; the message is for people."""
 
@@ -158,10 +164,9 @@ class ControlPlaneClient:
     def _refused(self, status: int, content: bytes, retry_after: str | None) -> ReportFailed:
         fault: Fault = _FAULTS.get(status, "busy" if status >= 500 else "answer")
         said = printable(" ".join(content[:_SHOWN].decode(errors="replace").split()))
-        advice = {
-            "denied": "; check that the token has the audience mldiagnostics and that this pod belongs to the run",
-            "not-found": "; check that the URL is that of the mldiagnostics operator's API",
-        }.get(fault, "")
+        advice = _ADVICE.get(fault, "")
+        if fault == "denied" and not self._endpoint.sends_token:
+            advice = "; a token is sent by HTTPS only: give an https:// URL"
         return self._failed(
             fault, f"it answered {status}{f' ({said})' if said else ''}{advice}", retry_after=retry_after_s(retry_after)
         )

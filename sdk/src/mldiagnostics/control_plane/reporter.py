@@ -168,9 +168,10 @@ class Reporter:
             goes_on = self._report(client, timeout_s=min(left_s, _TIMEOUT_S))
             if self._persisted >= last and self._failures == 0 and self._persisted_events >= self._event_count:
                 return True
-            if not goes_on or (was_down and self._failures):
+            next_s = max(pause_s, self._pause_s)
+            if not goes_on or (was_down and self._failures) or time.monotonic() + next_s >= self._deadline:
                 return False
-            time.sleep(max(0.0, min(pause_s, self._deadline - time.monotonic())))
+            time.sleep(next_s)
             pause_s = min(_LONGEST_CLOSING_PAUSE_S, pause_s * 2)
         return False
 
