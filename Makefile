@@ -34,7 +34,7 @@ API_PAGE := docs/generate/api_reference.py
 page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
 page_module = $(lastword $(subst =, ,$(1)))
 
-.PHONY: help setup demo test unit contract cluster root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests release images package wheels notes publish announce lock fmt clean
+.PHONY: help setup demo test unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests release images package wheels notes publish announce lock fmt clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
@@ -60,13 +60,15 @@ demo: setup ## The main job, with a visible result: profile every host of a runn
 test: setup ## Everything that this machine can run (MLDIAG_REQUIRE_ALL=1: a skip is a failure)
 	@$(PY) tests/run_all.py
 
-unit contract cluster: setup
+unit contract cluster apiserver: setup
 	@$(PY) tests/run_all.py $@
 
 root: setup ## Only the tests that need root, after the others ran as a user: `sudo make root`
 	@$(PY) -m pytest -q tests e2e -m "root and not cluster"
 
 e2e: cluster ## Only the tests that need a whole cluster
+
+apiserver: ## Only the tests with an API server, of any version (MLDIAG_KUBERNETES=oldest, newest or 1.33.6)
 
 oldest: setup ## The unit tests with the oldest Python (SDK) and the oldest dependencies that the members allow
 	@$(PY) tests/oldest.py

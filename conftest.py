@@ -26,7 +26,7 @@ AMBIENT = (
 AMBIENT_PREFIXES = ("MLDIAG_", "GKE_DIAGON_", "DIAGON_", "SLURM_", "OTEL_", "TPU_", "KUBERNETES_", "ML_GOODPUT_")
 IS_ROOT = os.geteuid() == 0
 NEEDS_ROOT = "needs root; run `sudo make root`"
-OUR_OWN = ("MLDIAG_CACHE", "MLDIAG_REQUIRE_ALL")
+OUR_OWN = ("MLDIAG_CACHE", "MLDIAG_KUBERNETES", "MLDIAG_REQUIRE_ALL")
 
 
 def pytest_configure() -> None:

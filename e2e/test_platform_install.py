@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster.envtest import ApiServer, apiserver
-from cluster.tools import KUBERNETES
+from cluster.versions import KUBERNETES
 from release.parts import NAMESPACE, OPERATOR, PARTS, WEBHOOK, Part
 from release.render import Object, rendered, setting
 from release_scene import Release, wanted

@@ -1,6 +1,6 @@
 """`make test`: every stage, or those that are named, two at a time where there are two cores.
 
-python tests/run_all.py [gate] [unit] [contract] [cluster]
+python tests/run_all.py [gate] [unit] [contract] [cluster] [apiserver]
 """
 
 import signal
@@ -48,6 +48,15 @@ STAGES = (
         "18 min",
         needs=("tools", "environments"),
     ),
+    # A part of the contract tests, for other versions of Kubernetes (MLDIAG_KUBERNETES=).
+    Stage(
+        "apiserver",
+        "tests with an API server",
+        [*PYTEST, "tests", "e2e", "-m", "apiserver and not cluster and not peers"],
+        ROOT,
+        "10 min",
+        needs=("tools",),
+    ),
     Stage(
         "unit",
         "unit tests",
@@ -67,6 +76,7 @@ STAGES = (
     ),
 )
 NAMES = [stage.name for stage in STAGES if not stage.prepares]
+DEFAULT = [name for name in NAMES if name != "apiserver"]
 
 
 def main(names: list[str]) -> int:
@@ -85,12 +95,13 @@ def main(names: list[str]) -> int:
 
 
 def chosen_stages(names: list[str]) -> list[Stage]:
-    """Return the stages of these names, all if there are none, and the preparations of the contract tests.
+    """Return the stages of these names, the default ones if there are none, and their preparations.
 
-    A cluster gets its tools by itself.
+    The preparations of the contract tests are not made for a cluster alone, which gets its tools by itself.
     """
-    wanted = names or NAMES
-    return [stage for stage in STAGES if stage.name in wanted or (stage.prepares and "contract" in wanted)]
+    wanted = names or DEFAULT
+    needed = {name for stage in STAGES if stage.name in wanted and stage.name != "cluster" for name in stage.needs}
+    return [stage for stage in STAGES if stage.name in wanted or stage.name in needed]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from cluster.locks import exclusive
 from cluster.paths import cache
 from cluster.progress import ClusterError
 from cluster.sources import Download, GoBuild, Source, Unavailable, Wheel
+from cluster.versions import BUILT, KUBERNETES
 
-KUBERNETES = "1.34.4"
 GITHUB = "https://github.com"
 
 
@@ -30,6 +30,9 @@ class Tool:
 
 def _kubernetes(name: str, about_s: float) -> Tool:
     url = f"https://dl.k8s.io/v{KUBERNETES}/bin/{{os}}/{{arch}}/{name}"
+    download = Download(url, f"{url}.sha256")
+    if KUBERNETES != BUILT:
+        return Tool(name, KUBERNETES, (download,))
     major, minor, _ = KUBERNETES.split(".")
     version = "k8s.io/component-base/version"
     symbols = (
@@ -39,7 +42,7 @@ def _kubernetes(name: str, about_s: float) -> Tool:
         f"{version}.gitTreeState=clean",
     )
     build = GoBuild("kubernetes", f"k8s.io/kubernetes/cmd/{name}", about_s, symbols)
-    return Tool(name, KUBERNETES, (Download(url, f"{url}.sha256"), build))
+    return Tool(name, KUBERNETES, (download, build))
 
 
 def _etcd(name: str) -> Tool:

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 from cluster.progress import ClusterError, tail
-from cluster.tools import KUBERNETES, tool
+from cluster.tools import tool
+from cluster.versions import KUBERNETES
 
 from release.parts import NAMESPACE, Part
 

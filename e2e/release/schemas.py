@@ -13,7 +13,8 @@ import yaml
 from cluster.paths import E2E, cache
 from cluster.progress import ClusterError, step, tail
 from cluster.sources import go, go_environment
-from cluster.tools import KUBERNETES, tool
+from cluster.tools import tool
+from cluster.versions import KUBERNETES
 
 Schema = dict[str, Any]
 

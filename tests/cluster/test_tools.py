@@ -10,6 +10,7 @@ from cluster.paths import E2E
 from cluster.progress import ClusterError
 from cluster.sources import GoBuild
 from cluster.tools import TOOLS, Tool, tool
+from cluster.versions import BUILT
 
 BUILDS = [
     pytest.param(tool, source, id=tool.name)
@@ -41,7 +42,7 @@ def test_a_build_uses_the_version_of_the_table(tool: Tool, source: GoBuild) -> N
 
 def test_kubernetes_and_its_libraries_have_one_version() -> None:
     versions = {each["New"]["Version"] for each in _module("kubernetes")["Replace"]}  # type: ignore[index]
-    assert versions == {f"v0.{TOOLS['kubectl'].version.removeprefix('1.')}"}
+    assert versions == {f"v0.{BUILT.removeprefix('1.')}"}
 
 
 def test_an_unknown_tool_is_rejected_with_the_known_ones() -> None:

@@ -117,6 +117,7 @@ def test_stages_start_only_in_order_and_within_the_limit(data: st.DataObject) ->
     [
         ([], ["tools", "environments", "gate", "contract", "unit", "cluster"]),
         (["unit"], ["unit"]),
+        (["apiserver"], ["tools", "apiserver"]),
         (["contract"], ["tools", "environments", "contract"]),
         (["cluster", "gate"], ["gate", "cluster"]),
     ],

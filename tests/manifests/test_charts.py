@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 from cluster.paths import REPOSITORY
-from cluster.tools import KUBERNETES, tool
+from cluster.tools import tool
+from cluster.versions import KUBERNETES
 from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER, stale
 from release.parts import OPERATOR, PARTS, WEBHOOK, Part
 from release.render import HOOK, Object, as_yaml, everything, helm, namespace_object, portable, rendered
