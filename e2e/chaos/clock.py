@@ -38,8 +38,8 @@ def adjustable(kubectl: Kubectl) -> Iterator[None]:
 
 def step(kubectl: Kubectl, pod: Object, seconds: int) -> None:
     """Set the clock of a replica ahead by these seconds, or behind."""
-    write = f"echo {seconds} > /var/lib/mldiagnostics/clock-offset"
-    kubectl("exec", pod["metadata"]["name"], HERE, "--", "sh", "-c", write)
+    write = f"open('/var/lib/mldiagnostics/clock-offset', 'w').write('{seconds}')"
+    kubectl("exec", pod["metadata"]["name"], HERE, "--", "python", "-c", write)
 
 
 def _rolled_out(kubectl: Kubectl) -> None:

@@ -18,6 +18,15 @@ from release.parts import Part
 PROC = Path("/proc")
 UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "": 1}
 READY_DEADLINE_S = 120
+PYTHON = "/opt/mldiagnostics/bin/python"
+# Mounts a tmpfs with these options over a directory; without options removes it, even if it is in use.
+MOUNT = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+path, *options = (word.encode() for word in sys.argv[1:])
+failed = libc.mount(b"tmpfs", path, b"tmpfs", 0, *options) if options else libc.umount2(path, 2)
+sys.exit(os.strerror(ctypes.get_errno()) if failed else 0)
+"""
 Object = dict[str, Any]
 
 
@@ -51,12 +60,13 @@ def stopped(pid: int) -> Iterator[None]:
 @contextmanager
 def tiny_volume(pid: int, path: str, options: str) -> Iterator[None]:
     """Put a small tmpfs over a directory of a container while the block runs."""
-    enter = ["nsenter", f"--target={pid}", "--mount", "--pid"]  # umount reads /proc/self
-    _run([*enter, "mount", "-t", "tmpfs", "-o", f"{options},mode=1777", "tmpfs", path])
+    # The image has Python, but no mount.
+    enter = ["nsenter", f"--target={pid}", "--mount", PYTHON, "-c", MOUNT, path]
+    _run([*enter, f"{options},mode=1777"])
     try:
         yield
     finally:
-        _run([*enter, "umount", "--lazy", path])
+        _run(enter)
 
 
 class Replicas:

@@ -25,6 +25,7 @@ from chaos.replicas import Object, Replicas
 VICTIM, ATTACKER = "chaos-victim", "chaos-attacker"
 """Namespaces of the two tenants."""
 TRAINER = "trainer"
+LIST = "import os, sys; print(*os.listdir(sys.argv[1]), sep='\\n')"  # the image has Python, but no ls
 PROGRAMS = Path(__file__).parent / "programs"
 ALL_PORTS = (9012, *range(9999, 10015))
 """The profiler ports that the default policy allows."""
@@ -147,7 +148,7 @@ class Stage:
 
     def files(self, holder: str, folder: str) -> list[str]:
         """Return the sorted names in a folder of a replica of the operator; the replica may just restart."""
-        command = ("exec", f"--namespace={OPERATORS}", holder, "--", "ls", folder)
+        command = ("exec", f"--namespace={OPERATORS}", holder, "--", "python", "-c", LIST, folder)
 
         def poll() -> tuple[list[str]] | None:
             try:

@@ -14,6 +14,11 @@ from demo.kubectl import Kubectl
 
 RESOURCE = "mldiagnosticsconnections.diagon.gke.io"
 VOLUME = "volume://"
+ARCHIVE = """
+import sys, tarfile
+with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
+    archive.add(sys.argv[1], sys.argv[2])
+"""
 VOLUME_ROOT = "/var/lib/mldiagnostics"  # mount path of the chart
 
 
@@ -79,7 +84,9 @@ def fetch(kubectl: Kubectl, capture: dict[str, Any], into: Path) -> Path:
     inside = (f"--namespace={NAMESPACE}", pod, "--")
     location: str = status["captureResult"]["outputLocation"].removeprefix(VOLUME).strip("/")
     session = f"plugins/profile/{status['sessionId']}"
-    archive = kubectl.binary_output("exec", *inside, "tar", "-C", f"{VOLUME_ROOT}/{location}", "-cf", "-", session)
+    # The image has Python, but neither a shell nor tar.
+    program = ("python", "-c", ARCHIVE, f"{VOLUME_ROOT}/{location}/{session}", session)
+    archive = kubectl.binary_output("exec", *inside, *program)
     target = into / location
     target.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
