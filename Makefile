@@ -28,10 +28,12 @@ PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_ope
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
 PAGES += sdk-env=mldiagnostics.run.settings goodput-metrics=mldiagnostics.goodput.exports.metrics
 PAGES += goodput-report=mldiagnostics.goodput.report.reference cli=mldiagnostics_cli.reference
+PAGES += control-plane.json=mldiagnostics_operator.control_plane.openapi
 # And those that signatures and docstrings make.
 API_PAGES := sdk goodput-api
 API_PAGE := docs/generate/api_reference.py
-page_file = docs/reference/$(firstword $(subst =, ,$(1))).md
+page_name = $(firstword $(subst =, ,$(1)))
+page_file = docs/reference/$(page_name)$(if $(suffix $(page_name)),,.md)
 page_module = $(lastword $(subst =, ,$(1)))
 
 .PHONY: help setup demo test unit contract cluster apiserver root e2e oldest coverage check static lint types prose layers generated charts bench chaos fuzz manifests release images package wheels notes publish announce lock fmt clean

@@ -42,6 +42,11 @@ class _Rejected(Exception):
         self.status, self.reason = status, reason
 
 
+def plain_rejection(status: int, reason: str) -> web.Response:
+    """Return the response to a rejected request as plain text."""
+    return web.Response(status=status, text=f"{reason}\n")
+
+
 class BoundedServer:
     """An HTTP server that rejects requests beyond its bounds.
 
@@ -53,6 +58,7 @@ class BoundedServer:
         bounds: Limits of the server.
         rejected: Called with the reason of each rejected request, for metrics.
         closed: Called with `TooMany` or `TimedOut` for each connection that the server closes before its client.
+        answer: Makes the response to a rejected request from its status and reason; plain text by default.
 
     Example:
         async def echo(body: bytes) -> web.Response:
@@ -71,11 +77,13 @@ class BoundedServer:
         *,
         rejected: Callable[[str], None] = lambda _: None,
         closed: Callable[[str], None] = lambda _: None,
+        answer: Callable[[int, str], web.Response] = plain_rejection,
     ) -> None:
         self._route = route
         self._bounds = bounds
         self._rejected = rejected
         self._closed = closed
+        self._answer = answer
         self.in_flight = 0
         self.large_bytes = 0
         """Bytes of large bodies that have arrived and are in use."""
@@ -129,7 +137,7 @@ class BoundedServer:
                 response = await respond(body)
         except _Rejected as rejected:
             self._rejected(rejected.reason)
-            response = web.Response(status=rejected.status, text=f"{rejected.reason}\n")
+            response = self._answer(rejected.status, rejected.reason)
             response.force_close()
         finally:
             self.in_flight -= 1

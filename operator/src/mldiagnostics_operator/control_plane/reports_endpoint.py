@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 from mldiagnostics_api.reported import RunKey
-from mldiagnostics_api.reports import MAX_COMPRESSED_BYTES, RUN_ID_PATTERN, InvalidReport, Problem, read_report
+from mldiagnostics_api.reports import MAX_COMPRESSED_BYTES, RUN_ID_PATTERN, InvalidReport, read_report
 
 from mldiagnostics_operator.control_plane import bodies
 from mldiagnostics_operator.control_plane.attribution import NotAttributed
@@ -21,6 +21,7 @@ from mldiagnostics_operator.control_plane.limits import (
     RETRY_AFTER_S,
 )
 from mldiagnostics_operator.control_plane.lookups import Overloaded
+from mldiagnostics_operator.control_plane.problems import problem
 from mldiagnostics_operator.control_plane.rates import RateLimits
 from mldiagnostics_operator.control_plane.table import NotTheReporter, TableFull
 
@@ -162,8 +163,4 @@ class ReportsEndpoint:
 
     def _problem(self, status: int, message: str, *, retry_after_s: float = 0.0) -> web.Response:
         self._metrics.answered("reports", status)
-        headers = {"Retry-After": str(max(1, round(retry_after_s)))} if retry_after_s else {}
-        if status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        text = Problem(error=message).model_dump_json()
-        return web.Response(status=status, text=text, content_type=_JSON, headers=headers)
+        return problem(status, message, retry_after_s=retry_after_s)

@@ -21,6 +21,7 @@ from mldiagnostics_operator.control_plane.journal import Journal
 from mldiagnostics_operator.control_plane.lookups import Lookups
 from mldiagnostics_operator.control_plane.peer_endpoint import PeerEndpoint
 from mldiagnostics_operator.control_plane.pod_addresses import PodAddresses
+from mldiagnostics_operator.control_plane.problems import rejection
 from mldiagnostics_operator.control_plane.reports_endpoint import ReportsEndpoint
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ class ControlPlane:
             read_s=limits.READ_S,
             finish_s=limits.FINISH_S,
         )
-        return BoundedServer(route, bounds, rejected=self._metrics.rejected, closed=self._metrics.rejected)
+        rejected = self._metrics.rejected
+        return BoundedServer(route, bounds, rejected=rejected, closed=rejected, answer=rejection)
 
     def _note(self, key: RunKey, page: JournalPage | None) -> None:
         self._metrics.journal_written(written=page is not None)
