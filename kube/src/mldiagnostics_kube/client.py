@@ -209,7 +209,7 @@ class ApiClient:
         timeout = aiohttp.ClientTimeout(total=for_s + CALL_TIMEOUT_S, connect=CALL_TIMEOUT_S)
         try:
             opening = self._open_watch(path, params=query, headers=headers, timeout=timeout)
-            async with await _run_to_completion(opening) as response:
+            async with await _run_to_completion(opening, discard=aiohttp.ClientResponse.close) as response:
                 if response.status >= 400:
                     raise error_of("GET", path, response.status, await response.read())
                 async for line in _lines(response.content):
@@ -286,11 +286,15 @@ class ApiClient:
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-async def _run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+async def _run_to_completion(work: Coroutine[Any, Any, T], *, discard: Callable[[T], None] = lambda _: None) -> T:
     """Await the work; if the caller is cancelled, finish the work first.
 
     So two writes of one caller never run at once, and no connection is dropped during its TLS handshake, which would
     leak it (CPython 3.11 forgets the transport).
+
+    Args:
+        work: The work.
+        discard: Frees the result if the caller was cancelled and cannot use it.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -298,9 +302,7 @@ async def _run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         if not task.cancelled() and not task.exception():
-            result = task.result()
-            if isinstance(result, aiohttp.ClientResponse):
-                result.close()  # a watch without a reader
+            discard(task.result())
         raise
 
 
