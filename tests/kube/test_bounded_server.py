@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,6 +127,47 @@ async def test_idle_clients_over_tls_give_way_to_one_that_sends(
         assert await sender.status() == 200
         assert all([await client.is_closed() for client in (used, *idle[:17])])
         assert set(it.closed) == {"TooMany"}
+
+
+PATIENT = ConnectionTimes(young_s=DEADLINE_S, burst_s=DEADLINE_S, first_request_s=DEADLINE_S)
+
+
+async def test_a_burst_waits_until_young_connections_have_sent_their_requests() -> None:
+    async with served(connections=4, times=PATIENT) as it:
+        first = [await it.client() for _ in range(4)]
+        await first[3].post(1, b"x")
+        assert await first[3].status() == 200
+        later = [await it.client() for _ in range(8)]
+        answers = [asyncio.create_task(answered(client)) for client in later]
+        assert await answers[0] == 200, "an idle connection gives way"
+        for client in first[:3]:
+            await client.post(1, b"x")
+            assert await client.status() == 200, "a young connection does not"
+        assert await asyncio.gather(*answers) == [200] * 8
+
+
+async def answered(client: Client) -> int:
+    await client.post(1, b"x")
+    return await client.status()
+
+
+async def test_a_burst_waits_for_requests_in_flight() -> None:
+    async with served(connections=2, times=PATIENT) as it:
+        it.release.clear()
+        clients = [await it.client() for _ in range(6)]
+        answers = [asyncio.create_task(answered(client)) for client in clients]
+        await it.until_in_flight(2)
+        it.release.set()
+        assert await asyncio.gather(*answers) == [200] * 6
+
+
+async def test_in_a_flood_the_oldest_gives_way_at_once() -> None:
+    async with served(connections=2, times=replace(PATIENT, burst_s=0.0)) as it:
+        oldest, other = [await it.client() for _ in range(2)]
+        newest = await it.client()
+        assert await oldest.is_closed()
+        assert [await answered(client) for client in (newest, other)] == [200, 200]
+        assert it.closed == ["TooMany"]
 
 
 async def test_requests_in_flight_are_never_closed_for_others() -> None:

@@ -1,4 +1,4 @@
-"""Accepts connections up to a limit; a new one replaces the oldest that waits."""
+"""Accepts connections up to a limit; a new one waits, or replaces the oldest."""
 
 import asyncio
 import logging
@@ -26,12 +26,15 @@ HEAD_LINES: Final = 32
 # The kernel's memory of a connection. It also bounds one read: a TLS connection keeps a buffer of that size.
 _RECEIVE_BUFFER_BYTES: Final = 32 * 1024
 _STREAM_BYTES: Final = 32 * 1024
-# A burst of pods opens many connections at once: their handshakes come before idle connections.
-_YOUNG_S: Final = 0.5
 _TLS_SHUTDOWN_S: Final = 1.0
 _LINGER_S: Final = 0.5  # for the sender of a rejected body to read the response
 _SWEEP_S: Final = 0.5
 _ACCEPT_RETRY_S: Final = 0.1
+
+BACKLOG: Final = 512
+"""Connections that wait in the kernel until they are accepted."""
+BACKLOG_BYTES: Final = BACKLOG * _RECEIVE_BUFFER_BYTES
+"""Most memory of the kernel for them."""
 
 
 class Stage(IntEnum):
@@ -57,6 +60,10 @@ class ConnectionTimes:
     """Between two requests. The API server's client closes after 90 s, so that it never uses a closed connection."""
     request_s: float = 60.0
     """For one request; the API server waits for at most 30 s."""
+    young_s: float = 0.5
+    """A burst of pods opens many connections at once: a younger one is not closed for another, which waits instead."""
+    burst_s: float = 2.0
+    """After so long without room it is a flood, not a burst: the oldest connections give way at once."""
 
     def of(self, stage: Stage) -> float:
         """Return the limit of a stage."""
@@ -77,15 +84,21 @@ class Connection:
     transport: asyncio.Transport | None = None
     """None during the handshake."""
     handshake: asyncio.Task[None] | None = None
+    entered: Callable[[], None] = lambda: None
+    """Called at the beginning of each stage."""
 
     def enter(self, stage: Stage) -> None:
         """Begin a stage."""
         self.stage = stage
         self.since_s = monotonic()
+        self.entered()
 
-    def rank(self) -> tuple[Stage, float]:
-        """Return the place among the connections to close; the lowest is the first."""
-        young = self.stage is Stage.NEW and monotonic() - self.since_s < _YOUNG_S
+    def rank(self, young_since_s: float) -> tuple[Stage, float]:
+        """Return the place among the connections to close; the lowest is the first.
+
+        A connection that began after `young_since_s` ranks behind idle ones.
+        """
+        young = self.stage is Stage.NEW and self.since_s > young_since_s
         return Stage.READING if young else self.stage, self.since_s
 
     def abort(self) -> None:
@@ -130,6 +143,8 @@ class ConnectionServer(web.Server):
         self._times = times
         self._closed = closed
         self._open: dict[web.RequestHandler, Connection] = {}
+        self._changed = asyncio.Event()
+        self._full_since_s: float | None = None
 
     def connection(self, request: web.BaseRequest) -> Connection:
         """Return the connection of a request; a new one if it was just closed."""
@@ -150,6 +165,7 @@ class ConnectionServer(web.Server):
                 _log.warning("A connection was not accepted: %s", error)
                 await asyncio.sleep(_ACCEPT_RETRY_S)
                 continue
+            await self._wait_for_room()
             if self._has_room():
                 self._start(accepted, tls, loop)
             else:
@@ -171,11 +187,34 @@ class ConnectionServer(web.Server):
             if connection.transport is None:
                 connection.abort()
 
+    async def _wait_for_room(self) -> None:
+        """Let young connections and requests in flight finish; others wait in the kernel."""
+        until_s = monotonic() + self._times.young_s
+        while len(self._open) >= self._limit:
+            _, first = self._first_to_close()
+            now_s = monotonic()
+            if first.stage is Stage.IDLE:
+                break
+            self._full_since_s = self._full_since_s or now_s
+            old_s = until_s if first.stage is Stage.ANSWERING else first.since_s + self._times.young_s
+            wait_s = min(until_s, old_s, self._full_since_s + self._times.burst_s) - now_s
+            if wait_s <= 0 or first.stage is Stage.READING:
+                return
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+        self._full_since_s = None
+
+    def _first_to_close(self) -> tuple[web.RequestHandler, Connection]:
+        young_since_s = monotonic() - self._times.young_s
+        return min(self._open.items(), key=lambda item: item[1].rank(young_since_s))
+
     def _has_room(self) -> bool:
         """Return whether a connection may be added; close another for it if necessary."""
         if len(self._open) < self._limit:
             return True
-        handler, oldest = min(self._open.items(), key=lambda item: item[1].rank())
+        handler, oldest = self._first_to_close()
         if oldest.stage is Stage.ANSWERING:
             self._closed("TooMany")
             return False
@@ -188,13 +227,14 @@ class ConnectionServer(web.Server):
 
     def _start(self, accepted: socket.socket, tls: ssl.SSLContext | None, loop: asyncio.AbstractEventLoop) -> None:
         handler = self()
-        connection = self._open[handler] = Connection()
+        connection = self._open[handler] = Connection(entered=self._changed.set)
         task = connection.handshake = loop.create_task(self._handshake(handler, accepted, tls, loop))
 
         def finished(_: asyncio.Task[None]) -> None:
             connection.handshake = None
             if connection.transport is None:
                 self._open.pop(handler, None)
+                self._changed.set()
                 accepted.close()
 
         task.add_done_callback(finished)
@@ -224,13 +264,14 @@ class ConnectionServer(web.Server):
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
+        self._changed.set()
 
 
 def listen(port: int) -> socket.socket:
     """Open one socket that listens on all IPv4 and IPv6 addresses."""
     both = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET
-    listener = socket.create_server(("", port), family=family, dualstack_ipv6=both)
+    listener = socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
     listener.setblocking(False)  # noqa: FBT003 - the socket's own signature
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
     return listener

@@ -5,6 +5,8 @@ The costs are measured with hostile input, on CPython 3.11 with uvloop, aiohttp 
 
 from typing import Final
 
+from mldiagnostics_kube.connections import BACKLOG_BYTES
+
 _KIB: Final = 2**10
 _MIB: Final = 2**20
 
@@ -41,6 +43,7 @@ REVIEW_BYTES: Final = _BYTES_PER_BYTE * MAX_BODY_BYTES + _BYTES_PER_VALUE * MAX_
 PEAK_BYTES: Final = (
     _PROCESS_BYTES
     + CONNECTIONS * _CONNECTION_BYTES
+    + BACKLOG_BYTES
     + REVIEW_BYTES
     + CACHE_BYTES
     + CONTEXTS * _CONTEXT_BYTES
