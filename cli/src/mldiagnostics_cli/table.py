@@ -11,7 +11,7 @@ from mldiagnostics.text.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["PHASE_COLOURS", "TableColumn", "cut", "display_width", "padded", "painted", "table"]
+__all__ = ["PHASE_COLOURS", "TableColumn", "cell_widths", "cut", "display_width", "padded", "painted", "table"]
 
 T = TypeVar("T")
 
@@ -63,11 +63,8 @@ def table(
         at_least: Widths of the columns that were printed before.
         heading: Whether the first line has the titles.
     """
-    lines = [[column.title for column in columns]]
-    lines += [[printable(column.text(row)) for column in columns] for row in rows]
-    widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
-    if at_least:
-        widths = [max(pair) for pair in zip(widths, at_least, strict=True)]
+    lines = _cells(rows, columns)
+    widths = _widths(lines, at_least)
     if width is not None:
         widths = _fitted(widths, width)
     return [
@@ -75,6 +72,11 @@ def table(
         for number, cells in enumerate(lines)
         if number or heading
     ]
+
+
+def cell_widths(rows: Iterable[T], columns: Sequence[TableColumn[T]], *, at_least: Sequence[int] = ()) -> list[int]:
+    """Return the widths of the columns, so that later rows can stand below these."""
+    return _widths(_cells(rows, columns), at_least)
 
 
 def display_width(text: str) -> int:
@@ -108,6 +110,16 @@ def painted(text: str, colours: Mapping[str, str] | None) -> str:
     """Return a text in the colour of its first word."""
     paint = (colours or {}).get(text.strip().partition(" ")[0])
     return f"{paint}{text}{_PLAIN}" if paint else text
+
+
+def _cells(rows: Iterable[T], columns: Sequence[TableColumn[T]]) -> list[list[str]]:
+    titles = [printable(column.title) for column in columns]
+    return [titles, *([printable(column.text(row)) for column in columns] for row in rows)]
+
+
+def _widths(lines: Sequence[Sequence[str]], at_least: Sequence[int]) -> list[int]:
+    widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
+    return [max(pair) for pair in zip(widths, at_least, strict=True)] if at_least else widths
 
 
 def _fitted(widths: Sequence[int], width: int) -> list[int]:

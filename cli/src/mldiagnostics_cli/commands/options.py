@@ -51,17 +51,17 @@ def since_option(command: F) -> F:
     )(command)
 
 
-def output_option(command: F) -> F:
-    """Add `--output`."""
+def output_option(*formats: OutputFormat) -> Callable[[F], F]:
+    """Return a decorator that adds `--output` with some formats; all of them if none is given."""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice([each.value for each in OutputFormat]),
+        type=click.Choice([each.value for each in formats or OutputFormat]),
         default=OutputFormat.TABLE.value,
         show_default=True,
         callback=lambda _context, _parameter, value: OutputFormat(value),
-        help="Format of the result: json and yaml have all fields, name only names.",
-    )(command)
+        help="Format of the result; json and yaml have all fields.",
+    )
 
 
 def storage_option(command: F) -> F:

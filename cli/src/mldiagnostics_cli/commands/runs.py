@@ -6,23 +6,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mldiagnostics_cli.commands.options import examples, output_option, since_option, storage_option
+from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, since_option, storage_option
 
 if TYPE_CHECKING:
     from mldiagnostics.lifecycle.outcome import Phase
-
-    from mldiagnostics_cli.commands.options import OutputFormat
 
 __all__ = ["runs"]
 
 PHASES = ("Pending", "Active", "Completed", "Failed")
 
 run_argument = click.argument("run")
+group_option = click.option("-g", "--group", metavar="NAME", help="Only runs of this group.")
+phase_option = click.option(
+    "-p", "--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only runs in this phase."
+)
+metric_option = click.option(
+    "-m", "--metric", "metrics", multiple=True, metavar="NAME", help="Plot this metric; may be repeated."
+)
+rank_option = click.option(
+    "--rank", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Rank whose metrics are read."
+)
 
 
-@click.group(epilog=examples("mldiag runs list", "mldiag runs get 4f6c --hosts"))
+@click.group(epilog=examples("mldiag runs list", "mldiag runs compare 4f6c 81aa"))
 def runs() -> None:
-    """List and show runs, from a directory or a bucket.
+    """List, show, watch, compare and delete runs, from a directory or a bucket.
 
     RUN is the id of a run or its beginning, its name, or its directory.
     """
@@ -37,12 +45,12 @@ def runs() -> None:
     ),
 )
 @storage_option
-@click.option("-g", "--group", metavar="NAME", help="Only runs of this group.")
-@click.option("-p", "--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only runs in this phase.")
+@group_option
+@phase_option
 @since_option
 @click.option("--name", metavar="PATTERN", help="Only runs of this name; * and ? stand for any characters.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N runs, the newest.")
-@output_option
+@output_option()
 def _list(
     *,
     storage: str,
@@ -71,9 +79,9 @@ def _list(
 @run_argument
 @storage_option
 @click.option("--hosts", is_flag=True, help="Show each rank with its host; -o wide does so too.")
-@click.option("-m", "--metric", "metrics", multiple=True, metavar="NAME", help="Plot this metric; may be repeated.")
-@click.option("--rank", type=click.IntRange(min=0), metavar="N", default=0, help="Rank whose metrics are plotted.")
-@output_option
+@metric_option
+@rank_option
+@output_option()
 def _get(*, run: str, storage: str, hosts: bool, metrics: tuple[str, ...], rank: int, output: OutputFormat) -> None:
     """Show one run: phase, progress, attempts, profiles, hosts and curves.
 
@@ -82,3 +90,81 @@ def _get(*, run: str, storage: str, hosts: bool, metrics: tuple[str, ...], rank:
     from mldiagnostics_cli.runs.detail import DetailQuery, show_run
 
     show_run(storage, run, DetailQuery(with_hosts=hosts, metrics=metrics, rank=rank), output)
+
+
+@runs.command(
+    "watch", epilog=examples("mldiag runs watch", "mldiag runs watch 4f6c", "mldiag runs watch --group sweep-7 -o json")
+)
+@click.argument("run", required=False)
+@storage_option
+@group_option
+@phase_option
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    default=5.0,
+    show_default=True,
+    help="Time between two reads.",
+)
+@output_option(OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSON)
+def _watch(
+    *, run: str | None, storage: str, group: str | None, phase: Phase | None, interval: float, output: OutputFormat
+) -> None:
+    """Print runs, and a line for each change.
+
+    With RUN, it ends with this run: with 0 if the run has completed, with 1 if it has failed.
+    """
+    from mldiagnostics_cli.runs.listing import RunFilter
+    from mldiagnostics_cli.runs.watch import watch_run, watch_runs
+
+    if run is None:
+        watch_runs(storage, RunFilter(group=group, phase=phase), output, interval_s=interval)
+    elif group or phase:
+        raise click.UsageError("RUN and a filter: both are given; give one of them", click.get_current_context())
+    else:
+        watch_run(storage, run, output, interval_s=interval)
+
+
+@runs.command(
+    "compare",
+    epilog=examples(
+        "mldiag runs compare 4f6c 81aa",
+        "mldiag runs compare 4f6c 81aa --metric loss",
+        "mldiag runs compare --group sweep-7 -o json",
+    ),
+)
+@click.argument("run", nargs=-1)
+@storage_option
+@click.option("-g", "--group", metavar="NAME", help="Compare the runs of this group too.")
+@metric_option
+@rank_option
+@output_option(OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
+def _compare(
+    *, run: tuple[str, ...], storage: str, group: str | None, metrics: tuple[str, ...], rank: int, output: OutputFormat
+) -> None:
+    """Compare runs: progress, goodput, configurations that differ, last metrics and curves."""
+    from mldiagnostics_cli.runs.comparison import compare_runs, runs_to_compare
+    from mldiagnostics_cli.runs.listing import RunFilter
+
+    rows = runs_to_compare(storage, run, RunFilter(group=group) if group else None)
+    compare_runs(rows, output, metrics=metrics, rank=rank)
+
+
+@runs.command(
+    "delete",
+    epilog=examples(
+        "mldiag runs delete 4f6c", "mldiag runs delete 4f6c 81aa --yes", "mldiag runs delete 4f6c --dry-run"
+    ),
+)
+@click.argument("run", nargs=-1, required=True)
+@storage_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")
+@click.option("--force", is_flag=True, help="Delete runs that are Pending or Active too.")
+@click.option("--dry-run", is_flag=True, help="Only show the files that would be deleted.")
+@output_option()
+def _delete(*, run: tuple[str, ...], storage: str, yes: bool, force: bool, dry_run: bool, output: OutputFormat) -> None:
+    """Delete runs with all their files: records, configurations and profiles."""
+    from mldiagnostics_cli.runs.deletion import delete_runs
+
+    delete_runs(storage, run, output, yes=yes, force=force, dry_run=dry_run)

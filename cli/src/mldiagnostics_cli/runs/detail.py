@@ -13,7 +13,7 @@ from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import has_colour, is_terminal, show, show_document, terminal_width
-from mldiagnostics_cli.plot import plot
+from mldiagnostics_cli.plot import HEIGHT, plot
 from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
 from mldiagnostics_cli.sources import find
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn, painted, table
@@ -83,8 +83,10 @@ def show_run(storage: str, run: str, query: DetailQuery, output: OutputFormat) -
         show("\n".join(_page(detail, time.time())))
 
 
-def curve_lines(curve: MetricSeries, *, width: int, low: float | None = None, high: float | None = None) -> list[str]:
-    """Return a curve as a plot with its axes."""
+def curve_lines(
+    curve: MetricSeries, *, width: int, low: float | None = None, high: float | None = None, height: int = HEIGHT
+) -> list[str]:
+    """Return a curve as a heading and a plot."""
     steps = [step for step in curve.step if step is not None]
     reach = f"step {steps[0]} to {steps[-1]}" if steps else f"{curve.count} points"
     unit = "" if curve.unit in {"", "1"} else f" [{curve.unit}]"
@@ -92,7 +94,7 @@ def curve_lines(curve: MetricSeries, *, width: int, low: float | None = None, hi
     device = "" if curve.device is None else f", device {curve.device}"
     last = number(curve.value[-1]) if curve.value else DASH
     heading = printable(f"{curve.metric}{unit}: {reach}, last {last}, rank {curve.rank}{device}{labels}")
-    return [heading, *plot(curve.value, width=width, low=low, high=high)]
+    return [heading, *plot(curve.value, width=width, height=height, low=low, high=high)]
 
 
 def _curves(row: RunRow, query: DetailQuery) -> list[MetricSeries]:

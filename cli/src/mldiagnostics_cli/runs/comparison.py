@@ -1,0 +1,164 @@
+"""`mldiag runs compare`: progress, goodput, configurations and metrics side by side."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput.render.words import duration, percent
+from mldiagnostics.runs import configs, goodput, series
+from mldiagnostics.text.strict_json import finite
+
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.output import is_terminal, show, show_document, terminal_width
+from mldiagnostics_cli.runs.detail import PLOT_POINTS, curve_lines
+from mldiagnostics_cli.runs.listing import elapsed_s, phase_text, read_runs
+from mldiagnostics_cli.sources import find
+from mldiagnostics_cli.table import TableColumn, table
+from mldiagnostics_cli.values import DASH, age, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mldiagnostics.goodput.report import GoodputReport
+    from mldiagnostics.runs import MetricSeries, RunRow
+
+    from mldiagnostics_cli.runs.listing import RunFilter
+
+__all__ = ["compare_runs", "flattened", "runs_to_compare"]
+
+PLOT_HEIGHT = 5
+"""Lines of each plot, of which there is one per run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ComparedRun:
+    row: RunRow
+    settings: Mapping[str, Any]
+    curves: Mapping[str, MetricSeries]
+    report: GoodputReport | None
+
+    @property
+    def title(self) -> str:
+        return f"{self.row.name or DASH} {self.row.run_id[:8]}"
+
+
+def runs_to_compare(storage: str, runs: Sequence[str], group: RunFilter | None) -> list[RunRow]:
+    """Return the runs that were named, and those of a group.
+
+    Raises:
+        ConfigurationError: There are fewer than two.
+    """
+    rows = [find(storage, run) for run in runs]
+    if group is not None:
+        named = {row.directory for row in rows}
+        rows += [row for row in read_runs(storage, group) if row.directory not in named]
+    if len(rows) < 2:
+        given = f"--group {group.group}" if group is not None else " ".join(runs) or "compare"
+        raise ConfigurationError(f"{given}: {len(rows)} run in {storage} to compare; give two runs or more, or --group")
+    return rows
+
+
+def compare_runs(rows: Sequence[RunRow], output: OutputFormat, *, metrics: Sequence[str], rank: int) -> None:
+    """Print runs side by side."""
+    compared = [_read(row, rank) for row in rows]
+    recorded = sorted({name for run in compared for name in run.curves})
+    if missing := [name for name in metrics if name not in recorded]:
+        raise ConfigurationError(
+            f"--metric {missing[0]}: not recorded by rank {rank} of these runs; "
+            f"their metrics are: {', '.join(recorded) or 'none'}"
+        )
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        show_document(_document(compared, metrics), output)
+    else:
+        show("\n".join(_page(compared, metrics)))
+
+
+def flattened(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested configurations under names with dots.
+
+    >>> flattened({"user": {"lr": 0.1, "optimizer": {"name": "adam"}}})
+    {'user.lr': 0.1, 'user.optimizer.name': 'adam'}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in section.items():
+        if isinstance(value, dict) and value:
+            flat |= flattened(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _read(row: RunRow, rank: int) -> _ComparedRun:
+    curves: dict[str, MetricSeries] = {}
+    for curve in series(row, None, rank=rank, points=PLOT_POINTS):
+        labels = "".join(f" {key}={value}" for key, value in curve.labels.items())
+        device = "" if curve.device is None else f" device={curve.device}"
+        curves[f"{curve.metric}{labels}{device}"] = curve
+    return _ComparedRun(row, flattened(configs(row)), curves, goodput(row))
+
+
+def _page(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> Iterator[str]:
+    width = terminal_width()
+    columns: list[TableColumn[tuple[str, list[str]]]] = [TableColumn("", lambda line: line[0])]
+    columns += [TableColumn(run.title, _cell(place)) for place, run in enumerate(compared)]
+    lines = list(_lines(compared, time.time()))
+    yield from table(lines, columns, width=width if is_terminal() else None)
+    for name in metrics:
+        curves = [run.curves[name] for run in compared if name in run.curves]
+        values = [value for curve in curves for value in curve.value if isfinite(value)]
+        low, high = (min(values), max(values)) if values else (None, None)
+        for run in compared:
+            if name in run.curves:
+                yield from ("", run.title)
+                yield from curve_lines(run.curves[name], width=width, low=low, high=high, height=PLOT_HEIGHT)
+
+
+def _cell(place: int) -> Callable[[tuple[str, list[str]]], str]:
+    return lambda line: line[1][place]
+
+
+def _lines(compared: Sequence[_ComparedRun], now: float) -> Iterator[tuple[str, list[str]]]:
+    def each(text_of: Callable[[_ComparedRun], str]) -> list[str]:
+        return [text_of(run) for run in compared]
+
+    yield "phase", each(lambda run: phase_text(run.row))
+    yield "step", each(lambda run: DASH if run.row.step is None else str(run.row.step))
+    yield "step time", each(lambda run: duration(run.row.step_time_s))
+    yield "elapsed", each(lambda run: age(elapsed_s(run.row, now)))
+    yield "goodput %", each(lambda run: percent(run.report.cumulative.goodput) if run.report else DASH)
+    for key, values in _differences(compared).items():
+        yield f"config {key}", [DASH if value is None else str(value) for value in values]
+    for name in sorted({name for run in compared for name in run.curves}):
+        yield f"last {name}", [number(value) for value in _last_values(compared, name)]
+
+
+def _differences(compared: Sequence[_ComparedRun]) -> dict[str, list[Any]]:
+    """Return the configurations that differ, with the value of each run; None where it has none."""
+    keys = dict.fromkeys(key for run in compared for key in run.settings)
+    values = {key: [run.settings.get(key) for run in compared] for key in keys}
+    return {key: each for key, each in values.items() if any(value != each[0] for value in each)}
+
+
+def _last_values(compared: Sequence[_ComparedRun], name: str) -> list[float | None]:
+    curves = [run.curves.get(name) for run in compared]
+    return [curve.value[-1] if curve is not None and curve.value else None for curve in curves]
+
+
+def _document(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> dict[str, Any]:
+    names = sorted({name for run in compared for name in run.curves})
+    document: dict[str, Any] = {
+        "runs": [
+            run.row.to_json() | {"goodput": run.report.cumulative.goodput if run.report else None} for run in compared
+        ],
+        "configs": finite(_differences(compared)),
+        "lastMetrics": finite({name: _last_values(compared, name) for name in names}),
+    }
+    if metrics:
+        document["series"] = {
+            name: [run.curves[name].to_json() if name in run.curves else None for run in compared] for name in metrics
+        }
+    return document
