@@ -131,7 +131,7 @@ def package(version: str, registry: str, source: str = "", platforms: Sequence[s
     """
     for folder in (DIST / "images", DIST / "charts", DIST / "sbom"):
         folder.mkdir(parents=True, exist_ok=True)
-    if platforms and not os.environ.get("BASE") and (base := pinned_base(PARTS[0].dockerfile.read_text())):
+    if not os.environ.get("BASE") and (base := pinned_base(PARTS[0].dockerfile.read_text())):
         os.environ["BASE"] = base  # one base for all images, also if its tag moves meanwhile
         echo(f"The base of all images is {base}")
     publishing, installing = [], []

@@ -115,7 +115,7 @@ def test_stages_start_only_in_order_and_within_the_limit(data: st.DataObject) ->
 @pytest.mark.parametrize(
     ("names", "stages"),
     [
-        ([], ["tools", "environments", "gate", "contract", "unit", "cluster"]),
+        ([], ["tools", "environments", "parts", "gate", "contract", "unit", "cluster"]),
         (["unit"], ["unit"]),
         (["apiserver"], ["tools", "apiserver"]),
         (["contract"], ["tools", "environments", "contract"]),
