@@ -10,15 +10,26 @@ from typing import Any
 
 import pytest
 from cluster.envtest import ApiServer, apiserver
-from mldiagnostics_api.workloads import SELECTABLE_KINDS, workload_of
+from mldiagnostics_api.workloads import SELECTABLE_KINDS, WORKLOADS, workload_of
+from mldiagnostics_kube.apiserver import path_to
 from permission_scene import Permission, kubeconfig, permissions, refused, used
 from release.parts import NAMESPACE, OPERATOR
 from release.render import helm, rendered
+from support.definitions import DEFINITIONS, permissive
 from support.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "run", "labels": {"managed-mldiagnostics-gke": "true"}},
+    "spec": {
+        "suspend": True,
+        "template": {"spec": {"containers": [{"name": "train", "image": "train:1"}], "restartPolicy": "Never"}},
+    },
+}
 
 
 def granted() -> set[Permission]:
@@ -63,6 +74,16 @@ def capture(name: str, *, ttl_s: int | None = None, **trigger: Any) -> dict[str,
     }
 
 
+def serve_all_kinds(requests: Requests) -> None:
+    """Install a definition of each kind of workload, because kinds that are not served are never watched."""
+    for workload in WORKLOADS:
+        if "." in workload.group and not workload.groups:
+            definition = permissive(workload.api_version, workload.kind)
+            assert requests("POST", DEFINITIONS, definition).status == 201
+            path = path_to(workload.group, workload.versions[0], workload.plural)
+            until(lambda path=path: requests("GET", path).status == 200, f"{workload.plural} are served")  # type: ignore[misc]
+
+
 def finished(requests: Requests) -> set[str]:
     found = requests("GET", CAPTURES).body["items"]
     phases = {item["metadata"]["name"]: item.get("status", {}).get("phase") for item in found}
@@ -86,6 +107,8 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
         where = (f"--kubeconfig={server.kubeconfig}", f"--namespace={NAMESPACE}", "--create-namespace")
         helm("install", OPERATOR.name, *where, chart=OPERATOR.chart)
         until(lambda: requests("GET", CAPTURES).status == 200, "captures are served")
+        serve_all_kinds(requests)
+        assert requests("POST", "/apis/batch/v1/namespaces/default/jobs", JOB).status == 201
         captures = list(one_of_each_kind())
         with operator(server, requests, tmp_path):
             for item in captures:

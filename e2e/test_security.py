@@ -266,8 +266,15 @@ EVERYWHERE = {
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
     ("", "events"): {"create"},
     ("", "pods"): {"get", "list", "watch"},
-    ("", "namespaces"): {"get"},
-} | {(kind.group, kind.plural): {"get", "list"} for kind in WORKLOADS if kind.kind != "Pod" and not kind.groups}
+    ("", "namespaces"): {"get", "list", "watch"},
+    ("diagon.gke.io", "mlruns"): {"get", "list", "watch", "create"},
+    ("diagon.gke.io", "mlruns/status"): {"update"},
+}
+EVERYWHERE |= {
+    (kind.group, kind.plural): {"get", "list"} if kind.kind == "ReplicaSet" else {"get", "list", "watch"}
+    for kind in WORKLOADS
+    if kind.kind != "Pod" and not kind.groups
+}
 # (namespace, group, resource, name) -> verbs; "" means no namespace or any name.
 BY_NAME = {
     ("", "apiextensions.k8s.io", "customresourcedefinitions", "mldiagnosticsconnections.diagon.gke.io"): {"get"},

@@ -183,7 +183,7 @@ def _trainjob(spec: _Map, status: _Map) -> Lifecycle:
 
 
 def _training_job(replicas: str, *, roles: frozenset[str] = frozenset()) -> Callable[[_Map, _Map], Lifecycle]:
-    """Return the reader of a job of Kubeflow's older trainers; no roles: all count."""
+    """Return the reader of a job of Kubeflow's older trainers; all roles by default."""
 
     def read(spec: _Map, status: _Map) -> Lifecycle:
         true, as_worker = _true(status), spec.get("runLauncherAsWorker") is True

@@ -28,10 +28,13 @@ def reported_run_name(run_id: str) -> str:
 
 
 def run_label(run_id: str) -> str:
-    """Return the value of the label `diagon.gke.io/run`, for chosen ids too."""
+    """Return the value of the label `diagon.gke.io/run`, also for chosen ids."""
     return _digits(run_id)[:RUN_LABEL_CHARACTERS]
 
 
 def _digits(run_id: str) -> str:
-    """Return 64 hex digits: chosen ids may start alike, or be illegal in a name."""
+    """Return 64 hex digits.
+
+    Chosen ids may be alike at their start, or illegal as part of a name.
+    """
     return run_id if _HEX.fullmatch(run_id) else hashlib.sha256(run_id.encode()).hexdigest()

@@ -172,7 +172,7 @@ def _configs(sections: Mapping[str, Mapping[str, Any]]) -> RunConfigs:
 
 
 def _sessions(known: Iterable[RunSession], reported: Iterable[ReportedSession]) -> list[RunSession] | None:
-    """Return the newest profiles; a report replaces earlier ones of its sessions."""
+    """Return the newest profiles; a report replaces an earlier one of a session."""
     sessions = {session.id: session for session in known}
     for each in reported:
         session = RunSession(

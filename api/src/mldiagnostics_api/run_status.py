@@ -1,4 +1,4 @@
-"""Status of a run, folded from its workload, its reports and its former status."""
+"""The status of a run, folded from workload, reports and former status."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -215,8 +215,8 @@ def _hosts(previous: MLRunStatus, facts: RunFacts, now: datetime, *, ended: bool
         expected = (facts.reported.world_size if facts.reported else None) or before.expected
     if expected is None and counted.reporting is None:
         return None
-    whole = "?" if expected is None else expected
-    summary = f"{counted.reporting or 0}/{whole}"
+    total = "?" if expected is None else str(expected)
+    summary = f"{counted.reporting or 0}/{total}"
     return counted.model_copy(update={"expected": expected, "summary": summary})
 
 

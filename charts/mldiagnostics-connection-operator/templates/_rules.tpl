@@ -1,23 +1,26 @@
-{{/* Permissions for captures in each namespace that the operator serves. A test exercises every verb. */}}
+{{/* Permissions for captures and runs in each namespace that the operator serves. A test exercises every verb. */}}
 {{- define "mldiag.captureRules" -}}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
 # A capture may name a run.
-- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get]}
+- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create]}
+- {apiGroups: [diagon.gke.io], resources: [mlruns/status], verbs: [update]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
-# `watch` wakes captures that wait for their pods.
+# `watch` wakes captures that wait for their pods, and follows labelled pods that are runs.
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}
 # A label of the namespace may opt workloads in.
 - {apiGroups: [""], resources: [namespaces], verbs: [get]}
-# Workloads and owners of pods: one object with `get`; `list` if it is missing or there are many owners.
-- {apiGroups: [apps], resources: [deployments, replicasets, statefulsets], verbs: [get, list]}
-- {apiGroups: [batch], resources: [jobs], verbs: [get, list]}
-- {apiGroups: [jobset.x-k8s.io], resources: [jobsets], verbs: [get, list]}
-- {apiGroups: [leaderworkerset.x-k8s.io], resources: [leaderworkersets], verbs: [get, list]}
-- {apiGroups: [ray.io], resources: [rayclusters, rayjobs, rayservices], verbs: [get, list]}
-- {apiGroups: [kubeflow.org], resources: [jaxjobs, mpijobs, pytorchjobs], verbs: [get, list]}
-- {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get, list]}
-- {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get, list]}
+# Workloads and owners of pods: one object with `get`; `list` if it is missing or there are many owners. Runs follow
+# workloads with `watch`.
+- {apiGroups: [apps], resources: [replicasets], verbs: [get, list]}
+- {apiGroups: [apps], resources: [deployments, statefulsets], verbs: [get, list, watch]}
+- {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch]}
+- {apiGroups: [jobset.x-k8s.io], resources: [jobsets], verbs: [get, list, watch]}
+- {apiGroups: [leaderworkerset.x-k8s.io], resources: [leaderworkersets], verbs: [get, list, watch]}
+- {apiGroups: [ray.io], resources: [rayclusters, rayjobs, rayservices], verbs: [get, list, watch]}
+- {apiGroups: [kubeflow.org], resources: [jaxjobs, mpijobs, pytorchjobs], verbs: [get, list, watch]}
+- {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get, list, watch]}
+- {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get, list, watch]}
 {{- end }}
 
 {{/* Permission to authenticate clients of the control plane; cluster-wide, because a TokenReview has no namespace. */}}

@@ -147,7 +147,7 @@ class ApiClient:
             most: Stop after this number of kept objects; None keeps all.
             timeout_s: Limit in seconds for each page.
         """
-        query = [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
+        query = _selectors(labels, fields)
         kept: list[T] = []
         accept = METADATA_LIST if metadata_only else JSON
         async for items, _ in self._pages(path, query, accept=accept, page=page, timeout_s=timeout_s):
@@ -166,12 +166,19 @@ class ApiClient:
                 break
         return names[:most]
 
-    def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
-        """Yield the metadata of all objects page by page, with the list's resourceVersion.
+    def pages(
+        self, path: str, *, labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[tuple[list[Json], str]]:
+        """Yield all objects page by page, with the list's resourceVersion.
 
         A page is empty again after its turn in the loop.
         """
-        return self._pages(path, [], accept=METADATA_LIST, page=PAGE, timeout_s=CALL_TIMEOUT_S)
+        accept = METADATA_LIST if metadata_only else JSON
+        return self._pages(path, _selectors(labels, fields), accept=accept, page=PAGE, timeout_s=CALL_TIMEOUT_S)
+
+    def metadata_pages(self, path: str) -> AsyncIterator[tuple[list[Json], str]]:
+        """Yield the metadata of all objects, as `pages` does."""
+        return self.pages(path, metadata_only=True)
 
     async def version(self, path: str) -> str:
         """Return the resourceVersion of a collection for `watch_metadata`."""
@@ -194,18 +201,33 @@ class ApiClient:
         """Delete the object with this uid; raise Conflict if the name has another uid."""
         await self.request("DELETE", path, body={"preconditions": {"uid": uid}})
 
-    async def watch_metadata(self, path: str, resource_version: str, *, for_s: int = WATCH_S) -> AsyncIterator[Json]:
-        """Yield the changes since `resource_version` as events of PartialObjectMetadata.
+    def watch_metadata(self, path: str, resource_version: str, *, for_s: int = WATCH_S) -> AsyncGenerator[Json]:
+        """Yield the changes as `watch` does, as PartialObjectMetadata."""
+        return self.watch(path, resource_version, metadata_only=True, for_s=for_s)
+
+    async def watch(
+        self,
+        path: str,
+        resource_version: str,
+        *,
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+        for_s: int = WATCH_S,
+    ) -> AsyncGenerator[Json]:
+        """Yield the changes since `resource_version` as events.
 
         Bookmarks and error events are yielded too. The API server ends the watch after `for_s` seconds.
         """
+        accept = metadata_only_type("PartialObjectMetadata") if metadata_only else JSON
         query = [
+            *_selectors(labels, fields),
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", resource_version),
             ("timeoutSeconds", str(for_s)),
         ]
-        headers = {"Accept": metadata_only_type("PartialObjectMetadata"), **await self._authorization()}
+        headers = {"Accept": accept, **await self._authorization()}
         timeout = aiohttp.ClientTimeout(total=for_s + CALL_TIMEOUT_S, connect=CALL_TIMEOUT_S)
         try:
             opening = self._open_watch(path, params=query, headers=headers, timeout=timeout)
@@ -304,6 +326,10 @@ async def _run_to_completion(work: Coroutine[Any, Any, T], *, discard: Callable[
         if not task.cancelled() and not task.exception():
             discard(task.result())
         raise
+
+
+def _selectors(labels: str, fields: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

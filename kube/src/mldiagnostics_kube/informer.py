@@ -1,15 +1,15 @@
-"""An informer: list and watch of one kind, with a store of the objects' metadata."""
+"""An informer: list and watch of one kind, with a store of the objects."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from mldiagnostics_kube.apiserver import NotFound, RequestRejected, Unavailable
 from mldiagnostics_kube.client import ApiClient
-from mldiagnostics_kube.object_store import ObjectStore, key_of
+from mldiagnostics_kube.object_store import key_of
 
 _log: Final = logging.getLogger(__name__)
 
@@ -56,8 +56,40 @@ class InformerMetrics(Protocol):
         """Record the number of objects in the store, and of changes it had no room for."""
 
 
-class Informer:
-    """A copy of the metadata of one kind's objects, updated by list and watch.
+class InformerStore(Protocol):
+    """The place where an informer puts the objects; it decides which parts to keep."""
+
+    left_out: int
+    """Changes for which there was no room."""
+
+    def __len__(self) -> int:
+        """Return the number of kept objects."""
+
+    def put(self, item: Mapping[str, Any], /) -> None:
+        """Store an object in place of its former version."""
+
+    def remove(self, item: Mapping[str, Any], /) -> None:
+        """Remove an object that was deleted or is not selected any more."""
+
+    def keep_only(self, keys: set[str], /) -> None:
+        """Remove all objects but those with these keys, see `object_store.key_of`."""
+
+
+S = TypeVar("S", bound=InformerStore)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The objects that an informer follows, and the parts that it requests."""
+
+    labels: str = ""
+    """Label selector; empty selects all."""
+    fields: str = ""
+    metadata_only: bool = True
+
+
+class Informer(Generic[S]):
+    """A copy of one kind's objects, updated by list and watch.
 
     Args:
         name: Name of the kind, for logs and metrics.
@@ -66,6 +98,7 @@ class Informer:
         store: Store that the informer fills.
         metrics: Metrics to update.
         backoff: Pauses after failures.
+        selection: Objects and parts to follow; the metadata of all of them by default.
 
     Example:
         informer = Informer("jobs", ["/apis/batch/v1/jobs"], cluster=client, store=store, metrics=m, backoff=Backoff())
@@ -80,9 +113,10 @@ class Informer:
         paths: Sequence[str],
         *,
         cluster: ApiClient,
-        store: ObjectStore,
+        store: S,
         metrics: InformerMetrics,
         backoff: Backoff,
+        selection: Selection = Selection(),
     ) -> None:
         self.name = name
         self.store = store
@@ -92,6 +126,7 @@ class Informer:
         self._cluster = cluster
         self._metrics = metrics
         self._backoff = backoff
+        self._selection = selection
         self._version: str | None = None
         self._last_warning = ""
         self._rejected_since_s: float | None = None
@@ -155,7 +190,15 @@ class Informer:
             self._version = await self._list()
             self._rejected_since_s = None
         self._set_state(SyncState.FOLLOWED)
-        async for event in self._cluster.watch_metadata(self._path, self._version):
+        chosen = self._selection
+        watch = self._cluster.watch(
+            self._path,
+            self._version,
+            labels=chosen.labels,
+            fields=chosen.fields,
+            metadata_only=chosen.metadata_only,
+        )
+        async for event in watch:
             self._rejected_since_s = None
             item = event["object"]
             if event["type"] == "ERROR":
@@ -169,11 +212,15 @@ class Informer:
 
     async def _list(self) -> str:
         """List the objects in the first version that is served; return the list's version."""
+        chosen = self._selection
         for path in self._paths:
             seen: set[str] = set()
             version = ""
+            pages = self._cluster.pages(
+                path, labels=chosen.labels, fields=chosen.fields, metadata_only=chosen.metadata_only
+            )
             try:
-                async for items, version in self._cluster.metadata_pages(path):  # noqa: B007 - the last one counts
+                async for items, version in pages:  # noqa: B007 - the last one counts
                     for item in items:
                         seen.add(key_of(item))
                         self.store.put(item)

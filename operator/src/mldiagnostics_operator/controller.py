@@ -29,8 +29,8 @@ class Controller(Protocol):
         """Name of the work in logs."""
 
     @property
-    def resource(self) -> Resource:
-        """The resource whose objects are observed."""
+    def resource(self) -> Resource | None:
+        """The resource whose objects are observed; None if it follows them itself."""
 
     @property
     def field_selector(self) -> str:
@@ -56,7 +56,7 @@ class ControllerFactory(Protocol):
     """A class of controllers, from which each leadership makes one."""
 
     @property
-    def resource(self) -> Resource:
+    def resource(self) -> Resource | None:
         """The resource that must be installed before a replica leads."""
 
     def __call__(

@@ -46,7 +46,8 @@ class Leader:
         self._namespaces = namespaces
         self._health = health
         self._telemetry = telemetry
-        self._definitions = Definitions(cluster, [controller.resource for controller in controllers])
+        self._watched = [(controller, controller.resource) for controller in controllers if controller.resource]
+        self._definitions = Definitions(cluster, [resource for _, resource in self._watched])
         self._freshness = Freshness()
 
     def start(self, *, watch_started: Callable[[], None]) -> dict[str, asyncio.Future[Any]]:
@@ -72,17 +73,17 @@ class Leader:
     async def _watch(self, started: Callable[[], None]) -> None:
         watched = [
             WatchedResource(
-                resource=controller.resource,
+                resource=resource,
                 field_selector=controller.field_selector,
                 observe=partial(self._observe, controller),
             )
-            for controller in self._controllers
+            for controller, resource in self._watched
         ]
         while True:
             uids = await self._definitions.until_installed(self._report_installed)
             await self._watch_until_replaced(uids, watched, started)
             _log.warning("A custom resource was removed or replaced, and its objects with it: watching anew")
-            for controller in self._controllers:
+            for controller, _ in self._watched:
                 controller.reset()
 
     async def _watch_until_replaced(
@@ -118,10 +119,8 @@ class Leader:
             await asyncio.sleep(_LAG_CHECK_S)
             listed: dict[str, str] = {}
             try:
-                for controller in self._controllers:
-                    listed |= await list_versions(
-                        self._cluster, controller.resource, controller.field_selector, self._namespaces
-                    )
+                for controller, resource in self._watched:
+                    listed |= await list_versions(self._cluster, resource, controller.field_selector, self._namespaces)
             except ClusterError:
                 self._freshness.reset()
                 lag_s = 0.0

@@ -24,11 +24,12 @@ from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.controller import ControllerFactory
 from mldiagnostics_operator.leader import Leader
 from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
+from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
 
-CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController,)
+CONTROLLERS: Final[Sequence[ControllerFactory]] = (CaptureController, RunController)
 """The work of a leader; a new kind of work is one more entry."""
 
 _RETRY_S: Final = 5.0
@@ -141,7 +142,8 @@ class Replica:
         _log.info("The cluster's name is %s", name)
 
     async def _check_installed(self) -> str | None:
-        return await preflight.missing_resource(self._cluster, [each.resource for each in CONTROLLERS])
+        needed = [each.resource for each in CONTROLLERS if each.resource]
+        return await preflight.missing_resource(self._cluster, needed)
 
     async def _check_unmanaged(self) -> str | None:
         addon = None if self._config.ignore_managed_addon else await preflight.managed_addon(self._cluster)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from mldiagnostics.text.terminal import printable
-from mldiagnostics_api import names
 from mldiagnostics_kube.apiserver import (
     JSON_PATCH,
     ClusterError,
@@ -22,6 +20,7 @@ from mldiagnostics_kube.apiserver import (
 from mldiagnostics_kube.retry import retry
 from pydantic import BaseModel
 
+from mldiagnostics_operator.announcements import Announcement, announce
 from mldiagnostics_operator.coalescer import Coalescer
 
 if TYPE_CHECKING:
@@ -196,29 +195,11 @@ class StatusWriter:
 
     async def announce(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Create an event about the object; if that fails it is logged and dropped."""
-        now = self._clock().isoformat(timespec="seconds").replace("+00:00", "Z")
-        event = {
-            "metadata": {"generateName": f"{self._meta.name[:50]}.", "namespace": self._meta.namespace},
-            "involvedObject": {
-                "apiVersion": self._resource.api_version,
-                "kind": self._resource.kind,
-                "name": self._meta.name,
-                "namespace": self._meta.namespace,
-                "uid": self._meta.uid,
-            },
-            "type": "Warning" if warning else "Normal",
-            "reason": reason,
-            "message": printable(message)[:1024],
-            "source": {"component": names.FIELD_MANAGER},
-            "reportingComponent": names.FIELD_MANAGER,
-            "reportingInstance": self._me[:128],
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
-        path = path_to("", "v1", "events", namespace=self._meta.namespace)
-        until = asyncio.get_running_loop().time() + _TIMEOUT_S
-        try:
-            await retry(lambda: self._cluster.create(path, event), on=Unavailable, until=until)
-        except ClusterError as error:
-            _log.warning("The event %s was dropped: %s", reason, error)
+        await announce(
+            self._cluster,
+            self._resource,
+            self._meta,
+            Announcement(reason, message, warning=warning),
+            me=self._me,
+            now=self._clock(),
+        )

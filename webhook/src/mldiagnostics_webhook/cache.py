@@ -75,7 +75,7 @@ class MetadataCache:
         self._contexts: dict[ObjectReference, OwnerContext] = {}
         budget = MemoryBudget(budget_bytes)
 
-        def informer(name: str, *paths: str) -> Informer:
+        def informer(name: str, *paths: str) -> Informer[ObjectStore]:
             return Informer(name, paths, cluster=cluster, store=ObjectStore(budget), metrics=telemetry, backoff=backoff)
 
         self._namespaces = informer("Namespace", path_to("", "v1", "namespaces"))
@@ -168,12 +168,12 @@ class MetadataCache:
             requested[reference] = owner
 
     @staticmethod
-    def _cached(informer: Informer, namespace: str, name: str) -> CacheHit | None:
+    def _cached(informer: Informer[ObjectStore], namespace: str, name: str) -> CacheHit | None:
         item = informer.store.get(namespace, name)
         return None if item is None else CacheHit(informer.store, namespace, name, item)
 
     async def _request(
-        self, informer: Informer, namespace: str | None, name: str, until_s: float
+        self, informer: Informer[ObjectStore], namespace: str | None, name: str, until_s: float
     ) -> Object | OwnersUnknown | None:
         """Read an object from the API server; concurrent reads share one request."""
         if informer.state is SyncState.FORBIDDEN:

@@ -1,0 +1,1 @@
+"""The controller of runs: an MLRun for each opted-in workload."""

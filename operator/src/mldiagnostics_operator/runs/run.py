@@ -1,0 +1,143 @@
+"""One run in memory: its object, its workload and its next write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api.lifecycle import lifecycle
+from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_ANNOTATION, RUN_GROUP_LABEL, RUN_LABEL
+from mldiagnostics_api.reported import RunKey
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.run_names import run_label
+from mldiagnostics_api.run_status import RunFacts
+from mldiagnostics_api.v1alpha1 import MLRunStatus, ObjectMeta, RunWorkload, read_run
+from mldiagnostics_api.workloads import workload_of
+
+from mldiagnostics_operator.coalescer import Coalescer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_api.reported import ReportedRun
+    from mldiagnostics_api.workloads import WorkloadKind
+
+    from mldiagnostics_operator.runs.observed import ObservedWorkload
+
+UPDATE_INTERVAL_S: Final = 10.0
+"""Changes that nobody waits for are written at most this often."""
+
+
+@dataclass(slots=True)
+class Run:
+    """An unfinished MLRun."""
+
+    meta: ObjectMeta
+    version: str
+    spec: Mapping[str, Any]
+    """As the API returned it: every write of the status repeats it."""
+    status: MLRunStatus
+    run_id: str
+    workload: RunWorkload | None
+    observed: ObservedWorkload | None = None
+    watched: bool = False
+    """Whether a watch delivers the workload; else it is read now and then."""
+    gone: bool = False
+    """Whether the workload was deleted."""
+    updates: Coalescer[bool] = field(default_factory=lambda: Coalescer(UPDATE_INTERVAL_S))
+    """Decides when the status is written next."""
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Run:
+        """Parse an object as the API returns it.
+
+        Raises:
+            ValueError: The object does not match the schema.
+        """
+        parsed = read_run(body)
+        run_id = parsed.spec.run_id or parsed.metadata.annotations.get(RUN_ANNOTATION, "")
+        return cls(
+            meta=parsed.metadata,
+            version=body["metadata"]["resourceVersion"],
+            spec=body.get("spec") or {},
+            status=parsed.status or MLRunStatus(),
+            run_id=run_id,
+            workload=parsed.spec.workload_ref,
+        )
+
+    def absorb(self, newer: Run) -> None:
+        """Take over a newer version of the object."""
+        self.meta, self.version, self.spec, self.status = newer.meta, newer.version, newer.spec, newer.status
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.meta.namespace, self.meta.name
+
+    @property
+    def report_key(self) -> RunKey:
+        """The run in the table of reports."""
+        return RunKey(self.meta.namespace, self.run_id)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the status has a final phase."""
+        return self.status.phase in FINISHED_RUN_PHASES
+
+    @property
+    def kind(self) -> WorkloadKind | None:
+        """Table entry of the workload's kind; None without a workload of a known kind."""
+        return workload_of(self.workload.kind, self.workload.api_version) if self.workload else None
+
+    def facts(self, reported: ReportedRun | None) -> RunFacts:
+        """Return everything that is known about the run now."""
+        kind = self.kind
+        return RunFacts(
+            run_id=self.run_id,
+            workload=f"{self.workload.kind}/{self.workload.name}" if self.workload else "",
+            generation=self.meta.generation,
+            lifecycle=self.observed.state if self.observed else None,
+            gone=self.gone,
+            endless=bool(kind and lifecycle(kind, {}).endless),
+            reported=reported,
+        )
+
+
+def run_manifest(
+    name: str,
+    namespace: str,
+    run_id: str,
+    *,
+    workload: Mapping[str, str] | None = None,
+    group: str = "",
+    title: str = "",
+) -> dict[str, Any]:
+    """Return the object of a new run.
+
+    Args:
+        name: Name of the object.
+        namespace: Namespace of the workload or of the reporter.
+        run_id: Id of the run.
+        workload: The fields of `workloadRef`; None without a workload.
+        group: Group of runs; empty without one.
+        title: Name for people; empty without one.
+    """
+    labels = {RUN_LABEL: run_label(run_id)} | ({RUN_GROUP_LABEL: group} if group else {})
+    spec: dict[str, Any] = {"runId": run_id}
+    if workload is not None:
+        spec["workloadRef"] = dict(workload)
+    if group:
+        spec["runGroup"] = group
+    if title:
+        spec["displayName"] = title
+    return {
+        "apiVersion": RUNS.api_version,
+        "kind": RUNS.kind,
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "annotations": {RUN_ANNOTATION: run_id},
+        },
+        "spec": spec,
+    }

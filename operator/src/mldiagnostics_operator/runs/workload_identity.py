@@ -1,0 +1,145 @@
+"""The decision whether a workload is a run, with the owners that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api.formats import parse_time
+from mldiagnostics_api.matching import match
+from mldiagnostics_api.names import OPT_IN_LABEL
+from mldiagnostics_api.owners import ObjectReference, lone_run, missing_owners, owner_chain, run_of
+from mldiagnostics_api.variables import InjectedIdentity
+from mldiagnostics_api.workloads import LONE_POD, workload_of
+from mldiagnostics_kube.apiserver import NotFound, path_to
+
+from mldiagnostics_operator.runs.observed import ObservedWorkload, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mldiagnostics_api.workloads import Object, WorkloadKind
+    from mldiagnostics_kube.client import ApiClient
+
+    Labels = Mapping[str, str]
+
+_KNOWN_PARTS: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class OptedIn:
+    """A workload that is a run."""
+
+    observed: ObservedWorkload
+    identity: InjectedIdentity
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """The fields of `workloadRef`."""
+        identity = self.identity
+        kind = identity.workload.kind
+        return {"apiVersion": identity.api_version, "kind": kind, "name": identity.name, "uid": self.observed.uid}
+
+
+class WorkloadIdentities:
+    """Decides which observed workloads are runs, as the webhook does for their pods.
+
+    Args:
+        cluster: Client of the API server.
+        cluster_name: Name of the cluster, part of every run id.
+        namespace_labels: Returns the labels of a namespace.
+    """
+
+    def __init__(self, cluster: ApiClient, cluster_name: str, namespace_labels: Callable[[str], Labels]) -> None:
+        self._cluster = cluster
+        self._cluster_name = cluster_name
+        self._namespace_labels = namespace_labels
+        self._parts: dict[str, None] = {}
+        """Uids of workloads that belong to another one, and of controllers whose pods do."""
+
+    async def decide(self, observed: ObservedWorkload) -> OptedIn | None:
+        """Return the run of an observed workload; None if it is not a run.
+
+        A labelled pod can opt in its workload, which is read then. Raises ClusterError.
+        """
+        controller = observed.controller
+        if controller is None or not controller.can_belong_to_run:
+            return self._decide(observed, {})
+        is_pod = observed.kind is LONE_POD
+        part = controller.uid if is_pod else observed.uid
+        if part in self._parts:
+            return None
+        top = await self._top(observed)
+        if top is None:
+            return None if is_pod else self._decide(observed, {})
+        if len(self._parts) >= _KNOWN_PARTS:
+            self._parts.clear()
+        self._parts[part] = None
+        if not is_pod:
+            return None  # its owner has the label itself, or a watch of the namespace delivers it
+        whole = await self.read(top.kind, top.namespace, top.name)
+        return self._decide(whole, observed.labels) if whole and whole.uid == top.uid else None
+
+    async def read(self, kind: WorkloadKind, namespace: str, name: str) -> ObservedWorkload | None:
+        """Read a workload in a served version; None if it does not exist.
+
+        Raises ClusterError.
+        """
+        for version in kind.versions:
+            try:
+                body = await self._cluster.get(
+                    path_to(kind.group, version, kind.plural, namespace=namespace, name=name)
+                )
+            except NotFound:
+                continue
+            return observe(kind, body)
+        return None
+
+    async def _top(self, observed: ObservedWorkload) -> ObservedWorkload | None:
+        """Return the topmost owner; None if the workload has no owner that exists."""
+        first = observed.controller
+        known: dict[ObjectReference, Object | None] = {}
+        while missing := missing_owners([first], known):
+            for reference in missing:
+                known[reference] = await self._metadata(reference)
+        run = run_of(owner_chain(first, known.get))
+        if run is None:
+            return None
+        kind = workload_of(run.kind, run.workload["apiVersion"])
+        return observe(kind, run.workload) if kind else None
+
+    async def _metadata(self, reference: ObjectReference) -> Object | None:
+        group, _, version = reference.api_version.rpartition("/")
+        kind = workload_of(reference.kind, reference.api_version)
+        plural = kind.plural if kind else f"{reference.kind.lower()}s"
+        try:
+            path = path_to(group, version, plural, namespace=reference.namespace, name=reference.name)
+            return await self._cluster.get(path, metadata_only=True)
+        except NotFound:
+            return None
+
+    def _decide(self, observed: ObservedWorkload, pod_labels: Labels) -> OptedIn | None:
+        is_pod = observed.kind is LONE_POD
+        matched = match(
+            observed.kind,
+            labels=observed.labels,
+            pod_labels=observed.labels
+            if is_pod
+            else {key: pod_labels[key] for key in pod_labels if key == OPT_IN_LABEL},
+            namespace=observed.namespace,
+            namespace_labels=self._namespace_labels(observed.namespace),
+        )
+        if not matched.opted_in or observed.state is None:
+            return None
+        metadata: Mapping[str, Any] = observed.metadata
+        if is_pod:
+            created = parse_time(metadata.get("creationTimestamp"))
+            run = lone_run(observed.name, observed.labels, metadata["annotations"], created, uid=observed.uid)
+        else:
+            typed = {"apiVersion": observed.kind.api_version, "kind": observed.kind.kind, "metadata": metadata}
+            itself = run_of((typed,))
+            if itself is None:
+                return None
+            run = itself
+        identity = InjectedIdentity.of(run, observed.kind, cluster=self._cluster_name, namespace=observed.namespace)
+        return OptedIn(observed, identity)

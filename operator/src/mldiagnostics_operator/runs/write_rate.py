@@ -1,0 +1,36 @@
+"""One limit on the writes of all runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+WRITES_PER_S: Final = 10.0
+"""All writes of runs together: 1000 active runs, one write per 10 s each, would be 100/s."""
+BURST: Final = 20
+
+
+class WriteRate:
+    """A token bucket."""
+
+    def __init__(self, per_s: float = WRITES_PER_S, burst: int = BURST) -> None:
+        self._per_s = per_s
+        self._burst = float(burst)
+        self._tokens = float(burst)
+        self._filled_at: float | None = None
+        self._turn = asyncio.Lock()
+
+    async def take(self) -> None:
+        """Wait until one more write is allowed; callers are served in their order."""
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            self._fill(loop.time())
+            if self._tokens < 1:
+                await asyncio.sleep((1 - self._tokens) / self._per_s)
+                self._fill(loop.time())
+            self._tokens = max(self._tokens - 1, 0)
+
+    def _fill(self, now: float) -> None:
+        passed = now - (now if self._filled_at is None else self._filled_at)
+        self._tokens = min(self._burst, self._tokens + passed * self._per_s)
+        self._filled_at = now

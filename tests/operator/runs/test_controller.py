@@ -1,0 +1,224 @@
+"""The controller of runs on a real API server, where the tests act as the controllers of workloads."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.run_names import run_name
+from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube.informer import Backoff
+from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.runs.controller import RunController
+from mldiagnostics_operator.telemetry import OperatorMetrics
+from support.definitions import DEFINITIONS, install
+from support.operating import DEADLINE_S, Namespace, condition
+from support.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from mldiagnostics_kube.client import ApiClient
+
+pytestmark = pytest.mark.apiserver
+
+Object = dict[str, Any]
+OPTED_IN = {"managed-mldiagnostics-gke": "true"}
+JOB = {"template": {"spec": {"containers": [{"name": "train", "image": "train:1"}], "restartPolicy": "Never"}}}
+REPLICATED = {"replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 2, **JOB}}}]}
+SOON = Backoff(shortest_s=0.1, longest_s=0.2, absent_s=0.2)
+
+
+class Runs:
+    """The runs of a namespace, and the workloads in it."""
+
+    def __init__(self, cluster: ApiClient, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.stage = Stage(Namespace(cluster, namespace, "10.0.0.1"), "")
+        self.path = path_to(*RUNS.gvr, namespace=namespace)
+
+    async def job(self, name: str = "trainer", *, labels: Object = OPTED_IN, **parts: Any) -> Object:
+        return await self.stage.make("batch/v1", "Job", name, labels=labels, spec=JOB, **parts)
+
+    async def all(self) -> list[Object]:
+        return await self.cluster.items(self.path, dict)
+
+    async def until(self, holds: Callable[[list[Object]], Any]) -> list[Object]:
+        """Wait until the runs of the namespace meet the condition; return them, the oldest first."""
+        runs: list[Object] = []
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not holds(runs := sorted(await self.all(), key=_age)):  # noqa: ASYNC110 - polls the API server
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            raise AssertionError(f"the runs stay {runs}") from None
+        return runs
+
+    async def one(self, phase: str) -> Object:
+        """Wait for a single run in a phase, and return it."""
+        [run] = await self.until(lambda runs: [_phase(run) for run in runs] == [phase])
+        return run
+
+    async def set_status(self, workload: Object, **status: Any) -> None:
+        group, _, version = workload["apiVersion"].rpartition("/")
+        plural, name = f"{workload['kind'].lower()}s", workload["metadata"]["name"]
+        path = path_to(group, version, plural, namespace=self.namespace, name=name, sub="status")
+        await self.cluster.patch(path, {"status": status})
+
+    async def delete(self, workload: Object) -> None:
+        group, _, version = workload["apiVersion"].rpartition("/")
+        plural, name = f"{workload['kind'].lower()}s", workload["metadata"]["name"]
+        path = path_to(group, version, plural, namespace=self.namespace, name=name)
+        with suppress(NotFound):
+            await self.cluster.request("DELETE", path, body={"propagationPolicy": "Background"})
+
+    async def events(self, last: str) -> list[str]:
+        """Return the reasons of the events about runs, in their order, once the last one is there."""
+        path, reasons = path_to("", "v1", "events", namespace=self.namespace), [""]
+        async with asyncio.timeout(DEADLINE_S):
+            while last not in reasons:
+                found = await self.cluster.items(path, dict, fields="involvedObject.kind=MLRun")
+                reasons = [e["reason"] for e in sorted(found, key=lambda e: int(e["metadata"]["resourceVersion"]))]
+        return reasons
+
+
+def _age(run: Object) -> tuple[str, str]:
+    return run["metadata"]["creationTimestamp"], run["metadata"]["name"]
+
+
+def _phase(run: Object) -> str:
+    return str(run.get("status", {}).get("phase", ""))
+
+
+@asynccontextmanager
+async def controlling(cluster: ApiClient, *namespaces: str) -> AsyncIterator[RunController]:
+    """Run the controller over namespaces, or over the whole cluster without one."""
+    config = OperatorConfig(watch_namespaces=namespaces, cluster_name="test-cluster")
+    controller = RunController(cluster, config, OperatorMetrics(), holder="operator/uid/1", backoff=SOON)
+    running = asyncio.create_task(controller.run())
+    try:
+        yield controller
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.fixture
+async def runs(cluster: ApiClient, namespace: str) -> Runs:
+    await install(cluster, RUNS)
+    return Runs(cluster, namespace)
+
+
+async def test_a_job_set_from_its_queue_to_its_end(runs: Runs, cluster: ApiClient) -> None:
+    queued = OPTED_IN | {"kueue.x-k8s.io/queue-name": "tpu"}
+    async with controlling(cluster):
+        made = await runs.stage.make(
+            "jobset.x-k8s.io/v1alpha2", "JobSet", "trainer", labels=queued, spec={"suspend": True, **REPLICATED}
+        )
+        run = await runs.one("Pending")
+        assert run["metadata"]["name"] == run_name("trainer", run["spec"]["runId"])
+        assert run["spec"]["workloadRef"]["uid"] == made["metadata"]["uid"]
+        assert (run["status"]["reason"], run["status"]["hosts"]["summary"]) == ("Queued", "0/4")
+        path = path_to("jobset.x-k8s.io", "v1alpha2", "jobsets", namespace=runs.namespace, name="trainer")
+        await cluster.patch(path, {"spec": {"suspend": False}})
+        parts = {"name": "workers", "ready": 2, "succeeded": 0, "failed": 0, "active": 2, "suspended": 0}
+        await runs.set_status(made, restarts=0, replicatedJobsStatus=[parts])
+        await runs.one("Active")
+        await runs.set_status(made, restarts=1, replicatedJobsStatus=[parts | {"ready": 0}])
+        await runs.until(lambda found: found[0]["status"]["attempt"] == 1)
+        done = {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "done"}
+        done["lastTransitionTime"] = "2036-01-01T00:00:00Z"
+        await runs.set_status(made, conditions=[done])
+        run = await runs.one("Completed")
+        assert condition(run["status"], "Complete")["reason"] == "AllJobsCompleted"
+        assert [each["attempt"] for each in run["status"]["attempts"]] == [0, 1]
+        events = await runs.events(last="Completed")
+        assert [event for event in events if event != "Queued"] == ["Admitted", "Started", "Restarted", "Completed"]
+        await runs.delete(made)
+        assert (await runs.one("Completed"))["status"] == run["status"]
+
+
+async def test_two_workloads_of_one_name_are_two_runs(runs: Runs, cluster: ApiClient) -> None:
+    async with controlling(cluster):
+        first = await runs.job()
+        await runs.set_status(first, active=1, ready=1, startTime="2036-01-01T00:00:00Z")
+        await runs.one("Active")
+        await runs.delete(first)
+        await runs.one("Failed")
+        while (second := await runs.job())["metadata"]["creationTimestamp"] == first["metadata"]["creationTimestamp"]:
+            await runs.delete(second)  # the run id has whole seconds
+        found = await runs.until(lambda found: {_phase(run) for run in found} == {"Failed", "Pending"})
+        newest = found[-1]
+        assert newest["spec"]["workloadRef"]["uid"] == second["metadata"]["uid"]
+        assert newest["metadata"]["name"] != found[0]["metadata"]["name"]
+        assert condition(found[0]["status"], "Complete")["reason"] == "WorkloadDeleted"
+
+
+async def test_a_restarted_operator_goes_on_and_learns_what_happened_meanwhile(runs: Runs, cluster: ApiClient) -> None:
+    async with controlling(cluster):
+        kept, deleted = await runs.job("kept"), await runs.job("deleted")
+        for job in (kept, deleted):
+            await runs.set_status(job, active=1, ready=1, startTime="2036-01-01T00:00:00Z")
+        before = await runs.until(lambda found: [_phase(run) for run in found] == ["Active", "Active"])
+    await runs.delete(deleted)
+    async with controlling(cluster):
+        after = await runs.until(lambda found: sorted(map(_phase, found)) == ["Active", "Failed"])
+        assert [run["metadata"]["uid"] for run in after] == [run["metadata"]["uid"] for run in before]
+        by_workload = {run["status"]["workload"]: _phase(run) for run in after}
+        assert by_workload == {"Job/kept": "Active", "Job/deleted": "Failed"}
+        [path] = [f"{runs.path}/{run['metadata']['name']}" for run in after if _phase(run) == "Active"]
+        await cluster.request("DELETE", path)
+        again = await runs.until(
+            lambda found: len(found) == 2 and {_phase(run) for run in found} == {"Active", "Failed"}
+        )
+        assert {run["metadata"]["uid"] for run in again} != {run["metadata"]["uid"] for run in before}
+
+
+async def test_the_labels_of_namespace_owner_and_pod_decide(runs: Runs, cluster: ApiClient) -> None:
+    namespace = path_to("", "v1", "namespaces", name=runs.namespace)
+    async with controlling(cluster, runs.namespace):
+        pod_spec = {"containers": [{"name": "train", "image": "train:1"}]}
+        pods = path_to("", "v1", "pods", namespace=runs.namespace)
+        unlabelled = await runs.job("by-pod", labels={})
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "by-pod", "uid": unlabelled["metadata"]["uid"]}
+        part = {"name": "part", "labels": OPTED_IN, "ownerReferences": [owner | {"controller": True}]}
+        await cluster.create(pods, {"metadata": part, "spec": pod_spec})
+        await cluster.create(pods, {"metadata": {"name": "lone", "labels": OPTED_IN}, "spec": pod_spec})
+        cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "uid": "c"}}
+        await runs.job("nightly-1", owner=cron)
+        jobset = await runs.stage.make("jobset.x-k8s.io/v1alpha2", "JobSet", "top", labels=OPTED_IN, spec=REPLICATED)
+        await runs.job("top-workers-0", owner=jobset)
+        await runs.job("other", labels={})
+        found = await runs.until(lambda found: len(found) >= 4 and all(map(_phase, found)))
+        assert {run["status"]["workload"] for run in found} == {"Job/by-pod", "Pod/lone", "Job/nightly-1", "JobSet/top"}
+        groups = {run["status"]["workload"]: run["spec"].get("runGroup") for run in found}
+        assert groups["Job/nightly-1"] == "nightly"
+    async with controlling(cluster):
+        await cluster.patch(namespace, {"metadata": {"labels": OPTED_IN}})
+        await runs.until(lambda found: "Job/other" in {run.get("status", {}).get("workload") for run in found})
+        assert len(await runs.all()) == 5
+
+
+async def test_without_its_definition_the_controller_waits_and_then_records(
+    runs: Runs, cluster: ApiClient, namespace: str
+) -> None:
+    path = f"{DEFINITIONS}/{RUNS.definition_name}"
+    await cluster.request("DELETE", path)
+    async with asyncio.timeout(DEADLINE_S):
+        with suppress(NotFound):
+            while True:
+                await cluster.get(path)
+                await asyncio.sleep(0.1)
+    async with controlling(cluster, namespace) as controller:
+        await runs.job()
+        telemetry = controller._telemetry
+        async with asyncio.timeout(DEADLINE_S):
+            while b"mldiagnostics_runs_resource_missing 1.0" not in telemetry.exposition():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await install(cluster, RUNS)
+        await runs.one("Pending")
+        assert b"mldiagnostics_runs_resource_missing 0.0" in telemetry.exposition()
