@@ -69,12 +69,12 @@ def test_reports_share_a_connection(server: ReportServer, client: ControlPlaneCl
 @pytest.mark.parametrize(
     ("answer", "fault", "words"),
     [
-        (Answer(400), "rejected", 'it answered 400 ({"error": "of the test"})'),
-        (Answer(422, b"\x1b[31m\n" + b"x" * 500), "rejected", "it answered 422"),
-        (Answer(413), "too-large", "it answered 413"),
-        (Answer(401), "denied", "check that the token has the audience mldiagnostics"),
-        (Answer(403), "denied", "that this pod belongs to the run"),
-        (Answer(404), "not-found", "check that the URL is that of the mldiagnostics operator's API"),
+        (Answer(400), "rejected", "it answered 400: of the test"),
+        (Answer(422, b'{"error": "\\u001b[31m' + b"x" * 5000 + b'"}'), "rejected", "it answered 422: "),
+        (Answer(413, b"[]"), "too-large", "it answered 413"),
+        (Answer(401, b""), "denied", "check that the token has the audience mldiagnostics"),
+        (Answer(403, b'{"error": 5}'), "denied", "that this pod belongs to the run"),
+        (Answer(404, b"<html>"), "not-found", "check that the URL is that of the mldiagnostics operator's API"),
         (Answer(500), "busy", "it answered 500"),
         (Answer(302, b"", {"Location": "https://elsewhere"}), "answer", "it answered 302"),
         (Answer(200, b"<html>"), "answer", "its answer is not one of a control plane"),
@@ -173,6 +173,6 @@ def test_no_token_is_sent_without_encryption(tmp_path: Path) -> None:
         url = plain.url.replace("127.0.0.1", "127.1")  # this host, but not known as such
         refused = first_failure(replace(known(plain), url=url))
         assert refused.fault == "denied"
-        assert "a token is sent by HTTPS only: give an https:// URL" in str(refused)
+        assert "a token is sent by HTTPS only; give an https:// URL" in str(refused)
         with closing(ControlPlaneClient(known(plain), RUN)) as client:
             assert client.send(BODY, timeout_s=20).sequence == 7

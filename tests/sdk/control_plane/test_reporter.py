@@ -124,6 +124,17 @@ run.close()
     assert "of_the_child" not in server.reports[-1]["metrics"]
 
 
+def test_a_subprocess_of_the_leading_process_reports_nothing(server: ReportServer, programs: Programs) -> None:
+    start = "from mldiagnostics import machinelearning_run; machinelearning_run('job').close()"
+    ended = programs.run(
+        program(f"import subprocess\nsubprocess.run([sys.executable, '-c', {start!r}], check=True)\nrun.close()"),
+        env=server.variables | pod(0),
+    )
+    assert ended.code == 0, ended.err
+    assert len({report["incarnation"] for report in server.reports}) == 1
+    assert server.reports[-1]["phase"] == "Completed"
+
+
 def test_a_misbehaving_server_gets_everything_in_the_end(server: ReportServer, programs: Programs) -> None:
     soon = {"Retry-After": "0"}
     faults = [Answer(status, headers=soon) for status in (401, 403, 404, 429, 500, 503)]

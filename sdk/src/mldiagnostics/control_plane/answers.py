@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LONGEST_PAUSE_S", "Acknowledgement", "back_off_s", "read_answer", "retry_after_s"]
+from mldiagnostics.lifecycle.outcome import shorten
+
+__all__ = ["LONGEST_PAUSE_S", "Acknowledgement", "back_off_s", "read_answer", "read_problem", "retry_after_s"]
 
 DEFAULT_INTERVAL_S = 10.0
 LONGEST_PAUSE_S = 60.0
@@ -40,6 +42,16 @@ def read_answer(content: bytes) -> Acknowledgement:
     if not (_is_count(sequence) and _is_count(events)) or type(interval) not in {int, float}:
         raise ValueError(f"without valid {', '.join(keys)}: {content[:_SHOWN]!r}")
     return Acknowledgement(sequence, events, max(_SHORTEST_INTERVAL_S, min(float(interval), _LONGEST_INTERVAL_S)))
+
+
+def read_problem(content: bytes) -> str:
+    """Return the message of a rejected report, on one line; empty without one."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return ""
+    problem = answer.get("error") if isinstance(answer, dict) else None
+    return shorten(problem) if isinstance(problem, str) else ""
 
 
 def retry_after_s(header: str | None) -> float | None:

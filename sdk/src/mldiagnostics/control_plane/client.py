@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from mldiagnostics.control_plane.answers import read_answer, retry_after_s
+from mldiagnostics.control_plane.answers import read_answer, read_problem, retry_after_s
 from mldiagnostics.control_plane.endpoint import PEER_URL
 from mldiagnostics.text.terminal import printable
 
@@ -27,7 +27,6 @@ Fault: TypeAlias = Literal[
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _MAX_ANSWER_BYTES = 64 * 1024
-_SHOWN = 200
 _FAULTS: dict[int, Fault] = {
     **dict.fromkeys((400, 422), "rejected"),
     **dict.fromkeys((401, 403), "denied"),
@@ -38,8 +37,8 @@ _FAULTS: dict[int, Fault] = {
 
 
 _ADVICE: dict[Fault, str] = {
-    "denied": "; check that the token has the audience mldiagnostics and that this pod belongs to the run",
-    "not-found": "; check that the URL is that of the mldiagnostics operator's API",
+    "denied": "check that the token has the audience mldiagnostics and that this pod belongs to the run",
+    "not-found": "check that the URL is that of the mldiagnostics operator's API",
 }
 
 
@@ -163,12 +162,12 @@ class ControlPlaneClient:
 
     def _refused(self, status: int, content: bytes, retry_after: str | None) -> ReportFailed:
         fault: Fault = _FAULTS.get(status, "busy" if status >= 500 else "answer")
-        said = printable(" ".join(content[:_SHOWN].decode(errors="replace").split()))
-        advice = _ADVICE.get(fault, "")
+        said = read_problem(content)
         if fault == "denied" and not self._endpoint.sends_token:
-            advice = "; a token is sent by HTTPS only: give an https:// URL"
+            said = "a token is sent by HTTPS only; give an https:// URL"
+        words = printable(said or _ADVICE.get(fault, ""))
         return self._failed(
-            fault, f"it answered {status}{f' ({said})' if said else ''}{advice}", retry_after=retry_after_s(retry_after)
+            fault, f"it answered {status}{f': {words}' if words else ''}", retry_after=retry_after_s(retry_after)
         )
 
     def _failed(self, fault: Fault, problem: str, *, retry_after: float | None = None) -> ReportFailed:
