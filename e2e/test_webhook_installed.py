@@ -100,7 +100,7 @@ def waiting_pod(name: str) -> dict[str, Any]:
         "name": "main",
         "image": WEBHOOK.default_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["sleep", "300"],
+        "command": ["python", "-c", "import time; time.sleep(300)"],  # the image has no sleep
     }
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
     metadata = {"name": name, "namespace": "default", "labels": {injecting.OPT_IN: "true"}}
