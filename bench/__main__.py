@@ -12,6 +12,7 @@ from bench.table import FILE, Section, keep
 
 BENCHES = {
     "capture": "capture_fanout",
+    "control-plane": "control_plane",
     "goodput": "goodput_accounts",
     "monitor": "goodput_monitor",
     "operator": "operator_load",

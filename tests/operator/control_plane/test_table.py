@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mldiagnostics.control_plane import packing
 from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics_api.reported import ReportedRun, RunKey
-from mldiagnostics_api.reports import InvalidReport, Report, read_report
+from mldiagnostics_api.reports import MAX_CONFIG_BYTES, InvalidReport, Report, read_report
 from mldiagnostics_operator.control_plane import limits, run_memory, table
 from mldiagnostics_operator.control_plane.run_memory import JournalContent
 from mldiagnostics_operator.control_plane.sender import Sender
@@ -180,6 +180,15 @@ def test_configs_stay_when_later_reports_have_none() -> None:
         applied([leads(0, 2, configs={"user": {"lr": 2}}), leads(0, 1, configs={"user": {"lr": 1}}), leads(0, 3)])
     )
     assert run.configs["user"] == {"lr": 2}
+
+
+def test_configurations_are_bounded_by_section() -> None:
+    large = {"software": {"jax": "0.10.2"}, "user": {"x": "y" * MAX_CONFIG_BYTES}}
+    assert facts(applied([leads(0, 1, configs=large)])).configs == {
+        "software": {"jax": "0.10.2"},
+        "hardware": {},
+        "user": {},
+    }
 
 
 def test_an_account_writes_only_what_it_reported_first() -> None:

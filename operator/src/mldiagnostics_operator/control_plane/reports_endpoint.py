@@ -120,7 +120,8 @@ class ReportsEndpoint:
             raise _Refused(404, f"run id: {run_id[:100]!r} is not valid; use lower-case letters, digits and ._-")
         try:
             sender = await self._authenticator.sender(head.authorization, head.client)
-            wait_s = self._rates.take((sender.namespace, sender.account, sender.pod_uid), self._clock())
+            client = (sender.namespace, sender.account, sender.pod_uid or head.client)
+            wait_s = self._rates.take(client, self._clock())
             if wait_s:
                 raise _Refused(429, "reports: this client sends too many; send one every 10 s", retry_after_s=wait_s)
             if sender.pod_uid:

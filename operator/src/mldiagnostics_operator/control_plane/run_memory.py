@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from mldiagnostics_api.reported import ReportedRun, ReportedSession
+from mldiagnostics_api.reports import MAX_CONFIG_BYTES
 
 from mldiagnostics_operator.control_plane.event_log import EventLog, ProcessName, Segment
 from mldiagnostics_operator.control_plane.limits import (
@@ -103,7 +104,7 @@ class RunMemory:
         if report.configs is not None:
             order = (report.attempt, process.first_received, report.sequence)
             if self._configs is None or order > self._configs[0]:
-                self._configs = order, report.configs.model_dump()
+                self._configs = order, _bounded(report.configs.model_dump())
                 changed = True
         if report.events is not None:
             changed = self._add_events(report, entries) or changed
@@ -268,6 +269,14 @@ class RunMemory:
             "configs": {"order": self._configs[0], "value": self._configs[1]} if self._configs else None,
         }
         return orjson.dumps(document)
+
+
+def _bounded(configs: dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the configurations without the sections that exceed the limit."""
+    for section in ("user", "hardware", "software"):
+        if len(orjson.dumps(configs, option=orjson.OPT_NON_STR_KEYS)) > MAX_CONFIG_BYTES:
+            configs[section] = {}
+    return configs
 
 
 def _hosts(processes: Iterable[ProcessMemory]) -> tuple[ReportedHost, ...]:
