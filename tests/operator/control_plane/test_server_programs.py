@@ -86,6 +86,18 @@ async def test_a_program_misses_nothing_when_the_control_plane_restarts(
     assert_same_account(view, programs)
 
 
+async def test_the_port_for_googles_sdk_gets_no_reports_of_ours(
+    cluster: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    async with serving(cluster, namespace, tmp_path, peer_port=0) as plane:
+        env = {"DIAGON_BASE_URL": plane.peer_url}
+        ended = await asyncio.to_thread(Programs(tmp_path).run, PROGRAM.replace("WAIT", ""), env=env)
+    assert ended.code == 0
+    [warning] = [line for line in ended.err.splitlines() if "DIAGON_BASE_URL" in line]
+    assert "set MLDIAG_CONTROL_PLANE_URL to the https:// URL of the operator's API" in warning
+    assert list(plane.table.runs()) == []
+
+
 def assert_same_account(view: ReportedRun, programs: Programs) -> None:
     """Compare the account of the control plane with that of the run's own log."""
     assert view.goodput is not None
