@@ -16,6 +16,7 @@ from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_kube.informer import Backoff, Informer, Selection, SyncState
 from mldiagnostics_kube.retry import retry
 
+from mldiagnostics_operator.control_plane.service import serve
 from mldiagnostics_operator.control_plane.table import ReportTable
 from mldiagnostics_operator.runs.run import Run, run_manifest
 from mldiagnostics_operator.runs.run_store import RunStore
@@ -73,6 +74,7 @@ class RunController:
     ) -> None:
         self.reports = ReportTable()
         self._cluster = cluster
+        self._config = config
         self._telemetry = telemetry
         self._clock = clock
         self._namespaces: tuple[str | None, ...] = config.watch_namespaces or (None,)
@@ -138,6 +140,9 @@ class RunController:
             for _ in range(ADOPTERS):
                 group.create_task(self._adopt_queued())
             group.create_task(self._resync())
+            if self._config.control_plane:
+                known = self._by_report.keys
+                group.create_task(serve(self._cluster, self._config, self._telemetry, self.reports, known))
 
     async def _until_installed(self) -> None:
         """Wait until the definition of MLRun is served; captures go on meanwhile."""

@@ -1,0 +1,81 @@
+"""The control plane of a leader: certificate, API, and journals of former leaders."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics_operator.control_plane import publication
+from mldiagnostics_operator.control_plane.journal import JournalUnavailable
+from mldiagnostics_operator.control_plane.server import ControlPlane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from mldiagnostics_api.reported import RunKey
+    from mldiagnostics_kube.client import ApiClient
+
+    from mldiagnostics_operator.config import OperatorConfig
+    from mldiagnostics_operator.control_plane.table import ReportTable
+    from mldiagnostics_operator.telemetry import OperatorMetrics
+
+_log: Final = logging.getLogger(__name__)
+
+UPKEEP_S: Final = 5.0
+"""Pause between two looks at the runs in memory."""
+FORGET_S: Final = 3600.0
+"""A run that is finished leaves the memory so long after its last report; `limits.MAX_RUNS` counts on it."""
+
+
+async def serve(
+    cluster: ApiClient,
+    config: OperatorConfig,
+    telemetry: OperatorMetrics,
+    table: ReportTable,
+    runs: Callable[[], Iterable[RunKey]],
+    *,
+    clock: Callable[[], float] = time.time,
+    upkeep_s: float = UPKEEP_S,
+) -> None:
+    """Serve the control plane until cancelled.
+
+    Args:
+        cluster: Client of the API server.
+        config: Settings of the operator.
+        telemetry: Metrics of the operator.
+        table: The memory of the reports.
+        runs: Returns the runs that are not finished: their journals are read, and they stay in memory.
+        clock: Unix time.
+        upkeep_s: Pause in seconds between two calls of `runs`.
+    """
+    async with publication.certificate(cluster, config) as certificate, asyncio.TaskGroup() as group:
+        plane = ControlPlane(cluster, config, telemetry, table, certificate, clock=clock)
+        group.create_task(plane.run())
+        recalled: set[RunKey] = set()
+        while True:
+            present = set(runs())
+            recalled &= present
+            await _recall(plane, present - recalled, recalled)
+            _forget(plane, table, present, clock() - FORGET_S)
+            await asyncio.sleep(upkeep_s)
+
+
+async def _recall(plane: ControlPlane, missing: Iterable[RunKey], recalled: set[RunKey]) -> None:
+    """Read the journals of runs that are new to this leader."""
+    for key in missing:
+        try:
+            await plane.recall(key)
+        except JournalUnavailable as failure:
+            _log.warning("Earlier reports of %s in %s are not known yet: %s", key.run_id, key.namespace, failure)
+            return
+        recalled.add(key)
+
+
+def _forget(plane: ControlPlane, table: ReportTable, present: Collection[RunKey], before_s: float) -> None:
+    """Free the memory of finished runs without a report since `before_s`."""
+    for key in table.runs():
+        reported = None if key in present else table.view(key)
+        if reported is not None and reported.last_received < before_s:
+            plane.forget(key)
