@@ -138,7 +138,8 @@ def test_the_secret_of_the_certificates_is_rendered_and_writable() -> None:
 def test_the_webhook_has_read_rules_only_when_it_does_not_manage_certificates(values: Object) -> None:
     objects = rendered(WEBHOOK, values)
     granted = [rule for item in portable(objects) if "Role" in item["kind"] for rule in item.get("rules", ())]
-    assert granted == rules()
+    published = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [PUBLICATION_NAME], "verbs": ["get"]}
+    assert granted == [*rules(), published]
     assert "Secret" not in {item["kind"] for item in objects}
 
 
