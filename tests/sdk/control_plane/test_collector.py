@@ -70,6 +70,14 @@ def test_a_new_profiler_server_is_reported_at_once() -> None:
     assert (woken.times, collected.sessions) == (1, [])
 
 
+def test_no_events_are_kept_after_the_last_report() -> None:
+    beat = Record("heartbeat", 1_790_000_000.0, "alive")
+    made = collector([beat])
+    made.release()
+    made.write([beat])
+    assert made.collected(0).event_count == 1
+
+
 def test_records_of_any_content_are_kept_or_skipped() -> None:
     hostile: list[dict[str, object] | None] = [None, {}, {"state": None}, {"start_ns": "x"}, {"clock_step_us": "x"}]
     records = [

@@ -112,8 +112,9 @@ class Collector:
             )
 
     def release(self) -> None:
-        """Release the events; called last."""
+        """Release the events and keep no more; called after the last report."""
         with self._lock:
+            self._keeps_events = False
             self._backlog.close()
 
     def _keep_metric(self, record: Record) -> None:

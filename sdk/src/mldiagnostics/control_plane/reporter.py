@@ -64,7 +64,7 @@ class Reporter:
     def __init__(self, endpoint: Endpoint, origin: Origin, *, host: Mapping[str, Any], leads: bool) -> None:
         self.endpoint = endpoint
         self._origin = origin
-        self._host = {key: host[source] for key, source in (("node", "node"), ("podUid", "podUid")) if source in host}
+        self._host = {key: host[key] for key in ("node", "podUid") if key in host}
         if self._host.get("podUid"):
             self._host["pod"] = origin.host
         self._leads = leads
