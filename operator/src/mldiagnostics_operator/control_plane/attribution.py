@@ -82,6 +82,10 @@ class Attribution:
         """Drop a pod that does not exist any more."""
         self._runs.pop(uid, None)
 
+    def forget_all(self) -> None:
+        """Drop all pods; the run of each is found again."""
+        self._runs.clear()
+
     async def run_of_pod(self, pod: Object) -> str:
         """Return the run id of a pod from its metadata and owners.
 

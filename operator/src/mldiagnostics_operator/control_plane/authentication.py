@@ -95,6 +95,11 @@ class Authenticator:
         for digest in self._of_pod.pop(uid, ()):
             self._senders.pop(digest, None)
 
+    def forget_all(self) -> None:
+        """Drop all tokens; each is reviewed again."""
+        self._senders.clear()
+        self._of_pod.clear()
+
     def _known(self, digest: bytes) -> Sender | None:
         now = self._clock()
         if (kept := self._senders.get(digest)) and now < kept[0]:

@@ -8,14 +8,18 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
+from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.reports import MAX_COMPRESSED_BYTES
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.bounded_server import BoundedServer, Bounds
+from mldiagnostics_kube.informer import Backoff, Informer, Selection
 
 from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.accounts import Accounts
 from mldiagnostics_operator.control_plane.attribution import Attribution
 from mldiagnostics_operator.control_plane.authentication import Authenticator
+from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
 from mldiagnostics_operator.control_plane.endpoint_slice import EndpointSlice
 from mldiagnostics_operator.control_plane.journal import Journal
 from mldiagnostics_operator.control_plane.lookups import Lookups
@@ -104,6 +108,19 @@ class ControlPlane:
             metrics=self._metrics,
             clock=clock,
         )
+        namespaces: tuple[str | None, ...] = config.watch_namespaces or (None,)
+        self._informers = [
+            Informer(
+                "pods",
+                [path_to("", "v1", "pods", namespace=namespace)],
+                cluster=cluster,
+                store=DeletedPods(self.pod_gone, self.pods_missed),
+                metrics=telemetry,
+                backoff=Backoff(),
+                selection=Selection(labels=RUN_LABEL),
+            )
+            for namespace in namespaces
+        ]
         self.port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         """Port of the HTTPS server, once it listens."""
         self.peer_port: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -117,6 +134,8 @@ class ControlPlane:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 group.create_task(self.journal.run())
                 group.create_task(self._accounts.run())
+                for informer in self._informers:
+                    group.create_task(informer.run())
                 port = await stack.enter_async_context(
                     self._server(self._reports.route, limits.CONNECTIONS).serving(
                         config.control_plane_port, self._certificate.context
@@ -157,6 +176,11 @@ class ControlPlane:
         """Drop the tokens and the run of a pod that does not exist any more."""
         self._authenticator.forget_pod(uid)
         self._attribution.forget_pod(uid)
+
+    def pods_missed(self) -> None:
+        """Drop all tokens and runs of pods: any pod may have been deleted."""
+        self._authenticator.forget_all()
+        self._attribution.forget_all()
 
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run that has ended; its journal stays."""
