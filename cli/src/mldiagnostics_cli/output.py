@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.table import TableColumn
 
-__all__ = ["has_colour", "is_terminal", "note", "show", "show_document", "show_rows", "terminal_width"]
+__all__ = ["as_text", "has_colour", "is_terminal", "note", "show", "show_document", "show_rows", "terminal_width"]
 
 T = TypeVar("T")
 
@@ -66,14 +66,18 @@ def note(text: str) -> None:
         sys.stderr.flush()
 
 
-def show_document(document: Any, output: OutputFormat) -> None:
-    """Write a value as JSON or YAML."""
-    if output is OutputFormat.YAML:
+def as_text(document: Any, output: str) -> str:
+    """Return a value as JSON, or as YAML for the output `yaml`."""
+    if output == OutputFormat.YAML.value:
         import yaml  # noqa: PLC0415 - only where it is requested
 
-        show(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
-    else:
-        show(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+        return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def show_document(document: Any, output: OutputFormat) -> None:
+    """Write a value as JSON or YAML."""
+    show(as_text(document, output.value))
 
 
 def show_rows(

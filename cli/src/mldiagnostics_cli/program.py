@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mldiagnostics_cli.commands.completion import completion
+from mldiagnostics_cli.commands.goodput import goodput
 from mldiagnostics_cli.commands.options import examples
 from mldiagnostics_cli.commands.runs import runs
 
@@ -28,7 +29,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
         "mldiag runs list --storage gs://bucket/runs",
-        "mldiag runs get 4f6c --hosts",
+        "mldiag goodput 4f6c",
         note="Exit codes: 0 done, 1 failed, 2 partly done, 64 invalid usage, 130 Ctrl-C. NO_COLOR turns colours off.",
     ),
 )
@@ -39,8 +40,8 @@ def program() -> None:
     """Diagnose machine-learning runs: list and compare them, account for their time, profile their hosts."""
 
 
-program.add_command(runs)
-program.add_command(completion)
+for command in (completion, goodput, runs):
+    program.add_command(command)
 
 
 def walk() -> Iterator[click.Context]:

@@ -15,6 +15,7 @@ __all__ = [
     "OutputFormat",
     "examples",
     "output_option",
+    "parsed",
     "since_option",
     "storage_option",
 ]
@@ -41,12 +42,32 @@ def examples(*commands: str, note: str = "") -> str:
     return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands), "", note])
 
 
+def parsed(parse: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback that parses the text of an option, or each text of an option that may be repeated.
+
+    Args:
+        parse: Returns the value of a text, or raises `ConfigurationError`.
+    """
+
+    def convert(_context: click.Context, parameter: click.Parameter, text: Any) -> Any:
+        from mldiagnostics.errors import ConfigurationError
+
+        try:
+            if parameter.multiple:
+                return tuple(map(parse, text))
+            return None if text is None else parse(text)
+        except ConfigurationError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return convert
+
+
 def since_option(command: F) -> F:
     """Add `--since`; its value is in Unix seconds."""
     return click.option(
         "--since",
         metavar="TIME",
-        callback=_since,
+        callback=parsed(_since),
         help="Only runs that were alive since then: 2h, 7d or 2026-11-21T10:00:00Z.",
     )(command)
 
@@ -78,10 +99,8 @@ def storage_option(command: F) -> F:
     )(command)
 
 
-def _since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
+def _since(text: str) -> float:
     """Return a duration before now, or a time, in Unix seconds."""
-    if text is None:
-        return None
     from mldiagnostics.errors import ConfigurationError
     from mldiagnostics.goodput.options import moment, window
 
@@ -91,4 +110,4 @@ def _since(_context: click.Context, _parameter: click.Parameter, text: str | Non
         try:
             return moment(text) / 1e6
         except ConfigurationError:
-            raise click.BadParameter(f"{text!r} is not a time; give 2h, 7d or 2026-11-21T10:00:00Z") from None
+            raise ConfigurationError(f"{text!r}: not a time; give 2h, 7d or 2026-11-21T10:00:00Z") from None

@@ -13,7 +13,7 @@ from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.location import CACHE_DIR, CLOUD_LOGGING
 from mldiagnostics.goodput.log import absolute, open_log
-from mldiagnostics.goodput.log.nearby_logs import describe_nearby
+from mldiagnostics.goodput.log.nearby_logs import COMMAND, describe_nearby
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import snapshot_path
 from mldiagnostics.goodput.options import exclusions
@@ -35,7 +35,10 @@ __all__ = ["ReportQuery", "read", "read_exclusions"]
 
 @dataclass(frozen=True, slots=True)
 class ReportQuery:
-    """A query of each log; moments are microseconds of POSIX time."""
+    """A query of each log; moments are microseconds of POSIX time.
+
+    `command` is the one that messages name.
+    """
 
     now: int
     run: str | None = None
@@ -45,6 +48,7 @@ class ReportQuery:
     devices: float | None = None
     created: int | None = None
     ideal_step_time_s: float | None = None
+    command: str = COMMAND
 
 
 def read(
@@ -68,7 +72,7 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
     try:
         history = StoredHistory(log, snapshot_path(_cache_dir(), log, job_name=job or "")).read(query.now / 1e6)
     except LogMissing as error:
-        raise LogMissing(describe_nearby(url) or str(error)) from error
+        raise LogMissing(describe_nearby(url, query.command) or str(error)) from error
     if len(log.jobs) > 1:
         raise ConfigurationError(f"{log.name}: has several jobs; give --job with one of {', '.join(sorted(log.jobs))}")
     known = history.runs(query.now)

@@ -14,9 +14,11 @@ from mldiagnostics.text.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["describe_nearby"]
+__all__ = ["COMMAND", "describe_nearby"]
 
 COMMAND = "python -m mldiagnostics.goodput"
+"""Reads the goodput of a log where only the SDK is installed."""
+
 MOST = 20
 _FOLDERS = ("goodput/*/*", "*/*", "*")
 """Logs below a storage root, below a root of goodput logs, and below one logger."""
@@ -29,7 +31,7 @@ class _Log(NamedTuple):
     what: str
 
 
-def describe_nearby(url: str) -> str:
+def describe_nearby(url: str, command: str = COMMAND) -> str:
     """Return a message with the command for each log below a URL; empty without logs."""
     runs = list(_runs(url))
     known = {log.place for log in runs}
@@ -37,12 +39,13 @@ def describe_nearby(url: str) -> str:
     if not logs:
         return ""
     count = "one log is" if len(logs) == 1 else f"{len(logs)} logs are"
+    lines = [_line(log, command) for log in logs[:MOST]]
     more = [f"… and {len(logs) - MOST} more"] if len(logs) > MOST else []
-    return "\n  ".join([f"{printable(url)}: not a goodput log; {count} below it:", *map(_line, logs[:MOST]), *more])
+    return "\n  ".join([f"{printable(url)}: not a goodput log; {count} below it:", *lines, *more])
 
 
-def _line(log: _Log) -> str:
-    return printable(f"{COMMAND} {shlex.quote(log.place)}") + (f"   # {printable(log.what)}" if log.what else "")
+def _line(log: _Log, command: str) -> str:
+    return printable(f"{command} {shlex.quote(log.place)}") + (f"   # {printable(log.what)}" if log.what else "")
 
 
 def _runs(url: str) -> Iterator[_Log]:
