@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
     from mldiagnostics_cli.table import TableColumn
 
-__all__ = ["as_text", "has_colour", "is_terminal", "note", "show", "show_document", "show_rows", "terminal_width"]
+__all__ = [
+    "PLAIN_WIDTH",
+    "as_text",
+    "has_colour",
+    "is_terminal",
+    "note",
+    "show",
+    "show_document",
+    "show_rows",
+    "terminal_width",
+]
 
 T = TypeVar("T")
 

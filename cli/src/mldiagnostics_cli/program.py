@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mldiagnostics_cli.commands.capture import capture
 from mldiagnostics_cli.commands.completion import completion
 from mldiagnostics_cli.commands.goodput import goodput
 from mldiagnostics_cli.commands.options import examples
@@ -30,6 +31,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
     epilog=examples(
         "mldiag runs list --storage gs://bucket/runs",
         "mldiag goodput 4f6c",
+        "mldiag capture host-0 host-1 --duration 500ms",
         note="Exit codes: 0 done, 1 failed, 2 partly done, 64 invalid usage, 130 Ctrl-C. NO_COLOR turns colours off.",
     ),
 )
@@ -40,7 +42,7 @@ def program() -> None:
     """Diagnose machine-learning runs: list and compare them, account for their time, profile their hosts."""
 
 
-for command in (completion, goodput, runs):
+for command in (capture, completion, goodput, runs):
     program.add_command(command)
 
 

@@ -7,9 +7,9 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from mldiagnostics import __version__
 from mldiagnostics.capture.addresses import targets_of
 from mldiagnostics.capture.arguments import address_list, seconds, stem_list, storage_path, whole_number
 from mldiagnostics.capture.engine import run
-from mldiagnostics.capture.model import MAX_TRACE_BYTES, Options, Outcome, Target, Tracers, TraceSink
+from mldiagnostics.capture.model import MAX_TRACE_BYTES, Control, Options, Outcome, Target, Tracers, TraceSink
 from mldiagnostics.capture.report import CaptureReport, record, skew_ms
 from mldiagnostics.errors import AlreadyStored, ConfigurationError, StoreError
 from mldiagnostics.layout import capture_record_key, sanitize, trace_key
@@ -74,6 +74,38 @@ def capture(
     Example:
         >>> report = capture(["10.0.0.7:9999", "10.0.0.8:9999"], storage="gs://bucket/profiles")  # doctest: +SKIP
     """
+    prepared = prepare_capture(
+        addresses,
+        storage=storage,
+        duration_ms=duration_ms,
+        session=session,
+        tracers=tracers,
+        start_lead_ms=start_lead_ms,
+        deadline_s=deadline_s,
+        allow_old_server=allow_old_server,
+        max_trace_bytes=max_trace_bytes,
+        stems=stems,
+    )
+    return _run_blocking(prepared.run())
+
+
+def prepare_capture(
+    addresses: Sequence[str] | str,
+    *,
+    storage: str | os.PathLike[str],
+    duration_ms: int = 2000,
+    session: str | None = None,
+    tracers: Tracers | None = None,
+    start_lead_ms: int | None = None,
+    deadline_s: float | None = None,
+    allow_old_server: bool = False,
+    max_trace_bytes: int = MAX_TRACE_BYTES,
+    stems: Sequence[str] | None = None,
+) -> "PreparedCapture":
+    """Return a capture that is ready to run; no host and no store is contacted.
+
+    Arguments are those of `capture`. Raises `ConfigurationError`.
+    """
     storage, duration_ms = storage_path("storage", storage), whole_number("duration_ms", duration_ms, "milliseconds")
     targets = targets_of(address_list(addresses), workload_root=storage)
     if stems is not None:
@@ -92,19 +124,57 @@ def capture(
         allow_old_server=allow_old_server,
         max_trace_bytes=whole_number("max_trace_bytes", max_trace_bytes, "bytes"),
     )
-    store = open_store(storage, timeout_s=_STORE_TIMEOUT_S)
-    write = partial(record, uid=str(uuid.uuid4()), targets=targets, version=__version__)
-    _claim(store, options.session, write(options=options, started_ns=time.time_ns(), outcomes=()))
-    started_ns = time.time_ns()  # after the claim, so that a slow store does not use up the lead
-    if lead_ms:
-        options = replace(options, start_ns=started_ns + lead_ms * 1_000_000)
-    outcomes = _run_blocking(_capture_all(targets, options, _sink(store, options.session)))
-    try:
-        complete = write(options=options, started_ns=started_ns, outcomes=outcomes)
-        store.put(capture_record_key(options.session), complete, replace=True)
-    except StoreError as error:
-        _log.warning("capture.json: not updated, the traces are stored: %s", printable(str(error)))
-    return CaptureReport(options.session, store.url(), outcomes, skew_ms(outcomes))
+    return PreparedCapture(targets, options, open_store(storage, timeout_s=_STORE_TIMEOUT_S), lead_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCapture:
+    """A capture whose arguments are checked."""
+
+    targets: Sequence[Target]
+    options: Options
+    store: Store
+    lead_ms: int
+
+    @property
+    def directory(self) -> str:
+        """The log directory, a path or URL."""
+        return self.store.url()
+
+    async def run(
+        self, *, control: Control | None = None, on_outcome: Callable[[Outcome], None] | None = None
+    ) -> CaptureReport:
+        """Profile the targets and store their traces, once.
+
+        Args:
+            control: Terminates the recordings on request.
+            on_outcome: Called with each outcome as soon as it is known.
+
+        Raises:
+            ConfigurationError: The session exists. No host is contacted.
+            StoreError: Nothing can be stored. No host is contacted.
+        """
+        write = partial(record, uid=str(uuid.uuid4()), targets=self.targets, version=__version__)
+        claim = write(options=self.options, started_ns=time.time_ns(), outcomes=())
+        await asyncio.to_thread(_claim, self.store, self.options.session, claim)
+        started_ns = time.time_ns()  # after the claim, so that a slow store does not use up the lead
+        options = self.options
+        if self.lead_ms:
+            options = replace(options, start_ns=started_ns + self.lead_ms * 1_000_000)
+        by_target: dict[Target, Outcome] = {}
+        sink = _sink(self.store, options.session)
+        async with contextlib.aclosing(run(self.targets, options, sink=sink, control=control)) as outcomes:
+            async for outcome in outcomes:
+                by_target[outcome.target] = outcome
+                if on_outcome is not None:
+                    on_outcome(outcome)
+        ordered = tuple(by_target[target] for target in self.targets)
+        try:
+            complete = write(options=options, started_ns=started_ns, outcomes=ordered)
+            await asyncio.to_thread(self.store.put, capture_record_key(options.session), complete, replace=True)
+        except StoreError as error:
+            _log.warning("capture.json: not updated, the traces are stored: %s", printable(str(error)))
+        return CaptureReport(options.session, self.directory, ordered, skew_ms(ordered))
 
 
 def _claim(store: Store, session: str, content: bytes) -> None:
@@ -117,12 +187,6 @@ def _claim(store: Store, session: str, content: bytes) -> None:
 
 def _sink(store: Store, session: str) -> TraceSink:
     return lambda target, trace: asyncio.to_thread(store.put, trace_key(session, target.stem), trace)
-
-
-async def _capture_all(targets: Sequence[Target], options: Options, sink: TraceSink) -> tuple[Outcome, ...]:
-    async with contextlib.aclosing(run(targets, options, sink=sink)) as outcomes:
-        by_target = {outcome.target: outcome async for outcome in outcomes}
-    return tuple(by_target[target] for target in targets)
 
 
 def _run_blocking(coroutine: Coroutine[Any, Any, _T]) -> _T:
