@@ -130,6 +130,16 @@ def serve_all_kinds(requests: Requests) -> None:
             until(lambda path=path: requests("GET", path).status == 200, f"{workload.plural} are served")  # type: ignore[misc]
 
 
+def make_expired_run(requests: Requests) -> None:
+    """Make an ended run whose time to live is over; the operator deletes it at its start."""
+    run = {"apiVersion": "diagon.gke.io/v1alpha1", "kind": "MLRun", "metadata": {"name": "ended"}}
+    spec = {"retention": {"ttlSecondsAfterFinished": 0}}
+    runs = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mlruns"
+    assert requests("POST", runs, run | {"spec": spec}).status == 201
+    ended = {"status": {"phase": "Failed", "completionTime": "2026-01-01T00:00:00Z"}}
+    assert requests.merge_patch(f"{runs}/ended/status", ended).status == 200
+
+
 def finished(requests: Requests) -> set[str]:
     found = requests("GET", CAPTURES).body["items"]
     phases = {item["metadata"]["name"]: item.get("status", {}).get("phase") for item in found}
@@ -155,6 +165,7 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
         until(lambda: requests("GET", CAPTURES).status == 200, "captures are served")
         serve_all_kinds(requests)
         assert requests("POST", "/apis/batch/v1/namespaces/default/jobs", JOB).status == 201
+        make_expired_run(requests)
         captures = list(one_of_each_kind())
         wanted = granted()
         assert wanted > UNSEEN

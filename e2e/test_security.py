@@ -267,7 +267,7 @@ EVERYWHERE = {
     ("", "events"): {"create"},
     ("", "pods"): {"get", "list", "watch"},
     ("", "namespaces"): {"get", "list", "watch"},
-    ("diagon.gke.io", "mlruns"): {"get", "list", "watch", "create"},
+    ("diagon.gke.io", "mlruns"): {"get", "list", "watch", "create", "delete"},
     ("diagon.gke.io", "mlruns/status"): {"update"},
 }
 EVERYWHERE |= {

@@ -144,7 +144,7 @@ def test_what_the_run_is_cannot_change_but_its_settings_can(api: Requests, names
         changed = api.merge_patch(f"{path}/{name}", {"spec": spec})
         assert changed.status == 422, spec
         assert f"{next(iter(spec))} is immutable; create another MLRun for another run" in changed.message
-    settings = {"displayName": "x", "retention": {"deleteArtifacts": True}, "storageLocation": "gs://b/x"}
+    settings = {"displayName": "x", "retention": {"ttlSecondsAfterFinished": 60}, "storageLocation": "gs://b/x"}
     assert api.merge_patch(f"{path}/trainer", {"spec": settings}).status == 200
     outside = api.merge_patch(f"{path}/trainer", {"spec": {"storageLocation": "gs://b/../x"}})
     assert "must not contain '..'" in outside.message

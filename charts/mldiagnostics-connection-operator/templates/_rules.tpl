@@ -3,7 +3,7 @@
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
 # A capture may name a run.
-- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create]}
+- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mlruns/status], verbs: [update]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
 # `watch` wakes captures that wait for their pods, and follows labelled pods that are runs.

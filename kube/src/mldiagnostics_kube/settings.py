@@ -107,6 +107,13 @@ def seconds(raw: str) -> float:
     return time_s
 
 
+def whole_number(raw: str) -> int:
+    """Parse a whole number of at least 0."""
+    if not raw.isascii() or not raw.isdigit() or len(raw) > 10:
+        raise ValueError("is not a whole number; use 0 or more")
+    return int(raw)
+
+
 def switch(raw: str) -> bool:
     """Parse `true` or `false`."""
     if raw.lower() not in _SWITCH:

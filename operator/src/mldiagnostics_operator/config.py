@@ -124,6 +124,22 @@ class OperatorConfig:
         ),
     ] = False
 
+    runs_ttl_s: Annotated[
+        int | None,
+        Setting(
+            "MLDIAG_RUNS_TTL_SECONDS",
+            "Seconds after which the MLRun of an ended run is deleted, unless its own spec sets them. Empty: never.",
+            settings.whole_number,
+        ),
+    ] = None
+    runs_kept: Annotated[
+        int,
+        Setting(
+            "MLDIAG_RUNS_KEPT_PER_NAMESPACE",
+            "MLRuns of ended runs that each namespace keeps, the newest ones. The files of runs are always kept.",
+            settings.whole_number,
+        ),
+    ] = 1000
     control_plane: Annotated[
         bool,
         Setting("MLDIAG_CONTROL_PLANE", "`true`: the leader serves the control-plane API to SDKs.", settings.switch),

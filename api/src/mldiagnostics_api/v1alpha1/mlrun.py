@@ -66,14 +66,11 @@ class RunProfiling(Model):
 
 
 class RunRetention(Model):
-    """Retention of the object after the end of the run, and of the run's files."""
+    """Retention of the object after the end of the run. The run's files are kept."""
 
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """Seconds after which the object of an ended run is deleted. Default: the operator's setting. An object with this
     field is not deleted because of the limit on the number of ended runs."""
-    delete_artifacts: bool | None = None
-    """Whether the operator also deletes the files of the run when the object is deleted. Default: false. The files
-    must be in storage that the operator can write, and their run.json must name this namespace and run."""
 
 
 class MLRunSpec(Model):
@@ -105,7 +102,7 @@ class MLRunSpec(Model):
     profiling: RunProfiling | None = None
     """Defaults of captures of this run."""
     retention: RunRetention | None = None
-    """Retention of the object after the end of the run, and of the run's files."""
+    """Retention of the object after the end of the run. The run's files are kept."""
 
 
 class HostException(Model):

@@ -18,6 +18,7 @@ from mldiagnostics_kube.retry import retry
 
 from mldiagnostics_operator.control_plane.service import serve
 from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.runs.expiry import RunExpiry
 from mldiagnostics_operator.runs.run import Run, run_manifest
 from mldiagnostics_operator.runs.run_store import RunStore
 from mldiagnostics_operator.runs.run_writer import RunWriter
@@ -101,6 +102,14 @@ class RunController:
         )
         self._watches = WorkloadWatches(cluster, config.watch_namespaces, self._on_workload, telemetry, backoff=backoff)
         self._identities = WorkloadIdentities(cluster, config.cluster_name, self._watches.namespace_labels)
+        self._expiry = RunExpiry(
+            cluster,
+            self._namespaces,
+            self._rate,
+            ttl_s=config.runs_ttl_s,
+            keep=config.runs_kept,
+            clock=clock,
+        )
         self._informers = [
             Informer(
                 RUNS.plural,
@@ -140,6 +149,7 @@ class RunController:
             for _ in range(ADOPTERS):
                 group.create_task(self._adopt_queued())
             group.create_task(self._resync())
+            group.create_task(self._expiry.run())
             if self._config.control_plane:
                 known = self._by_report.keys
                 group.create_task(serve(self._cluster, self._config, self._telemetry, self.reports, known))
