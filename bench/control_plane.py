@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,8 +79,15 @@ class Host:
         return head.encode() + body
 
     async def connect(self, port: int, tls: ssl.SSLContext) -> None:
-        """Open the connection that all reports use."""
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+        """Open the connection that all reports use; try again if the server is busy, as SDKs do."""
+        own = f"127.1.{self.number // 250}.{self.number % 250 + 1}"  # each pod has an address
+        while True:
+            with suppress(ConnectionError, TimeoutError):
+                self.reader, self.writer = await asyncio.open_connection(
+                    "127.0.0.1", port, ssl=tls, local_addr=(own, 0)
+                )
+                return
+            await asyncio.sleep(1.0)
 
     async def report(self) -> int:
         """Send the next report; return the status."""

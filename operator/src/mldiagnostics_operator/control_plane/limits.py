@@ -33,6 +33,8 @@ SMALL_BODY_BYTES: Final = 32 * _KIB
 """Usual reports have 1 kB; those with events up to 10 kB."""
 LARGE_BODIES_BYTES: Final = 16 * _MIB
 """All larger bodies together."""
+FIRST_REQUEST_S: Final = 15.0
+"""Time for a handshake and the first head: all hosts of a large run connect at the same moment."""
 READ_S: Final = 10.0
 """Time for a body to arrive: a busy training process sends slowly."""
 MAX_VALUES: Final = 200_000
@@ -51,7 +53,8 @@ LOOKUPS: Final = 16
 LOOKUPS_OF_CLIENT: Final = 4
 WAITING_LOOKUPS: Final = 4096
 """All hosts of a large run start at the same moment."""
-WAITING_LOOKUPS_OF_CLIENT: Final = 64
+WAITING_LOOKUPS_OF_CLIENT: Final = 1024
+"""A namespace is one client: its largest run starts at once, and a turn takes 10 ms."""
 LOOKUP_S: Final = 5.0
 
 REPORTS_PER_SECOND: Final = 2.0

@@ -12,6 +12,7 @@ from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.reports import MAX_COMPRESSED_BYTES
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.bounded_server import BoundedServer, Bounds
+from mldiagnostics_kube.connections import ConnectionTimes
 from mldiagnostics_kube.informer import Backoff, Informer, Selection
 
 from mldiagnostics_operator.captures.storage import Storage
@@ -193,6 +194,7 @@ class ControlPlane:
             body_bytes=MAX_COMPRESSED_BYTES,
             small_bytes=limits.SMALL_BODY_BYTES,
             large_bytes=limits.LARGE_BODIES_BYTES,
+            times=ConnectionTimes(first_request_s=limits.FIRST_REQUEST_S),
             read_s=limits.READ_S,
             finish_s=limits.FINISH_S,
         )
