@@ -8,6 +8,7 @@ import pytest
 from cluster.envtest import ApiServer, apiserver
 from cluster.tools import tool
 from demo.kubectl import Kubectl
+from mldiagnostics_api.definition import DEFINITIONS
 from release.manifests import KUSTOMIZE, NAMESPACE_FOLDER
 from release.package import chart
 from release.parts import NAMESPACE, OPERATOR
@@ -17,6 +18,7 @@ from support.impersonation import Requests, until
 
 pytestmark = pytest.mark.apiserver
 
+KEPT = {("CustomResourceDefinition", each.resource.definition_name) for each in DEFINITIONS}
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
 
 
@@ -54,8 +56,6 @@ def test_helm_installs_upgrades_uninstalls_and_installs_again(
     server: ApiServer, release: Release, tmp_path: Path
 ) -> None:
     requests = Requests(server.kubeconfig)
-    definition = ("CustomResourceDefinition", "mldiagnosticsconnections.diagon.gke.io")
-
     release.helm("install", "--create-namespace")
     assert release.installed(requests) == wanted(rendered(OPERATOR))
     capture_applies(requests)
@@ -70,7 +70,7 @@ def test_helm_installs_upgrades_uninstalls_and_installs_again(
     until(lambda: requests("POST", f"{CAPTURES}?dryRun=All", too_long).status == 422, "the new limit holds")
 
     release.uninstall()
-    assert release.installed(requests) == {definition}
+    assert release.installed(requests) == KEPT
     assert requests("GET", f"{CAPTURES}/kept").body["spec"]["triggerCapture"]["podName"] == "worker-0"
     until(
         lambda: requests("POST", f"{CAPTURES}?dryRun=All", too_long).status == 201, "the policy does not apply any more"
@@ -127,8 +127,7 @@ def test_without_helm_the_operator_is_removed_and_captures_stay(
 
     selector = f"app.kubernetes.io/instance={OPERATOR.name},app.kubernetes.io/component!=crds"
     kubectl("delete", source, f"--selector={selector}")
-    definition = ("CustomResourceDefinition", "mldiagnosticsconnections.diagon.gke.io")
-    until(lambda: release.installed(requests) == {definition}, "only the definition is left")
+    until(lambda: release.installed(requests) == KEPT, "only the definitions are left")
     assert requests("GET", f"{CAPTURES}/kept").status == 200
     assert requests("GET", f"/api/v1/namespaces/{NAMESPACE}").body["status"]["phase"] == "Active"
 
