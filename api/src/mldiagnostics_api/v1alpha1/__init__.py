@@ -25,6 +25,8 @@ from mldiagnostics_api.v1alpha1.mlrun import (
     RunProgress,
     RunRetention,
     RunSession,
+    RunSignals,
+    RunStartUp,
     RunWorkload,
     read_run,
 )
@@ -51,6 +53,8 @@ __all__ = [
     "RunProgress",
     "RunRetention",
     "RunSession",
+    "RunSignals",
+    "RunStartUp",
     "RunWorkload",
     "StatusCondition",
     "TargetCounts",

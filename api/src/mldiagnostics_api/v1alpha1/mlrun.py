@@ -65,6 +65,19 @@ class RunProfiling(Model):
     """Profiler port of hosts that do not report or publish one. Default: 9999."""
 
 
+class RunSignals(Model):
+    """Limits beyond which a condition shows a problem of the run; 0 disables one."""
+
+    host_silent_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
+    """Seconds without a report after which a host is silent. Default: 120."""
+    straggler_ratio: Annotated[float, Field(ge=0, le=100)] | None = None
+    """A host straggles if its steps take more than this many times the median of all hosts. Default: 2."""
+    hang_seconds: Annotated[int, Field(ge=0, le=86_400, json_schema_extra=INT32)] | None = None
+    """Seconds without a step after which the run hangs, if it is also 20 times the usual step time. Default: 900."""
+    minimum_goodput_percent: Annotated[int, Field(ge=0, le=100, json_schema_extra=INT32)] | None = None
+    """Goodput in per cent below which it is low, after the first half hour. Default: 0, disabled."""
+
+
 class RunRetention(Model):
     """Retention of the object after the end of the run. The run's files are kept."""
 
@@ -101,6 +114,8 @@ class MLRunSpec(Model):
     locations are allowed as for captures."""
     profiling: RunProfiling | None = None
     """Defaults of captures of this run."""
+    signals: RunSignals | None = None
+    """Limits beyond which a condition says that the run needs attention."""
     retention: RunRetention | None = None
     """Retention of the object after the end of the run. The run's files are kept."""
 
@@ -173,6 +188,14 @@ class RunGoodput(Model):
     """Interruptions of the run."""
     as_of_time: Time | None = None
     """Moment of the account."""
+    ettr: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Productive share of the time since the creation of the workload, with queueing."""
+    mttr_seconds: Seconds | None = None
+    """Mean time from the end of an attempt to the first step of the next one, of the attempts in this status."""
+    mttf_seconds: Seconds | None = None
+    """Time of the account without recoveries, by the number of failures; absent without a failure."""
+    start_up_seconds: Annotated[dict[str, Seconds], Field(max_length=8)] | None = None
+    """Start-up of all attempts in this status by stage: queueing, scheduling, pull and startup."""
 
 
 class RunConfigs(Model):
@@ -210,6 +233,23 @@ class RunSession(Model):
     """End of the recording."""
 
 
+class RunStartUp(Model):
+    """Start-up of an attempt: the time of each milestone."""
+
+    created_time: Time | None = None
+    """Creation of the workload; of a later attempt, the end of the attempt before."""
+    admitted_time: Time | None = None
+    """Admission by its queue; without a queue, the creation."""
+    scheduled_time: Time | None = None
+    """All pods have nodes."""
+    pulled_time: Time | None = None
+    """All images are on the nodes; without events of the kubelet, the start of the containers."""
+    started_time: Time | None = None
+    """All containers have started."""
+    first_step_time: Time | None = None
+    """First step that a process reported, by its clock less the difference to the operator's."""
+
+
 class RunAttempt(Model):
     """One attempt of the workload."""
 
@@ -223,6 +263,14 @@ class RunAttempt(Model):
     """Why the attempt ended, as one word for programs."""
     message: Text | None = None
     """Why the attempt ended, for people."""
+    cause: Annotated[str, Field(max_length=64)] | None = None
+    """Cause of its end as pods, nodes and events show it: Preemption, Maintenance, NodeShutdown, NodeLost, Eviction,
+    Quota, OutOfMemory, DeadlineExceeded, ExitCode, Suspended, Deleted, StartFailure, Scheduling or Unknown. It may
+    change for some minutes after the end: a lost node shows late."""
+    cause_message: Text | None = None
+    """The object that shows the cause, and its words."""
+    start_up: RunStartUp | None = None
+    """Start-up of the attempt."""
 
 
 class MLRunStatus(Model):
@@ -249,7 +297,8 @@ class MLRunStatus(Model):
     ) = None
     """Admitted: no queue holds the workload back. Started: it runs or has run. Reporting: at least one host reports.
     Profilable: at least one reporting host has a profiler server. Complete becomes True when the run has ended, also if
-    it failed; its reason is the result."""
+    it failed; its reason is the result. HostsSilent, Straggling, Hanging and GoodputLow are True while the run needs
+    attention, and absent before."""
     observed_generation: Annotated[int, Field(json_schema_extra=INT64)] | None = None
     """Generation of the object that this status describes."""
     attempt: Count | None = None
