@@ -122,6 +122,8 @@ def test_the_stem_of_a_host_is_its_file_name(pod: str, rank: int | None) -> None
 def test_traces_are_recognised_and_records_are_not(session: str, stem: str, above: str) -> None:
     assert layout.is_trace(above + layout.trace_key(session, stem))
     assert not layout.is_trace(above + layout.capture_record_key(session))
+    assert layout.session_of(layout.trace_key(session, stem)) == layout.sanitize(session)
+    assert layout.session_of(f"x/{layout.trace_key(session, stem)}") is None
 
 
 @pytest.mark.parametrize(

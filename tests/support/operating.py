@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mldiagnostics_kube.client import ApiClient
-    from mldiagnostics_operator.run_reports import RunReports
+    from mldiagnostics_operator.run_exchange import RunExchange
 
 Object = dict[str, Any]
 
@@ -185,7 +185,7 @@ async def operating(
     policy: Policy = ANY_PORT,
     me: str = "operator/uid/1-test",
     clock: Clock = utc_now,
-    reports: RunReports | None = None,
+    exchange: RunExchange | None = None,
 ) -> AsyncIterator[Operating]:
     """Run the operator's core over one namespace, fed by kopf's watch as in the product."""
     config = OperatorConfig(
@@ -195,7 +195,9 @@ async def operating(
         cluster_name="test-cluster",
         pod_namespace=namespace,
     )
-    operator = Operating(CaptureController(cluster, config, OperatorMetrics(), holder=me, reports=reports, clock=clock))
+    operator = Operating(
+        CaptureController(cluster, config, OperatorMetrics(), holder=me, exchange=exchange, clock=clock)
+    )
     watched = WatchedResource(
         resource=operator.captures.resource,
         field_selector=operator.captures.field_selector,

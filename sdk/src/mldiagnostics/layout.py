@@ -111,6 +111,16 @@ def is_trace(key: str) -> bool:
     return _TRACE.fullmatch(key) is not None
 
 
+def session_of(key: str) -> str | None:
+    """Return the session of a trace below its log directory; None for other keys.
+
+    >>> session_of("plugins/profile/a0-s100/trainer-0.xplane.pb")
+    'a0-s100'
+    """
+    prefix, name, rest = key.partition(f"{PROFILE_DIR}/")
+    return rest.partition("/")[0] if name and not prefix and is_trace(key) else None
+
+
 def record_segment_key(*, attempt: int, rank: int, incarnation: str, number: int) -> str:
     """Return the key of one file of records, below the run's directory.
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mldiagnostics_api.names import OPT_IN_LABEL
 from mldiagnostics_api.reported import RunKey
 from mldiagnostics_api.reports import read_report
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_operator.control_plane.sender import Sender
 from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.run_exchange import RunExchange
 from support.definitions import install
 from support.operating import Namespace, operating, verdict
 from support.profiler_servers import FakeProfiler
@@ -28,10 +30,15 @@ def table() -> ReportTable:
 
 
 @pytest.fixture
-async def volume(ml: Namespace, table: ReportTable, tmp_path: Path) -> AsyncIterator[Path]:
+def exchange(table: ReportTable) -> RunExchange:
+    return RunExchange(table)
+
+
+@pytest.fixture
+async def volume(ml: Namespace, exchange: RunExchange, tmp_path: Path) -> AsyncIterator[Path]:
     """The volume of an operator that knows the reports of the table."""
     await install(ml.cluster, RUNS)
-    async with operating(ml.cluster, ml.name, tmp_path, reports=table):
+    async with operating(ml.cluster, ml.name, tmp_path, exchange=exchange):
         yield tmp_path
 
 
@@ -61,10 +68,10 @@ def report(table: ReportTable, ml: Namespace, pod: dict[str, Any], port: int) ->
 
 
 async def test_a_run_is_captured_through_its_workload_at_the_reported_port_into_its_storage(
-    ml: Namespace, table: ReportTable, volume: Path
+    ml: Namespace, table: ReportTable, exchange: RunExchange, volume: Path
 ) -> None:
     async with FakeProfiler().serving(ml.ip) as server:
-        pod = await ml.pod("trainer-0")
+        pod = await ml.pod("trainer-0", labels={OPT_IN_LABEL: "true"})
         reference = {"apiVersion": "v1", "kind": "Pod", "name": "trainer-0", "uid": pod["metadata"]["uid"]}
         await make_run(ml, workloadRef=reference, storageLocation=f"volume:///{ml.name}/of-runs")
         report(table, ml, pod, server.port)
@@ -72,7 +79,11 @@ async def test_a_run_is_captured_through_its_workload_at_the_reported_port_into_
     assert verdict(status) == ("Succeeded", "Succeeded")
     assert status["results"][0]["pod"] == "trainer-0"
     assert status["captureResult"]["outputLocation"].startswith(f"volume:///{ml.name}/of-runs/")
-    assert list((volume / ml.name / "of-runs").rglob("*.xplane.pb"))
+    (trace,) = (volume / ml.name / "of-runs").rglob("*.xplane.pb")
+    run_id = trace.relative_to(volume / ml.name / "of-runs").parts[0]
+    (session,) = exchange.sessions(RunKey(ml.name, run_id))
+    assert (session.id, session.state, session.capture) == (trace.parent.name, "Succeeded", "capture")
+    assert session.directory == status["captureResult"]["outputLocation"]
 
 
 @pytest.mark.usefixtures("volume")

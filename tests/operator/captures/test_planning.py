@@ -10,6 +10,7 @@ from mldiagnostics_operator.captures import planning
 from mldiagnostics_operator.captures.fair_slots import FairSlots
 from mldiagnostics_operator.captures.lookup import Lookup
 from mldiagnostics_operator.captures.pod_waits import PodWaits
+from mldiagnostics_operator.run_exchange import RunExchange
 from support.builders import connection, parsed
 from support.operating import ANY_PORT, condition, operating, verdict
 from support.profiler_servers import FakeProfiler
@@ -69,7 +70,7 @@ async def test_a_rejected_look_up_is_a_refusal_by_name(ml: Namespace, tmp_path: 
 async def test_a_slow_look_up_is_reported(ml: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "_SLOW_S", 0.0)
     waits = PodWaits(ml.cluster, per_namespace=1)
-    planner = planning.Planner(Lookup(ml.cluster), waits, ANY_PORT, "test-cluster", utc_now)
+    planner = planning.Planner(Lookup(ml.cluster), waits, ANY_PORT, "test-cluster", utc_now, exchange=RunExchange())
     reported: list[str] = []
 
     async def report(reason: str, message: str) -> None:

@@ -14,7 +14,7 @@ KEY = ("ml", "f" * 32)
 
 
 class Seen:
-    """A store of pods, and what it passed on."""
+    """A store of pods, and the keys that it passed on."""
 
     def __init__(self) -> None:
         self.changed: list[LabelKey] = []

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.capture.failures import StoreFailure
 from mldiagnostics.errors import StoreError, StoreUnreachable
-from mldiagnostics_api.names import CompleteReason, RefusalReason
+from mldiagnostics_api.names import CompleteReason, Phase, RefusalReason
 from mldiagnostics_api.request import CaptureRefusal
+from mldiagnostics_api.run_sessions import capture_sessions
 from mldiagnostics_kube.clock import loop_time
 
 from mldiagnostics_operator.captures.admission import CaptureClaim, WaitReason
@@ -23,6 +24,7 @@ from mldiagnostics_operator.captures.storage import retry_until
 from mldiagnostics_operator.captures.verdict import dry_run, judge
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from mldiagnostics.capture.model import Reason
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.captures.closing import CaptureCloser
     from mldiagnostics_operator.captures.fair_slots import Slot
+    from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.captures.planning import Prepared
     from mldiagnostics_operator.captures.reporter import CaptureReporter
     from mldiagnostics_operator.captures.services import Services
@@ -129,7 +132,7 @@ class CaptureAttempt:
     async def finish_interrupted(self, plan: CapturePlan, remains: Remains, reason: Reason) -> None:
         """End an attempt of another process; targets without a trace get the reason."""
         outcomes = remains.outcomes(plan, reason)
-        await self._closer.finish(plan, self._session, outcomes, self._closer.judge(plan, outcomes))
+        await self._finish(plan, self._session, outcomes)
 
     async def drop(self) -> None:
         """Delete the files of this attempt."""
@@ -186,8 +189,21 @@ class CaptureAttempt:
             tenant=self._connection.metadata.namespace or "",
             on_outcome=lambda: self._reporter.report_progress(plan, engine_run.outcomes),
         )
+        self._note_session(plan, Phase.RUNNING)
         await self._record(engine_run, plan)
-        await self._closer.finish(plan, session, engine_run.outcomes, self._closer.judge(plan, engine_run.outcomes))
+        await self._finish(plan, session, engine_run.outcomes)
+
+    async def _finish(self, plan: CapturePlan, session: Session | None, outcomes: Sequence[TargetOutcome]) -> None:
+        verdict = self._closer.judge(plan, outcomes)
+        await self._closer.finish(plan, session, outcomes, verdict)
+        self._note_session(plan, verdict.reason, stopped=self._services.clock())
+
+    def _note_session(self, plan: CapturePlan, state: str, *, stopped: datetime | None = None) -> None:
+        """Note the session in the runs of the capture's targets."""
+        meta = self._connection.metadata
+        namespace = self._connection.spec.trigger_capture.pod_namespace or meta.namespace
+        sessions = capture_sessions(plan, meta.name, str(state), stopped=stopped)
+        self._services.exchange.note_sessions(namespace, sessions)
 
     async def _announce_intent(self, prepared: Prepared) -> Prepared:
         """Write the intent before the first request; wait until it is written."""

@@ -29,6 +29,7 @@ from mldiagnostics_operator.captures.services import Services
 from mldiagnostics_operator.captures.stage import StopReason
 from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.captures.trials import PlanningTrials
+from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.status_writer import ObjectGone
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.controller import Event
-    from mldiagnostics_operator.run_reports import RunReports
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -62,10 +62,11 @@ class CaptureController:
         telemetry: OperatorMetrics,
         *,
         holder: str,
-        reports: RunReports | None = None,
+        exchange: RunExchange | None = None,
         clock: Clock = utc_now,
     ) -> None:
         policy = config.policy
+        exchange = exchange or RunExchange()
         self._expiry = Expiry(cluster, config.watch_namespaces, default_ttl_s=policy.ttl_s, clock=clock)
         self._services = Services(
             cluster=cluster,
@@ -75,12 +76,13 @@ class CaptureController:
                 policy,
                 config.cluster_name,
                 clock,
-                reports=reports,
+                exchange=exchange,
             ),
             trials=PlanningTrials(cluster, clock()),
             storage=Storage(config.volume_root),
             line=FairSlots(None, per_namespace=_IN_LINE * policy.captures_per_namespace),
             waiting_reports=FairSlots(_REPORTS, per_namespace=_REPORTS // 4),
+            exchange=exchange,
             gate=Gate(
                 Quota(policy.captures_per_namespace, policy.captures_total),
                 lambda waiting, inside: telemetry.queue(queued=waiting, in_flight=inside),

@@ -19,7 +19,6 @@ from mldiagnostics_kube.retry import retry
 from mldiagnostics_operator.captures.addresses import Addresses
 from mldiagnostics_operator.captures.lookup import LOOKUP_S, LookupRefused
 from mldiagnostics_operator.captures.pod_waits import TooManyWaits
-from mldiagnostics_operator.run_reports import reported_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,14 +26,13 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.plan import CapturePlan
     from mldiagnostics_api.policy import Policy
-    from mldiagnostics_api.reported import ReportedRun
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
     from mldiagnostics_kube.clock import Clock
 
     from mldiagnostics_operator.captures.fair_slots import Slot
     from mldiagnostics_operator.captures.lookup import Lookup
     from mldiagnostics_operator.captures.pod_waits import PodWaits
-    from mldiagnostics_operator.run_reports import RunReports
+    from mldiagnostics_operator.run_exchange import RunExchange
 
     Report = Callable[[str, str], Awaitable[None]]
     OnWait = Callable[[], Awaitable[None]]
@@ -80,10 +78,10 @@ class Planner:
         cluster_name: str,
         clock: Clock,
         *,
-        reports: RunReports | None = None,
+        exchange: RunExchange,
     ) -> None:
         self._lookup = lookup
-        self._reports = reports
+        self._exchange = exchange
         self._waits = waits
         self._policy = policy
         self._cluster_name = cluster_name
@@ -103,7 +101,7 @@ class Planner:
             return refused.refusal
         except ClusterError as error:
             return _unreadable(request.description, error)
-        hosts = [host for reported in self._reported(request.namespace) for host in reported.hosts]
+        hosts = [host for reported in self._exchange.reported_in(request.namespace) for host in reported.hosts]
         inventory = replace(inventory, run=run, reported=profilers_by_pod(hosts))
         plan = make_plan(
             connection,
@@ -181,11 +179,10 @@ class Planner:
         if run is None:
             return None
         run_id = (run.status and run.status.run_id) or run.spec.run_id
-        hosts = [host for each in self._reported(namespace) if each.key.run_id == run_id for host in each.hosts]
+        hosts = [
+            host for each in self._exchange.reported_in(namespace) if each.key.run_id == run_id for host in each.hosts
+        ]
         return RunTarget(run, {host.pod_uid: host.pod for host in hosts if host.pod_uid and host.phase == "Active"})
-
-    def _reported(self, namespace: str) -> list[ReportedRun]:
-        return reported_in(self._reports, namespace) if self._reports is not None else []
 
     def _addresses(self, request: CaptureRequest, inventory: PodInventory) -> Addresses:
         selector = inventory.pod_selector  # a plan may wait for long, so the closure keeps only the selector

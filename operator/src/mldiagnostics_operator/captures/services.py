@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.captures.planning import Planner
     from mldiagnostics_operator.captures.storage import Storage
     from mldiagnostics_operator.captures.trials import PlanningTrials
+    from mldiagnostics_operator.run_exchange import RunExchange
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 
@@ -32,6 +33,8 @@ class Services:
     """Captures that may hold a plan: those that run, and the next ones of each namespace."""
     waiting_reports: FairSlots
     """Writes of statuses that say why a capture waits."""
+    exchange: RunExchange
+    """Receives the sessions of captures for their runs."""
     gate: Gate
     telemetry: OperatorMetrics
     budget: ByteBudget
