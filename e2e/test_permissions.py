@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from cluster.envtest import ApiServer, apiserver
+from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.publication import PUBLICATION_NAME, PUBLICATION_NAMESPACE
+from mldiagnostics_api.run_names import run_label
 from mldiagnostics_api.workloads import SELECTABLE_KINDS, WORKLOADS, workload_of
 from mldiagnostics_kube.apiserver import path_to
 from permission_scene import Permission, kubeconfig, permissions, refused, used
@@ -36,6 +38,8 @@ UNSEEN: set[Permission] = {
     ("update", "discovery.k8s.io", "endpointslices", f"{OPERATOR.name}-api-ipv6"),
 }
 CAPTURES = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mldiagnosticsconnections"
+RUNS = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mlruns"
+PODS = "/api/v1/namespaces/default/pods"
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
@@ -140,6 +144,20 @@ def make_expired_run(requests: Requests) -> None:
     assert requests.merge_patch(f"{runs}/ended/status", ended).status == 200
 
 
+def end_a_pod_of_the_run(requests: Requests) -> None:
+    """Delete a pod of the Job's run, whose node and events are read then."""
+
+    def run_ids() -> list[str]:
+        return [item["spec"]["runId"] for item in requests("GET", RUNS).body["items"] if "runId" in item["spec"]]
+
+    until(lambda: bool(run_ids()), "the Job has a run")
+    (run_id,) = run_ids()
+    metadata = {"name": "run-0", "labels": {RUN_LABEL: run_label(run_id)}}
+    spec = {"nodeName": "absent", "containers": [{"name": "train", "image": "train:1"}]}
+    assert requests("POST", PODS, {"metadata": metadata, "spec": spec}).status == 201
+    assert requests("DELETE", f"{PODS}/run-0", {"gracePeriodSeconds": 0}).status == 200
+
+
 def finished(requests: Requests) -> set[str]:
     found = requests("GET", CAPTURES).body["items"]
     phases = {item["metadata"]["name"]: item.get("status", {}).get("phase") for item in found}
@@ -187,6 +205,7 @@ def test_every_permission_is_used_and_none_is_missed(tmp_path: Path) -> None:
             )
             assert requests("DELETE", f"{CAPTURES}/waits").status == 200
             use_control_plane(requests, tmp_path / "log")
+            end_a_pod_of_the_run(requests)
             with suppress(AssertionError):  # the comparison below has a better message
                 until(
                     lambda: used(server, OPERATOR, wanted) >= wanted - UNSEEN - {AT_THE_END}, "every permission is used"

@@ -5,7 +5,8 @@
 # A capture may name a run.
 - {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mlruns/status], verbs: [update]}
-- {apiGroups: [""], resources: [events], verbs: [create]}
+# Events of pods that ended show why.
+- {apiGroups: [""], resources: [events], verbs: [create, list]}
 # `watch` wakes captures that wait for their pods, and follows labelled pods that are runs.
 - {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}
 # A label of the namespace may opt workloads in.

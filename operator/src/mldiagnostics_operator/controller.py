@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
+    from mldiagnostics_operator.run_exchange import RunExchange
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 Event = Literal["seen", "gone"]
@@ -60,9 +61,23 @@ class ControllerFactory(Protocol):
         """The resource that must be installed before a replica leads."""
 
     def __call__(
-        self, cluster: ApiClient, config: OperatorConfig, telemetry: OperatorMetrics, *, holder: str
+        self,
+        cluster: ApiClient,
+        config: OperatorConfig,
+        telemetry: OperatorMetrics,
+        *,
+        holder: str,
+        exchange: RunExchange,
     ) -> Controller:
-        """Return a controller; `holder` names this process in the status of objects."""
+        """Return a controller.
+
+        Args:
+            cluster: Client of the API server.
+            config: Settings of the operator.
+            telemetry: Metrics of the operator.
+            holder: Name of this process in the status of objects.
+            exchange: Shared by the controllers of a leadership.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.controller import ControllerFactory
 from mldiagnostics_operator.leader import Leader
 from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
+from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.telemetry import OperatorMetrics
 
@@ -151,7 +152,11 @@ class Replica:
         return addon and f"Standing down, GKE's managed add-on captures in this cluster: {addon}"
 
     async def _lead(self) -> int:
-        controllers = [make(self._cluster, self._config, self._telemetry, holder=self._me) for make in CONTROLLERS]
+        exchange = RunExchange()
+        controllers = [
+            make(self._cluster, self._config, self._telemetry, holder=self._me, exchange=exchange)
+            for make in CONTROLLERS
+        ]
         leader = Leader(controllers, self._cluster, self._config.watch_namespaces, self._health, self._telemetry)
         work = leader.start(watch_started=self._handle_signals)
         stops = {

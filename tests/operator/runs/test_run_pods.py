@@ -19,7 +19,8 @@ class Seen:
     def __init__(self) -> None:
         self.changed: list[LabelKey] = []
         self.ended: list[LabelKey] = []
-        self.store = RunPods(self.changed.append, self.ended.append)
+        self.followed = {KEY}
+        self.store = RunPods(self.changed.append, self.ended.append, self.followed.__contains__)
 
 
 def pod(name: str = "w-0", *, attempt: int | None = None, **changes: Any) -> a.Object:
@@ -95,3 +96,6 @@ def test_pods_evidence_and_examinations_are_bounded(monkeypatch: pytest.MonkeyPa
     assert (len(run.evidence), len(run.ended)) == (run_pods.MAX_EVIDENCE, run_pods.MAX_ENDED)
     seen.store.forget(KEY)
     assert (len(run.evidence), len(run.ended)) == (0, 0)
+    seen.followed.clear()
+    seen.store.keep_only(set())
+    assert seen.store.of(KEY) is None  # the evidence of a run that ended does not stay

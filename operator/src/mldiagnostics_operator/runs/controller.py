@@ -16,12 +16,17 @@ from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_kube.informer import Backoff, Informer, Selection, SyncState
 from mldiagnostics_kube.retry import retry
 
+from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.control_plane.service import serve
 from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.runs.expiry import RunExpiry
+from mldiagnostics_operator.runs.next_status import next_status
+from mldiagnostics_operator.runs.observer import RunObserver
 from mldiagnostics_operator.runs.run import Run, run_manifest
 from mldiagnostics_operator.runs.run_store import RunStore
 from mldiagnostics_operator.runs.run_writer import RunWriter
+from mldiagnostics_operator.runs.sessions import SessionFiles
 from mldiagnostics_operator.runs.workload_identity import WorkloadIdentities
 from mldiagnostics_operator.runs.workload_watches import WorkloadWatches
 from mldiagnostics_operator.runs.write_rate import WriteRate
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.controller import Event
     from mldiagnostics_operator.runs.observed import ObservedWorkload
+    from mldiagnostics_operator.runs.run_pods import LabelKey
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -46,6 +52,8 @@ CHECK_S: Final = 0.5
 RESYNC_S: Final = 10.0
 """Pause between two looks at runs that no watch delivers, and at hosts that may have become silent."""
 ADOPTERS: Final = 4
+ADOPTION_S: Final = 300.0
+"""Pause between two listings of the profiles of runs: a bucket bills each listing."""
 LATE: Final = timedelta(days=1)
 """A workload that ended before gets no run: its run may have been deleted on purpose."""
 REPORT_GRACE_S: Final = 30.0
@@ -70,10 +78,13 @@ class RunController:
         telemetry: OperatorMetrics,
         *,
         holder: str,
+        exchange: RunExchange | None = None,
         clock: Clock = utc_now,
         backoff: Backoff = BACKOFF,
     ) -> None:
         self.reports = ReportTable()
+        self._exchange = exchange or RunExchange()
+        self._exchange.reports = self.reports
         self._cluster = cluster
         self._config = config
         self._telemetry = telemetry
@@ -82,6 +93,7 @@ class RunController:
         self._runs: dict[tuple[str, str], Run] = {}
         self._by_workload: dict[str, Run] = {}
         self._by_report: dict[RunKey, Run] = {}
+        self._by_pods: dict[LabelKey, Run] = {}
         self._ended: set[str] = set()
         """Uids of existing workloads whose run is finished."""
         self._reported_ends: dict[RunKey, None] = {}
@@ -94,7 +106,7 @@ class RunController:
             cluster,
             telemetry,
             self._rate,
-            facts=self._facts,
+            next_status=self._next_status,
             written=self._on_written,
             gone=self._drop,
             me=holder,
@@ -122,7 +134,19 @@ class RunController:
             )
             for namespace in self._namespaces
         ]
+        self._observer = RunObserver(
+            cluster,
+            config.watch_namespaces,
+            self._on_pods,
+            telemetry,
+            is_followed=self._by_pods.__contains__,
+            backoff=backoff,
+            clock=clock,
+        )
+        self._storage = Storage(config.volume_root)
+        self._files = SessionFiles(self._storage, config.policy)
         self.reports.subscribe(self._on_report)
+        self._exchange.subscribe(self._on_report)
 
     def observe(self, body: Mapping[str, Any], event: Event) -> None:
         """Do nothing: the controller follows its objects itself."""
@@ -140,12 +164,20 @@ class RunController:
 
     async def run(self) -> None:
         """Keep the runs until cancelled."""
+        try:
+            await self._keep_runs()
+        finally:
+            self._storage.close()
+
+    async def _keep_runs(self) -> None:
         async with asyncio.TaskGroup() as group:
             for informer in self._informers:
                 group.create_task(informer.run())
             await self._until_installed()
             group.create_task(self._watches.run())
             group.create_task(self._writer.run())
+            group.create_task(self._observer.run())
+            group.create_task(self._adopt_sessions())
             for _ in range(ADOPTERS):
                 group.create_task(self._adopt_queued())
             group.create_task(self._resync())
@@ -212,6 +244,11 @@ class RunController:
         if run is not None:
             self._writer.consider(run)
 
+    def _on_pods(self, key: LabelKey) -> None:
+        run = self._by_pods.get(key)
+        if run is not None:
+            self._writer.consider(run)
+
     def _on_written(self, run: Run, before: MLRunStatus) -> None:
         if before.phase is not run.status.phase:
             self._telemetry.run_phase(run.status.phase or MLRunPhase.PENDING)
@@ -221,12 +258,17 @@ class RunController:
     def _facts(self, run: Run) -> RunFacts:
         return run.facts(self.reports.view(run.report_key) if run.run_id else None)
 
+    def _next_status(self, run: Run) -> MLRunStatus:
+        sessions = self._exchange.sessions(run.report_key)
+        return next_status(run, self._facts(run), self._observer, sessions, self._clock())
+
     def _add(self, run: Run) -> Run:
         self._runs[run.key] = run
         if run.workload and run.workload.uid:
             self._by_workload[run.workload.uid] = run
         if run.run_id:
             self._by_report[run.report_key] = run
+            self._by_pods[run.pods_key] = run
         return run
 
     def _forget(self, run: Run) -> None:
@@ -248,6 +290,8 @@ class RunController:
         self._writer.drop(run)
         self._runs.pop(run.key, None)
         self._by_report.pop(run.report_key, None)
+        self._by_pods.pop(run.pods_key, None)
+        self._observer.forget(run.pods_key)
         if run.workload and run.workload.uid:
             self._by_workload.pop(run.workload.uid, None)
 
@@ -353,6 +397,15 @@ class RunController:
             if not self._installed:
                 await self._until_installed()
                 self._watches.report_all()
+
+    async def _adopt_sessions(self) -> None:
+        """List the storage of each run now and then, one after the other."""
+        while True:
+            await asyncio.sleep(ADOPTION_S)
+            for run in tuple(self._runs.values()):
+                if run.run_id and run.key in self._runs:
+                    run.adopted = await self._files.sessions(run.meta.namespace, run.run_id, run.storage_location)
+                    self._writer.consider(run)
 
     async def _until_settled(self) -> None:
         """Wait until the watches have listed the workloads.

@@ -46,6 +46,7 @@ class RunObserver:
         cluster: Client of the API server.
         namespaces: Namespaces that the operator serves; empty: all.
         changed: Receives the key of each run with news, at most once a second.
+        is_followed: Returns whether a run exists that has not ended.
         metrics: Metrics of the watch.
         clock: Wall clock.
     """
@@ -57,6 +58,7 @@ class RunObserver:
         changed: Callable[[LabelKey], None],
         metrics: InformerMetrics,
         *,
+        is_followed: Callable[[LabelKey], bool],
         backoff: Backoff = BACKOFF,
         clock: Clock = utc_now,
     ) -> None:
@@ -67,10 +69,12 @@ class RunObserver:
         self._due: dict[LabelKey, list[float]] = {}
         """Times of the event loop at which the ended pods of a run are examined."""
         self._woken = asyncio.Event()
-        self._pods = [RunPods(self._note, self._note_end) for _ in namespaces or (None,)]
+        self._is_followed = is_followed
+        self._reads_node_events = not namespaces or _NODE_EVENTS in namespaces
+        self._pods = [RunPods(self._note, self._note_end, is_followed) for _ in namespaces or (None,)]
         self._informers = [
             Informer(
-                "pods",
+                "run-pods",
                 [path_to("", "v1", "pods", namespace=namespace)],
                 cluster=cluster,
                 store=store,
@@ -159,7 +163,7 @@ class RunObserver:
 
     async def _examine(self, key: LabelKey, *, last: bool) -> None:
         run = self._find(key)
-        if run is None:
+        if run is None or not self._is_followed(key):
             return
         ended = list(run.ended.values())
         if last:
@@ -173,11 +177,12 @@ class RunObserver:
     async def _find_evidence(self, namespace: str, run: PodsOfRun, ended: Collection[EndedPod]) -> bool:
         """Add the evidence of nodes and events; return whether there is more than before."""
         before = len(run.evidence)
-        for name in {pod.node for pod in ended if pod.node}:
-            run.add(node_evidence(name, await self._node(name), seen=self._clock()))
-            await self._add_events(run, _NODE_EVENTS, f"involvedObject.kind=Node,involvedObject.name={name}")
         for pod in ended:
             await self._add_events(run, namespace, f"involvedObject.uid={pod.uid}")
+        for name in {pod.node for pod in ended if pod.node}:
+            run.add(node_evidence(name, await self._node(name), seen=self._clock()))
+            if self._reads_node_events:
+                await self._add_events(run, _NODE_EVENTS, f"involvedObject.kind=Node,involvedObject.name={name}")
         return len(run.evidence) > before
 
     async def _node(self, name: str) -> dict[str, Any] | None:

@@ -10,19 +10,24 @@ from mldiagnostics_api.names import FINISHED_RUN_PHASES, RUN_ANNOTATION, RUN_GRO
 from mldiagnostics_api.reported import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_api.run_names import run_label
+from mldiagnostics_api.run_signals import restored_states, thresholds
 from mldiagnostics_api.run_status import RunFacts
+from mldiagnostics_api.signals import SignalThresholds
 from mldiagnostics_api.v1alpha1 import MLRunStatus, ObjectMeta, RunWorkload, read_run
 from mldiagnostics_api.workloads import workload_of
 
 from mldiagnostics_operator.coalescer import Coalescer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mldiagnostics_api.reported import ReportedRun
+    from mldiagnostics_api.run_signals import SignalStates
+    from mldiagnostics_api.v1alpha1 import RunSession
     from mldiagnostics_api.workloads import WorkloadKind
 
     from mldiagnostics_operator.runs.observed import ObservedWorkload
+    from mldiagnostics_operator.runs.run_pods import LabelKey
 
 UPDATE_INTERVAL_S: Final = 10.0
 """Changes that nobody waits for are written at most this often."""
@@ -44,6 +49,11 @@ class Run:
     """Whether a watch delivers the workload; else it is read now and then."""
     gone: bool = False
     """Whether the workload was deleted."""
+    limits: SignalThresholds = field(default_factory=SignalThresholds)
+    signals: SignalStates = field(default_factory=dict)
+    """The signals after the last look at the run."""
+    adopted: Sequence[RunSession] = ()
+    """Sessions that are in its storage."""
     updates: Coalescer[bool] = field(default_factory=lambda: Coalescer(UPDATE_INTERVAL_S))
     """Decides when the status is written next."""
 
@@ -63,11 +73,14 @@ class Run:
             status=parsed.status or MLRunStatus(),
             run_id=run_id,
             workload=parsed.spec.workload_ref,
+            limits=thresholds(parsed.spec.signals),
+            signals=restored_states(parsed.status or MLRunStatus()),
         )
 
     def absorb(self, newer: Run) -> None:
         """Take over a newer version of the object."""
         self.meta, self.version, self.spec, self.status = newer.meta, newer.version, newer.spec, newer.status
+        self.limits = newer.limits
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,6 +91,16 @@ class Run:
     def report_key(self) -> RunKey:
         """The run in the table of reports."""
         return RunKey(self.meta.namespace, self.run_id)
+
+    @property
+    def pods_key(self) -> LabelKey:
+        """The run's pods in the store of labelled pods."""
+        return self.meta.namespace, run_label(self.run_id)
+
+    @property
+    def storage_location(self) -> str | None:
+        """`spec.storageLocation`."""
+        return self.spec.get("storageLocation")
 
     @property
     def finished(self) -> bool:

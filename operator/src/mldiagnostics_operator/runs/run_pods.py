@@ -86,9 +86,16 @@ class RunPods:
     Args:
         changed: Receives the key of a run whose pods changed; returns at once.
         ended: Receives the key of a run with a pod that ended with evidence, or was removed.
+        is_followed: Returns whether a run has not ended; only its evidence outlives its pods.
     """
 
-    def __init__(self, changed: Callable[[LabelKey], None], ended: Callable[[LabelKey], None]) -> None:
+    def __init__(
+        self,
+        changed: Callable[[LabelKey], None],
+        ended: Callable[[LabelKey], None],
+        is_followed: Callable[[LabelKey], bool],
+    ) -> None:
+        self._is_followed = is_followed
         self._changed = changed
         self._ended = ended
         self._runs: dict[LabelKey, PodsOfRun] = {}
@@ -154,9 +161,13 @@ class RunPods:
 
     def _forget(self, pod_key: str) -> None:
         key = self._labels.pop(pod_key, None)
-        if key is not None:
-            self._runs[key].pods.pop(pod_key.partition("/")[2], None)
-            self._changed(key)
+        if key is None:
+            return
+        run = self._runs[key]
+        run.pods.pop(pod_key.partition("/")[2], None)
+        if not run.pods and not self._is_followed(key):
+            del self._runs[key]
+        self._changed(key)
 
 
 def _reduced(pod: Mapping[str, Any]) -> RunPod:

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_status import RunFacts, events_between, fold, is_urgent, is_worth_writing
+from mldiagnostics_api.run_status import is_urgent, is_worth_writing
 from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, Unavailable, path_to
 
 from mldiagnostics_operator.announcements import Announcement, announce
+from mldiagnostics_operator.runs.next_status import run_events
 from mldiagnostics_operator.runs.run import Run
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class RunWriter:
         cluster: Client of the API server.
         telemetry: Metrics of the operator.
         rate: Limit on all writes.
-        facts: Returns everything that is known about a run now.
+        next_status: Returns the status of a run now.
         written: Receives a run after a write, and its status before it.
         gone: Receives a run whose object does not exist any more.
         me: Name of this process.
@@ -50,7 +51,7 @@ class RunWriter:
         telemetry: OperatorMetrics,
         rate: WriteRate,
         *,
-        facts: Callable[[Run], RunFacts],
+        next_status: Callable[[Run], MLRunStatus],
         written: Callable[[Run, MLRunStatus], None],
         gone: Callable[[Run], None],
         me: str,
@@ -59,7 +60,7 @@ class RunWriter:
         self._cluster = cluster
         self._telemetry = telemetry
         self._rate = rate
-        self._facts = facts
+        self._next_status = next_status
         self._written = written
         self._gone = gone
         self._me = me
@@ -70,7 +71,7 @@ class RunWriter:
 
     def consider(self, run: Run) -> None:
         """Schedule a write if the status of a run would differ: urgent ones at once."""
-        status = fold(run.status, self._facts(run), self._clock())
+        status = self._next_status(run)
         if is_worth_writing(run.status, status):
             within_s = 0.0 if is_urgent(run.status, status) else float("inf")
             run.updates.put(True, now=asyncio.get_running_loop().time(), within_s=within_s)  # noqa: FBT003
@@ -107,7 +108,7 @@ class RunWriter:
 
     async def _write(self, run: Run) -> None:
         before = run.status
-        status = fold(before, self._facts(run), self._clock())
+        status = self._next_status(run)
         if not is_worth_writing(before, status):
             return
         try:
@@ -127,7 +128,7 @@ class RunWriter:
             return
         self._telemetry.run_status_written("written")
         run.absorb(Run.of(body))
-        for event in events_between(before, run.status):
+        for event in run_events(before, run.status):
             note = Announcement(event.reason, event.message, warning=event.warning)
             await announce(self._cluster, RUNS, run.meta, note, me=self._me, now=self._clock())
         self._written(run, before)

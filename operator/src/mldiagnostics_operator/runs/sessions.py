@@ -1,4 +1,4 @@
-"""Adoption of profile sessions that are in the storage of a run and nobody reported."""
+"""Adoption of the profiles in the storage of a run that nobody reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_ADOPTED: Final = 256
 
 
 class SessionFiles:
-    """Lists the sessions in the storage of runs; storage that a process reports is never read.
+    """Lists the sessions in the storage of runs, never where a process reports it.
 
     Args:
         storage: Opens log directories.
