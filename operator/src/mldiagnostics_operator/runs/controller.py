@@ -232,7 +232,8 @@ class RunController:
             run.absorb(newer)
         else:
             run = self._add(newer)
-        self._writer.consider(run)
+        if run.workload is None or run.observed is not None or run.gone:  # else its workload is read first
+            self._writer.consider(run)
 
     def _on_run_left(self, namespace: str, name: str) -> None:
         run = self._runs.get((namespace, name))
