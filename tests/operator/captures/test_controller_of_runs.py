@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from mldiagnostics_operator.control_plane.sender import Sender
 from mldiagnostics_operator.control_plane.table import ReportTable
 from mldiagnostics_operator.run_exchange import RunExchange
 from support.definitions import install
-from support.operating import Namespace, operating, verdict
+from support.operating import DEADLINE_S, Namespace, operating, verdict
 from support.profiler_servers import FakeProfiler
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ async def test_a_run_is_captured_through_its_workload_at_the_reported_port_into_
     assert status["captureResult"]["outputLocation"].startswith(f"volume:///{ml.name}/of-runs/")
     (trace,) = (volume / ml.name / "of-runs").rglob("*.xplane.pb")
     run_id = trace.relative_to(volume / ml.name / "of-runs").parts[0]
-    (session,) = exchange.sessions(RunKey(ml.name, run_id))
+    async with asyncio.timeout(DEADLINE_S):
+        while (session := exchange.sessions(RunKey(ml.name, run_id))[0]).state == "Running":  # noqa: ASYNC110 - polls
+            await asyncio.sleep(0.01)
     assert (session.id, session.state, session.capture) == (trace.parent.name, "Succeeded", "capture")
     assert session.directory == status["captureResult"]["outputLocation"]
 

@@ -79,6 +79,8 @@ class CaptureAttempt:
         self._planned_times = planned_times
         self._session: Session | None = None
         self._engine_run: EngineRun | None = None
+        self._noted: CapturePlan | None = None
+        """The plan whose session the runs of its targets show."""
 
     async def run(self) -> None:
         """Run the attempt to the final status of the capture."""
@@ -136,6 +138,8 @@ class CaptureAttempt:
 
     async def drop(self) -> None:
         """Delete the files of this attempt."""
+        if self._noted is not None:
+            self._note_session(self._noted, "Deleted", stopped=self._services.clock())
         with suppress(TimeoutError):
             async with asyncio.timeout(_DROP_TIMEOUT_S):
                 if self._engine_run is not None:
@@ -200,6 +204,7 @@ class CaptureAttempt:
 
     def _note_session(self, plan: CapturePlan, state: str, *, stopped: datetime | None = None) -> None:
         """Note the session in the runs of the capture's targets."""
+        self._noted = plan
         meta = self._connection.metadata
         namespace = self._connection.spec.trigger_capture.pod_namespace or meta.namespace
         sessions = capture_sessions(plan, meta.name, str(state), stopped=stopped)
