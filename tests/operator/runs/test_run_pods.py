@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_operator.runs import run_pods
-from mldiagnostics_operator.runs.run_pods import LabelKey, RunPods
+from mldiagnostics_operator.runs.run_pods import LabelKey, RunPodStore
 from support import builders as a
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Seen:
         self.changed: list[LabelKey] = []
         self.ended: list[LabelKey] = []
         self.followed = {KEY}
-        self.store = RunPods(self.changed.append, self.ended.append, self.followed.__contains__)
+        self.store = RunPodStore(self.changed.append, self.ended.append, self.followed.__contains__)
 
 
 def pod(name: str = "w-0", *, attempt: int | None = None, **changes: Any) -> a.Object:

@@ -14,7 +14,7 @@ from mldiagnostics_kube.apiserver import ClusterError, NotFound, path_to
 from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_kube.informer import Backoff, Informer, Selection
 
-from mldiagnostics_operator.runs.run_pods import RunPods
+from mldiagnostics_operator.runs.run_pods import RunPodStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -71,7 +71,7 @@ class RunObserver:
         self._woken = asyncio.Event()
         self._is_followed = is_followed
         self._reads_node_events = not namespaces or _NODE_EVENTS in namespaces
-        self._pods = [RunPods(self._note, self._note_end, is_followed) for _ in namespaces or (None,)]
+        self._pods = [RunPodStore(self._note, self._note_end, is_followed) for _ in namespaces or (None,)]
         self._informers = [
             Informer(
                 "run-pods",

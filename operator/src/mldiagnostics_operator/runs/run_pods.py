@@ -80,7 +80,7 @@ class PodsOfRun:
         return True
 
 
-class RunPods:
+class RunPodStore:
     """The store of an informer of labelled pods.
 
     Args:
