@@ -55,7 +55,6 @@ class EndpointSlice:
         self._pod = pod
         self._ports = ports
         self._owners: list[dict[str, str]] = []
-        self._version = ""
 
     async def run(self) -> None:
         """Keep the slice until cancelled, then empty it."""
@@ -79,21 +78,21 @@ class EndpointSlice:
         try:
             present = await self._cluster.get(self._path)
         except NotFound:
-            written = await self._cluster.create(self._path.rpartition("/")[0], body)
+            await self._cluster.create(self._path.rpartition("/")[0], body)
         else:
             if _content(present) == _content(body):
-                self._version = present["metadata"]["resourceVersion"]
                 return
             body["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"]
-            written = await self._cluster.replace(self._path, body)
-        self._version = written["metadata"]["resourceVersion"]
+            await self._cluster.replace(self._path, body)
         _log.info("Service %s leads to this pod, %s", self._service, self._address)
 
     async def _withdraw(self) -> None:
-        if self._version:
-            body = self._body([])
-            body["metadata"]["resourceVersion"] = self._version
-            with suppress(Conflict, NotFound):  # of the next leader already
+        """Empty the slice if it leads here, also after a write whose answer was not read."""
+        with suppress(Conflict, NotFound):  # of the next leader already
+            present = await self._cluster.get(self._path)
+            if present.get("endpoints") == [self._endpoint()]:
+                body = self._body([])
+                body["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"]
                 await self._cluster.replace(self._path, body)
 
     async def _owner(self) -> dict[str, str]:
