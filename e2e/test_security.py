@@ -280,6 +280,13 @@ BY_NAME = {
     ("", "apiextensions.k8s.io", "customresourcedefinitions", "mldiagnosticsconnections.diagon.gke.io"): {"get"},
     (NAMESPACE, "coordination.k8s.io", "leases", OPERATOR.name): {"get", "update"},
     (NAMESPACE, "coordination.k8s.io", "leases", ""): {"create"},
+    ("", "authentication.k8s.io", "tokenreviews", ""): {"create"},
+    ("kube-public", "", "configmaps", "mldiagnostics-control-plane"): {"get", "patch"},
+    (NAMESPACE, "", "services", f"{OPERATOR.name}-api"): {"get"},
+    (NAMESPACE, "", "secrets", f"{OPERATOR.name}-certificates"): {"get", "create", "patch"},
+    (NAMESPACE, "discovery.k8s.io", "endpointslices", f"{OPERATOR.name}-api-ipv4"): {"get", "update", "create"},
+    (NAMESPACE, "discovery.k8s.io", "endpointslices", f"{OPERATOR.name}-api-ipv6"): {"get", "update", "create"},
+    (NAMESPACE, "discovery.k8s.io", "endpointslices", ""): {"create"},
 }
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 NEVER = (
@@ -342,9 +349,10 @@ def test_with_watched_namespaces_cluster_wide_rules_are_limited_by_name() -> Non
     objects = rendered(OPERATOR, {"watch.namespaces": ["a", "b"]})
     wanted = ("ClusterRole", OPERATOR.name)
     role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == wanted)
-    assert [rule["resourceNames"] for rule in role["rules"]] == [
+    assert [rule.get("resourceNames", rule["resources"]) for rule in role["rules"]] == [
         ["kube-system", "gke-managed-mldiagnostics"],
         ["mldiagnosticsconnections.diagon.gke.io"],
+        ["tokenreviews"],
     ]
     places = {found["metadata"]["namespace"] for found in objects if found["kind"] == "RoleBinding"}
     assert places == {"a", "b", NAMESPACE}
