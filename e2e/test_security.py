@@ -264,7 +264,8 @@ CAPTURES = ("diagon.gke.io", "mldiagnosticsconnections")
 EVERYWHERE = {
     CAPTURES: {"get", "list", "watch", "delete"},
     ("diagon.gke.io", "mldiagnosticsconnections/status"): {"patch"},
-    ("", "events"): {"create"},
+    ("", "events"): {"create", "list"},
+    ("", "nodes"): {"get"},
     ("", "pods"): {"get", "list", "watch"},
     ("", "namespaces"): {"get", "list", "watch"},
     ("diagon.gke.io", "mlruns"): {"get", "list", "watch", "create", "delete"},
@@ -292,7 +293,6 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletec
 NEVER = (
     ("", "secrets"),
     ("", "configmaps"),
-    ("", "nodes"),
     ("", "serviceaccounts"),
     ("", "serviceaccounts/token"),
     ("", "pods/exec"),
@@ -351,6 +351,7 @@ def test_with_watched_namespaces_cluster_wide_rules_are_limited_by_name() -> Non
     role = next(found for found in objects if (found["kind"], found["metadata"]["name"]) == wanted)
     assert [rule.get("resourceNames", rule["resources"]) for rule in role["rules"]] == [
         ["kube-system", "gke-managed-mldiagnostics"],
+        ["nodes"],
         ["mldiagnosticsconnections.diagon.gke.io"],
         ["tokenreviews"],
     ]
