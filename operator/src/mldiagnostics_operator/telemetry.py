@@ -78,6 +78,12 @@ _RUNS_MISSING: Final = MetricSpec(
     "mldiagnostics_runs_resource_missing",
     "1 while the leader records no run because the resource MLRun is not served to it. Captures go on.",
 )
+_WORK_FAILURES: Final = MetricSpec(
+    Counter,
+    "mldiagnostics_work_failures_total",
+    "Failures after which work of the leader started again, by work (control plane, runs). Captures go on.",
+    labels=("work",),
+)
 _RUN_STATUS_WRITES: Final = MetricSpec(
     Counter,
     "mldiagnostics_run_status_writes_total",
@@ -123,6 +129,7 @@ class OperatorMetrics:
         self._runs = _RUNS.register(self.registry)
         self._runs_created = _RUNS_CREATED.register(self.registry)
         self._runs_missing = _RUNS_MISSING.register(self.registry)
+        self._work_failures = _WORK_FAILURES.register(self.registry)
         self._run_status_writes = _RUN_STATUS_WRITES.register(self.registry)
         self._watches = _WATCHES.register(self.registry)
         self._runs_followed = _RUNS_FOLLOWED.register(self.registry)
@@ -180,6 +187,10 @@ class OperatorMetrics:
     def runs_missing(self, *, missing: bool) -> None:
         """Set whether no run is recorded because the resource is not served."""
         self._runs_missing.set(missing)
+
+    def work_failed(self, work: str) -> None:
+        """Count a failure of the leader's work on `runs` or the `control plane`."""
+        self._work_failures.labels(work=work).inc()
 
     def run_created(self) -> None:
         """Count a run that this operator created."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -70,9 +71,16 @@ async def test_reports_reach_the_object_of_their_run(
         policy=Policy(default_storage=Location.parse("volume:///runs")),
         watch_namespaces=(namespace,),
     )
+    monkeypatch.setattr(module, "RESTART_S", 0.1)
     telemetry = OperatorMetrics()
     controller = RunController(cluster, config, telemetry, holder="operator/uid/1")
-    running = asyncio.create_task(controller.run())
+    with socket.socket() as taken:
+        taken.bind(("", port))
+        taken.listen()
+        running = asyncio.create_task(controller.run())
+        async with asyncio.timeout(DEADLINE_S):
+            while b'work_failures_total{work="control plane"}' not in telemetry.exposition():  # noqa: ASYNC110 - polls
+                await asyncio.sleep(0.01)
     try:
         # Certificates have tests of their own; this one is for the name of the Service.
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session:

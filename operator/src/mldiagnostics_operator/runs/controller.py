@@ -30,9 +30,10 @@ from mldiagnostics_operator.runs.sessions import SessionFiles
 from mldiagnostics_operator.runs.workload_identity import WorkloadIdentities
 from mldiagnostics_operator.runs.workload_watches import WorkloadWatches
 from mldiagnostics_operator.runs.write_rate import WriteRate
+from mldiagnostics_operator.supervision import keep_running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mldiagnostics_api.reported import RunKey
     from mldiagnostics_api.run_status import RunFacts
@@ -51,6 +52,8 @@ CHECK_S: Final = 0.5
 """Pause between two checks whether the definition of MLRun is served."""
 RESYNC_S: Final = 10.0
 """Pause between two looks at runs that no watch delivers, and at hosts that may have become silent."""
+RESTART_S: Final = 10.0
+"""Pause before work that failed starts again."""
 ADOPTERS: Final = 4
 ADOPTION_S: Final = 300.0
 """Pause between two listings of the profiles of runs: a bucket bills each listing."""
@@ -163,9 +166,9 @@ class RunController:
         await self._writer.drain()
 
     async def run(self) -> None:
-        """Keep the runs until cancelled."""
+        """Keep the runs until cancelled; a failure does not end the leadership."""
         try:
-            await self._keep_runs()
+            await self._keep_running("runs", self._keep_runs)
         finally:
             self._storage.close()
 
@@ -183,8 +186,13 @@ class RunController:
             group.create_task(self._resync())
             group.create_task(self._expiry.run())
             if self._config.control_plane:
-                known = self._by_report.keys
-                group.create_task(serve(self._cluster, self._config, self._telemetry, self.reports, known))
+                group.create_task(self._keep_running("control plane", self._serve_reports))
+
+    async def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        await keep_running(name, work, failed=self._telemetry.work_failed, pause_s=RESTART_S)
+
+    async def _serve_reports(self) -> None:
+        await serve(self._cluster, self._config, self._telemetry, self.reports, self._by_report.keys)
 
     async def _until_installed(self) -> None:
         """Wait until the definition of MLRun is served; captures go on meanwhile."""
@@ -348,8 +356,13 @@ class RunController:
         elif run.finished:
             self._forget(run)
         else:
-            run.observed, run.watched = observed, True
+            self._follow(run, observed)
             self._writer.consider(run)
+
+    def _follow(self, run: Run, observed: ObservedWorkload) -> None:
+        """Give a run the newest observation of its workload: events may have arrived since this one."""
+        newest = self._watches.newest(observed)
+        run.observed, run.watched = newest or observed, newest is not None
 
     async def _create(self, manifest: dict[str, Any]) -> Run | None:
         """Create a run, or return that of this name; None without a namespace."""
@@ -377,8 +390,8 @@ class RunController:
         observed = await self._identities.read(run.kind, run.meta.namespace, run.workload.name)
         if observed is None or (run.workload.uid and observed.uid != run.workload.uid):
             run.gone = True
-        elif not run.watched:
-            run.observed = observed
+        else:
+            self._follow(run, observed)
         self._writer.consider(run)
 
     async def _resync(self) -> None:

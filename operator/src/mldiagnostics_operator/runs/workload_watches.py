@@ -54,6 +54,10 @@ class WorkloadStore:
     def __len__(self) -> int:
         return len(self._items)
 
+    def get(self, namespace: str, name: str) -> ObservedWorkload | None:
+        """Return the newest observation of a workload; None if the watch does not deliver it."""
+        return self._items.get(f"{namespace}/{name}")
+
     def put(self, item: Mapping[str, Any]) -> None:
         """Reduce and keep an object; report it if one of the kept parts changed."""
         key = key_of(item)
@@ -166,6 +170,15 @@ class WorkloadWatches:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace that decide about runs."""
         return self._namespaces.labels.get(namespace, {})
+
+    def newest(self, workload: ObservedWorkload) -> ObservedWorkload | None:
+        """Return the newest observation of a workload; None if no watch delivers it."""
+        for informer, _ in (*self._running.get("", ()), *self._running.get(workload.namespace, ())):
+            if informer.name == workload.kind.plural:
+                found: ObservedWorkload | None = informer.store.get(workload.namespace, workload.name)
+                if found is not None and found.uid == workload.uid:
+                    return found
+        return None
 
     async def run(self) -> None:
         """Watch until cancelled."""
