@@ -12,6 +12,7 @@ from mldiagnostics_api.run_names import run_name
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.informer import Backoff
 from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.runs import controller as module
 from mldiagnostics_operator.runs.controller import RunController
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.definitions import DEFINITIONS, install
@@ -201,6 +202,23 @@ async def test_the_labels_of_namespace_owner_and_pod_decide(runs: Runs, cluster:
         await cluster.patch(namespace, {"metadata": {"labels": OPTED_IN}})
         await runs.until(lambda found: "Job/other" in {run.get("status", {}).get("workload") for run in found})
         assert len(await runs.all()) == 5
+
+
+async def test_a_workload_that_only_its_pod_opts_in_is_read_until_its_end(
+    runs: Runs, cluster: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RESYNC_S", 0.1)
+    async with controlling(cluster):
+        job = await runs.job(labels={})
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "trainer", "uid": job["metadata"]["uid"]}
+        part = {"name": "part", "labels": OPTED_IN, "ownerReferences": [owner | {"controller": True}]}
+        pod = {"metadata": part, "spec": {"containers": [{"name": "train", "image": "train:1"}]}}
+        await cluster.create(path_to("", "v1", "pods", namespace=runs.namespace), pod)
+        await runs.one("Pending")
+        await runs.set_status(job, active=1, ready=1, startTime="2036-01-01T00:00:00Z")
+        await runs.one("Active")
+        await runs.delete(job)
+        assert condition((await runs.one("Failed"))["status"], "Complete")["reason"] == "WorkloadDeleted"
 
 
 async def test_without_its_definition_the_controller_waits_and_then_records(
