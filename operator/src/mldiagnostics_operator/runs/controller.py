@@ -360,7 +360,10 @@ class RunController:
             self._writer.consider(run)
 
     def _follow(self, run: Run, observed: ObservedWorkload) -> None:
-        """Give a run the newest observation of its workload: events may have arrived since this one."""
+        """Give a run the newest observation of its workload.
+
+        Events may have arrived since this one.
+        """
         newest = self._watches.newest(observed)
         run.observed, run.watched = newest or observed, newest is not None
 

@@ -55,7 +55,7 @@ class WorkloadStore:
         return len(self._items)
 
     def get(self, namespace: str, name: str) -> ObservedWorkload | None:
-        """Return the newest observation of a workload; None if the watch does not deliver it."""
+        """Return a workload as the watch delivered it last; None if it does not."""
         return self._items.get(f"{namespace}/{name}")
 
     def put(self, item: Mapping[str, Any]) -> None:
@@ -175,9 +175,9 @@ class WorkloadWatches:
         """Return the newest observation of a workload; None if no watch delivers it."""
         for informer, _ in (*self._running.get("", ()), *self._running.get(workload.namespace, ())):
             if informer.name == workload.kind.plural:
-                found: ObservedWorkload | None = informer.store.get(workload.namespace, workload.name)
-                if found is not None and found.uid == workload.uid:
-                    return found
+                observed: ObservedWorkload | None = informer.store.get(workload.namespace, workload.name)
+                if observed is not None and observed.uid == workload.uid:
+                    return observed
         return None
 
     async def run(self) -> None:
