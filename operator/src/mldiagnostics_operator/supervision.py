@@ -22,7 +22,7 @@ async def keep_running(
     while True:
         try:
             await work()
-        except Exception:  # noqa: BLE001 - captures go on, whatever is wrong with other work
+        except Exception:  # noqa: BLE001 - captures go on after any fault of other work
             _log.exception("The %s failed; starting it again in %g s", name, pause_s)
             failed(name)
         await asyncio.sleep(pause_s)
