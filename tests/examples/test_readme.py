@@ -53,13 +53,15 @@ def test_the_training_loop_records_and_profiles(tmp_path: Path) -> None:
     assert [record.step for record in losses] == list(range(1000))
     [trace] = Path(row.directory, "plugins/profile").glob("*/*.xplane.pb")
     assert any("lambda" in name for name in names_in(str(trace)))
-    commands = re.findall(r"^python -m (mldiagnostics\.\S+) mldiagnostics(/<run id>)? ", README, re.MULTILINE)
+    commands = re.findall(r"^(?:pip .* && )?mldiag (runs list|goodput <run id>) ", README, re.MULTILINE)
     assert len(commands) == 2
-    for module, inner in commands:
-        place = programs.storage + inner.replace("<run id>", row.run_id)
-        call = f"sys.argv = ['', {place!r}]\nrunpy.run_module({module!r}, run_name='__main__')"
-        shown = programs.run(f"import runpy, sys\n{call}")
-        assert (shown.code, bool(shown.out)) == (0, True), shown.err
+    for command in commands:
+        arguments = ["mldiag", *command.replace("<run id>", row.run_id).split(" ")]
+        shown = programs.run(
+            f"import runpy, sys\nsys.argv = {arguments}\nrunpy.run_module('mldiagnostics_cli', run_name='__main__')",
+            env={"MLDIAG_STORAGE": programs.storage},
+        )
+        assert (shown.code, row.run_id[:8] in shown.out or "goodput" in shown.out.lower()) == (0, True), shown.err
 
 
 def test_servers_are_captured_with_readable_output(tmp_path: Path) -> None:
