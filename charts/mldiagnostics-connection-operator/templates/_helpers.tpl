@@ -48,10 +48,13 @@ suggests ReadWriteOnce.
 - {name: MLDIAG_HTTP_PORT, value: "8081"}
 - {name: MLDIAG_SHUTDOWN_GRACE_SECONDS, value: {{ .Values.shutdownGraceSeconds | quote }}}
 - {name: MLDIAG_IGNORE_MANAGED_ADDON, value: {{ .Values.ignoreManagedAddon | quote }}}
-{{- if not (kindIs "invalid" .Values.runs.ttlSecondsAfterFinished) }}
-- {name: MLDIAG_RUNS_TTL_SECONDS, value: {{ int64 .Values.runs.ttlSecondsAfterFinished | quote }}}
+{{- /* `helm upgrade --reuse-values` from a release without runs has no such block. */}}
+{{- with .Values.runs }}
+{{- if not (kindIs "invalid" .ttlSecondsAfterFinished) }}
+- {name: MLDIAG_RUNS_TTL_SECONDS, value: {{ int64 .ttlSecondsAfterFinished | quote }}}
 {{- end }}
-- {name: MLDIAG_RUNS_KEPT_PER_NAMESPACE, value: {{ int64 .Values.runs.keepPerNamespace | quote }}}
+- {name: MLDIAG_RUNS_KEPT_PER_NAMESPACE, value: {{ int64 .keepPerNamespace | quote }}}
+{{- end }}
 {{- include "mldiag.controlPlaneEnv" . }}
 {{- end }}
 
