@@ -93,6 +93,12 @@ def test_the_story_of_a_run_that_waits_restarts_and_completes() -> None:
     assert [(each.attempt, each.reason) for each in last.attempts or ()] == [(0, "Restarted"), (1, "AllJobsCompleted")]
 
 
+def test_attempts_that_fail_before_they_are_seen_to_run_are_counted() -> None:
+    last = history(facts(STARTING), facts(replace(RUNNING, attempt=2)))[-1]
+    seen = [(each.attempt, each.start_time is None, each.end_time is None) for each in last.attempts or ()]
+    assert seen == [(0, True, False), (1, True, False), (2, False, True)]
+
+
 @pytest.mark.parametrize(
     ("steps", "phase", "reason"),
     [

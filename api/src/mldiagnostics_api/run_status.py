@@ -195,6 +195,11 @@ def _attempts(
     if started and (not attempts or attempts[-1].attempt < attempt):
         if attempts and attempts[-1].end_time is None:
             attempts[-1] = attempts[-1].model_copy(update={"end_time": now, **outcome})
+        # An attempt may fail before anybody sees that it runs.
+        first = max(
+            attempts[-1].attempt + 1 if attempts else 0, attempt if previous.attempt is None else previous.attempt
+        )
+        attempts += [RunAttempt(attempt=number, end_time=now, **outcome) for number in range(first, attempt)]
         attempts.append(RunAttempt(attempt=attempt, start_time=state.ended or now))
     if not attempts:
         return None
