@@ -95,7 +95,7 @@ def test_the_hosts_of_a_training_job_report_to_its_run(kubectl: Kubectl, prepare
         containers = injecting.labelled_pod(kubectl, "default")["spec"]["containers"]
         return any(each["name"] == "MLDIAG_CONTROL_PLANE_URL" for each in containers[0].get("env", ()))
 
-    eventually(follows, "a pod that is told the control plane", deadline_s=DEADLINE_S)
+    eventually(follows, "a pod with the address of the control plane", deadline_s=DEADLINE_S)
     start_training(kubectl, NAMESPACE)
 
     def reports(status: Object) -> bool:
