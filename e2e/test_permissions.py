@@ -83,7 +83,7 @@ def operator(server: ApiServer, requests: Requests, folder: Path) -> Iterator[No
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def use_control_plane(requests: Requests, log: Path) -> None:
@@ -92,9 +92,12 @@ def use_control_plane(requests: Requests, log: Path) -> None:
     def published() -> dict[str, str]:
         return requests("GET", PUBLICATION).body.get("data") or {}
 
-    until(lambda: bool(published()), "the address is published")
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
-    (port,) = (line["port"] for line in lines if "control-plane API is served" in line["message"])
+    def ports() -> list[int]:
+        lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+        return [line["port"] for line in lines if "control-plane API is served" in line["message"]]
+
+    until(lambda: bool(published() and ports()), "the API is served and its address published")
+    (port,) = ports()
     path = "/api/v1/namespaces/default/serviceaccounts"
     until(
         lambda: requests("POST", path, {"metadata": {"name": "trainer"}}).status in (201, 409), "accounts can be made"
@@ -109,7 +112,7 @@ def use_control_plane(requests: Requests, log: Path) -> None:
     request = urllib.request.Request(
         f"https://127.0.0.1:{port}/v1/runs/by-hand/reports", json.dumps(report).encode(), headers
     )
-    with urllib.request.urlopen(request, context=trusting, timeout=30) as answer:
+    with urllib.request.urlopen(request, context=trusting, timeout=60) as answer:
         assert answer.status == 200
     assert requests("DELETE", SECRET).status == 200
     until(lambda: "tls.crt" in requests("GET", SECRET).body.get("data", {}), "the Secret is created again")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-PROPAGATION_DEADLINE_S = 30
+PROPAGATION_DEADLINE_S = 120
 
 
 @dataclass(frozen=True, slots=True)
