@@ -89,7 +89,7 @@ DEFAULT = ["parts", *(name for name in NAMES if name != "apiserver")]
 
 
 def main(names: list[str]) -> int:
-    """Run the stages of these names, all if there are none; return 1 if one did not pass."""
+    """Run the named stages, or the default ones; return 1 if one did not pass."""
     if unknown := [name for name in names if name not in NAMES]:
         print(f"{unknown[0]}: not a stage; choose from {', '.join(NAMES)}", file=sys.stderr)
         return 2
@@ -104,7 +104,7 @@ def main(names: list[str]) -> int:
 
 
 def chosen_stages(names: list[str]) -> list[Stage]:
-    """Return the stages of these names, the default ones if there are none, and their preparations.
+    """Return the named stages, or the default ones, and their preparations.
 
     A cluster alone gets its tools and images by itself.
     """

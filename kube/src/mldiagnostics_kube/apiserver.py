@@ -16,7 +16,8 @@ _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._:~-]{1,253}")
 
-_NOT_PERMITTED: Final = frozenset({401, 403})
+NOT_PERMITTED: Final = frozenset({401, 403})
+"""Statuses of requests without the right; right after its start an API server returns them too."""
 _TRANSIENT: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
 
 
@@ -39,7 +40,7 @@ class ClusterError(Exception):
         """
         if not self.status:
             return "the API server did not respond"
-        detail = "" if self.status in _NOT_PERMITTED or not self._detail else f": {self._detail}"
+        detail = "" if self.status in NOT_PERMITTED or not self._detail else f": {self._detail}"
         return f"the API server returned {self.status}{detail}"
 
 

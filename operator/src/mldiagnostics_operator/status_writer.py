@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mldiagnostics_kube.apiserver import (
     JSON_PATCH,
+    NOT_PERMITTED,
     ClusterError,
     Conflict,
     NotFound,
@@ -35,9 +36,6 @@ _log: Final = logging.getLogger(__name__)
 
 UPDATE_INTERVAL_S: Final = 5.0
 _TIMEOUT_S: Final = 30.0
-
-# Right after its start the API server may not know all roles yet; and a role that was removed may be restored.
-_NOT_PERMITTED: Final = frozenset({401, 403})
 
 
 class ObjectGone(Exception):
@@ -156,7 +154,8 @@ class StatusWriter:
         try:
             await self._cluster.patch(f"{self._path}/status", patch, content_type=JSON_PATCH)
         except RequestRejected as rejection:
-            if rejection.status in _NOT_PERMITTED:
+            # Right after its start the API server may not know all roles; and a removed role may be restored.
+            if rejection.status in NOT_PERMITTED:
                 raise Unavailable(
                     f"{rejection}; does the operator have its role?", status=rejection.status
                 ) from rejection

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_kube.apiserver import ClusterError, RequestRejected, Unavailable
+from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError, RequestRejected, Unavailable
 from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ FRESH_S: Final = 1.0
 """Age up to which an address is used without reading it again."""
 FORBIDDEN_S: Final = 10.0
 """How long a rejected read is repeated: an API server that has just started rejects until it has read the roles."""
-_NOT_PERMITTED: Final = frozenset({401, 403})
 
 
 class Addresses:
@@ -73,6 +72,6 @@ class Addresses:
         try:
             return await self._read()
         except RequestRejected as rejection:
-            if rejection.status in _NOT_PERMITTED and asyncio.get_running_loop().time() < until:
+            if rejection.status in NOT_PERMITTED and asyncio.get_running_loop().time() < until:
                 raise Unavailable(str(rejection), status=rejection.status) from rejection
             raise
