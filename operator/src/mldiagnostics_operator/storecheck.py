@@ -9,7 +9,7 @@ from typing import Final
 from mldiagnostics.errors import MLDiagnosticsError
 
 from mldiagnostics_operator import config
-from mldiagnostics_operator.captures.storage import LogDirectory, Storage
+from mldiagnostics_operator.storage import LogDirectory, Storage
 
 DEADLINE_S: Final = 60.0
 

@@ -7,9 +7,9 @@ import pytest
 from mldiagnostics_api.request import CaptureRefusal
 from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_operator.captures import planning
-from mldiagnostics_operator.captures.fair_slots import FairSlots
 from mldiagnostics_operator.captures.lookup import Lookup
 from mldiagnostics_operator.captures.pod_waits import PodWaits
+from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.run_exchange import RunExchange
 from support.builders import connection, parsed
 from support.operating import ANY_PORT, condition, operating, verdict

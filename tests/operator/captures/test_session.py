@@ -9,7 +9,7 @@ import pytest
 from mldiagnostics.errors import StoreError
 from mldiagnostics_api.location import Location
 from mldiagnostics_operator.captures.session import Session, SessionTaken
-from mldiagnostics_operator.captures.storage import Storage
+from mldiagnostics_operator.storage import Storage
 from support.builders import connection, parsed
 from support.emulator import running_emulator
 from support.plans import captured, plan, target

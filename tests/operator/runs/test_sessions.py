@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from mldiagnostics import layout
 from mldiagnostics_api.policy import Policy
-from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.runs import sessions
 from mldiagnostics_operator.runs.sessions import SessionFiles
+from mldiagnostics_operator.storage import Storage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from mldiagnostics_operator.captures.outcomes import not_captured
 from mldiagnostics_operator.captures.remains import Remains
 from mldiagnostics_operator.captures.session import Session, SessionTaken
 from mldiagnostics_operator.captures.stage import CaptureStage
-from mldiagnostics_operator.captures.storage import retry_until
 from mldiagnostics_operator.captures.verdict import dry_run, judge
+from mldiagnostics_operator.storage import retry_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import ConnectionStatus, MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.closing import CaptureCloser
-    from mldiagnostics_operator.captures.fair_slots import Slot
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
     from mldiagnostics_operator.captures.planning import Prepared
     from mldiagnostics_operator.captures.reporter import CaptureReporter
     from mldiagnostics_operator.captures.services import Services
     from mldiagnostics_operator.captures.stage import CaptureState
+    from mldiagnostics_operator.fair_slots import Slot
 
 _STORE_TIMEOUT_S: Final = 60.0
 _DROP_TIMEOUT_S: Final = 60.0

@@ -12,8 +12,8 @@ from mldiagnostics_kube.clock import loop_time
 
 from mldiagnostics_operator.captures.session import SessionTaken
 from mldiagnostics_operator.captures.stage import CaptureStage
-from mldiagnostics_operator.captures.storage import retry_until
 from mldiagnostics_operator.captures.verdict import cancelled, judge
+from mldiagnostics_operator.storage import retry_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

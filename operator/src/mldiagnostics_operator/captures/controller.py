@@ -19,7 +19,6 @@ from mldiagnostics_kube.logs import about
 from mldiagnostics_operator.captures.admission import Quota
 from mldiagnostics_operator.captures.capture import Capture
 from mldiagnostics_operator.captures.expiry import Expiry
-from mldiagnostics_operator.captures.fair_slots import FairSlots
 from mldiagnostics_operator.captures.gate import Gate
 from mldiagnostics_operator.captures.lookup import Lookup
 from mldiagnostics_operator.captures.planning import Planner
@@ -27,10 +26,11 @@ from mldiagnostics_operator.captures.pod_waits import PodWaits
 from mldiagnostics_operator.captures.reporter import CaptureReporter
 from mldiagnostics_operator.captures.services import Services
 from mldiagnostics_operator.captures.stage import StopReason
-from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.captures.trials import PlanningTrials
+from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.status_writer import ObjectGone
+from mldiagnostics_operator.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from mldiagnostics_api.v1alpha1 import read_run
 from mldiagnostics_api.workloads import KINDS_WITH_POSITIONS, LONE_POD, workload_of
 from mldiagnostics_kube.apiserver import NotFound, RequestRejected, Unavailable, path_to
 
-from mldiagnostics_operator.captures.fair_slots import FairSlots
+from mldiagnostics_operator.fair_slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
     from mldiagnostics_kube.clock import Clock
 
-    from mldiagnostics_operator.captures.fair_slots import Slot
     from mldiagnostics_operator.captures.lookup import Lookup
     from mldiagnostics_operator.captures.pod_waits import PodWaits
+    from mldiagnostics_operator.fair_slots import Slot
     from mldiagnostics_operator.run_exchange import RunExchange
 
     Report = Callable[[str, str], Awaitable[None]]

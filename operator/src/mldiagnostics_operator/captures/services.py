@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
     from mldiagnostics_kube.clock import Clock
 
-    from mldiagnostics_operator.captures.fair_slots import FairSlots
     from mldiagnostics_operator.captures.gate import Gate
     from mldiagnostics_operator.captures.planning import Planner
-    from mldiagnostics_operator.captures.storage import Storage
     from mldiagnostics_operator.captures.trials import PlanningTrials
+    from mldiagnostics_operator.fair_slots import FairSlots
     from mldiagnostics_operator.run_exchange import RunExchange
+    from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 

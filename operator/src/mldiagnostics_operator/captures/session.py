@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.v1alpha1 import MLDiagnosticsConnection
 
     from mldiagnostics_operator.captures.outcomes import TargetOutcome
-    from mldiagnostics_operator.captures.storage import LogDirectory, Storage
+    from mldiagnostics_operator.storage import LogDirectory, Storage
 
 _log: Final = logging.getLogger(__name__)
 

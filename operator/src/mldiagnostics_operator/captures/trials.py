@@ -13,7 +13,7 @@ from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, RequestRejected, Unavailable, path_to
 from mldiagnostics_kube.retry import retry
 
-from mldiagnostics_operator.captures.fair_slots import FairSlots
+from mldiagnostics_operator.fair_slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from mldiagnostics_api.reported import RunKey
 
-    from mldiagnostics_operator.captures.storage import LogDirectory, Storage
     from mldiagnostics_operator.control_plane.run_memory import JournalPage
     from mldiagnostics_operator.control_plane.table import ReportTable
+    from mldiagnostics_operator.storage import LogDirectory, Storage
 
 _log: Final = logging.getLogger(__name__)
 _ANY_VOLUME: Final = Location(Medium.VOLUME, "")

@@ -7,7 +7,6 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from mldiagnostics_operator.captures.fair_slots import FairSlots
 from mldiagnostics_operator.control_plane.limits import (
     LOOKUP_S,
     LOOKUPS,
@@ -15,6 +14,7 @@ from mldiagnostics_operator.control_plane.limits import (
     WAITING_LOOKUPS,
     WAITING_LOOKUPS_OF_CLIENT,
 )
+from mldiagnostics_operator.fair_slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -15,7 +15,6 @@ from mldiagnostics_kube.bounded_server import BoundedServer, Bounds
 from mldiagnostics_kube.connections import ConnectionTimes
 from mldiagnostics_kube.informer import Backoff, Informer, Selection
 
-from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.accounts import Accounts
 from mldiagnostics_operator.control_plane.attribution import Attribution
@@ -28,6 +27,7 @@ from mldiagnostics_operator.control_plane.peer_endpoint import PeerEndpoint
 from mldiagnostics_operator.control_plane.pod_addresses import PodAddresses
 from mldiagnostics_operator.control_plane.problems import rejection
 from mldiagnostics_operator.control_plane.reports_endpoint import ReportsEndpoint
+from mldiagnostics_operator.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,6 @@ from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_kube.informer import Backoff, Informer, Selection, SyncState
 from mldiagnostics_kube.retry import retry
 
-from mldiagnostics_operator.captures.storage import Storage
 from mldiagnostics_operator.control_plane.service import serve
 from mldiagnostics_operator.control_plane.table import ReportTable
 from mldiagnostics_operator.run_exchange import RunExchange
@@ -30,6 +29,7 @@ from mldiagnostics_operator.runs.sessions import SessionFiles
 from mldiagnostics_operator.runs.workload_identity import WorkloadIdentities
 from mldiagnostics_operator.runs.workload_watches import WorkloadWatches
 from mldiagnostics_operator.runs.write_rate import WriteRate
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.supervision import keep_running
 
 if TYPE_CHECKING:

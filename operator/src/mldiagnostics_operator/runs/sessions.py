@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mldiagnostics_api.policy import Policy
     from mldiagnostics_api.v1alpha1 import RunSession
 
-    from mldiagnostics_operator.captures.storage import Storage
+    from mldiagnostics_operator.storage import Storage
 
 _log: Final = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import pytest
 from mldiagnostics.errors import AlreadyStored, StoreError
 from mldiagnostics.store.gcs import GcsStore
 from mldiagnostics_api.location import Location
-from mldiagnostics_operator.captures.storage import OPEN_STORES, Storage
+from mldiagnostics_operator.storage import OPEN_STORES, Storage
 from support.emulator import running_emulator
 
 if TYPE_CHECKING:

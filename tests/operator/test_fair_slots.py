@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_operator.captures.fair_slots import FairSlots
+from mldiagnostics_operator.fair_slots import FairSlots
 
 
 async def settle() -> None:
