@@ -10,6 +10,7 @@ from mldiagnostics_kube.apiserver import (
     JSON_PATCH,
     ClusterError,
     Conflict,
+    NamespaceTerminating,
     NotFound,
     RequestRejected,
     Unavailable,
@@ -49,12 +50,23 @@ class TestAgainstARealServer:
         with pytest.raises(NotFound, match=r'configmaps "a" not found'):
             await cluster.get(f"{maps}/a")
 
+    async def test_a_namespace_that_is_deleted_takes_nothing_new(self, cluster: ApiClient, namespace: str) -> None:
+        await cluster.request("DELETE", path_to("", "v1", "namespaces", name=namespace))
+        with pytest.raises(NamespaceTerminating, match="being terminated"):
+            await cluster.create(path_to("", "v1", "configmaps", namespace=namespace), config_map("late"))
+
     async def test_a_list_reads_all_pages(self, cluster: ApiClient, namespace: str) -> None:
         maps = path_to("", "v1", "configmaps", namespace=namespace)
         names = sorted(f"m{n}" for n in range(PAGE + 7))
+        at_a_time = asyncio.Semaphore(20)  # a busy server takes more than 10 s for all at once
+
+        async def create(name: str) -> None:
+            async with at_a_time:
+                await cluster.create(maps, config_map(name))
+
         async with asyncio.TaskGroup() as group:
             for name in names:
-                group.create_task(cluster.create(maps, config_map(name)))
+                group.create_task(create(name))
         assert await cluster.items(maps, lambda item: item["metadata"]["name"]) == names
         halves = [len(await cluster.items(maps, id, labels=f"half={half}")) for half in "01"]
         assert sum(halves) == len(names)

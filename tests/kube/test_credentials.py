@@ -109,3 +109,27 @@ async def test_a_credential_plugin_gives_the_token(tmp_path: Path) -> None:
     }
     found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"exec": plugin})})
     assert (found.server, await found.token()) == (SERVER, "fresh")
+
+
+async def test_proxy_name_and_user_are_those_of_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://of-the-shell:3128")
+    monkeypatch.setenv("no_proxy", "")
+    plain = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user={"as": "jane"})})
+    assert (plain.proxy, plain.server_name, plain.user) == (
+        "http://of-the-shell:3128",
+        None,
+        {"Impersonate-User": "jane"},
+    )
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert (await credentials.find({"KUBECONFIG": kubeconfig(tmp_path)})).proxy is None
+    own = {"proxy-url": "http://own:3128", "tls-server-name": "api"}
+    found = await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, cluster=own)})
+    assert (found.proxy, found.server_name) == ("http://own:3128", "api")
+
+
+async def test_the_token_of_an_oidc_provider_is_used(tmp_path: Path) -> None:
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": "signed"}}}
+    assert await (await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user=user)})).token() == "signed"
+    user["auth-provider"]["name"] = "gcp"
+    with pytest.raises(ConfigurationError, match="auth-provider 'gcp' has no token; use a credential plugin"):
+        await credentials.find({"KUBECONFIG": kubeconfig(tmp_path, user=user)})

@@ -24,13 +24,13 @@ _TRANSIENT: Final = frozenset({408, 410, 429, 500, 502, 503, 504})
 class ClusterError(Exception):
     """A failed request to the API server; `status` is 0 without a response.
 
-    The message is for administrators: it has the path, and often the service account.
+    The message is for administrators: it has the path, and often the service account. `detail` is the server's own.
     """
 
     def __init__(self, message: str, *, status: int = 0, detail: str = "") -> None:
         super().__init__(message)
         self.status = status
-        self._detail = detail
+        self.detail = detail
 
     @property
     def cause(self) -> str:
@@ -40,7 +40,7 @@ class ClusterError(Exception):
         """
         if not self.status:
             return "the API server did not respond"
-        detail = "" if self.status in NOT_PERMITTED or not self._detail else f": {self._detail}"
+        detail = "" if self.status in NOT_PERMITTED or not self.detail else f": {self.detail}"
         return f"the API server returned {self.status}{detail}"
 
 
@@ -60,11 +60,16 @@ class RequestRejected(ClusterError):
     """The request is forbidden or invalid; the same call would fail again."""
 
 
+class NamespaceTerminating(RequestRejected):
+    """The namespace is being deleted; nothing new can be created in it."""
+
+
 class ResponseTooLarge(ClusterError):
     """The response is longer than the caller can hold."""
 
 
-_BY_STATUS: Final = {404: NotFound, 409: Conflict}
+_TERMINATING: Final = "NamespaceTerminating"
+_BY_STATUS: Final[dict[int, type[ClusterError]]] = {404: NotFound, 409: Conflict}
 
 
 def error_of(method: str, path: str, status: int, raw: bytes | bytearray) -> ClusterError:
@@ -76,11 +81,15 @@ def error_of(method: str, path: str, status: int, raw: bytes | bytearray) -> Clu
         status: HTTP status of the response.
         raw: Body of the response, usually a Status object.
     """
+    causes: list[dict[str, str]] = []
     try:
-        message = json.loads(raw)["message"]
-    except (ValueError, KeyError, TypeError):
+        document = json.loads(raw)
+        message, causes = document["message"], (document.get("details") or {}).get("causes") or []
+    except (ValueError, KeyError, TypeError, AttributeError):
         message = raw[:200].decode(errors="replace")
     kind = Unavailable if status in _TRANSIENT else _BY_STATUS.get(status, RequestRejected)
+    if any(cause.get("reason") == _TERMINATING for cause in causes):
+        kind = NamespaceTerminating
     return kind(f"{method} {path}: the API server returned {status}: {message}", status=status, detail=str(message))
 
 

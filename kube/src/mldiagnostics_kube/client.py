@@ -70,9 +70,9 @@ class ApiClient:
         self.access: Final = access
         tls = access.tls() or True
         self._calls = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=tls, limit=PARALLEL_CALLS), headers=_UNCOMPRESSED
+            connector=aiohttp.TCPConnector(ssl=tls, limit=PARALLEL_CALLS), headers=_UNCOMPRESSED, proxy=access.proxy
         )
-        self._watches = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0))
+        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0), proxy=access.proxy)
 
     @classmethod
     async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -81,7 +81,11 @@ class ApiClient:
         Raises:
             ConfigurationError: No usable credentials were found.
         """
-        access = await credentials.find(environ)
+        return cls.of(await credentials.find(environ))
+
+    @classmethod
+    def of(cls, access: Credentials) -> Self:
+        """Return a client with credentials. Raises `ConfigurationError` if invalid."""
         try:
             return cls(access)
         except ValueError as fault:
@@ -90,7 +94,7 @@ class ApiClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._calls.close()
-        await self._watches.close()
+        await self._streams.close()
 
     async def request(
         self,
@@ -240,10 +244,40 @@ class ApiClient:
             cause = str(failure) or type(failure).__name__
             raise Unavailable(f"watch {path}: the connection failed: {cause}") from failure
 
+    async def open_socket(self, path: str, *, protocol: str, query: Query = ()) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket, such as that of the subresource `portforward` of a pod.
+
+        Args:
+            path: URL path, as `apiserver.path_to` builds it.
+            protocol: Subprotocol, such as `v4.channel.k8s.io`.
+            query: Query parameters, in order.
+
+        Raises:
+            ClusterError: The socket was not opened; after a refusal with its status.
+        """
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                return await self._streams.ws_connect(
+                    self.access.server + path,
+                    params=query,
+                    protocols=(protocol,),
+                    headers=await self._authorization(),
+                    server_hostname=self.access.server_name,
+                    autoclose=True,
+                    max_msg_size=0,
+                )
+        except aiohttp.WSServerHandshakeError as refusal:
+            raise error_of("GET", path, refusal.status, refusal.message.encode()) from refusal
+        except (aiohttp.ClientError, OSError) as failure:
+            cause = str(failure) or type(failure).__name__
+            raise Unavailable(f"GET {path}: the connection failed: {cause}") from failure
+
     async def _open_watch(self, path: str, **options: Any) -> aiohttp.ClientResponse:
         """Wait for the response head, which comes before the first event."""
         async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await self._watches.get(self.access.server + path, **options)
+            return await self._streams.get(
+                self.access.server + path, server_hostname=self.access.server_name, **options
+            )
 
     async def _pages(
         self, path: str, query: list[tuple[str, str]], *, accept: str, page: int, timeout_s: float
@@ -294,7 +328,8 @@ class ApiClient:
         self, method: str, path: str, *, max_bytes: int, headers: dict[str, str], **more: Any
     ) -> tuple[int, bytearray]:
         headers = headers | await self._authorization()
-        async with self._calls.request(method, self.access.server + path, headers=headers, **more) as response:
+        url, name = self.access.server + path, self.access.server_name
+        async with self._calls.request(method, url, headers=headers, server_hostname=name, **more) as response:
             raw = bytearray()
             async for chunk in response.content.iter_any():
                 raw += chunk
@@ -305,7 +340,7 @@ class ApiClient:
 
     async def _authorization(self) -> dict[str, str]:
         token = await self.access.token()
-        return {"Authorization": f"Bearer {token}"} if token else {}
+        return {"Authorization": f"Bearer {token}", **self.access.user} if token else dict(self.access.user)
 
 
 async def _run_to_completion(work: Coroutine[Any, Any, T], *, discard: Callable[[T], None] = lambda _: None) -> T:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from mldiagnostics.errors import ConfigurationError
 
+from mldiagnostics_kube import kubeconfig
 from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.exec_plugin import ExecPlugin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    Json = dict[str, Any]
+    from mldiagnostics_kube.kubeconfig import KubeContext
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_BY_PLUGIN: Final = ("exec", "auth-provider")
+_DEFAULT_NAMESPACE: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class Credentials:
     key_pem: bytes | None = None
     insecure: bool = False
     """Whether the server's certificate is not verified."""
+    server_name: str | None = None
+    """Name in the server's certificate, if it is not that of the address."""
+    proxy: str | None = None
+    """URL of the proxy to the server."""
+    user: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the user that is impersonated."""
 
     def tls(self) -> ssl.SSLContext | None:
         """Return the TLS context of a client; None for a server without TLS.
@@ -70,6 +79,17 @@ def fixed(token: str) -> Callable[[], Awaitable[str]]:
     return read
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """A cluster as a person or a pod sees it."""
+
+    context: str
+    """Context of the kubeconfig; empty for the service account of a pod."""
+    namespace: str
+    """Namespace of requests that name none."""
+    credentials: Credentials
+
+
 async def find(environ: Mapping[str, str] = os.environ) -> Credentials:
     """Load KUBECONFIG, the pod's service account, or ~/.kube/config, in this order.
 
@@ -79,16 +99,38 @@ async def find(environ: Mapping[str, str] = os.environ) -> Credentials:
     Raises:
         ConfigurationError: There are no credentials, or they cannot be read; the message names the file.
     """
-    chosen = environ.get("KUBECONFIG")
-    if not chosen and environ.get("KUBERNETES_SERVICE_HOST"):
+    return (await find_access(environ)).credentials
+
+
+async def find_access(
+    environ: Mapping[str, str] = os.environ, *, path: str | None = None, context: str | None = None
+) -> ClusterAccess:
+    """Load the credentials of a context, or of the current one, with its namespace.
+
+    Args:
+        environ: As of `find`.
+        path: Kubeconfig to read; None reads those of the environment.
+        context: Name of the context; None for the current one, or the service account of a pod.
+
+    Raises:
+        ConfigurationError: There are no credentials, or they cannot be read; the message names the file.
+    """
+    chosen = path or environ.get("KUBECONFIG")
+    if not chosen and not context and environ.get("KUBERNETES_SERVICE_HOST"):
         return _of_service_account(environ)
-    path = Path(chosen or f"{environ.get('HOME', '')}/.kube/config")
+    if path or not chosen:
+        paths = [Path(path or f"{environ.get('HOME', '')}/.kube/config")]
+    else:
+        paths = [Path(each) for each in chosen.split(os.pathsep) if each]
+    config = await asyncio.to_thread(kubeconfig.load, paths)
+    selected = config.context(context)
     try:
-        return await asyncio.to_thread(_of_kubeconfig, path) or await _by_plugin(path)
+        access = await _of_context(selected, config.description)
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise ConfigurationError(
-            f"kubeconfig '{path}': cannot read the credentials of the API server: {fault!r}"
+            f"{config.description}: cannot read the credentials of the API server: {fault!r}; repair the file"
         ) from fault
+    return ClusterAccess(selected.name, selected.namespace or _DEFAULT_NAMESPACE, access)
 
 
 def _from_file(path: Path) -> Callable[[], Awaitable[str]]:
@@ -102,79 +144,80 @@ def _from_file(path: Path) -> Callable[[], Awaitable[str]]:
     return read
 
 
-def _of_service_account(environ: Mapping[str, str]) -> Credentials:
+def _of_service_account(environ: Mapping[str, str]) -> ClusterAccess:
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
         ca_pem = (_ACCOUNT / "ca.crt").read_bytes()
     except OSError as fault:
-        raise ConfigurationError(f"service account '{_ACCOUNT}': cannot be read: {fault}") from fault
-    address = f"[{host}]" if ":" in host else host
-    return Credentials(f"https://{address}:{port}", _from_file(_ACCOUNT / "token"), ca_pem)
-
-
-def _of_kubeconfig(path: Path) -> Credentials | None:
-    """Read the current context; return None if its user needs a credential plugin."""
-    import yaml  # noqa: PLC0415 - no process in a cluster needs it
-
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as fault:
-        raise ValueError(f"not YAML: {fault}") from fault
-    context = _named(config, "context", config["current-context"])
-    cluster, user = _named(config, "cluster", context["cluster"]), _named(config, "user", context["user"])
-    if any(plugin in user for plugin in _BY_PLUGIN):
-        return None
-    folder = path.parent
-    return Credentials(
-        server=str(cluster["server"]).rstrip("/"),
-        token=_from_file(folder / user["tokenFile"]) if user.get("tokenFile") else fixed(str(user.get("token", ""))),
-        ca_pem=_pem(cluster, "certificate-authority", folder),
-        certificate_pem=_pem(user, "client-certificate", folder),
-        key_pem=_pem(user, "client-key", folder),
-        insecure=bool(cluster.get("insecure-skip-tls-verify")),
-    )
-
-
-def _named(config: Json, kind: str, name: str) -> Json:
-    (entry,) = (entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name)
-    return dict(entry)
-
-
-def _pem(entry: Json, field: str, folder: Path) -> bytes | None:
-    """Read a field of an entry, given as data or as a file relative to the kubeconfig."""
-    if data := entry.get(f"{field}-data"):
-        return base64.b64decode(data)
-    return (folder / entry[field]).read_bytes() if entry.get(field) else None
-
-
-def _content(path: str | None) -> bytes | None:
-    return Path(path).read_bytes() if path else None
-
-
-async def _by_plugin(path: Path) -> Credentials:
-    """Run the plugin with the `kubernetes` package, which renews expired tokens."""
-    try:
-        from kubernetes.aio import config as loader  # noqa: PLC0415 - a second to import
-        from kubernetes.aio.client.configuration import Configuration  # noqa: PLC0415
-    except ModuleNotFoundError as missing:
         raise ConfigurationError(
-            f"kubeconfig '{path}': the user needs a credential plugin; install the package `kubernetes`"
-        ) from missing
-    configuration = Configuration()
+            f"service account '{_ACCOUNT}': cannot be read: {fault}; set automountServiceAccountToken of the pod"
+        ) from fault
+    address = f"[{host}]" if ":" in host else host
     try:
-        await loader.load_kube_config(config_file=str(path), client_configuration=configuration)
-    except loader.ConfigException as fault:
-        raise ValueError(str(fault)) from fault
+        namespace = (_ACCOUNT / "namespace").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        namespace = _DEFAULT_NAMESPACE
+    access = Credentials(f"https://{address}:{port}", _from_file(_ACCOUNT / "token"), ca_pem)
+    return ClusterAccess("", namespace, access)
 
-    async def token() -> str:
-        authorization = await configuration.get_api_key_with_prefix("BearerToken") or ""
-        return authorization.rpartition(" ")[2]
 
-    return Credentials(
-        server=configuration.host,
-        token=token,
-        ca_pem=_content(configuration.ssl_ca_cert),
-        certificate_pem=_content(configuration.cert_file),
-        key_pem=_content(configuration.key_file),
-        insecure=not configuration.verify_ssl,
+async def _of_context(context: KubeContext, description: str) -> Credentials:
+    cluster, user = context.cluster, context.user
+    server = str(cluster.fields["server"]).rstrip("/")
+    access = Credentials(
+        server=server,
+        token=_token(context),
+        ca_pem=await asyncio.to_thread(cluster.pem, "certificate-authority"),
+        certificate_pem=await asyncio.to_thread(user.pem, "client-certificate"),
+        key_pem=await asyncio.to_thread(user.pem, "client-key"),
+        insecure=bool(cluster.fields.get("insecure-skip-tls-verify")),
+        server_name=cluster.fields.get("tls-server-name"),
+        proxy=cluster.fields.get("proxy-url") or _proxy_of_environment(server),
+        user=_impersonated(user.fields),
     )
+    if not user.fields.get("exec"):
+        return access
+    plugin = ExecPlugin(user.fields["exec"], user.folder, cluster.fields)
+    try:
+        credential = await plugin.credential()
+    except ClusterError as fault:
+        raise ConfigurationError(f"{description}: {fault}") from fault
+    return replace(
+        access,
+        token=plugin.token,
+        certificate_pem=credential.certificate_pem or access.certificate_pem,
+        key_pem=credential.key_pem or access.key_pem,
+    )
+
+
+def _token(context: KubeContext) -> Callable[[], Awaitable[str]]:
+    user = context.user
+    if file := user.fields.get("tokenFile"):
+        return _from_file(user.folder / file)
+    if provider := user.fields.get("auth-provider"):
+        return fixed(_token_of_provider(provider, context.name))
+    return fixed(str(user.fields.get("token") or ""))
+
+
+def _token_of_provider(provider: Mapping[str, Any], context: str) -> str:
+    """Return the stored token of the provider `oidc`; kubectl has removed all others."""
+    token = (provider.get("config") or {}).get("id-token")
+    if provider.get("name") != "oidc" or not token:
+        raise ConfigurationError(
+            f"context '{context}': auth-provider '{provider.get('name')}' has no token; use a credential plugin, the "
+            "field `exec` of the user"
+        )
+    return str(token)
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """Return the proxy of a person's shell. Pods reach their API server without one."""
+    url = urlsplit(server)
+    if proxy_bypass(url.netloc):
+        return None
+    return getproxies().get(url.scheme)
+
+
+def _impersonated(user: Mapping[str, Any]) -> dict[str, str]:
+    headers = {"Impersonate-User": user.get("as"), "Impersonate-Uid": user.get("as-uid")}
+    return {name: str(value) for name, value in headers.items() if value}

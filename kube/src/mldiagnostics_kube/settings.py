@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 _DNS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_WEB_URL: Final = re.compile(r"https?://[^/?#\s][^?#\s]*")
 _SWITCH: Final = {"true": True, "false": False}
 
 
@@ -75,6 +76,13 @@ def reference(config: type[object], *, title: str, module: str) -> str:
             "",
         ]
     )
+
+
+def web_url(raw: str) -> str:
+    """Check an http(s) URL without query; return it without slashes at its end."""
+    if not _WEB_URL.fullmatch(raw):
+        raise ValueError("is not an http(s) URL; write it like https://view.example.com")
+    return raw.rstrip("/")
 
 
 def dns_name(raw: str) -> str:
