@@ -168,6 +168,18 @@ def test_the_life_of_a_workload(  # noqa: PLR0917 - a parameter for each column
     assert known.message or phase in FINISHED_RUN_PHASES
 
 
+def test_a_retry_of_a_ray_job_is_explained_by_the_attempt_before() -> None:
+    """KubeRay clears the message when the next cluster starts."""
+
+    def message(deployment: str, text: str) -> str:
+        status = {"jobDeploymentStatus": deployment, "failed": 1, "message": text}
+        return state("RayJob", {"backoffLimit": 2}, status).message
+
+    again = "KubeRay retries with a new cluster, retry 1 of at most 2"
+    assert message("Retrying", "exit code 1") == f"{again}: exit code 1"
+    assert message("Running", "Job is currently running.") == again
+
+
 def test_the_times_of_a_finished_job_are_its_own() -> None:
     done = state("Job", {}, {"startTime": T, "completionTime": T, "conditions": [condition("Complete")]})
     assert (done.started, done.ended) == (TIME, TIME)

@@ -4,7 +4,7 @@ import copy
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.owners import owner_chain, reduced
 from mldiagnostics_api.pods import PodView
@@ -52,7 +52,6 @@ def test_the_pods_that_controllers_create_are_confirmed(make: Callable[[], a.Wor
     assert refused(make()) == {}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(WORLDS), st.data())
 def test_property_a_forged_pod_is_refused_and_no_other(make: Callable[[], a.World], data: st.DataObject) -> None:
     world = make()

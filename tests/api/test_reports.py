@@ -105,4 +105,5 @@ def test_an_answer_has_the_names_of_the_contract() -> None:
         "persistedSequence": 16,
         "persistedEvents": 950,
         "intervalSeconds": 10,
+        "acceptsEvents": True,
     }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from mldiagnostics_api.names import MLRunPhase
 from mldiagnostics_api.reported import ReportedGoodput, ReportedHost, ReportedRun, RunKey
 from mldiagnostics_api.run_observation import RunObservation, cause_messages, observed
 from mldiagnostics_api.startup import PodStartup
-from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt
+from mldiagnostics_api.v1alpha1 import MLRunStatus, RunAttempt, RunStartUp
 
 START = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
 
@@ -128,6 +129,55 @@ def test_a_pending_run_says_what_its_pods_wait_for() -> None:
     assert found.message == "1 of 2 pods started; pod 'w-1': Unschedulable: 0/3 nodes are available"
 
 
+REFUSED = Evidence(cause=DisruptionCause.QUOTA, time=at(20), subject="job 'trainer'", detail="exceeded quota: team")
+WAITING = status(phase=MLRunPhase.PENDING, reason="Starting", message="the Job waits for its pods")
+
+
+def test_a_run_whose_pods_are_refused_says_so_until_it_has_them() -> None:
+    seen = RunObservation(created=START, pods=PODS[:1], expected=2, refused=REFUSED)
+    waits = observed(WAITING, seen, None, at(60))
+    assert waits.reason == "QuotaExceeded"
+    assert waits.message == "1 of 2 pods were created; job 'trainer': exceeded quota: team"
+    assert observed(WAITING, replace(seen, pods=PODS), None, at(60)).reason == "Starting"
+    assert observed(WAITING, seen, None, at(5000)).reason == "Starting"  # the events ended long ago
+    assert observed(WAITING, replace(seen, created=at(30)), None, at(60)).reason == "Starting"  # of a former workload
+    held = WAITING.model_copy(update={"reason": "Suspended"})
+    assert observed(held, seen, None, at(60)).reason == "Suspended"
+    restarted = status(RunAttempt(attempt=0, end_time=at(10)), RunAttempt(attempt=1), reason="Restarted")
+    assert observed(restarted, seen, None, at(60)).reason == "QuotaExceeded"
+
+
+def test_refused_pods_explain_only_an_attempt_that_never_started() -> None:
+    seen = RunObservation(created=START, refused=REFUSED, evidence=[evidence(DisruptionCause.DEADLINE, 90)])
+    ended = RunAttempt(attempt=0, end_time=at(100), reason="DeadlineExceeded")
+    assert the(observed(status(ended, phase=MLRunPhase.FAILED), seen, None, at(101))).cause == "Quota"
+    started = ended.model_copy(update={"start_up": RunStartUp(started_time=at(10))})
+    assert the(observed(status(started, phase=MLRunPhase.FAILED), seen, None, at(101))).cause == "DeadlineExceeded"
+    late = replace(seen, refused=replace(REFUSED, time=at(105)))  # the pods of the next attempt
+    assert the(observed(status(ended, phase=MLRunPhase.FAILED), late, None, at(106))).cause == "DeadlineExceeded"
+
+
+def test_an_interruption_is_a_suspension_unless_the_cluster_shows_more() -> None:
+    held = RunAttempt(attempt=0, end_time=at(100), reason="Queued", message="waits in queue tpu")
+    waits = status(held, phase=MLRunPhase.PENDING, reason="Queued", workload="JobSet/trainer")
+    deleted = evidence(DisruptionCause.DELETED, 99)
+    found = observed(waits, RunObservation(evidence=[deleted]), None, at(101))
+    assert (the(found).cause, the(found).cause_message) == ("Suspended", "JobSet/trainer: Queued: waits in queue tpu")
+    preempted = evidence(DisruptionCause.PREEMPTION, 98, "Workload 'w'")
+    assert the(observed(found, RunObservation(evidence=[deleted, preempted]), None, at(102))).cause == "Preemption"
+
+
+def test_the_steps_before_an_interruption_are_not_those_of_the_rest() -> None:
+    held = RunAttempt(attempt=0, start_time=START, end_time=at(100), reason="Queued", cause="Preemption")
+    resumed = status(held, RunAttempt(attempt=0, start_time=at(200)))
+    found = observed(resumed, SEEN, reported(changed=90), at(300))
+    assert the(found).start_up
+    assert the(found).start_up.first_step_time is None
+    found = observed(resumed, SEEN, reported(changed=250), at(300))
+    assert found.goodput is not None
+    assert found.goodput.mttr_seconds == 150
+
+
 MOMENTS = st.none() | st.integers(-100, 900).map(at)
 
 
@@ -155,3 +205,16 @@ def test_an_observation_is_idempotent_and_loses_nothing(
     later = observed(once, RunObservation(), None, now)
     assert later.attempts == once.attempts
     assert MLRunStatus.model_validate(once.model_dump(by_alias=True, mode="json")).attempts == once.attempts
+
+
+def test_the_end_of_the_pull_stays_open_until_its_events_are_read() -> None:
+    starting = status(RunAttempt(attempt=0))
+    waiting = the(observed(starting, replace(SEEN, are_pulls_open=True), None, at(61)))
+    assert waiting.start_up
+    assert (waiting.start_up.pulled_time, waiting.start_up.started_time) == (None, at(60))
+    known = the(observed(status(waiting), replace(SEEN, pulled=at(45)), None, at(62)))
+    assert known.start_up
+    assert known.start_up.pulled_time == at(45)
+    late = the(observed(starting, replace(SEEN, pulled=at(300)), None, at(301)))
+    assert late.start_up
+    assert late.start_up.pulled_time == at(60)  # clocks differ: an image is present before its container starts

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from mldiagnostics_api.run_sessions import adopted_sessions, capture_sessions, with_sessions
+from mldiagnostics_api.run_sessions import adopted_sessions, capture_sessions, session_messages, with_sessions
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
 from mldiagnostics_api.v1alpha1.mlrun import MAX_SESSIONS
 from support import plans
@@ -81,3 +81,23 @@ def test_the_newest_sessions_are_kept() -> None:
     many = with_sessions(MLRunStatus(), [session(f"s-{number}", seconds=number) for number in range(40)])
     assert many.profile_sessions is not None
     assert [each.id for each in many.profile_sessions] == [f"s-{number}" for number in range(8, 8 + MAX_SESSIONS)]
+
+
+def test_profiles_that_end_are_in_one_message_each_once() -> None:
+    def ended(name: str, source: str, state: str, seconds: int = 0, **parts: str) -> RunSession:
+        times = {"stop_time": NOW + timedelta(seconds=seconds)}
+        return session(name, source, state, seconds).model_copy(update=parts | times)
+
+    running = MLRunStatus(profile_sessions=[session("s-1")])
+    assert list(session_messages(MLRunStatus(), running)) == []
+    nightly = ended("s-1", "Capture", "Succeeded", capture="nightly", directory="volume:///run")
+    done = with_sessions(running, [nightly, ended("lost", "Program", "failed"), session("other")])
+    assert list(session_messages(running, done)) == [
+        ("Captured", "profile s-1 of capture nightly: Succeeded, in volume:///run", False),
+        ("CaptureFailed", "profile lost of the program: failed", True),
+    ]
+    assert list(session_messages(done, done)) == []
+    many = with_sessions(MLRunStatus(), [ended(f"f-{number}", "Files", "Stored", number) for number in range(9)])
+    [(_, message, _)] = session_messages(MLRunStatus(), many)
+    assert message.startswith("profile f-6 found in the storage of the run: Stored; ")
+    assert message.endswith("; and 6 earlier ones")

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_api.definition import definition_of
 from mldiagnostics_api.lifecycle import Lifecycle
@@ -152,6 +152,14 @@ def test_a_run_without_a_workload_is_lost_and_found_by_its_reports() -> None:
     assert fold(MLRunStatus(), RunFacts(run_id=RUN), NOW).reason == "NotReported"
 
 
+def test_an_attempt_that_is_suspended_ends_and_goes_on_in_a_new_entry() -> None:
+    statuses = history(facts(RUNNING), facts(QUEUED), facts(QUEUED), facts(STARTING), facts(RUNNING))
+    numbers = [[(each.attempt, each.reason) for each in status.attempts or ()] for status in statuses]
+    assert numbers == [[(0, None)], [(0, "Queued")], [(0, "Queued")], *2 * [[(0, "Queued"), (0, None)]]]
+    assert statuses[1].attempts == statuses[2].attempts
+    assert statuses[-1].attempt == 0
+
+
 def test_only_a_recent_heartbeat_is_not_worth_a_write() -> None:
     before, after, late = (
         fold(MLRunStatus(), facts(RUNNING, reported=report(at=NOW + timedelta(seconds=s))), NOW) for s in (0, 10, 60)
@@ -172,7 +180,6 @@ REPORTS = st.none() | st.builds(
 FACTS = st.builds(facts, STATES, gone=st.booleans(), endless=st.booleans(), reported=REPORTS)
 
 
-@settings(max_examples=30)
 @given(st.lists(FACTS, min_size=1, max_size=6), st.integers(1, 40))
 def test_no_history_breaks_the_rules_of_a_run(steps: list[RunFacts], each_s: int) -> None:
     statuses = history(*steps, each_s=each_s)
@@ -187,4 +194,5 @@ def test_no_history_breaks_the_rules_of_a_run(steps: list[RunFacts], each_s: int
             assert status.phase == statuses[number - 1].phase
         assert (status.attempt or 0) >= ((statuses[number - 1].attempt or 0) if number else 0)
         attempts = [each.attempt for each in status.attempts or ()]
-        assert attempts == sorted(set(attempts))
+        assert attempts == sorted(attempts)
+        assert all(each.end_time for each in (status.attempts or ())[:-1])

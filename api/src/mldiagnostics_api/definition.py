@@ -118,7 +118,7 @@ DEFINITIONS: Final = (
         resource=RUNS,
         model=MLRunObject,
         columns=_RUN_COLUMNS,
-        selectable_fields=(".status.phase",),
+        selectable_fields=(".status.phase", ".spec.retention.deleteArtifacts"),
     ),
 )
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 from mldiagnostics.capture.model import MAX_TRACE_BYTES
 
+from mldiagnostics_api.formats import enumerated
 from mldiagnostics_api.location import OWN_NAMESPACE, Location, Medium
 from mldiagnostics_api.names import DEFAULT_ALLOWED_PORTS
 from mldiagnostics_api.ranges import Ranges
@@ -82,6 +83,18 @@ class Policy:
     def may_store(self, location: Location, namespace: str) -> bool:
         """Return whether captures of the namespace may use the location."""
         return any(location.within(prefix) for prefix in self.prefixes(namespace))
+
+    def storage_refusal(self, location: Location, namespace: str) -> str:
+        """Return why the namespace may not use the location; empty if it may."""
+        if self.may_store(location, namespace):
+            return ""
+        allowed = enumerated([str(prefix) for prefix in self.prefixes(namespace)]) or "nothing"
+        every_bucket = ", or to set policy.strictTenancy=false, which allows every bucket"
+        return (
+            f"storageLocation '{location}': not allowed for namespace '{namespace}', which may use {allowed}; "
+            "use one of these, or ask the administrator to add it to policy.allowedStorage"
+            f"{every_bucket if location.medium is Medium.BUCKET else ''}"
+        )
 
     def prefixes(self, namespace: str) -> tuple[Location, ...]:
         """Return the prefixes that the namespace may use."""

@@ -199,6 +199,8 @@ class Answer(Model):
     """So many goodput events of the incarnation are persisted; send the following ones."""
     interval_seconds: Annotated[int, Field(ge=1)] = INTERVAL_S
     """When to send the next report."""
+    accepts_events: bool = True
+    """False: the run has as many goodput events as are kept; send no more."""
 
 
 class Problem(Model):

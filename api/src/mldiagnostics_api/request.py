@@ -198,19 +198,9 @@ def _root(
     # The pod writes with its own permissions, so its namespace must be allowed too.
     by_pod = location.medium is Medium.POD or trigger.delivery is Delivery.WORKLOAD
     for namespace in {object_namespace, pod_namespace} if by_pod else {object_namespace}:
-        if not policy.may_store(location, namespace):
-            raise _RefusalError(RefusalReason.STORAGE_NOT_ALLOWED, _not_allowed(location, policy, namespace))
+        if refusal := policy.storage_refusal(location, namespace):
+            raise _RefusalError(RefusalReason.STORAGE_NOT_ALLOWED, refusal)
     return location
-
-
-def _not_allowed(location: Location, policy: Policy, namespace: str) -> str:
-    allowed = enumerated([str(prefix) for prefix in policy.prefixes(namespace)]) or "nothing"
-    every_bucket = ", or to set policy.strictTenancy=false, which allows every bucket"
-    return (
-        f"storageLocation '{location}': not allowed for namespace '{namespace}', which may use {allowed}; "
-        "use one of these, or ask the administrator to add it to policy.allowedStorage"
-        f"{every_bucket if location.medium is Medium.BUCKET else ''}"
-    )
 
 
 def _delivery(

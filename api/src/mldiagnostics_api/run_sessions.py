@@ -6,6 +6,7 @@ from typing import Final
 
 from mldiagnostics import layout
 
+from mldiagnostics_api.names import CompleteReason
 from mldiagnostics_api.plan import CapturePlan
 from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
 from mldiagnostics_api.v1alpha1.mlrun import MAX_SESSIONS
@@ -14,6 +15,11 @@ OF_CAPTURE: Final = "Capture"
 OF_FILES: Final = "Files"
 """The session is known from its files alone."""
 
+_STORED: Final = "Stored"
+_SUCCESSES: Final = frozenset({CompleteReason.SUCCEEDED, CompleteReason.PARTLY_SUCCEEDED, _STORED, "stored", "spooled"})
+"""States of profiles that can be opened: of captures, files and programs."""
+_NAMED: Final = 3
+"""Profiles that one message names."""
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -60,7 +66,7 @@ def adopted_sessions(files: Iterable[tuple[str, datetime]], directory: str) -> l
     return [
         RunSession(
             id=name,
-            state="Stored",
+            state=_STORED,
             source=OF_FILES,
             directory=directory[:1024],
             start_time=first[name].replace(microsecond=0),
@@ -79,3 +85,27 @@ def with_sessions(status: MLRunStatus, sessions: Iterable[RunSession]) -> MLRunS
             known[session.id] = session
     newest = sorted(known.values(), key=lambda session: (session.start_time or _NO_TIME, session.id))
     return status.model_copy(update={"profile_sessions": newest[-MAX_SESSIONS:] or None})
+
+
+def session_messages(before: MLRunStatus, after: MLRunStatus) -> Iterable[tuple[str, str, bool]]:
+    """Return reason, message and whether it is a warning for the profiles that ended.
+
+    At most two: one for all profiles that were stored, one for the others.
+    """
+    known = {session.id for session in before.profile_sessions or () if session.stop_time}
+    ended = [session for session in after.profile_sessions or () if session.stop_time and session.id not in known]
+    stored = [session for session in ended if session.state in _SUCCESSES]
+    others = [session for session in ended if session.state not in _SUCCESSES]
+    for reason, sessions, warning in (("Captured", stored, False), ("CaptureFailed", others, True)):
+        if sessions:
+            named = [_named(session) for session in sessions[-_NAMED:]]
+            more = [f"and {len(sessions) - _NAMED} earlier ones"] if len(sessions) > _NAMED else []
+            yield reason, "; ".join([*named, *more]), warning
+
+
+def _named(session: RunSession) -> str:
+    origin = f"of capture {session.capture}" if session.capture else "of the program"
+    if session.source == OF_FILES:
+        origin = "found in the storage of the run"
+    place = f", in {session.directory}" if session.directory else ""
+    return f"profile {session.id} {origin}: {session.state or 'ended'}{place}"

@@ -22,6 +22,11 @@ from mldiagnostics_api.v1alpha1.mlrun import MAX_ATTEMPTS
 HEARTBEAT_S: Final = 60
 """The heartbeat alone is written at most this often."""
 
+HELD_BACK: Final = frozenset({"Queued", "Suspended"})
+"""Reasons of a run that a queue or a user holds back."""
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+"""Reason of a run whose pods a quota refuses."""
+
 _Truth = Literal["True", "False", "Unknown"]
 _STATUS: Final[dict[bool | None, _Truth]] = {True: "True", False: "False", None: "Unknown"}
 
@@ -121,15 +126,17 @@ def _events(before: MLRunStatus, after: MLRunStatus) -> Iterator[RunEvent]:
     workload = after.workload or "the run"
     if before.reason != "Queued" and after.reason == "Queued" and before.phase is not MLRunPhase.ACTIVE:
         yield RunEvent("Queued", after.message or "")
-    if _becomes(before, after, RunConditionType.ADMITTED) and before.reason in ("Queued", "Suspended"):
+    if _becomes(before, after, RunConditionType.ADMITTED) and before.reason in HELD_BACK:
         yield RunEvent("Admitted", f"{workload} was admitted")
     if _becomes(before, after, RunConditionType.STARTED):
         yield RunEvent("Started", f"{workload} started")
     if before.phase and (after.attempt or 0) > (before.attempt or 0):
         why = f": {after.message}" if after.phase is not MLRunPhase.COMPLETED and after.message else ""
         yield RunEvent("Restarted", f"{workload} is in attempt {after.attempt}{why}", warning=True)
-    if before.phase is MLRunPhase.ACTIVE and after.reason in ("Queued", "Suspended"):
+    if before.phase is MLRunPhase.ACTIVE and after.reason in HELD_BACK:
         yield RunEvent("Suspended", after.message or "", warning=True)
+    if before.reason != QUOTA_EXCEEDED and after.reason == QUOTA_EXCEEDED:
+        yield RunEvent(QUOTA_EXCEEDED, after.message or "", warning=True)
     if _becomes(before, after, RunConditionType.COMPLETE):
         failed = after.phase is MLRunPhase.FAILED
         message = f": {after.message}" if after.message else ""
@@ -203,10 +210,12 @@ def _attempts(
         attempts.append(RunAttempt(attempt=attempt, start_time=state.ended or now))
     if not attempts:
         return None
-    open_ = attempts[-1].end_time is None
-    if state.ended and open_:
-        attempts[-1] = attempts[-1].model_copy(update={"end_time": state.ended, **outcome})
-    elif not state.ended and not open_:  # a run without a workload whose processes report again
+    open_, held = attempts[-1].end_time is None, state.reason in HELD_BACK
+    if (state.ended or held) and open_:
+        attempts[-1] = attempts[-1].model_copy(update={"end_time": state.ended or now, **outcome})
+    elif not state.ended and not held and not open_ and previous.workload:  # it goes on after an interruption
+        attempts.append(RunAttempt(attempt=attempt, start_time=now))
+    elif not state.ended and not held and not open_:  # a run without a workload whose processes report again
         attempts[-1] = attempts[-1].model_copy(update={"end_time": None, "reason": None, "message": None})
     return attempts[-MAX_ATTEMPTS:]
 
@@ -241,7 +250,7 @@ def _conditions(status: MLRunStatus, facts: RunFacts, *, started: bool, now: dat
         queue = f" by queue {known.queue}" if known.queue else ""
         admitted = True if started and not known.suspended else known.admitted
         words = {True: f"admitted{queue}", False: known.message, None: "only the pods show whether it is admitted"}
-        reasons = {True: "Admitted", False: known.reason, None: "Unknown"}
+        reasons = {True: "Admitted", False: known.admission or known.reason, None: "Unknown"}
         yield condition(RunConditionType.ADMITTED, admitted, reasons[admitted], words[admitted])
     elif (before := _of(status, RunConditionType.ADMITTED)) is not None:
         yield before

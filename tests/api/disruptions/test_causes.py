@@ -1,5 +1,5 @@
 from mldiagnostics.goodput.event_payloads import short_text
-from mldiagnostics_api.disruptions.causes import CAUSES, DisruptionCause, goodput_cause
+from mldiagnostics_api.disruptions.causes import CAUSES, DisruptionCause, goodput_name
 
 
 def test_every_cause_has_one_entry_and_a_name_that_the_goodput_log_accepts() -> None:
@@ -9,8 +9,6 @@ def test_every_cause_has_one_entry_and_a_name_that_the_goodput_log_accepts() -> 
     assert all(short_text(name) == name for name in names)
 
 
-def test_the_program_knows_its_own_failures_better_than_the_cluster() -> None:
-    assert goodput_cause(DisruptionCause.EXIT_CODE, "exception") == "exception"
-    assert goodput_cause(DisruptionCause.UNKNOWN, "preemption") == "preemption"
-    assert goodput_cause(DisruptionCause.NODE_LOST, "signal") == "node lost"
-    assert goodput_cause(DisruptionCause.EXIT_CODE) == "exit code"
+def test_each_cause_of_a_status_has_its_name_in_the_goodput_account() -> None:
+    assert goodput_name("NodeLost") == "node lost"
+    assert goodput_name("") == goodput_name("Other") == ""

@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from mldiagnostics_api.disruptions import event_evidence, node_evidence, workload_evidence
+from mldiagnostics_api.disruptions import CreationFailure, event_evidence, node_evidence, workload_evidence
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.formats import format_time
 from support import builders as a
+from support.recorded_runs import recorded
 
 SEEN = datetime(2026, 4, 24, 4, 0, tzinfo=UTC)
 TIME = SEEN - timedelta(seconds=30)
@@ -165,3 +166,11 @@ def test_a_workload_shows_its_suspension_and_its_deletion() -> None:
     assert deleted is not None
     assert (suspended.cause, suspended.time) == (Cause.SUSPENDED, SEEN)
     assert (deleted.cause, deleted.time) == (Cause.DELETED, TIME)
+
+
+def test_the_refusals_of_a_quota_are_read_from_real_events() -> None:
+    failures = [CreationFailure.of(event) for event in recorded("events-refused")]
+    assert {failure and (failure.reference.kind, failure.reference.name) for failure in failures} == {
+        ("Job", "refused-workers-0")
+    }
+    assert {failure and failure.evidence.cause for failure in failures} == {Cause.QUOTA}

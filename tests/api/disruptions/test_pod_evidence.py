@@ -10,6 +10,7 @@ from mldiagnostics_api.disruptions import pod_evidence
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.formats import format_time
 from support import builders as a
+from support.recorded_runs import recorded
 
 START = datetime(2026, 4, 24, 3, 4, 5, tzinfo=UTC)
 
@@ -214,3 +215,18 @@ def test_every_pod_is_read_and_a_deleted_one_has_a_cause(found: a.Object) -> Non
         return
     assert len(evidence.detail) <= 256
     assert "\n" not in evidence.detail
+
+
+@pytest.mark.parametrize(
+    ("title", "causes"),
+    [
+        ("exceeds", {Cause.OUT_OF_MEMORY}),
+        ("evicted", {Cause.EVICTION}),
+        ("preempted", {Cause.PREEMPTION, Cause.SCHEDULING}),  # its successor gets no node
+        ("restarts", {Cause.EXIT_CODE, Cause.DELETED}),  # JobSet deletes the failed pod at once
+        ("retries", {Cause.EXIT_CODE}),
+    ],
+)
+def test_pods_of_a_real_kubelet_show_why_they_ended(title: str, causes: set[Cause]) -> None:
+    evidence = [pod_evidence(pod) for pod in recorded(f"pods-{title}")]
+    assert {item and item.cause for item in evidence} == causes

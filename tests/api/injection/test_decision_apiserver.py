@@ -47,7 +47,7 @@ def tried(api: Requests, namespace: str, pod: dict[str, Any]) -> Answer:
     return api("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
 
 
-@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(admission.situations())
 def test_a_valid_pod_stays_valid(api: Requests, namespace: str, situation: tuple[a.World, dict[str, Any]]) -> None:
     world, pod = situation

@@ -67,15 +67,9 @@ CAUSES: Final = (
 """In the order of precedence: a cause explains those below it, which are often its consequences."""
 
 PRECEDENCE: Final = {entry.cause: place for place, entry in enumerate(CAUSES)}
-_GOODPUT: Final = {entry.cause: entry.goodput for entry in CAUSES}
-_OF_THE_PROGRAM: Final = frozenset({DisruptionCause.EXIT_CODE, DisruptionCause.UNKNOWN})
+_GOODPUT: Final = {str(entry.cause): entry.goodput for entry in CAUSES}
 
 
-def goodput_cause(cause: DisruptionCause, recorded: str = "") -> str:
-    """Return the name of a cause in the goodput account.
-
-    Args:
-        cause: The cause that the cluster shows.
-        recorded: The cause that the program recorded, if any; it knows more of its own failures than the cluster.
-    """
-    return recorded if recorded and cause in _OF_THE_PROGRAM else _GOODPUT[cause]
+def goodput_name(cause: str) -> str:
+    """Return the name of a cause in the goodput account; empty for no cause."""
+    return _GOODPUT.get(cause, "")

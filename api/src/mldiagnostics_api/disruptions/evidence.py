@@ -5,11 +5,12 @@ Only markers that a component sets on purpose count; objects without any give no
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Self
 
 from mldiagnostics_api.conditions import ConditionView, condition_of
 from mldiagnostics_api.disruptions.causes import DisruptionCause as Cause
 from mldiagnostics_api.formats import optional_time
+from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_api.workloads import Object
 
 DETAIL_LENGTH: Final = 256
@@ -56,9 +57,18 @@ _EVENTS: Final = {
     ("Node", "Rebooted"): (Cause.NODE_LOST, ""),
     ("Node", "RemovingNode"): (Cause.NODE_LOST, ""),
     ("Node", "DeletingNode"): (Cause.NODE_LOST, ""),
-    ("Job", "FailedCreate"): (Cause.QUOTA, "exceeded quota"),
 }
 """Kind and reason of an event: its cause, and a part of the message that it needs."""
+CREATION_FAILURES: Final = (
+    "FailedCreate",  # Job, StatefulSet, ReplicaSet, LeaderWorkerSet
+    "FailedCreatePod",  # kubeflow.org
+    "FailedToCreateHeadPod",  # RayCluster
+    "FailedToCreateWorkerPod",
+    "JobCreationFailed",  # JobSet
+)
+"""Reasons of the events of controllers that could not create pods or parts of a workload."""
+_QUOTA_EXCEEDED: Final = "exceeded quota"
+"""Words of the API server; no field has them."""
 _KUEUE_EVICTIONS: Final = {
     "Preempted": Cause.PREEMPTION,
     "NodeFailures": Cause.NODE_LOST,
@@ -67,6 +77,8 @@ _KUEUE_EVICTIONS: Final = {
     "LocalQueueStopped": Cause.QUOTA,
     "DeactivatedDueToMaximumExecutionTimeExceeded": Cause.DEADLINE,
     "PodsReadyTimeout": Cause.SCHEDULING,
+    "DeactivatedDueToAdmissionCheck": Cause.QUOTA,
+    "DeactivatedDueToRequeuingLimitExceeded": Cause.SCHEDULING,
     "Deactivated": Cause.SUSPENDED,
     "InactiveWorkload": Cause.SUSPENDED,
 }
@@ -79,6 +91,8 @@ def event_evidence(event: Object) -> Evidence | None:
     message = event.get("message") or event.get("note") or ""
     kind, name, reason = subject.get("kind") or "", subject.get("name") or "", event.get("reason") or ""
     entry = _EVENTS.get((kind, reason))
+    if entry is None and reason in CREATION_FAILURES and kind != "Pod":
+        entry = (Cause.QUOTA, _QUOTA_EXCEEDED)
     last = (event.get("series") or {}).get("lastObservedTime")
     fields = ("lastTimestamp", "deprecatedLastTimestamp", "eventTime", "firstTimestamp")
     time = next(filter(None, map(optional_time, (last, *(event.get(field) for field in fields)))), None)
@@ -87,6 +101,23 @@ def event_evidence(event: Object) -> Evidence | None:
     node = name if kind == "Node" else ""
     detail = shortened(f"{reason}: {message}")
     return Evidence(cause=entry[0], time=time, subject=f"{kind.lower()} '{name}'", detail=detail, node=node)
+
+
+@dataclass(frozen=True, slots=True)
+class CreationFailure:
+    """A refusal to create the pods of an object."""
+
+    reference: ObjectReference
+    evidence: Evidence
+
+    @classmethod
+    def of(cls, event: Object) -> Self | None:
+        """Read an event; None for any other than a refusal that lasts."""
+        subject, evidence = event.get("involvedObject") or {}, event_evidence(event)
+        if evidence is None or event.get("reason") not in CREATION_FAILURES or not subject.get("uid"):
+            return None
+        names = (subject.get(key) or "" for key in ("apiVersion", "kind", "namespace", "name", "uid"))
+        return cls(ObjectReference(*names), evidence)
 
 
 def node_evidence(name: str, node: Object | None, *, seen: datetime) -> Evidence | None:

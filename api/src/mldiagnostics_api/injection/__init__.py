@@ -5,6 +5,7 @@ from mldiagnostics_api.injection.decision_key import DecisionKey, decision_key
 from mldiagnostics_api.injection.model import Injection, InjectionReason, NotInjected, OwnersUnknown
 from mldiagnostics_api.injection.patch import patch
 from mldiagnostics_api.injection.shape import controller_of
+from mldiagnostics_api.injection.trial import trial_pod, trial_result
 from mldiagnostics_api.variables import InjectionSettings
 
 __all__ = [
@@ -19,4 +20,6 @@ __all__ = [
     "decide",
     "decision_key",
     "patch",
+    "trial_pod",
+    "trial_result",
 ]

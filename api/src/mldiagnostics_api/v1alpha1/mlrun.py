@@ -79,11 +79,15 @@ class RunSignals(Model):
 
 
 class RunRetention(Model):
-    """Retention of the object after the end of the run. The run's files are kept."""
+    """Retention of the object after the end of the run, and of the run's files."""
 
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=INT32)] | None = None
     """Seconds after which the object of an ended run is deleted. Default: the operator's setting. An object with this
     field is not deleted because of the limit on the number of ended runs."""
+    delete_artifacts: bool | None = None
+    """Whether the deletion of the object also deletes the run's files: its directories in `storageLocation` and in the
+    operator's default storage, if their records name this run and namespace. Files of a run that goes on are kept. The
+    result is an event. Default: false, the files are kept."""
 
 
 class MLRunSpec(Model):
@@ -117,7 +121,7 @@ class MLRunSpec(Model):
     signals: RunSignals | None = None
     """Limits beyond which a condition says that the run needs attention."""
     retention: RunRetention | None = None
-    """Retention of the object after the end of the run. The run's files are kept."""
+    """Retention of the object after the end of the run, and of the run's files."""
 
 
 class HostException(Model):
@@ -251,10 +255,13 @@ class RunStartUp(Model):
 
 
 class RunAttempt(Model):
-    """One attempt of the workload."""
+    """One attempt of the workload.
+
+    A workload that its queue or a user suspended and resumed goes on with the same number, in a new entry.
+    """
 
     attempt: Count
-    """Number of the attempt, from 0."""
+    """Number of the attempt, from 0, by the controller of the workload."""
     start_time: Time | None = None
     """Time at which the operator saw the attempt start."""
     end_time: Time | None = None
