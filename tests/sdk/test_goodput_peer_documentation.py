@@ -79,7 +79,7 @@ def test_asking_for_a_window_with_pathways(library: Any, config: SimpleNamespace
     calculator = library.goodput.GoodputCalculator(
         job_name=config.run_name, logger_name=logger_name, using_pathways=True
     )
-    now = dt.datetime.now(dt.UTC)
+    now = dt.datetime.now(dt.timezone.utc)
     window = now - dt.timedelta(hours=1), now + dt.timedelta(hours=1)
     current, badput, last_step, total_time, disruptions = calculator.get_job_goodput_interval(*window)
     assert 0.0 < current <= 100.0

@@ -69,13 +69,13 @@ FORMS: dict[str, Callable[[bytes], Data]] = {
 @pytest.mark.parametrize("size", [0, 1, 4 * MIB, 4 * MIB + 1, 9 * MIB])
 def test_what_is_put_is_read_and_listed_and_its_receipt_is_true(store: Store, form: str, size: int) -> None:
     data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
-    before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=2)
+    before = dt.datetime.now(dt.timezone.utc) - dt.timedelta(seconds=2)
     receipt = store.put("a/b.bin", FORMS[form](data))
     assert receipt == Stored("a/b.bin", size, hashlib.sha256(data).hexdigest(), store.url("a/b.bin"))
     assert content(store, "a/b.bin") == data
     [entry] = store.list()
     assert (entry.key, entry.bytes) == ("a/b.bin", size)
-    assert before <= entry.modified <= dt.datetime.now(dt.UTC) + dt.timedelta(seconds=2)
+    assert before <= entry.modified <= dt.datetime.now(dt.timezone.utc) + dt.timedelta(seconds=2)
 
 
 SEGMENTS = st.text("aé .-_%#?+=&~", min_size=1, max_size=3).filter(lambda text: text not in {".", ".."})
@@ -91,7 +91,7 @@ def accepts(condition: bool | Condition | None, present: bytes) -> bool:
 
 
 @given(operations=st.lists(PUTS | DELETES, max_size=8))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_store_is_a_dictionary_that_refuses_other_content(
     url: str, operations: list[tuple[str, str, bytes, Any]]
 ) -> None:
@@ -264,6 +264,19 @@ def test_an_object_that_is_deleted_after_its_condition_is_put_anew(store: Store)
 
     store.put("k", b"new", replace=reject)
     assert content(store, "k") == b"new"
+
+
+def test_a_directory_is_deleted_except_what_is_kept_and_its_neighbours_stay(store: Store) -> None:
+    inside = [*(f"run/records/{number}" for number in range(12)), "run/run.json", "run/a/b/c"]
+    for key in (*inside, "run2/file", "runs", "other/run/file"):
+        store.put(key, key.encode())
+    assert store.delete_all("run", keep={"run/run.json", "run2/file"}) == len(inside) - 1
+    assert keys(store) == ["other/run/file", "run/run.json", "run2/file", "runs"]
+    assert (store.delete_all("run"), store.delete_all("run"), store.delete_all("no/such")) == (1, 0, 0)
+    assert keys(store) == ["other/run/file", "run2/file", "runs"]
+    for prefix in ("", "run2/../other", "/"):
+        with pytest.raises(ConfigurationError):
+            store.delete_all(prefix)
 
 
 def test_a_condition_reads_a_large_object_in_part(store: Store) -> None:

@@ -35,6 +35,13 @@ closed = run.close()
 assert time.monotonic() - began < 6, time.monotonic() - began
 print(closed.dropped, flush=True)
 """
+UNTIL_UPLOADED = """
+import os, pathlib
+deadline = time.monotonic() + 100
+while any(path.is_file() for path in pathlib.Path(os.environ["MLDIAG_SPOOL"]).rglob("*")):
+    assert time.monotonic() < deadline
+    time.sleep(0.05)
+"""
 NO_OVERRIDE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
 """As root without the right to write where the mode of a directory forbids it."""
 
@@ -107,7 +114,8 @@ def test_the_next_process_uploads_what_waits_beside_its_own(programs: Programs, 
     for _ in range(2):
         assert programs.run(PROGRAM).code == 0
     (tmp_path / "storage").unlink()
-    ended = programs.run(PROGRAM)
+    # An exit waits for the upload for two seconds only.
+    ended = programs.run(PROGRAM.replace("began = ", f"{UNTIL_UPLOADED}began = "))
     assert (ended.code, ended.out) == (0, "False\n{}\n"), ended.err
     spool = tmp_path / "spool"
     assert [path for path in spool.rglob("*") if path.is_file()] == []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-_WHEELS: Final = {"sdk": "mldiagnostics", "shim": "mldiagnostics_shim"}
+_WHEELS: Final = {"sdk": "mldiagnostics", "shim": "mldiagnostics_shim", "cli": "mldiagnostics_cli"}
 
 
 def install_hint(member: str, *, extra: str = "", options: str = "") -> str:
     """Return the commands that install a member, from a checkout or from its wheel.
 
     Args:
-        member: folder of the member: `sdk` or `shim`.
+        member: folder of the member: `sdk`, `shim` or `cli`.
         extra: extra of the member.
         options: options of `pip install`.
     """

@@ -24,6 +24,8 @@ REPORTED_DIR = "reported"
 """Directory of the control plane's journal of a run, below the run's directory; it has records of its own."""
 REPORTED_STATE = "state.json"
 """The newest reports of a run, in its journal."""
+CLUSTER_RECORD = "cluster.json"
+"""Start-up and causes of a run as the cluster shows them, beside the journal."""
 
 MAX_NAME_BYTES = 200
 """Longest session or stem: with a suffix it stays below the 255 bytes of common file systems."""

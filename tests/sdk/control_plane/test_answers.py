@@ -21,6 +21,8 @@ from support.records import json_values
 def test_an_answer_of_the_contract_is_read(sequence: int, events: int, interval: int) -> None:
     answer = {"persistedSequence": sequence, "persistedEvents": events, "intervalSeconds": interval, "later": 1}
     assert read_answer(json.dumps(answer).encode()) == Acknowledgement(sequence, events, interval)
+    full = answer | {"acceptsEvents": False}
+    assert read_answer(json.dumps(full).encode()) == Acknowledgement(sequence, events, interval, accepts_events=False)
 
 
 @pytest.mark.parametrize(("given", "used"), [(0, 1.0), (-5, 1.0), (1e9, 300.0), (0.5, 1.0), (None, 10.0)])

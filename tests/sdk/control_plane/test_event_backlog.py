@@ -50,6 +50,34 @@ def test_events_are_reported_again_to_a_server_that_lost_them() -> None:
     assert (first, len(json.loads(f"[{items}]"))) == (BLOCK, 2 * BLOCK + 5)
 
 
+@given(st.integers(0, 3 * BLOCK), st.integers(0, 3 * BLOCK), st.integers(0, 3 * BLOCK))
+def test_a_full_server_gets_no_more_unless_it_loses_what_it_had(made: int, persisted: int, left: int) -> None:
+    backlog = EventBacklog()
+    for number in range(made):
+        backlog.add(step(number))
+    persisted, left = min(made, persisted), min(made, persisted, left)
+    backlog.note_persisted(persisted)
+    backlog.stop()
+    assert backlog.unpersisted() == (persisted, "")
+    backlog.note_persisted(left)
+    first, items = backlog.unpersisted()
+    events = unpack(json.loads(f"[{items}]"))
+    assert first <= left
+    assert events == [step(number) for number in range(first, first + len(events))]
+    assert first + len(events) >= persisted
+
+
+def test_a_full_server_frees_the_file_and_the_memory_of_events_that_it_does_not_take() -> None:
+    backlog = EventBacklog(kept_bytes=1)
+    for number in range(4 * BLOCK):
+        backlog.add(step(number))
+    assert backlog._spool is not None
+    backlog.note_persisted(0)
+    backlog.stop()
+    assert (backlog._spool, backlog._bytes) == (None, 0)
+    assert backlog.unpersisted() == (0, "")
+
+
 def test_a_report_has_at_most_half_a_mebibyte_and_the_next_one_goes_on() -> None:
     backlog, made = EventBacklog(), 40_000
     for number in range(made):

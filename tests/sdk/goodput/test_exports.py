@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cluster.ports import free_port
 from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.diagnostics import counts
@@ -240,7 +241,7 @@ def test_files_of_records_get_metrics_and_whole_reports(tmp_path: Path) -> None:
 
 
 def test_prometheus_scrapes_it(tmp_path: Path) -> None:
-    port = _free_port()
+    port = free_port()
     exports = open_exports(assignment(tmp_path, exports=(f"prometheus:127.0.0.1:{port}",)))
     exports.write(SEEN)
     exports.write(ROLLING)
@@ -286,11 +287,3 @@ def test_an_invalid_destination_is_skipped(url: str, tmp_path: Path) -> None:
     exports.write(SEEN)
     assert exports.flush(1.0)
     exports.close(1.0)
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

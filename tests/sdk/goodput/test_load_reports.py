@@ -1,41 +1,25 @@
-"""The command line: logs in, table, JSON or a page out, and one line for each error."""
+"""The plain summary: a log in, table or JSON out, and one line for each error."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import pytest
 from mldiagnostics.goodput import stored_history
 from mldiagnostics.goodput.__main__ import main
-from mldiagnostics.goodput.load_reports import read_exclusions
-from mldiagnostics.goodput.payload import payload_of
+from mldiagnostics.goodput.load_reports import ReportQuery, read
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.goodput.report import GoodputReport, from_json
-from support.goodput_story import BEGIN, S, Story, eventful, finished
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mldiagnostics.goodput.events import Event
+from support.goodput_story import BEGIN, S, Story, eventful, finished, write_log
 
 HOUR = 3600 * S
-
-
-def write_log(file: Path, events: Sequence[Event], run: str = "", *, garbage: str = "") -> Path:
-    """Write a log as the peer keeps it, one payload a line."""
-    payloads = [{**payload_of(event, "trainer"), "run_id": run} for event in events if event.code.name != "ALIVE"]
-    text = "".join(json.dumps(payload) + "\n" for payload in payloads)
-    with file.open("a", encoding="utf-8") as log:
-        log.write(text + garbage)
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -65,43 +49,17 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, status: int) 
 
 
 def test_a_table_of_a_log(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
-    main([str(log), "--now", now, "--window", "10m"])
+    main([str(log), "--now", now])
     text = capsys.readouterr().out
     assert str(log) in text
-    assert "last 10 min" in text
     assert "\033" not in text
     assert all(len(line) <= 80 for line in text.splitlines())
-
-
-def test_options_reach_the_report(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
-    file = tmp_path / "exclude.json"
-    begin = BEGIN // S
-    file.write_text(json.dumps([{"start_time_utc": str(begin), "end_time_utc": str(begin + 50)}]), encoding="utf-8")
-    (report,) = reports(
-        capsys, str(log), "--now", now, "--window", "60", "--window", "5m", "--exclude", str(file), "--devices",
-        "16", "--exclude-interval", str(begin + 40), str(begin + 70), "--created", str(begin - 90),
-        "--ideal-step-time", "1.5",
-    )  # fmt: skip
-    assert [window.window_s for window in report.windows] == [60, 300]
-    assert report.cumulative.excluded_s == 70
-    assert report.devices == 16
-    assert report.queueing is not None
-    assert report.queueing.queued_s == 90
-    assert report.steps.ideal_s == 1.5
 
 
 def test_the_past_is_answered_as_it_was(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     (report,) = reports(capsys, str(log), "--now", str((BEGIN + 300 * S) / 1e6))
     assert report.cumulative.elapsed_s == 300
     assert report.disruptions == ()
-
-
-def test_several_logs_side_by_side(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
-    other = write_log(tmp_path / "short.jsonl", finished().events)
-    main([str(log), str(other), "--now", now])
-    text = capsys.readouterr().out
-    assert text.splitlines()[0].split() == ["trainer", "short"]
-    assert [report.disruptions != () for report in reports(capsys, str(log), str(other), "--now", now)] == [True, False]
 
 
 def test_runs_of_one_log_are_distinguished(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -115,7 +73,8 @@ def test_runs_of_one_log_are_distinguished(capsys: pytest.CaptureFixture[str], t
     assert (newest.run, newest.runs, newest.cumulative.last_step) == ("second", ("first", "second"), 30)
     (first,) = reports(capsys, str(log), *now, "--run", "first")
     assert (first.run, first.cumulative.last_step) == ("first", 120)
-    assert [report.run for report in reports(capsys, str(log), *now, "--all-runs")] == ["first", "second"]
+    every = read([str(log)], ReportQuery(now=later.clock, all_runs=True))
+    assert [report.run for report, _ in every] == ["first", "second"]
     assert reports(capsys, str(log), *now, "--run", "fi") == [first]  # the beginning of an id is enough
     assert "its runs are: first, second" in complaint(capsys, str(log), *now, "--run", "third", status=2)
 
@@ -168,26 +127,15 @@ def test_jobs_that_share_a_log_are_not_taken_for_one(capsys: pytest.CaptureFixtu
     assert report.ended is not None
 
 
-def test_a_page_is_written_to_a_file(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
-    file = tmp_path / "goodput.html"
-    main([str(log), "--now", now, "-o", "html", "--out", str(file)])
-    assert capsys.readouterr().out == ""
-    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    assert "'soon': not a moment" in complaint(capsys, str(log), "--now", "soon", status=2)
+    assert "no log: give the path or URL of a log, or --job" in complaint(capsys, status=2)
 
 
-def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
-    for wrong in (
-        ["--now", "soon"],
-        ["--window", "long"],
-        ["--exclude-interval", "2", "1"],
-        ["--created", "x"],
-        ["--devices", "nan"],
-    ):
-        assert repr(wrong[1]) in complaint(capsys, str(log), *wrong, status=2) or wrong[0] == "--exclude-interval"
-    assert "missing.json" in complaint(capsys, str(log), "--exclude", str(tmp_path / "missing.json"), status=2)
-    assert "cannot be written" in complaint(capsys, str(log), "--out", str(tmp_path / "no" / "file"), status=2)
-    assert "--job" in complaint(capsys, status=2)
-    assert "give an earlier time" in complaint(capsys, str(log), "--created", str(BEGIN / S + 1), status=2)
+def test_its_help_names_the_command_line_for_more(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "mldiag goodput" in capsys.readouterr().out
 
 
 def test_unreadable_logs_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -254,40 +202,9 @@ def test_what_was_read_is_kept_for_the_next_call(
     assert "several jobs; give --job with one of other, trainer" in complaint(capsys, str(log), *now, status=2)
 
 
-def test_what_is_excluded_is_said(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
-    begin = BEGIN // S
-    some = ("--exclude-interval", str(begin), str(begin + 120), "--now", now)
-    for output in ("table", "html"):
-        main([str(log), *some, "-o", output])
-        assert "2 min excluded; shares are of the remaining" in capsys.readouterr().out
-    other = write_log(tmp_path / "short.jsonl", finished().events)
-    main([str(log), str(other), *some])
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "excluded" in line]
-    assert line.split() == ["excluded", "2", "min", "2", "min"]
-    main([str(log), str(other), "--now", now])
-    assert "excluded" not in capsys.readouterr().out
-
-
-def test_a_page_is_titled_by_its_job(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
-    main([str(log), "--now", now, "-o", "html"])
-    text = capsys.readouterr().out
-    assert "<title>Goodput: trainer</title>" in text
-    assert '<h1>trainer <span class="soft">run 1</span></h1>' in text
-    assert f'<span class="place">{log}</span>' in text
-
-
 def test_before_the_first_event_there_is_nothing_to_tell(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     said = complaint(capsys, str(log), "--now", str(BEGIN / S - 1), status=1)
     assert "starts at 2026-09-21 14:13:20 UTC, after 2026-09-21 14:13:19 UTC; give a later --now" in said
-
-
-def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    options = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help", "--output"}
-    page = (Path(__file__).parents[3] / "docs/goodput.md").read_text(encoding="utf-8")
-    assert len(options) > 10
-    assert options <= set(re.findall(r"`(--[a-z][a-z-]+)", page))
 
 
 def test_the_storage_of_runs_lists_them(tmp_path: Path) -> None:
@@ -332,13 +249,12 @@ def test_a_reader_may_leave(log: Path, now: str) -> None:
         assert process.stderr.read() == b""
 
 
-@pytest.mark.parametrize("output", ["table", "html"])
-def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path, output: str) -> None:
+def test_it_writes_what_a_terminal_can_show(log: Path, now: str, tmp_path: Path) -> None:
     named = tmp_path / "größe.jsonl"
     named.write_bytes(log.read_bytes())
-    out, err = program(str(named), "--now", now, "-o", output, encoding="ascii").communicate(timeout=60)
+    out, err = program(str(named), "--now", now, encoding="ascii").communicate(timeout=60)
     assert err == b""
-    assert (b"gr&#246;&#223;e" if output == "html" else b"gr??e.jsonl  run 1") in out
+    assert b"gr??e.jsonl  run 1" in out
 
 
 def test_an_output_that_cannot_be_written_is_reported(log: Path, now: str) -> None:
@@ -355,10 +271,4 @@ def test_an_output_that_cannot_be_written_is_reported(log: Path, now: str) -> No
         timeout=60,
     )
     assert (closed.returncode, closed.stderr.count(b"\n")) == (2, 1)
-    assert b"give a file with --out" in closed.stderr
-
-
-def test_exclusions_of_another_system_may_begin_with_a_mark(tmp_path: Path) -> None:
-    file = tmp_path / "exclude.json"
-    file.write_text('[{"start_time_utc": "1", "end_time_utc": "2"}]', encoding="utf-8-sig")
-    assert read_exclusions(str(file)) == [(S, 2 * S)]
+    assert b"redirect it to a file" in closed.stderr

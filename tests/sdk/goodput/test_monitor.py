@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
+from cluster.ports import free_port
 from mldiagnostics.diagnostics import counts
 from mldiagnostics.goodput.calculator import GoodputCalculator
 from mldiagnostics.goodput.exports.selection import open_exports
@@ -248,7 +249,7 @@ def test_slices_of_an_elastic_job_and_a_window_by_its_older_name(monitored: Call
 def test_further_destinations_come_from_the_environment(
     recorder: GoodputRecorder, monitored: Callable[..., GoodputMonitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = _free_port()
+    port = free_port()
     monkeypatch.setenv("MLDIAG_GOODPUT_EXPORTS", f"prometheus:127.0.0.1:{port}")
     monitored().start_goodput_uploader()
     eventually(lambda: "ml_goodput_max_productive_step 3.0" in _scraped(port))
@@ -449,11 +450,3 @@ def _scraped(port: int) -> str:
             return text
     except OSError:
         return ""
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

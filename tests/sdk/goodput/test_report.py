@@ -225,3 +225,12 @@ def micros_of(stretch: TimeBreakdown) -> int:
     """Return the difference of the parts from the whole, in microseconds."""
     parts = [stretch.productive_s, *stretch.unproductive_s.values()]
     return sum(round(part * 1e6) for part in parts) - round(stretch.elapsed_s * 1e6)
+
+
+def test_a_report_of_an_earlier_version_is_read_without_the_later_keys(report: GoodputReport) -> None:
+    document = as_json(report)
+    for key in ("start_up_s", "stopped", "corrected"):
+        del document[key]
+    for each in document["disruptions"]:
+        del each["message"]
+    assert from_json(document) == report

@@ -7,9 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from mldiagnostics.pipeline import backpressure
-from mldiagnostics.pipeline.buffer import WAIT_CAPACITY, Buffer
+from mldiagnostics.pipeline import backpressure, sink_backpressure
+from mldiagnostics.pipeline.buffer import CAPACITY, WAIT_CAPACITY, Buffer
 from mldiagnostics.pipeline.recorder import RecordPipeline
+from mldiagnostics.pipeline.sink_backpressure import WORKER_CAPACITY
 from mldiagnostics.runs import read_records
 from support.programs import Programs
 from support.records import DEADLINE_S, HangingSink, ListSink, origin
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from mldiagnostics.pipeline.records import Record
 
-MANY = 3 * (WAIT_CAPACITY + backpressure.WORKER_CAPACITY)
+MANY = 3 * (WAIT_CAPACITY + WORKER_CAPACITY)
+MORE = CAPACITY + 70_000  # than a buffer that drops has room for
 
 
 @pytest.fixture
@@ -50,24 +52,23 @@ def test_every_record_of_many_threads_is_kept_in_order() -> None:
     assert sum(record.step == 39_999 for record in sink.taken) == 4
 
 
-@pytest.mark.parametrize(("variable", "argument"), [("wait", ""), ("drop", "on_full='wait'")])
-def test_a_tight_loop_keeps_all_its_records(variable: str, argument: str, programs: Programs) -> None:
+def test_a_tight_loop_keeps_all_its_records(programs: Programs) -> None:
     source = f"""
     from mldiagnostics import machinelearning_run, metrics
-    run = machinelearning_run("x", log_system_metrics=False, {argument})
-    for step in range(300_000):
+    run = machinelearning_run("x", log_system_metrics=False)
+    for step in range({MORE}):
         metrics.record("loss", 1.0, step=step)
     print(run.close().dropped)
     """
-    ended = programs.run(source, env={"MLDIAG_ON_FULL": variable})
+    ended = programs.run(source, env={"MLDIAG_ON_FULL": "wait"})
     assert (ended.code, ended.out) == (0, "{}\n"), ended.err
     steps = [record.step for record in read_records(programs.storage, programs.the_run().run_id, kinds={"metric"})]
-    assert steps == list(range(300_000))
+    assert steps == list(range(MORE))
 
 
 def test_a_sink_that_hangs_is_waited_for_once_and_then_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backpressure, "STALL_S", 0.3)
-    monkeypatch.setattr("mldiagnostics.pipeline.sink_worker.CAPACITY", backpressure.WORKER_CAPACITY + 64)
+    monkeypatch.setattr(sink_backpressure, "STALL_S", 0.3)
+    monkeypatch.setattr("mldiagnostics.pipeline.sink_worker.CAPACITY", WORKER_CAPACITY + 64)
     sink, buffer = HangingSink(), Buffer()
     recording = RecordPipeline(origin(), [sink.maker], buffer=buffer, waits=True)
     assert fill(buffer) < 30  # and not for the stall with each record
@@ -196,6 +197,17 @@ def test_sigterm_ends_a_program_whose_records_wait(programs: Programs) -> None:
     ended = programs.run(source)
     assert ended.code == -15, ended.err
     assert (programs.the_run().phase, programs.the_run().reason) == ("Failed", "Terminated")
+
+
+def test_the_argument_comes_before_the_variable(programs: Programs) -> None:
+    source = """
+    from mldiagnostics import machinelearning_run
+    from mldiagnostics.pipeline.buffer import PROCESS, WAIT_CAPACITY
+    machinelearning_run("x", log_system_metrics=False, on_full="wait")
+    print(PROCESS.capacity == WAIT_CAPACITY)
+    """
+    ended = programs.run(source, env={"MLDIAG_ON_FULL": "drop"})
+    assert (ended.code, ended.out) == (0, "True\n"), ended.err
 
 
 @pytest.mark.parametrize(("argument", "variable"), [("'sometimes'", ""), ("3", ""), ("None", "sometimes")])

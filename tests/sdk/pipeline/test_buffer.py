@@ -121,3 +121,19 @@ def test_a_token_is_acknowledged_until_its_deadline() -> None:
     past = FlushToken(deadline=time.monotonic() - 1, closing=False)
     past.acknowledge(delivered=True)
     assert past.wait(2) == [True]
+
+
+def test_a_thread_may_wait_for_another_one_that_needs_the_lock() -> None:
+    """As a signal handler does that interrupts a record: it waits for the last heartbeat."""
+    buffer = Buffer()
+
+    def while_locked() -> None:
+        buffer.resume()
+        other = threading.Thread(target=buffer.add, args=("heartbeat", "of the other"), daemon=True)
+        other.start()
+        other.join(60)
+        assert not other.is_alive()
+
+    buffer.suspend(while_locked)
+    buffer.put((1.0, "metric", "of the holder", 1.0, None, None, None, 0))
+    assert names(buffer) == ["of the other", "of the holder"]

@@ -141,7 +141,7 @@ def test_a_traced_value_has_its_own_reason_and_is_not_held() -> None:
     "value",
     [
         [],
-        object(),
+        pytest.param(object(), id="object"),
         1j,
         np.ones((2, 2)),
         np.array([]),

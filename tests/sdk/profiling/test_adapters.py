@@ -62,7 +62,7 @@ def test_on_demand_captures_never_freeze_the_process(
     with training(interpreter(environment), PROGRAM.name, tmp_path, framework) as host:
         for _ in range(2):
             assert has_whole_step(host.address, name, str(tmp_path / "traces"))
-        host.wait_for_step(host.steps() + 50)
+        host.wait_for_step(host.steps() + 10, deadline_s=120)
 
 
 def has_whole_step(address: str, name: str, storage: str) -> bool:

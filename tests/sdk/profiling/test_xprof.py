@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import pytest
+from cluster.ports import free_port
 from mldiagnostics.capture import CaptureReport, Options, Target, TargetState, capture
 from mldiagnostics.capture.messages import PROFILE, profile_request
 from mldiagnostics.layout import is_trace
 from mldiagnostics.profiling.xprof import Xprof, xprof
 from mldiagnostics.store import open_store
-from support.jax_programs import end_of, free_port, run_program, start_program
+from support.jax_programs import end_of, run_program, start_program
 from support.xprof_reader import names_in
 
 if TYPE_CHECKING:

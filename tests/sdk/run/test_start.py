@@ -93,22 +93,24 @@ def test_an_invalid_argument_is_reported_once_and_training_continues(programs: P
     assert {row.phase for row in list_runs(storage)} == {"Completed"}
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_strict_raises_before_anything_starts(programs: Programs, wrong: str) -> None:
-    arguments = ", ".join(filter(None, [WRONG[wrong], "strict=True"]))
-    source = f"""{BEGIN}
+STRICT = """
 import threading
 from mldiagnostics import MLDiagnosticsError, MLRunConfigurationError
-try:
-    machinelearning_run({arguments})
-except MLRunConfigurationError as error:
-    assert isinstance(error, (MLDiagnosticsError, ValueError))
-    print(error)
-assert threading.active_count() == 1
+for wrong in {wrong!r}:
+    try:
+        eval(f"machinelearning_run({{wrong}}strict=True)")
+    except MLRunConfigurationError as error:
+        assert isinstance(error, (MLDiagnosticsError, ValueError))
+        assert str(error), wrong
+    else:
+        raise AssertionError(wrong)
+    assert threading.active_count() == 1, wrong
 """
-    ended = programs.run(source)
+
+
+def test_strict_raises_before_anything_starts(programs: Programs) -> None:
+    ended = programs.run(BEGIN + STRICT.format(wrong=[f"{wrong}, " if wrong else "" for wrong in WRONG.values()]))
     assert ended.code == 0, ended.err
-    assert ended.out.strip()
     assert list_runs(programs.storage) == []
 
 

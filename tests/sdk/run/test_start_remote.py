@@ -40,7 +40,7 @@ def test_a_run_in_a_bucket_is_read_back(programs: Programs, gcs_emulator: Emulat
 
 def test_a_bucket_that_is_not_there_does_not_stop_the_training(programs: Programs, gcs_emulator: Emulator) -> None:
     env = environment(gcs_emulator.url)
-    ended = programs.run(TRAIN.format(storage="gs://no-such-bucket", limit=2), env=env)
+    ended = programs.run(TRAIN.format(storage="gs://no-such-bucket", limit=30), env=env)
     assert (ended.code, ended.out) == (0, "trained\n"), ended.err
     assert ended.err.count("cannot store files now") == 1, ended.err
 

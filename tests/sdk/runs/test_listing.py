@@ -96,8 +96,9 @@ def test_configurations_need_a_run(tmp_path: Path) -> None:
 
 SURFACE = {
     *("AttemptRow", "EventRow", "MetricRow", "MetricSeries", "RankRow", "RunRow", "SeriesReader", "SessionFile"),
-    *("SessionRow", "attempt_rows", "configs", "events", "find_run", "goodput", "list_runs", "metrics", "ranks"),
-    *("ranks_of", "read_records", "run_at", "series", "sessions", "with_goodput"),
+    *("SessionRow", "attempt_rows", "configs", "events", "find_run", "goodput", "goodput_over_time"),
+    *("list_runs", "metrics", "ranks"),
+    *("ranks_of", "read_records", "run_at", "series", "sessions", "step_times", "with_goodput"),
 }
 
 

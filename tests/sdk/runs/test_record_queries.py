@@ -52,6 +52,7 @@ def test_a_pod_is_described_as_its_process_does(tmp_path: Path) -> None:
     assert programs.run(PROGRAM, env=POD).code == 0
     [rank] = ranks(f"{programs.storage}/{'ab' * 32}")
     assert (rank.rank, rank.attempt, rank.host, rank.pod, rank.pod_uid) == (3, 1, "trainer-1", "trainer-1", "0b6a5f8d")
+    assert rank.port is None
     assert (rank.node, rank.slice, rank.phase, rank.step) == ("node-7", 2, "Completed", 4)
     assert rank.heartbeat is not None
     assert abs(rank.heartbeat - time.time()) < 60
@@ -79,7 +80,8 @@ def test_only_the_ends_of_the_files_are_needed(storage: str, store: Store) -> No
     noise = [Record("metric", 100.0, "loss", 1.0, step) for step in range(8000)]  # 900 kB
     active = Record("phase", 10.0, "Active", payload={"host": "h0", "intervalSeconds": 10.0})
     beats = [Record("heartbeat", 100.0 + beat, "alive", step=beat * 2, payload={}) for beat in (0, 10, 20)]
-    put(store, "a0-r0-aaaaaaaa-00001", active, *noise)
+    server = Record("session", 11.0, "on-demand", payload={"state": "listening", "port": 9999})
+    put(store, "a0-r0-aaaaaaaa-00001", active, server, *noise)
     put(store, "a0-r0-aaaaaaaa-00002", *noise, *beats, *noise[:1000])
     put(store, "a0-r0-aaaaaaaa-00003")
     put(store, "a0-r1-bbbbbbbb-00001", active._replace(rank=1, payload={"host": "h1", "intervalSeconds": 10.0}))
@@ -91,7 +93,7 @@ def test_only_the_ends_of_the_files_are_needed(storage: str, store: Store) -> No
     ]
     store.delete("run/records/a0-r0-aaaaaaaa-00003.jsonl")
     [row, _] = ranks(f"{storage}/run", now=125.0)
-    assert (row.phase, row.heartbeat, row.step, row.step_time_s) == ("Active", 120.0, 40, 0.5)
+    assert (row.phase, row.heartbeat, row.step, row.step_time_s, row.port) == ("Active", 120.0, 40, 0.5, 9999)
 
 
 def test_hosts_are_counted(storage: str, store: Store) -> None:

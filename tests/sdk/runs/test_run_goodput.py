@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mldiagnostics.runs import goodput, with_goodput
+import pytest
+from mldiagnostics.runs import goodput, goodput_over_time, with_goodput
 from support.programs import Programs
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ def test_the_report_of_a_run(tmp_path: Path) -> None:
     assert with_goodput(row).goodput == report.cumulative.goodput
     assert report.cumulative.goodput is not None
     assert 0 < report.cumulative.goodput <= 1
+    read = goodput_over_time(row, parts=7)
+    assert read is not None
+    whole, parts = read[0].cumulative, read[1]
+    assert [part.start for part in parts[1:]] == [part.end for part in parts[:-1]]
+    assert sum(part.productive_s for part in parts) == pytest.approx(whole.productive_s, abs=1e-5)
+    for cause, seconds in whole.unproductive_s.items():
+        assert sum(part.unproductive_s.get(cause, 0) for part in parts) == pytest.approx(seconds, abs=1e-5)
 
 
 def test_a_run_without_events_has_no_goodput(tmp_path: Path) -> None:

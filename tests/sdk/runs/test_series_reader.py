@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.pipeline.records import Record, encode
@@ -197,7 +197,6 @@ CHANGES = st.sampled_from(["append", "append", "tear", "next", "truncate", "repl
 STEPS = st.lists(st.tuples(CHANGES, st.integers(0, 3), st.integers(1, 30), st.booleans()), max_size=14)
 
 
-@settings(max_examples=60)
 @given(STEPS, st.none() | st.integers(5, 40))
 def test_a_following_reader_sees_what_a_new_one_sees(
     steps: list[tuple[str, int, int, bool]], points: int | None

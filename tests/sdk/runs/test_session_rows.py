@@ -33,6 +33,7 @@ def store(storage: str) -> Store:
 CAPTURE = {
     "v": 1,
     "object": {"kind": "MLDiagnosticsConnection", "namespace": "ml", "name": "cap"},
+    "skewMilliseconds": 1.5,
     "targets": [{"state": "Captured"}, {"state": "Captured"}, {"state": "Failed"}, {"state": 7}, "x"],
 }
 
@@ -59,7 +60,7 @@ def test_sessions_have_hosts_sizes_and_their_origin(storage: str, store: Store) 
     assert (called.attempt, called.step) == (0, None)
     assert (named.kind, named.attempt, named.step, named.object, named.targets) == ("profile", None, None, None, None)
     assert (capture.kind, capture.object, capture.hosts) == ("capture", "ml/cap", ("trainer-0",))
-    assert capture.targets == {"Captured": 2, "Failed": 1}
+    assert (capture.targets, capture.skew_ms) == ({"Captured": 2, "Failed": 1}, 1.5)
     assert (broken.kind, broken.object, broken.targets, broken.t) == ("capture", None, {}, None)
     assert diagnostics.counts()["unreadable-capture"]
     assert json.dumps([row.to_json() for row in rows.values()])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks.log_entries import entry_of
@@ -79,7 +79,6 @@ def test_drops_and_failures_have_a_higher_severity(record: Record, severity: str
     assert entry(record)["severity"] == severity
 
 
-@settings(max_examples=50)
 @given(records(), st.sampled_from([math.nan, math.inf, -math.inf]))
 def test_any_entry_is_strict_json_with_an_id_of_its_content(record: Record, special: float) -> None:
     first = entry_of(record._replace(value=special), ORIGIN, project="p", region="r")

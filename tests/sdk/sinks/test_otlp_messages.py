@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks.otlp_messages import STEP, logs_request, metrics_request, resource_of
@@ -14,7 +14,6 @@ from support.records import origin, records
 RESOURCE = resource_of(origin(), {})
 
 
-@settings(max_examples=50)
 @given(st.lists(records(), max_size=3))
 def test_each_number_is_one_point_and_each_other_record_one_log(batch: list[Record]) -> None:
     request = metrics_request(RESOURCE, batch)

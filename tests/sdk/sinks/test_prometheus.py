@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics import diagnostics
 from mldiagnostics.errors import ConfigurationError
@@ -111,7 +111,6 @@ def test_the_local_rank_is_added_to_the_port() -> None:
     sink.close()
 
 
-@settings(max_examples=40)
 @given(batch=st.lists(records(), max_size=5))
 def test_any_records_give_a_valid_scrape(batch: list[Record]) -> None:
     table, registry = SeriesTable(origin()), CollectorRegistry(auto_describe=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.layout import record_segment
 from mldiagnostics.pipeline.records import Record, decode, encode
@@ -36,7 +36,6 @@ def contents(directory: Path) -> list[list[Record]]:
 SIZES = st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=4), max_size=6)
 
 
-@settings(max_examples=40)
 @given(sizes=SIZES, max_bytes=st.integers(1, 2000))
 def test_batches_are_whole_and_in_order_in_files_of_limited_size(
     sizes: list[list[int]], max_bytes: int, tmp_path_factory: pytest.TempPathFactory

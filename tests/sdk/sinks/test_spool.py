@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.pipeline.records import Record
 from mldiagnostics.sinks import SinkMaker, SinkRefused, SinkUnavailable
@@ -68,7 +68,6 @@ def numbers(start: int, count: int = 3) -> list[Record]:
     return [Record("metric", 1.0, "loss", float(number)) for number in range(start, start + count)]
 
 
-@settings(max_examples=60)
 @given(EVENTS)
 def test_any_sequence_of_outages_and_restarts_delivers_each_record_once_in_order(events: list[str]) -> None:
     receiver, process, written = Receiver(), 1, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.pipeline.buffer import Buffer
@@ -143,7 +143,6 @@ def test_another_process_uploads_the_events_after_an_outage(
     assert sorted(found) == [(5.0, 1, 1.0), (5.0, 2, 2.0)]
 
 
-@settings(max_examples=50)
 @given(st.lists(records(), max_size=3))
 def test_any_record_can_be_written_and_each_number_has_one_tag(tmp_path_factory: Any, batch: list[Record]) -> None:
     place = tmp_path_factory.mktemp("any")

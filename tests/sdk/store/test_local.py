@@ -344,3 +344,23 @@ def test_a_record_that_another_process_keeps_locked_is_unreachable(
         with pytest.raises(StoreUnreachable, match="keeps its lock"):
             store.delete("k", only_if=lambda _: True)
     assert store.delete("k", only_if=lambda _: True)
+
+
+def test_a_deleted_directory_never_reaches_through_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    root = tmp_path / "store"
+    for path in (outside / "secret", root / "run/sub/file", root / "other/file", root / "real/run/file"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("content")
+    for name, target in {"out": outside, "in": root / "other", "link": outside / "secret", "gone": root / "no"}.items():
+        (root / "run/sub" / name).symlink_to(target)
+    os.mkfifo(root / "run/pipe")
+    (root / "run-link").symlink_to(root / "other")
+    (root / "parent").symlink_to(root / "real")
+    store = LocalStore(root)
+    assert store.delete_all("run") == 4  # the file, the pipe, and the links to a file and to nothing
+    for prefix in ("run-link", "parent/run", "other/file"):
+        with pytest.raises(StoreForbidden, match="nothing was deleted"):
+            store.delete_all(prefix)
+    assert files(root) == ["other/file", "real/run/file"]
+    assert (outside / "secret").read_text() == "content"

@@ -75,7 +75,6 @@ with machinelearning_run({NASTY!r}, storage="runs") as run:
         output("-m", "mldiagnostics.runs", "runs", run.name, cwd=tmp_path),
         output("-m", "mldiagnostics.runs", "runs", NASTY, cwd=tmp_path),
         output("-m", "mldiagnostics.goodput", str(run), cwd=tmp_path),
-        output("-m", "mldiagnostics.goodput", str(run), str(run), cwd=tmp_path),
         output("-m", "mldiagnostics.goodput", "--job", NASTY, cwd=tmp_path),
         output("-m", "mldiagnostics.goodput", f"./{NASTY}", cwd=tmp_path),
         output("-m", "mldiagnostics.checkpoint_badput_calculator", "--log", f"./{NASTY}", cwd=tmp_path),

@@ -27,6 +27,8 @@ class Acknowledgement:
     sequence: int
     events: int
     interval_s: float
+    accepts_events: bool = True
+    """Whether the control plane keeps more goodput events of the run."""
 
 
 def read_answer(content: bytes) -> Acknowledgement:
@@ -41,7 +43,8 @@ def read_answer(content: bytes) -> Acknowledgement:
     interval = DEFAULT_INTERVAL_S if interval is None else interval
     if not (_is_count(sequence) and _is_count(events)) or type(interval) not in {int, float}:
         raise ValueError(f"without valid {', '.join(keys)}: {content[:_SHOWN]!r}")
-    return Acknowledgement(sequence, events, max(_SHORTEST_INTERVAL_S, min(float(interval), _LONGEST_INTERVAL_S)))
+    interval_s = max(_SHORTEST_INTERVAL_S, min(float(interval), _LONGEST_INTERVAL_S))
+    return Acknowledgement(sequence, events, interval_s, answer.get("acceptsEvents") is not False)
 
 
 def read_problem(content: bytes) -> str:

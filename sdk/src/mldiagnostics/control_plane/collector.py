@@ -111,6 +111,14 @@ class Collector:
                 dict(self._metrics), sessions, self._profiler, self._step, first, events, self._backlog.count
             )
 
+    def stop_events(self, persisted_events: int) -> None:
+        """Keep no more goodput events, and none that is not persisted."""
+        with self._lock:
+            if self._keeps_events:
+                self._keeps_events = False
+                self._backlog.note_persisted(persisted_events)
+                self._backlog.stop()
+
     def release(self) -> None:
         """Release the events and keep no more; called after the last report."""
         with self._lock:

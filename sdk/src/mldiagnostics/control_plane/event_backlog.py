@@ -68,9 +68,21 @@ class EventBacklog:
         self._persisted = min(count, self.count)
         while self._spooled and self._spooled[0].first + BLOCK <= self._persisted:
             self._spooled.popleft()
-        if self._spool is not None and not self._spooled:
-            self._spool.close()
-            self._spool = None
+        self._free_spool()
+
+    def stop(self) -> None:
+        """End with the persisted events: the control plane keeps no more.
+
+        They are kept, for a control plane that loses its storage and asks for them again; later ones are dropped.
+        """
+        if self._tail:
+            self._close_block()
+        self.count = self._persisted
+        while self._blocks and self._blocks[-1].first >= self.count:
+            self._bytes -= len(self._blocks.pop().content)
+        while self._spooled and self._spooled[-1].first >= self.count:
+            self._spooled.pop()
+        self._free_spool()
 
     def unpersisted(self) -> tuple[int, str]:
         """Return the first index and the JSON items of the next events to report.
@@ -129,6 +141,12 @@ class EventBacklog:
             self._spool.seek(content[0])
             content = self._spool.read(content[1])
         return zlib.decompress(content).decode()
+
+    def _free_spool(self) -> None:
+        """Delete the file if none of its blocks is needed."""
+        if self._spool is not None and not self._spooled:
+            self._spool.close()
+            self._spool = None
 
     def close(self) -> None:
         """Delete the file."""

@@ -226,6 +226,14 @@ class Reporter:
         self._was_reached = True
         self._failures, self._pause_s, self._interval_s = 0, 0.0, answer.interval_s
         self._persisted, self._persisted_events = min(answer.sequence, self._sequence), answer.events
+        if self._leads and not answer.accepts_events:
+            warn_once(
+                "control-plane-full",
+                "control plane: it keeps no more goodput events of this run; the goodput in its status ends here, the "
+                "log of the run has the rest",
+            )
+            self._collector.stop_events(answer.events)
+            self._event_count = min(self._event_count, answer.events)
 
     def _note_failure(self, failure: ReportFailed) -> bool:
         """Choose the pause after a failure; return whether to try again."""

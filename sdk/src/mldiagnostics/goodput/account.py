@@ -83,6 +83,8 @@ class Disruption:
     first_step: int
     recovered: int
     """Time to recover: from `lost` to `resumed`, or to now, and the startup within the first step."""
+    message: str = ""
+    """Words of the cluster about the cause; empty if only the log has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable
+from mldiagnostics.errors import ConfigurationError, LogMissing, LogUnreadable, StoreError
+from mldiagnostics.goodput.cluster_record import MAX_BYTES, NOTHING_RECORDED, ClusterRecord
 from mldiagnostics.goodput.history import History
 from mldiagnostics.goodput.location import CACHE_DIR, CLOUD_LOGGING
 from mldiagnostics.goodput.log import absolute, open_log
 from mldiagnostics.goodput.log.nearby_logs import COMMAND, describe_nearby
 from mldiagnostics.goodput.log.search import search_log
 from mldiagnostics.goodput.log.snapshot import snapshot_path
-from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.render.words import moment
 from mldiagnostics.goodput.report import make_report
 from mldiagnostics.goodput.stored_history import StoredHistory
-from mldiagnostics.runs import run_at
+from mldiagnostics.layout import CLUSTER_RECORD, REPORTED_DIR
+from mldiagnostics.runs.listing import run_at
+from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.report.view import RunView
 
-__all__ = ["ReportQuery", "read", "read_exclusions"]
+__all__ = ["ReportQuery", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
     if first > query.now:
         start, now = (f"{moment(each / 1e6)} UTC" for each in (first, query.now))
         raise LogUnreadable(f"{log.name}: starts at {start}, after {now}; give a later --now, or compare the clocks")
+    cluster = _cluster_record(url)
     wanted = known if query.all_runs else [_one(known, query.run, log.name) if query.run else known[-1]]
     for run in wanted:
         view = history.of(query.now, run)
@@ -94,6 +97,7 @@ def _runs(url: str, job: str | None, query: ReportQuery) -> Iterator[tuple[Goodp
             devices=query.devices,
             created=query.created,
             ideal_step_time_s=query.ideal_step_time_s,
+            cluster=cluster if run == known[-1] else NOTHING_RECORDED,
             name=log.name,
             job=job or next(iter(log.jobs), ""),
             run=run,
@@ -119,6 +123,23 @@ def _until(run: Run, log: str, now: int) -> tuple[int, str]:
     return (last, reason) if last < now else (now, "")
 
 
+def _cluster_record(log: str) -> ClusterRecord:
+    """Return the operator's record beside a log; an empty one without it.
+
+    The log is the directory of a run or of its journal.
+    """
+    if log.startswith(CLOUD_LOGGING):
+        return NOTHING_RECORDED
+    directory = absolute(log).rstrip("/")
+    is_journal = directory.endswith(f"/{REPORTED_DIR}")
+    with suppress(StoreError, ConfigurationError, OSError, ValueError):  # the account does not need it
+        with open_store(directory).open(CLUSTER_RECORD if is_journal else f"{REPORTED_DIR}/{CLUSTER_RECORD}") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) <= MAX_BYTES:
+            return ClusterRecord.parse(text)
+    return NOTHING_RECORDED
+
+
 def _cache_dir() -> str:
     """Return the directory of snapshots."""
     return os.environ.get(CACHE_DIR) or "/tmp"  # noqa: S108 - the peer's default
@@ -142,12 +163,3 @@ def _one(known: Sequence[str], wanted: str, name: str) -> str:
         number = f"{len(matches)} runs start" if matches else "no run starts"
         raise ConfigurationError(f"--run {wanted}: {number} with it in {name}; its runs are: {', '.join(known)}")
     return matches[0]
-
-
-def read_exclusions(file: str) -> list[tuple[int, int]]:
-    """Return the intervals of a file. Raises `ConfigurationError`."""
-    try:
-        text = Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file}: cannot be read: {error}") from error
-    return exclusions(text, file)

@@ -17,18 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from mldiagnostics.pipeline.sink_worker import SinkWorker
-
 ROOM_S = 30.0
 """Longest wait of a record for room; it is dropped and counted then, and the next ones at once."""
 
-STALL_S = 10.0
-"""Longest wait for a sink that takes no records."""
+PAUSE_S = 0.001
+"""Pause between two looks for room."""
 
-WORKER_CAPACITY = 16_384
-"""Number of records that may wait for a sink: few, so that `close()` can write them in time."""
-
-_PAUSE_S = 0.001
 _PACKAGE = __name__.partition(".")[0]
 _OUR_THREADS = f"{_PACKAGE}-"
 _EXIT_HOOKS = "mldiagnostics.run.exit_hooks"
@@ -59,7 +53,7 @@ class Backpressure:
         self._wake()
         deadline = time.monotonic() + ROOM_S
         while not (self._is_stopped or self._has_timed_out):
-            time.sleep(_PAUSE_S)
+            time.sleep(PAUSE_S)
             if attempt():
                 return True
             if time.monotonic() > deadline:
@@ -74,30 +68,6 @@ class Backpressure:
     def stop(self) -> None:
         """Stop all waiting, as the drain stops."""
         self._is_stopped = True
-
-
-class SinkBackpressure:
-    """Lets the drain wait for slow sinks, each until it stalls."""
-
-    def __init__(self) -> None:
-        self._stalled: set[SinkWorker] = set()
-
-    def wait(self, worker: SinkWorker, is_stopped: Callable[[], bool]) -> None:
-        """Wait until the worker has room, has stalled, or the drain stops."""
-        waiting, since = worker.waiting, time.monotonic()
-        if waiting < WORKER_CAPACITY:
-            self._stalled.discard(worker)
-        while waiting >= WORKER_CAPACITY and worker not in self._stalled and not is_stopped():
-            time.sleep(_PAUSE_S)
-            if worker.waiting < waiting:
-                waiting, since = worker.waiting, time.monotonic()
-            elif time.monotonic() - since > STALL_S:
-                self._stalled.add(worker)
-                warn_once(
-                    f"on-full {worker.name}",
-                    f"on_full='wait': sink {worker.name} takes no records since {STALL_S:g} s; until it does, records "
-                    "beyond its queue are dropped and counted",
-                )
 
 
 def _may_wait(frame: FrameType | None) -> bool:

@@ -43,6 +43,12 @@ CAPACITY_BYTES = 32 * 1024 * 1024
 MAX_PAYLOAD_BYTES = 64 * 1024
 """Maximum bytes of a record other than a metric: configurations are larger than values."""
 
+LOCKED_S = 0.5
+"""Longest wait for the buffer's lock, usually microseconds.
+
+A signal handler may interrupt the thread that holds it, and wait for the thread that needs it, such as the heartbeat's.
+"""
+
 PayloadMaker: TypeAlias = "Callable[[float, int | None, str], dict[str, object]]"
 """Makes a payload in the drain, from time, step and an id that is unique in the run."""
 
@@ -144,20 +150,27 @@ class Buffer:
             self.drops.count("buffer-full", detail=shown(entry[2]))
 
     def _take(self, entry: Entry) -> bool:
+        is_locked = self._lock.acquire(timeout=LOCKED_S)
+        try:
+            return self._take_now(entry)
+        finally:
+            if is_locked:
+                self._lock.release()
+
+    def _take_now(self, entry: Entry) -> bool:
         charge = entry[-1]
-        with self._lock:
-            if self._on_first_record is not None:
-                self._on_first_record()
-            with suppress(IndexError):  # a signal handler may take the last one between test and popleft
-                while self._given_back:
-                    freed = self._given_back.popleft()
-                    self._charged -= freed
-            capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
-            if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
-                return False
-            self._charged += charge
-            self.append(entry)
-            return True
+        if self._on_first_record is not None:
+            self._on_first_record()
+        with suppress(IndexError):  # a signal handler may take the last one between test and popleft
+            while self._given_back:
+                freed = self._given_back.popleft()
+                self._charged -= freed
+        capacity = self.capacity if entry[1] == "metric" else self.capacity + RESERVE
+        if len(self.entries) >= capacity or self._charged + charge > self._capacity_bytes:
+            return False
+        self._charged += charge
+        self.append(entry)
+        return True
 
     def give_back(self, charge: int) -> None:
         """Release the bytes of an entry that has left the buffer.

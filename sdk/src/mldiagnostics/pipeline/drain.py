@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.metric_types import NO_UNIT, UNITS
-from mldiagnostics.pipeline.backpressure import Backpressure, SinkBackpressure
+from mldiagnostics.pipeline.backpressure import Backpressure
 from mldiagnostics.pipeline.buffer import FlushToken
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.pipeline.gil import GilYielder
 from mldiagnostics.pipeline.records import Record
+from mldiagnostics.pipeline.sink_backpressure import SinkBackpressure
 from mldiagnostics.pipeline.sink_worker import drop_record
 from mldiagnostics.pipeline.values import LARGEST_WHOLE, Unrecordable, keep_text, settle
 

@@ -18,7 +18,7 @@ from mldiagnostics.text.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import ProfilerServer
-    from mldiagnostics.run import MLRun
+    from mldiagnostics.run.mlrun import MLRun
 
 DEFAULT_PORT = 9999
 MAX_PORT = 65535

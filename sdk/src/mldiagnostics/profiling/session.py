@@ -25,7 +25,7 @@ from mldiagnostics.profiling.storage import spool_trace, store_run_trace
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import TraceRecorder, TraceRecording
-    from mldiagnostics.run import MLRun
+    from mldiagnostics.run.mlrun import MLRun
 
 _STOP_TIMEOUT_S = 1.0
 

@@ -10,7 +10,7 @@ from mldiagnostics.layout import retry_session, session_prefix, trace_key
 from mldiagnostics.profiling.naming import host_stem
 
 if TYPE_CHECKING:
-    from mldiagnostics.run import MLRun
+    from mldiagnostics.run.mlrun import MLRun
     from mldiagnostics.spool.storage import StoredFile
     from mldiagnostics.store import Store
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from mldiagnostics.profiling.session import ProfileSession
-    from mldiagnostics.run import MLRun
+    from mldiagnostics.run.mlrun import MLRun
 
 _counter = itertools.count(1)
 """Numbers the unnamed profiles; ranks that do not record count too, so that all agree."""

@@ -21,7 +21,7 @@ from mldiagnostics.runs.metric_rows import MetricRow, metrics
 from mldiagnostics.runs.rank_row import RankRow
 from mldiagnostics.runs.record_queries import EventRow, events, ranks, read_records
 from mldiagnostics.runs.row import AttemptRow, RunRow, attempt_rows
-from mldiagnostics.runs.run_goodput import goodput, with_goodput
+from mldiagnostics.runs.run_goodput import goodput, goodput_over_time, step_times, with_goodput
 from mldiagnostics.runs.series_reader import MetricSeries, SeriesReader, series
 from mldiagnostics.runs.session_rows import SessionFile, SessionRow, sessions
 
@@ -40,6 +40,7 @@ __all__ = [
     "events",
     "find_run",
     "goodput",
+    "goodput_over_time",
     "list_runs",
     "metrics",
     "ranks",
@@ -48,6 +49,7 @@ __all__ = [
     "run_at",
     "series",
     "sessions",
+    "step_times",
     "with_goodput",
 ]
 

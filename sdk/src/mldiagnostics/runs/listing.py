@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldiagnostics.diagnostics import warn_once
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError, NotStored, StoreError
@@ -18,12 +18,17 @@ from mldiagnostics.runs.row import RunRow, folded, run_row
 from mldiagnostics.store import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from mldiagnostics.lifecycle.outcome import Phase
     from mldiagnostics.store import Store
 
 __all__ = ["configs", "find_run", "line_of", "list_runs", "run_at"]
 
 PARALLEL_READS = 32
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def list_runs(
@@ -74,12 +79,22 @@ def list_runs(
         return since is None or max(row.created or 0, row.started or 0, row.heartbeat or 0, row.ended or 0) > since
 
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="mldiagnostics-runs") as readers:
-        read = readers.map(lambda folder: _row(store, folder, moment), store.folders())
+        read = _map_all(readers, lambda folder: _row(store, folder, moment), list(store.folders()))
         rows = sorted(
             (row for row in read if row is not None and matches(row)),
             key=lambda row: (-(row.created or 0.0), row.run_id),
         )[:limit]
-        return list(readers.map(lambda row: _with_sessions(store, row), rows))
+        return _map_all(readers, lambda row: _with_sessions(store, row), rows)
+
+
+def _map_all(readers: ThreadPoolExecutor, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return the results of all items, several in each task where there are many.
+
+    Handing a task over costs 0.2 ms, more than a local read.
+    """
+    size = max(1, len(items) // (4 * PARALLEL_READS))
+    tasks = [items[start : start + size] for start in range(0, len(items), size)]
+    return [result for results in readers.map(lambda task: [*map(work, task)], tasks) for result in results]
 
 
 def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:

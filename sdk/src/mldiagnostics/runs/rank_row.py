@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mldiagnostics.pipeline.records import Record
 
 __all__ = ["RankRow", "rank_rows"]
+
+_ON_DEMAND = "on-demand"
+"""Name of the sessions that say on which port a process listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class RankRow:
     slice: int | None = None
     """Number of the TPU slice."""
     host_index: int | None = None
+    port: int | None = None
+    """Port of the server for profiles on demand."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the rank as JSON; times are RFC 3339, unknown values are null."""
@@ -59,6 +64,7 @@ class RankRow:
             "node": self.node,
             "slice": self.slice,
             "hostIndex": self.host_index,
+            "port": self.port,
             "phase": self.phase,
             "reason": self.reason or None,
             "message": self.message or None,
@@ -71,18 +77,23 @@ def rank_rows(records: Iterable[tuple[str, Record]], *, now: float) -> list[Rank
     """Return a row for each rank, of its last process, by rank.
 
     Args:
-        records: Records with the incarnations of their processes; only phases and heartbeats count.
+        records: Records with the incarnations of their processes; only phases, heartbeats and servers for profiles on
+            demand count.
         now: As of when, in Unix seconds.
     """
     processes: dict[tuple[int, int, str], list[Record]] = {}
+    ports: dict[tuple[int, int, str], int | None] = {}
     for incarnation, record in records:
         if record.kind in {"phase", "heartbeat"}:
             processes.setdefault((record.rank, record.attempt, incarnation), []).append(record)
+        elif record.kind == "session" and record.name == _ON_DEMAND:
+            ports[record.rank, record.attempt, incarnation] = FieldReader(record.payload).integer("port")
     last: dict[int, tuple[tuple[int, float], RankRow]] = {}
     for (rank, attempt, incarnation), history in processes.items():
         start = (attempt, min(record.t for record in history))
         if rank not in last or start > last[rank][0]:
-            last[rank] = start, _rank_row(rank, attempt, incarnation, history, now)
+            row = _rank_row(rank, attempt, incarnation, history, now)
+            last[rank] = start, replace(row, port=ports.get((rank, attempt, incarnation)))
     return [row for _, (_, row) in sorted(last.items())]
 
 

@@ -30,6 +30,7 @@ _TAIL_BYTES = (256 * 1024, 1024 * 1024, 8 * 1024 * 1024)
 
 _MAX_PROCESSES = 16
 _SIGNS_OF_LIFE = ('"kind":"phase"', '"kind":"heartbeat"')
+_OF_RANKS = (*_SIGNS_OF_LIFE, '"kind":"session"')
 _SEGMENT_HEAD = "segment"
 _EVENT_KINDS: frozenset[Kind] = frozenset({"event", "phase", "session", "drop"})
 
@@ -93,7 +94,7 @@ def ranks(run: RunRow | str, *, now: float | None = None) -> list[RankRow]:
             lines = _head(opened) if file in first else b""
             if file in last and (file not in first or len(lines) < file.size):
                 lines += _tail(opened)
-        signs += ((file.segment.incarnation, record) for record in _signs_of_life(lines))
+        signs += ((file.segment.incarnation, record) for record in _records_of_rank(lines))
     return rank_rows(signs, now=time.time() if now is None else now)
 
 
@@ -207,8 +208,8 @@ def _tail(opened: BinaryIO) -> bytes:
     return lines
 
 
-def _signs_of_life(lines: bytes) -> Iterator[Record]:
-    marks = tuple(mark.encode() for mark in _SIGNS_OF_LIFE)
+def _records_of_rank(lines: bytes) -> Iterator[Record]:
+    marks = tuple(mark.encode() for mark in _OF_RANKS)
     for line in lines.split(b"\n"):
         if any(mark in line for mark in marks) and (record := _decoded(line)) is not None:
             yield record

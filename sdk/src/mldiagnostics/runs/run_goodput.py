@@ -5,19 +5,24 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import LogMissing, LogUnreadable
 from mldiagnostics.runs.row import directory_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mldiagnostics.goodput.report import GoodputReport
+    from mldiagnostics.goodput.report.model import TimeBreakdown
+    from mldiagnostics.goodput.report.view import RunView
     from mldiagnostics.runs.row import RunRow
 
-__all__ = ["goodput", "with_goodput"]
+__all__ = ["goodput", "goodput_over_time", "step_times", "with_goodput"]
 
 
-def goodput(run: RunRow | str, *, now: float | None = None) -> GoodputReport | None:
+def goodput(run: RunRow | str, *, now: float | None = None, windows_s: Sequence[float] = ()) -> GoodputReport | None:
     """Return where the time of a run went, over all its attempts.
 
     All files of records are read, about 40 MB/s; what takes longer than a second is kept below `ML_GOODPUT_CACHE_DIR`
@@ -26,6 +31,7 @@ def goodput(run: RunRow | str, *, now: float | None = None) -> GoodputReport | N
     Args:
         run: A row, or the directory of a run: a path or URL.
         now: As of when, in Unix seconds; by default now. The account of a run that ended or fell silent ends there.
+        windows_s: Lengths of sliding windows up to that moment, in seconds, which the report has besides.
 
     Returns:
         The report; shares from 0 to 1, times in seconds. None for a run without events of goodput.
@@ -37,18 +43,49 @@ def goodput(run: RunRow | str, *, now: float | None = None) -> GoodputReport | N
         report = goodput(run)
         print(report.cumulative.goodput, report.cumulative.unproductive_s)
     """
-    from mldiagnostics.goodput.load_reports import ReportQuery, read  # noqa: PLC0415 - the ledger is large
+    read = _read(run, now, windows_s)
+    return None if read is None else read[0]
 
-    query = ReportQuery(now=round((time.time() if now is None else now) * 1e6))
-    try:
-        [(report, _)] = read([directory_of(run)], query)
-    except LogMissing:
+
+def step_times(run: RunRow | str, *, now: float | None = None) -> list[float]:
+    """Return the durations of the steps of a run, in seconds, by step.
+
+    These are steps that survive (not repeated after a restart) and that another step of their attempt follows, without
+    events inside them such as an evaluation. Empty for a run without events of goodput; otherwise as `goodput`.
+    """
+    read = _read(run, now, ())
+    if read is None:
+        return []
+    report, view = read
+    return [spent / 1e6 for spent in view.step_times(round(report.now * 1e6)).durations]
+
+
+def goodput_over_time(
+    run: RunRow | str, *, parts: int, now: float | None = None, windows_s: Sequence[float] = ()
+) -> tuple[GoodputReport, list[TimeBreakdown]] | None:
+    """Return the report of a run, and its time in equal parts, the oldest first.
+
+    The parts add up to `cumulative` of the report.
+
+    Args:
+        run: A row, or the directory of a run: a path or URL.
+        parts: How many parts.
+        now: As for `goodput`.
+        windows_s: As for `goodput`.
+
+    Raises:
+        LogUnreadable: The files cannot be read.
+    """
+    from mldiagnostics.goodput.report.build import breakdown  # noqa: PLC0415 - the ledger is large
+
+    read = _read(run, now, windows_s)
+    if read is None:
         return None
-    except LogUnreadable:
-        if _has_events(directory_of(run), query.now):
-            raise
-        return None
-    return report
+    report, view = read
+    moment = round(report.now * 1e6)
+    start, end = (round(each * 1e6) for each in (report.cumulative.start, report.cumulative.end))
+    bounds = [start + (end - start) * part // parts for part in range(parts + 1)]
+    return report, [breakdown(view.account(moment, start=left, end=right)) for left, right in pairwise(bounds)]
 
 
 def with_goodput(row: RunRow, *, now: float | None = None) -> RunRow:
@@ -58,6 +95,21 @@ def with_goodput(row: RunRow, *, now: float | None = None) -> RunRow:
     """
     report = goodput(row, now=now)
     return row if report is None else replace(row, goodput=report.cumulative.goodput)
+
+
+def _read(run: RunRow | str, now: float | None, windows_s: Sequence[float]) -> tuple[GoodputReport, RunView] | None:
+    from mldiagnostics.goodput.load_reports import ReportQuery, read  # noqa: PLC0415 - the ledger is large
+
+    query = ReportQuery(now=round((time.time() if now is None else now) * 1e6), windows_s=windows_s)
+    try:
+        [newest] = read([directory_of(run)], query)
+    except LogMissing:
+        return None
+    except LogUnreadable:
+        if _has_events(directory_of(run), query.now):
+            raise
+        return None
+    return newest
 
 
 def _has_events(directory: str, now: int) -> bool:

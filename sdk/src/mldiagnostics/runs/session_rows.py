@@ -60,6 +60,8 @@ class SessionRow:
     """How many targets of the capture are in each state, such as `Captured`."""
     url: str
     """Directory of the session: a path or URL."""
+    skew_ms: float | None = None
+    """Milliseconds between the first and the last start of a recording."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -79,6 +81,7 @@ class SessionRow:
             "step": self.step,
             "object": self.object,
             "targets": self.targets,
+            "skewMilliseconds": self.skew_ms,
             "url": self.url,
         }
 
@@ -142,6 +145,7 @@ def _row(store: Store, name: str, entries: list[Entry], document: FieldReader | 
         object=None if document is None else _object(document.part("object")),
         targets=None if document is None else _targets(document),
         url=store.url(f"{PROFILE_DIR}/{name}"),
+        skew_ms=None if document is None else document.number("skewMilliseconds"),
     )
 
 

@@ -10,6 +10,7 @@ import contextlib
 import io
 import re
 import threading
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from google.api_core import exceptions as api
@@ -33,7 +34,7 @@ from mldiagnostics.store.model import HEAD_BYTES, Entry, Stored, checked_key, ch
 from mldiagnostics.store.source import UploadSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from typing import BinaryIO
 
     from mldiagnostics.store.model import Condition, Data
@@ -42,6 +43,9 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _CHUNK_BYTES = 4 * 1024 * 1024  # of one request; also the memory that a transfer uses
 _CLIENT_ERRORS = (api.GoogleAPIError, auth.GoogleAuthError, media.InvalidResponse, media.DataCorruption, OSError)
 _INSUFFICIENT_STORAGE = 507
+_PARALLEL_DELETES = 8
+_DELETED_AT_ONCE = 1000
+"""The objects of one page of a listing."""
 
 
 class GcsStore:
@@ -124,6 +128,30 @@ class GcsStore:
             except api.PreconditionFailed as error:
                 raise StoreUnreachable(f"{self.url(key)}: was changed at the same time; try again") from error
         return True
+
+    def delete_all(self, prefix: str, *, keep: Container[str] = ()) -> int:
+        """See `Store.delete_all`; placeholders of folders are deleted too."""
+        # A short program first imports this module at its end, when this import is no longer possible.
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+        start = self._prefix + checked_prefix(checked_key(prefix))
+
+        def delete(blob: storage.Blob) -> int:
+            try:
+                blob.delete(**self._limits)
+            except api.NotFound:
+                return 0
+            return 1
+
+        with _errors_of(self.url()), ThreadPoolExecutor(_PARALLEL_DELETES) as threads:
+            listing = self._client().list_blobs(
+                self._bucket, prefix=start, fields="items(name),nextPageToken", **self._limits
+            )
+            doomed = (blob for blob in listing if blob.name.removeprefix(self._prefix) not in keep)
+            deleted = 0
+            while some := list(islice(doomed, _DELETED_AT_ONCE)):
+                deleted += sum(threads.map(delete, some))
+            return deleted
 
     def url(self, key: str = "") -> str:
         """See `Store.url`."""

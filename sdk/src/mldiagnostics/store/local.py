@@ -13,6 +13,7 @@ import re
 import secrets
 import stat
 from datetime import datetime, timezone
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,10 @@ from mldiagnostics.errors import (
 from mldiagnostics.store.conditional import change_if
 from mldiagnostics.store.model import Entry, Stored, checked_key, checked_prefix
 from mldiagnostics.store.source import PIECE_BYTES, UploadSource
+from mldiagnostics.store.tree import remove_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from typing import BinaryIO
 
     from mldiagnostics.store.model import Condition, Data
@@ -94,7 +96,7 @@ class LocalStore:
         """See `Store.open`."""
         path = self._path(key)
         self._require_inside(path)
-        with _errors_of(self._shown(path)):
+        with self._errors_at(path):
             self._require_directory()
             try:
                 return open(path, "rb", opener=_open_at_once)
@@ -105,7 +107,7 @@ class LocalStore:
         """See `Store.list`. Links are not listed and not followed."""
         start = checked_prefix(prefix)
         self._require_inside(self._root / start)
-        with _errors_of(self._shown(self._root / start)):
+        with self._errors_at(self._root / start):
             self._require_directory()
             yield from _files_below(self._root / start, start)
 
@@ -113,7 +115,7 @@ class LocalStore:
         """See `Store.folders`. Links are not listed."""
         start = self._root / checked_prefix(prefix)
         self._require_inside(start)
-        with _errors_of(self._shown(start)):
+        with self._errors_at(start):
             self._require_directory()
             try:
                 with os.scandir(start) as entries:
@@ -126,7 +128,7 @@ class LocalStore:
         """See `Store.delete`. Directories that are empty then are removed too."""
         path = self._path(key)
         self._require_inside(path.parent)
-        with _errors_of(self._shown(path)):
+        with self._errors_at(path):
             self._require_directory()
             try:
                 if only_if is None:
@@ -137,6 +139,24 @@ class LocalStore:
                 return False
         self._remove_empty(path.parent)
         return True
+
+    def delete_all(self, prefix: str, *, keep: Container[str] = ()) -> int:
+        """See `Store.delete_all`. Directories that are empty then are removed too."""
+        directory = self._root / checked_key(prefix)
+        with self._errors_at(directory):
+            self._require_directory()
+            try:
+                removed = remove_files(self._root, prefix, keep)
+            except FileNotFoundError:
+                return 0
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                    raise StoreForbidden(
+                        f"{self._shown(directory)}: not a directory without links in its path; nothing was deleted"
+                    ) from error
+                raise
+        self._remove_empty(directory)
+        return removed
 
     def url(self, key: str = "") -> str:
         """See `Store.url`."""
@@ -152,6 +172,14 @@ class LocalStore:
         """Return the path as messages show it."""
         return "/".join((self._shown_as, *path.relative_to(self._root).parts))
 
+    @contextlib.contextmanager
+    def _errors_at(self, path: Path) -> Iterator[None]:
+        """Turn errors of file operations into `StoreError`s that show this path."""
+        try:
+            yield
+        except OSError as error:
+            raise _store_error(error, self._shown(path)) from error
+
     def _require_directory(self) -> None:
         """Raise `NotADirectoryError` if the root exists and is not a directory."""
         with contextlib.suppress(FileNotFoundError):
@@ -160,6 +188,9 @@ class LocalStore:
 
     def _require_inside(self, path: Path) -> None:
         """Raise `StoreForbidden` if links, perhaps of other users, lead out of the root."""
+        below = accumulate((str(self._root), *path.parts[len(self._root.parts) :]), os.path.join)
+        if not any(map(os.path.islink, islice(below, 1, None))):
+            return  # keys have no `..`
         real, root = os.path.realpath(path), os.path.realpath(self._root)
         if not Path(real).is_relative_to(root):
             raise StoreForbidden(
@@ -287,9 +318,13 @@ def _files_below(directory: Path, prefix: str) -> Iterator[Entry]:
 
 @contextlib.contextmanager
 def _errors_of(shown: str) -> Iterator[None]:
-    """Turn errors of file operations into `StoreError`s that show this path."""
+    """Turn errors of file operations into `StoreError`s with this path."""
     try:
         yield
     except OSError as error:
-        kind, cure = _ERRORS.get(error.errno, (StoreError, "check the file system"))
-        raise kind(f"{shown}: {error.strerror or error}; {cure}") from error
+        raise _store_error(error, shown) from error
+
+
+def _store_error(error: OSError, shown: str) -> StoreError:
+    kind, cure = _ERRORS.get(error.errno, (StoreError, "check the file system"))
+    return kind(f"{shown}: {error.strerror or error}; {cure}")

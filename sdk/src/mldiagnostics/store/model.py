@@ -1,8 +1,8 @@
-"""The interface of a store: six methods over relative keys."""
+"""The interface of a store: seven methods over relative keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 
@@ -82,6 +82,13 @@ class Store(Protocol):
         """Delete the object; return false if it did not exist or the condition rejects it.
 
         No conditional put or delete changes the object between the condition and the deletion.
+        """
+
+    def delete_all(self, prefix: str, *, keep: Container[str] = ()) -> int:
+        """Delete the objects below the directory `prefix`, except `keep`.
+
+        Return their number. No link is followed, not even one in `prefix`: links below it are deleted themselves.
+        Repeat the call after an error; objects that were deleted before it stay deleted.
         """
 
     def url(self, key: str = "") -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,13 +33,21 @@ def page(runs: Sequence[tuple[GoodputReport, RunView]]) -> str:
     if len(reports) > 1:
         sections.insert(0, comparison(reports, names(reports), rows(reports)))
     data = json.dumps(drawings, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    style, script = _part("page.css"), _part("page.js")
     heading = escape(title(reports[0]) if len(reports) == 1 else ", ".join(names(reports)))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Goodput: {heading}</title><style>{_part('page.css')}</style></head><body>{''.join(sections)}"
-        f'<script type="application/json" id="runs">{data}</script><script>{_part("page.js")}</script></body></html>\n'
+        f"<title>Goodput: {heading}</title><style>{style}</style></head><body>{''.join(sections)}"
+        f'<script type="application/json" id="runs">{data}</script><script>{script}</script></body></html>\n'
     )
+
+
+def _policy(script: str) -> str:
+    """Return a policy by which the page requests nothing and runs only its own script."""
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'"
 
 
 def _part(name: str) -> str:

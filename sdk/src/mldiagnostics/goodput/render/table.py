@@ -206,6 +206,9 @@ def _failure_figures(report: GoodputReport) -> Iterator[tuple[str, str]]:
         )
     else:
         yield "time to failure", f"no failure in {operating}"
+    if report.start_up_s:
+        stages = [f"{stage} {duration(seconds)}" for stage, seconds in report.start_up_s.items() if seconds]
+        yield "time to start", ", ".join(stages) or duration(0.0)
     if len(failures.by_cause) > 1:
         yield "  causes", ", ".join(f"{count:,} {cause}" for cause, count in failures.by_cause.items())
     if mean := failures.recovery:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput import reliability
 from mldiagnostics.goodput.buckets import BadputType
+from mldiagnostics.goodput.cluster_record import NOTHING_RECORDED, ClusterRecord, explained
 from mldiagnostics.goodput.report import figures, hang
 from mldiagnostics.goodput.report.model import AttemptReport, DisruptionReport, GoodputReport, Hang, TimeBreakdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mldiagnostics.goodput.account import Account, Attempt, Bucket, Disruption, StepTimes
     from mldiagnostics.goodput.report.view import RunView
@@ -30,6 +31,7 @@ def make_report(
     devices: float | None = None,
     created: int | None = None,
     ideal_step_time_s: float | None = None,
+    cluster: ClusterRecord = NOTHING_RECORDED,
     name: str = "",
     job: str = "",
     run: str = "",
@@ -47,6 +49,8 @@ def make_report(
         devices: number of devices of all workers together.
         created: creation of the job in microseconds of POSIX time, for queueing.
         ideal_step_time_s: ideal step time in seconds; derived from the steps without it.
+        cluster: start-up and causes that the cluster shows. Its creation of the workload is that of the job, unless
+            `created` is given or it is after the start of the job.
         name: name of the log.
         job: name of the job.
         run: id of the run.
@@ -62,7 +66,10 @@ def make_report(
             f"created={created / 1e6}: {late_s} s after the start of {name or 'the job'} at {whole.start / 1e6}; "
             "give an earlier time"
         )
-    disruptions, attempts = view.disruptions(now), view.attempts(now)
+    if created is None and cluster.created is not None and cluster.created <= whole.start:
+        created = cluster.created
+    disruptions, attempts = explained(view.disruptions(now), cluster), view.attempts(now)
+    causes = {each.restarted: each.cause for each in disruptions}
     resumed = disruptions[-1].restarted if disruptions else whole.start
     windows = [(window, max(whole.start, whole.end - round(window * 1e6))) for window in windows_s]
     efficiencies = view.slices(now, whole.start, whole.end)
@@ -85,7 +92,7 @@ def make_report(
             breakdown(view.account(now, start=start, end=whole.end, exclude=exclude), window)
             for window, start in windows
         ),
-        attempts=tuple(_attempt(view, now, attempt, exclude) for attempt in attempts),
+        attempts=tuple(_attempt(view, now, attempt, exclude, causes) for attempt in attempts),
         disruptions=tuple(map(_disruption, disruptions)),
         ettr=reliability.ettr(whole.productive, whole.end - whole.start),
         failures=failures,
@@ -99,6 +106,7 @@ def make_report(
         available_slice_efficiency=efficiencies and efficiencies[1],
         queueing=None if created is None else figures.queueing(created, whole, disruptions),
         ignored=dict(sorted(view.ignored.items())),
+        start_up_s=cluster.start_up_s,
     )
 
 
@@ -132,14 +140,16 @@ def breakdown(account: Account, window_s: float | None = None) -> TimeBreakdown:
     )
 
 
-def _attempt(view: RunView, now: int, attempt: Attempt, exclude: Sequence[tuple[int, int]]) -> AttemptReport:
+def _attempt(
+    view: RunView, now: int, attempt: Attempt, exclude: Sequence[tuple[int, int]], causes: Mapping[int, str]
+) -> AttemptReport:
     account = view.account(now, start=attempt.start, end=attempt.end, exclude=exclude) if exclude else attempt.account
     return AttemptReport(
         number=attempt.number,
         first_step=attempt.first_step,
         last_step=attempt.last_step,
         stretch=breakdown(account),
-        ended_by=attempt.ended_by.cause if attempt.ended_by else None,
+        ended_by=causes.get(attempt.ended_by.restarted, attempt.ended_by.cause) if attempt.ended_by else None,
     )
 
 
@@ -153,6 +163,7 @@ def _disruption(disruption: Disruption) -> DisruptionReport:
         steps_lost=disruption.steps_lost,
         wasted_s=disruption.wasted / 1e6,
         recovery=figures.mean_recovery([disruption]),
+        message=disruption.message,
     )
 
 

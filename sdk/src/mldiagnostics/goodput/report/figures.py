@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoints", "failures", "lost_work", "mean_recovery", "queueing", "steps"]
 
-PLANNED = frozenset({"scale_up"})
+PLANNED = frozenset({"scale_up", "suspended"})
 """Causes of disruptions that do not count as failures."""
 
 

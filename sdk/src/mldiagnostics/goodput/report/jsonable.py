@@ -54,7 +54,11 @@ def _typed(kind: Any, value: Any) -> Any:
         return None if value is None else _typed(kind, value)
     if is_dataclass(kind) and isinstance(kind, type):
         hints = get_type_hints(kind)
-        present = (field for field in fields(kind) if field.name in value or field.default_factory is MISSING)
+        present = (
+            field
+            for field in fields(kind)
+            if field.name in value or (field.default is MISSING and field.default_factory is MISSING)
+        )
         return kind(**{field.name: _typed(hints[field.name], value[field.name]) for field in present})
     if get_origin(kind) is tuple:
         return tuple(_typed(get_args(kind)[0], item) for item in value)

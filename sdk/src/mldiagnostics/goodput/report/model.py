@@ -89,13 +89,16 @@ class DisruptionReport:
     starts: int
     """Job starts since the last step: all but the last had no step."""
     cause: str
-    """Recorded cause, else `slice_down` or `scale_up` of an elastic job, else `unknown`."""
+    """Cause that the cluster shows, such as `node lost`, or recorded cause, else `slice_down` or `scale_up` of an
+    elastic job, else `unknown`."""
     steps_lost: int
     """Number of done steps that had to be repeated."""
     wasted_s: float
     """Time of the steps that had to be repeated."""
     recovery: RecoveryPhases
     """Duration of the recovery by phase."""
+    message: str = ""
+    """Object of the cluster that shows the cause, and its words; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class FailureStats:
     """Number of failures, time to failure and time to recover."""
 
     count: int
-    """Unplanned disruptions: all but those with cause `scale_up`."""
+    """Unplanned disruptions: all but those with cause `scale_up` or `suspended`."""
     by_cause: Mapping[str, int]
     """Number of all disruptions by cause."""
     operating_s: float
@@ -267,5 +270,8 @@ class GoodputReport:
     """Number of ignored events by reason."""
     corrected: Mapping[str, int] = field(default_factory=dict)
     """Number of events moved in time because the host's clock was set, by the shift."""
+    start_up_s: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of all start-ups by stage, as the cluster recorded them: `queueing`, `scheduling`, `pull` and `startup`;
+    empty outside a cluster."""
     stopped: str = ""
     """Reason in the run's record why the run stopped without a recorded end, such as `Lost`."""
