@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.text.terminal import printable
 from mldiagnostics_api import names
-from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.apiserver import ClusterError, NamespaceTerminating, Unavailable, path_to
 from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
@@ -71,5 +71,7 @@ async def announce(
     until = asyncio.get_running_loop().time() + _TIMEOUT_S
     try:
         await retry(lambda: cluster.create(path, event), on=Unavailable, until=until)
+    except NamespaceTerminating as error:  # the namespace takes the object along
+        _log.debug("The event %s was dropped: %s", announcement.reason, error)
     except ClusterError as error:
         _log.warning("The event %s was dropped: %s", announcement.reason, error)

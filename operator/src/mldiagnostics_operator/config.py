@@ -10,18 +10,8 @@ from typing import Annotated
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_kube import settings
+from mldiagnostics_kube.policy_file import read_policy
 from mldiagnostics_kube.settings import Setting
-
-
-def _policy(raw: str) -> Policy:
-    try:
-        document = settings.absolute_path(raw).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot be read: {error}") from error
-    try:
-        return Policy.parse(document)
-    except ValueError as error:
-        raise ValueError(f"is not a valid policy: {error}") from error
 
 
 def _address(raw: str) -> str:
@@ -57,7 +47,7 @@ class OperatorConfig:
         Setting(
             "MLDIAG_POLICY_FILE",
             "JSON file with the administrator's limits and allow-lists. Empty: the built-in limits.",
-            _policy,
+            read_policy,
         ),
     ] = field(default_factory=Policy)
     volume_root: Annotated[
@@ -124,6 +114,14 @@ class OperatorConfig:
         ),
     ] = False
 
+    view_url: Annotated[
+        str,
+        Setting(
+            "MLDIAG_VIEW_URL",
+            "URL of the web view; the status of a run gets it with the run id appended. Empty: no links.",
+            settings.web_url,
+        ),
+    ] = ""
     runs_ttl_s: Annotated[
         int | None,
         Setting(
@@ -136,7 +134,7 @@ class OperatorConfig:
         int,
         Setting(
             "MLDIAG_RUNS_KEPT_PER_NAMESPACE",
-            "MLRuns of ended runs that each namespace keeps, the newest ones. The files of runs are always kept.",
+            "MLRuns of ended runs that each namespace keeps, the newest ones.",
             settings.whole_number,
         ),
     ] = 1000

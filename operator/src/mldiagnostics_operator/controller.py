@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.run_exchange import RunExchange
+    from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 Event = Literal["seen", "gone"]
@@ -68,6 +69,7 @@ class ControllerFactory(Protocol):
         *,
         holder: str,
         exchange: RunExchange,
+        storage: Storage,
     ) -> Controller:
         """Return a controller.
 
@@ -77,6 +79,7 @@ class ControllerFactory(Protocol):
             telemetry: Metrics of the operator.
             holder: Name of this process in the status of objects.
             exchange: Shared by the controllers of a leadership.
+            storage: The same; the leadership closes it after its controllers.
         """
 
 

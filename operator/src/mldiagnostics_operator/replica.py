@@ -26,6 +26,7 @@ from mldiagnostics_operator.leader import Leader
 from mldiagnostics_operator.probes import OperatorHealth, ReplicaStage
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.runs.controller import RunController
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -152,9 +153,9 @@ class Replica:
         return addon and f"Standing down, GKE's managed add-on captures in this cluster: {addon}"
 
     async def _lead(self) -> int:
-        exchange = RunExchange()
+        exchange, storage = RunExchange(), Storage(self._config.volume_root)
         controllers = [
-            make(self._cluster, self._config, self._telemetry, holder=self._me, exchange=exchange)
+            make(self._cluster, self._config, self._telemetry, holder=self._me, exchange=exchange, storage=storage)
             for make in CONTROLLERS
         ]
         leader = Leader(controllers, self._cluster, self._config.watch_namespaces, self._health, self._telemetry)
@@ -172,6 +173,7 @@ class Replica:
             return status
         finally:
             await _cancel([*stops.values(), *work.values()])
+            storage.close()
 
     async def _wait_for_addon(self) -> None:
         """Return when a managed add-on appears; the restarted container stands down."""

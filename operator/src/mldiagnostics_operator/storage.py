@@ -16,7 +16,7 @@ from mldiagnostics_api.location import Medium
 from mldiagnostics_kube.retry import retry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Container, Iterator
+    from collections.abc import Awaitable, Callable, Collection, Container, Iterator
     from pathlib import Path
 
     from mldiagnostics.store import Data, Entry, Store, Stored
@@ -101,6 +101,14 @@ class LogDirectory:
         """Delete a file; return False if it did not exist or the condition rejects it."""
         return await self._call(lambda: self._store().delete(self._inner(key), only_if=only_if))
 
+    async def delete_all(self, *, keep: Collection[str] = ()) -> int:
+        """Delete the files of the directory, except `keep`; return their number.
+
+        No link is followed.
+        """
+        kept = {self._inner(key) for key in keep}
+        return await self._call(lambda: self._store().delete_all("/".join(self.location.segments), keep=kept))
+
     def _inner(self, key: str) -> str:
         return "/".join((*self.location.segments, key))
 
@@ -108,36 +116,55 @@ class LogDirectory:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
 
-class Storage:
-    """Opens log directories on the operator's volume and in buckets."""
+class OpenStores:
+    """The volume, and the buckets that were used last."""
 
     def __init__(self, volume_root: Path) -> None:
         self._volume = LocalStore(volume_root, shown_as="volume://")  # users never see where it is mounted
-        # One pool per medium: calls that hang on the volume do not block writes to buckets.
-        self._pools = {
-            medium: ThreadPoolExecutor(PARALLEL, thread_name_prefix=f"store-{medium}")
-            for medium in Medium
-            if medium is not Medium.POD
-        }
         self._opening = Lock()
         self._buckets: dict[str, Store] = {}
 
-    def directory(self, location: Location) -> LogDirectory:
-        """Return a log directory, without I/O. Raises ValueError for a path in a pod."""
-        if location.medium is Medium.POD:
-            raise ValueError(f"{location} is a path in the pod; only the pod can write to it")
-        if location.medium is Medium.VOLUME:
-            return LogDirectory(location, lambda: self._volume, self._pools[Medium.VOLUME])
-        return LogDirectory(location, lambda: self._open(location.bucket), self._pools[Medium.BUCKET])
+    def open(self, location: Location) -> Store:
+        """Return the store of a location, in a thread.
 
-    def _open(self, bucket: str) -> Store:
-        """Open a bucket in a thread of the pool: loading the client takes a second."""
+        Loading the client of a bucket takes a second.
+        """
+        if location.medium is Medium.VOLUME:
+            return self._volume
+        bucket = location.bucket
         with self._opening:
             store = self._buckets.pop(bucket, None) or open_store(f"gs://{bucket}", timeout_s=REQUEST_TIMEOUT_S)
             self._buckets[bucket] = store
             if len(self._buckets) > OPEN_STORES:
                 del self._buckets[next(iter(self._buckets))]
             return store
+
+
+class Storage:
+    """Opens log directories on the operator's volume and in buckets.
+
+    Each kind of work has threads of its own, see `apart`: a store that hangs blocks only the work that uses it.
+    """
+
+    def __init__(self, volume_root: Path, *, stores: OpenStores | None = None) -> None:
+        self._volume_root = volume_root
+        self._stores = stores or OpenStores(volume_root)
+        # One pool per medium: calls that hang on the volume do not block writes to buckets.
+        self._pools = {
+            medium: ThreadPoolExecutor(PARALLEL, thread_name_prefix=f"store-{medium}")
+            for medium in Medium
+            if medium is not Medium.POD
+        }
+
+    def apart(self) -> Storage:
+        """Return the same stores with threads of their own, which the caller closes."""
+        return Storage(self._volume_root, stores=self._stores)
+
+    def directory(self, location: Location) -> LogDirectory:
+        """Return a log directory, without I/O. Raises ValueError for a path in a pod."""
+        if location.medium is Medium.POD:
+            raise ValueError(f"{location} is a path in the pod; only the pod can write to it")
+        return LogDirectory(location, lambda: self._stores.open(location), self._pools[location.medium])
 
     def close(self) -> None:
         """Stop the threads; writes in progress are finished."""

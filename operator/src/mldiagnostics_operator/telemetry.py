@@ -8,6 +8,7 @@ from mldiagnostics_kube.metrics import MetricSpec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 
 from mldiagnostics_operator.control_plane.telemetry import ControlPlaneMetrics
+from mldiagnostics_operator.runs.telemetry import RunMetrics
 
 _CAPTURE_SECONDS: Final = (1, 2, 5, 10, 20, 40, 60, 90, 120, 180, 300, 600)
 _DELAY_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -67,28 +68,11 @@ _STATUS_WRITES: Final = MetricSpec(
     "Writes of a capture's status, by result (written, gone, failed).",
     labels=("result",),
 )
-
-
-_RUNS: Final = MetricSpec(
-    Counter, "mldiagnostics_run_phases_total", "Changes of a run's phase, by the new phase.", labels=("phase",)
-)
-_RUNS_CREATED: Final = MetricSpec(Counter, "mldiagnostics_runs_recorded_total", "Runs that this operator created.")
-_RUNS_MISSING: Final = MetricSpec(
-    Gauge,
-    "mldiagnostics_runs_resource_missing",
-    "1 while the leader records no run because the resource MLRun is not served to it. Captures go on.",
-)
 _WORK_FAILURES: Final = MetricSpec(
     Counter,
     "mldiagnostics_work_failures_total",
     "Failures after which work of the leader started again, by work (control plane, runs). Captures go on.",
     labels=("work",),
-)
-_RUN_STATUS_WRITES: Final = MetricSpec(
-    Counter,
-    "mldiagnostics_run_status_writes_total",
-    "Writes of a run's status, by result (written, gone, failed).",
-    labels=("result",),
 )
 _WATCHES: Final = MetricSpec(
     Gauge,
@@ -96,16 +80,13 @@ _WATCHES: Final = MetricSpec(
     "Watches of workloads and runs, by state (unknown, followed, behind, absent, forbidden).",
     labels=("state",),
 )
-_RUNS_FOLLOWED: Final = MetricSpec(Gauge, "mldiagnostics_runs_unfinished", "Unfinished runs that the leader follows.")
-_WORKLOADS_LEFT_OUT: Final = MetricSpec(
-    Gauge, "mldiagnostics_workloads_left_out", "Changes of workloads that the leader had no room for."
-)
 
 
 class OperatorMetrics:
     """The metrics of one operator process, in a registry of their own.
 
-    Label values are bounded; namespaces and object names are never labels.
+    Label values are bounded. Namespaces and object names are never labels, except of the runs whose signals were raised
+    first.
     """
 
     def __init__(self) -> None:
@@ -126,14 +107,9 @@ class OperatorMetrics:
         self._in_flight = _IN_FLIGHT.register(self.registry)
         self._status_writes = _STATUS_WRITES.register(self.registry)
         self.control_plane = ControlPlaneMetrics(self.registry)
-        self._runs = _RUNS.register(self.registry)
-        self._runs_created = _RUNS_CREATED.register(self.registry)
-        self._runs_missing = _RUNS_MISSING.register(self.registry)
+        self.runs = RunMetrics(self.registry)
         self._work_failures = _WORK_FAILURES.register(self.registry)
-        self._run_status_writes = _RUN_STATUS_WRITES.register(self.registry)
         self._watches = _WATCHES.register(self.registry)
-        self._runs_followed = _RUNS_FOLLOWED.register(self.registry)
-        self._workloads_left_out = _WORKLOADS_LEFT_OUT.register(self.registry)
 
     def identify(self, *, version: str, cluster: str) -> Self:
         """Set the version of the operator and the name of the cluster."""
@@ -184,25 +160,9 @@ class OperatorMetrics:
         """Count a status write: `written`, `gone` (the object was deleted) or `failed`."""
         self._status_writes.labels(result=result).inc()
 
-    def runs_missing(self, *, missing: bool) -> None:
-        """Set whether no run is recorded because the resource is not served."""
-        self._runs_missing.set(missing)
-
     def work_failed(self, work: str) -> None:
         """Count a failure of the leader's work on `runs` or the `control plane`."""
         self._work_failures.labels(work=work).inc()
-
-    def run_created(self) -> None:
-        """Count a run that this operator created."""
-        self._runs_created.inc()
-
-    def run_phase(self, after: str) -> None:
-        """Count a change of a run's phase."""
-        self._runs.labels(phase=after).inc()
-
-    def run_status_written(self, result: str) -> None:
-        """Count a write of a run's status: `written`, `gone` (deleted) or `failed`."""
-        self._run_status_writes.labels(result=result).inc()
 
     def watch(self, kind: str, *, before: str, now: str) -> None:  # noqa: ARG002 - one gauge for all kinds
         """Record that a watch went from one state to another; `stopped` is not counted."""
@@ -212,12 +172,7 @@ class OperatorMetrics:
             self._watches.labels(state=now).inc()
 
     def kept(self, kind: str, *, objects: int, left_out: int) -> None:
-        """Do nothing: a kind has several watches, and `runs_followed` has their sums."""
-
-    def runs_followed(self, unfinished: int, *, left_out: int) -> None:
-        """Set the number of unfinished runs, and of changes of workloads without room."""
-        self._runs_followed.set(unfinished)
-        self._workloads_left_out.set(left_out)
+        """Do nothing: a kind has several watches, and `runs.followed` has their sums."""
 
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

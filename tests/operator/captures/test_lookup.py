@@ -7,7 +7,8 @@ from mldiagnostics import identity
 from mldiagnostics_api.owners import ObjectReference
 from mldiagnostics_api.request import CaptureRequest, check
 from mldiagnostics_kube.apiserver import path_to
-from mldiagnostics_operator.captures.lookup import FEW, Lookup
+from mldiagnostics_operator.captures.lookup import Lookup
+from mldiagnostics_operator.owners import FEW
 from support.builders import connection, parsed
 from support.operating import ANY_PORT, verdict
 from support.profiler_servers import FakeProfiler

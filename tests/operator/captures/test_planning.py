@@ -43,7 +43,10 @@ async def test_a_namespace_has_a_bounded_number_of_waiting_captures(ml: Namespac
             assert verdict(await ml.finished(name)) == ("Succeeded", "Succeeded")
 
 
-async def test_pods_with_large_annotations_are_skipped_by_name(ml: Namespace, tmp_path: Path) -> None:
+async def test_pods_with_large_annotations_are_skipped_by_name(
+    ml: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "MANY_PODS", 3)  # the plan is made in a thread
     async with operating(ml.cluster, ml.name, tmp_path), FakeProfiler().serving(ml.ip) as server:
         await ml.pod("good", server.port, labels={"app": "x"})
         for number in range(3):

@@ -12,6 +12,9 @@ from mldiagnostics.runs import goodput
 from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.reported import RunKey
 from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.clock import utc_now
+from mldiagnostics_operator.control_plane import limits
+from mldiagnostics_operator.runs.observer import RunObserver
 from support.control_planes import make_account, serving
 
 if TYPE_CHECKING:
@@ -94,11 +97,16 @@ async def test_tokens_of_others_are_rejected(plane: Running, admin: ApiClient, n
 
 async def test_the_token_of_a_deleted_pod_is_dropped(plane: Running, namespace: str) -> None:
     client = await plane.reporter(labels={RUN_LABEL: "any"})
-    assert (await client.report()).status == 200
-    await plane.remove(path_to("", "v1", "pods", namespace=namespace, name="trainer-0"))
-    async with asyncio.timeout(60):
-        while (await client.report()).status == 200:  # noqa: ASYNC110 - asks the server
-            await asyncio.sleep(0.5)  # as a client does, which has a rate
+    observer = RunObserver(plane.cluster, [namespace], lambda _: None, plane.telemetry, is_followed=lambda _: True)
+    with observer.deleted_pods.passed_to(plane.plane.pod_gone, plane.plane.pods_missed):
+        watching = asyncio.create_task(observer.run())
+        assert (await client.report()).status == 200
+        await plane.remove(path_to("", "v1", "pods", namespace=namespace, name="trainer-0"))
+        async with asyncio.timeout(60):
+            while (await client.report()).status == 200:  # noqa: ASYNC110 - asks the server
+                await asyncio.sleep(0.5)  # as a client does, which has a rate
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def test_two_workloads_of_one_name_are_two_runs(plane: Running, namespace: str) -> None:
@@ -115,6 +123,24 @@ async def test_two_workloads_of_one_name_are_two_runs(plane: Running, namespace:
     second = await plane.reporter(owner=owner)
     assert (await second.report()).status == 200
     assert (await second.report(run=first.run)).status == 403
+
+
+async def test_a_workload_that_is_deleted_at_once_has_no_run(plane: Running, namespace: str) -> None:
+    client = await plane.reporter(owner=await plane.job("brief"))
+    await plane.remove(path_to("batch", "v1", "jobs", namespace=namespace, name="brief"))
+    late = await client.report()
+    assert (late.status, "was deleted" in late.body["error"]) == (403, True)
+    assert plane.view(client.run) is None
+
+
+@pytest.mark.parametrize("ahead_s", [-86_400, 86_400])
+async def test_the_clock_of_a_host_decides_nothing(plane: Running, ahead_s: int) -> None:
+    client = await plane.reporter()
+    before = utc_now().timestamp()
+    await client.persisted(sent=before + ahead_s, progress={"step": 1, "changed": before + ahead_s})
+    [host] = plane.view(client.run).hosts  # type: ignore[union-attr]
+    assert before <= host.received <= utc_now().timestamp()
+    assert host.clock_ahead == pytest.approx(ahead_s, abs=host.received - before + 1)
 
 
 async def test_bad_bodies_have_an_answer_and_change_nothing(plane: Running) -> None:
@@ -144,16 +170,24 @@ async def test_bad_bodies_have_an_answer_and_change_nothing(plane: Running) -> N
     assert plane.view(client.run) is None
 
 
-async def test_a_flood_of_one_pod_is_slowed_and_others_are_served(plane: Running) -> None:
-    noisy, quiet = await plane.reporter("noisy-0"), await plane.reporter("quiet-0")
-    answers = await asyncio.gather(*(noisy.report() for _ in range(200)))
-    refused = [each for each in answers if each.status == 429]
-    assert {each.status for each in answers} == {200, 429}
-    assert all(int(each.headers["Retry-After"]) >= 1 for each in refused)
-    assert (await quiet.report()).status == 200
-    unknown = await asyncio.gather(*(noisy.report(token=f"x{number}") for number in range(100)))
-    assert {each.status for each in unknown} <= {401, 503}
-    assert (await quiet.report()).status == 200
+async def test_a_flood_of_one_pod_is_slowed_and_others_are_served(
+    cluster: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    """The clock stands still: however slow the machine is, no client may repeat a request."""
+    await make_account(cluster, namespace)
+    now = utc_now().timestamp()
+    async with serving(cluster, namespace, tmp_path, clock=lambda: now) as plane:
+        noisy, quiet = await plane.reporter("noisy-0"), await plane.reporter("quiet-0")
+        for client in (noisy, quiet):  # both senders are known from now on
+            assert (await client.report()).status == 200
+        answers = await asyncio.gather(*(noisy.report() for _ in range(limits.REPORTS_BURST + 40)))
+        refused = [each for each in answers if each.status == 429]
+        assert {each.status for each in answers} == {200, 429}
+        assert all(int(each.headers["Retry-After"]) >= 1 for each in refused)
+        assert (await quiet.report()).status == 200
+        unknown = await asyncio.gather(*(noisy.report(token=f"x{number}") for number in range(50)))
+        assert {each.status for each in unknown} <= {401, 503}
+        assert (await quiet.report()).status == 200
 
 
 async def test_the_journal_carries_a_run_over_to_the_next_leader(

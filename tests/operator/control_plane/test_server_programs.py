@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.runs import goodput
+from mldiagnostics_operator.control_plane import run_memory
 from support.control_planes import make_account, serving
 from support.programs import Programs
 
@@ -83,6 +84,23 @@ async def test_a_program_misses_nothing_when_the_control_plane_restarts(
             assert ended.code == -signal.SIGTERM, ended.err
             view = await after.until(run, lambda view: view.goodput and view.goodput.last_step == 49)
     assert (view.phase, view.reason, view.name) == ("Failed", "Terminated", "job")
+    assert_same_account(view, programs)
+
+
+async def test_the_account_of_a_run_ends_with_the_last_event_that_is_kept(
+    plane: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "MAX_EVENTS_OF_RUN", 30)
+    run, env = await pod_of(plane, tmp_path)
+    programs = Programs(tmp_path)
+    ended = await asyncio.to_thread(programs.run, PROGRAM.replace("WAIT", ""), env=env)
+    assert ended.code == 0
+    assert "keeps no more goodput events of this run" in ended.err
+    assert "did not confirm the end" not in ended.err
+    view = await plane.until(run, lambda view: view.goodput and view.goodput.last_step)
+    assert (view.phase, view.step) == ("Completed", 49)
+    assert view.goodput is not None
+    assert 20 < (view.goodput.last_step or 0) < 30
     assert_same_account(view, programs)
 
 

@@ -10,8 +10,10 @@ from mldiagnostics_api.location import Location
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.reported import RunKey
 from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
 from mldiagnostics_operator.control_plane.service import FORGET_S, serve
 from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.control_planes import CLUSTER, make_account, serving
 
@@ -51,7 +53,17 @@ async def test_a_new_leader_knows_what_was_reported_and_forgets_it_after_the_end
     )
     table, now, unfinished = ReportTable(), [reported.last_received + FORGET_S + 1], [key]
     work = asyncio.create_task(
-        serve(cluster, config, OperatorMetrics(), table, lambda: unfinished, clock=lambda: now[0], upkeep_s=0.01)
+        serve(
+            cluster,
+            config,
+            OperatorMetrics(),
+            table,
+            lambda: unfinished,
+            storage=Storage(config.volume_root),
+            deleted_pods=DeletedPods(),
+            clock=lambda: now[0],
+            upkeep_s=0.01,
+        )
     )
     try:
         await until(lambda: table.view(key))

@@ -12,7 +12,7 @@ from mldiagnostics.goodput.events import Event, EventCode
 from mldiagnostics_api.reported import ReportedRun, RunKey
 from mldiagnostics_api.reports import MAX_CONFIG_BYTES, InvalidReport, Report, read_report
 from mldiagnostics_operator.control_plane import limits, run_memory, table
-from mldiagnostics_operator.control_plane.run_memory import JournalContent
+from mldiagnostics_operator.control_plane.journal_page import JournalContent, JournalPage
 from mldiagnostics_operator.control_plane.sender import Sender
 from mldiagnostics_operator.control_plane.table import NotTheReporter, ReportTable, TableFull
 
@@ -48,7 +48,7 @@ def facts(reported: ReportTable) -> ReportedRun:
     return replace(view, revision=0)
 
 
-def persist(reported: ReportTable, key: RunKey = KEY) -> run_memory.JournalPage:
+def persist(reported: ReportTable, key: RunKey = KEY) -> JournalPage:
     page = reported.page(key)
     assert page is not None
     reported.persisted(key, page)
@@ -237,7 +237,11 @@ def test_too_many_unpersisted_events_are_refused_until_the_journal_has_them(monk
 
 def test_events_beyond_the_limit_of_a_run_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_memory, "MAX_EVENTS_OF_RUN", 6)
-    assert persist(applied([leads(0, 1, events=(0, 4)), leads(0, 2, events=(0, 20))])).segments["00000000"].count == 6
+    reported = applied([leads(0, 1, events=(0, 4))])
+    assert reported.answer(KEY, "00000000").accepts_events
+    reported.apply(KEY, leads(0, 2, events=(0, 20)), POD, 1.0)
+    assert persist(reported).segments["00000000"].count == 6
+    assert not reported.answer(KEY, "00000000").accepts_events
 
 
 def test_events_that_are_not_packed_are_rejected() -> None:

@@ -12,8 +12,9 @@ from mldiagnostics_api.run_names import run_name
 from mldiagnostics_kube.apiserver import NotFound, path_to
 from mldiagnostics_kube.informer import Backoff
 from mldiagnostics_operator.config import OperatorConfig
-from mldiagnostics_operator.runs import controller as module
+from mldiagnostics_operator.runs import resync
 from mldiagnostics_operator.runs.controller import RunController
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.definitions import DEFINITIONS, install
 from support.operating import DEADLINE_S, Namespace, condition
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apiserver
 
 Object = dict[str, Any]
+VIEW = "https://view.example.com"
 OPTED_IN = {"managed-mldiagnostics-gke": "true"}
 JOB = {"template": {"spec": {"containers": [{"name": "train", "image": "train:1"}], "restartPolicy": "Never"}}}
 REPLICATED = {"replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 2, **JOB}}}]}
@@ -98,8 +100,11 @@ def _phase(run: Object) -> str:
 @asynccontextmanager
 async def controlling(cluster: ApiClient, *namespaces: str) -> AsyncIterator[RunController]:
     """Run the controller over namespaces, or over the whole cluster without one."""
-    config = OperatorConfig(watch_namespaces=namespaces, cluster_name="test-cluster")
-    controller = RunController(cluster, config, OperatorMetrics(), holder="operator/uid/1", backoff=SOON)
+    config = OperatorConfig(watch_namespaces=namespaces, cluster_name="test-cluster", view_url=VIEW)
+    storage = Storage(config.volume_root)
+    controller = RunController(
+        cluster, config, OperatorMetrics(), holder="operator/uid/1", storage=storage, backoff=SOON
+    )
     running = asyncio.create_task(controller.run())
     try:
         yield controller
@@ -122,6 +127,7 @@ async def test_a_job_set_from_its_queue_to_its_end(runs: Runs, cluster: ApiClien
         )
         run = await runs.one("Pending")
         assert run["metadata"]["name"] == run_name("trainer", run["spec"]["runId"])
+        assert run["status"]["url"] == f"{VIEW}/{run['spec']['runId']}"
         assert run["spec"]["workloadRef"]["uid"] == made["metadata"]["uid"]
         assert (run["status"]["reason"], run["status"]["hosts"]["summary"]) == ("Queued", "0/4")
         path = path_to("jobset.x-k8s.io", "v1alpha2", "jobsets", namespace=runs.namespace, name="trainer")
@@ -141,6 +147,40 @@ async def test_a_job_set_from_its_queue_to_its_end(runs: Runs, cluster: ApiClien
         assert [event for event in events if event != "Queued"] == ["Admitted", "Started", "Restarted", "Completed"]
         await runs.delete(made)
         assert (await runs.one("Completed"))["status"] == run["status"]
+
+
+async def test_a_train_job_is_one_run_with_its_job_set(runs: Runs, cluster: ApiClient) -> None:
+    """The test writes what Kubeflow's trainer copies from the JobSet; its controller does not run here."""
+
+    async def change(**spec: Any) -> None:
+        path = path_to("trainer.kubeflow.org", "v1alpha1", "trainjobs", namespace=runs.namespace, name="tune")
+        await cluster.patch(path, {"spec": spec})
+
+    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 2}, "suspend": True}
+    async with controlling(cluster):
+        made = await runs.stage.make("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune", labels=OPTED_IN, spec=spec)
+        parts = {"labels": OPTED_IN, "spec": REPLICATED, "owner": made}
+        await runs.stage.make("jobset.x-k8s.io/v1alpha2", "JobSet", "tune", **parts)
+        assert (await runs.one("Pending"))["status"]["reason"] == "Suspended"
+        part = {"name": "node", "ready": 1, "succeeded": 0, "failed": 0, "active": 1, "suspended": 0}
+        idle = part | {"ready": 0, "active": 0, "suspended": 1}
+        for jobs, is_suspended, phase in (
+            ([part], False, "Active"),
+            ([idle], True, "Pending"),
+            ([part], False, "Active"),
+        ):
+            await change(suspend=is_suspended)
+            await runs.set_status(made, jobsStatus=jobs)
+            run = await runs.one(phase)
+            assert (run["status"]["workload"], run["status"]["hosts"]["summary"]) == ("TrainJob/tune", "0/2")
+        failed = {"type": "Failed", "status": "True", "reason": "FailedJobs", "message": "jobset failed"}
+        await runs.set_status(made, conditions=[failed | {"lastTransitionTime": "2036-01-01T00:00:00Z"}])
+        run = await runs.one("Failed")
+        assert condition(run["status"], "Complete")["reason"] == "FailedJobs"
+        events = [event for event in await runs.events(last="Failed") if event != "Disrupted"]
+        assert events == ["Admitted", "Started", "Suspended", "Admitted", "Failed"]
+        await runs.delete(made)
+        assert (await runs.one("Failed"))["status"] == run["status"]
 
 
 async def test_two_workloads_of_one_name_are_two_runs(runs: Runs, cluster: ApiClient) -> None:
@@ -207,7 +247,7 @@ async def test_the_labels_of_namespace_owner_and_pod_decide(runs: Runs, cluster:
 async def test_a_workload_that_only_its_pod_opts_in_is_read_until_its_end(
     runs: Runs, cluster: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RESYNC_S", 0.1)
+    monkeypatch.setattr(resync, "RESYNC_S", 0.1)
     async with controlling(cluster):
         job = await runs.job(labels={})
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "trainer", "uid": job["metadata"]["uid"]}

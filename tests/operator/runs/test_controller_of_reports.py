@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from cluster.ports import free_port
 from mldiagnostics_api.location import Location
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.reported import RunKey
 from mldiagnostics_api.resources import RUNS
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_operator.config import OperatorConfig
+from mldiagnostics_operator.control_plane.journal import Journal
+from mldiagnostics_operator.control_plane.table import ReportTable
 from mldiagnostics_operator.runs import controller as module
+from mldiagnostics_operator.runs import resync
 from mldiagnostics_operator.runs.controller import RunController
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from support.control_planes import CLUSTER, Reporter, Running, make_account
 from support.definitions import install
-from support.jax_programs import free_port
 from support.operating import DEADLINE_S
 
 if TYPE_CHECKING:
@@ -58,7 +63,7 @@ async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
 async def test_reports_reach_the_object_of_their_run(
     cluster: ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RESYNC_S", 0.2)
+    monkeypatch.setattr(resync, "RESYNC_S", 0.2)
     await install(cluster, RUNS)
     await make_account(cluster, namespace)
     port = free_port()
@@ -73,7 +78,7 @@ async def test_reports_reach_the_object_of_their_run(
     )
     monkeypatch.setattr(module, "RESTART_S", 0.1)
     telemetry = OperatorMetrics()
-    controller = RunController(cluster, config, telemetry, holder="operator/uid/1")
+    controller = RunController(cluster, config, telemetry, holder="operator/uid/1", storage=Storage(tmp_path))
     with socket.socket() as taken:
         taken.bind(("", port))
         taken.listen()
@@ -128,6 +133,15 @@ async def test_reports_reach_the_object_of_their_run(
             assert (other["runId"], other["phase"], other["hosts"]["summary"]) == ("my-experiment", "Active", "1/2")
             await outside.report(phase="Completed", worldSize=2)
             await until(cluster, namespace, lambda found: found[reported]["phase"] == "Completed" if found else False)
+            sent = await inside.report(progress={"step": 1300})
+            assert sent.body["persistedSequence"] < inside.sequence
+            controller.stop_accepting()  # the Lease is released after this, so that no report reaches two leaders
+            await controller.drain()
+            assert not await _answers(session, url)
+            key, storage = RunKey(namespace, inside.run), Storage(tmp_path)
+            await Journal(journaled := ReportTable(), storage, config.policy.default_storage).recall(key)
+            assert journaled.answer(key, inside.incarnation).persisted_sequence == inside.sequence
+            storage.close()
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mldiagnostics_operator.runs.retention import EndedRun, expired_runs
 
@@ -22,7 +22,6 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(RUNS, st.none() | st.integers(0, 100), st.integers(0, 5))
 def test_only_old_and_surplus_runs_expire(runs: list[EndedRun], ttl_s: int | None, keep: int) -> None:
     expired = expired_runs(runs, now=NOW, ttl_s=ttl_s, keep=keep)

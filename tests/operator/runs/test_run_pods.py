@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics_api.names import RUN_LABEL
+from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
 from mldiagnostics_operator.runs import run_pods
 from mldiagnostics_operator.runs.run_pods import LabelKey, RunPodStore
 from support import builders as a
@@ -20,7 +21,15 @@ class Seen:
         self.changed: list[LabelKey] = []
         self.ended: list[LabelKey] = []
         self.followed = {KEY}
-        self.store = RunPodStore(self.changed.append, self.ended.append, self.followed.__contains__)
+        self.deleted = DeletedPods()
+        self.started: list[LabelKey] = []
+        self.store = RunPodStore(
+            self.changed.append,
+            self.ended.append,
+            self.followed.__contains__,
+            started=self.started.append,
+            deleted=self.deleted,
+        )
 
 
 def pod(name: str = "w-0", *, attempt: int | None = None, **changes: Any) -> a.Object:
@@ -99,3 +108,17 @@ def test_pods_evidence_and_examinations_are_bounded(monkeypatch: pytest.MonkeyPa
     seen.followed.clear()
     seen.store.keep_only(set())
     assert seen.store.of(KEY) is None  # the evidence of a run that ended does not stay
+
+
+def test_deletions_are_passed_on_while_somebody_receives_them() -> None:
+    seen = Seen()
+    gone: list[str] = []
+    missed: list[bool] = []
+    with seen.deleted.passed_to(gone.append, lambda: missed.append(True)):
+        seen.store.put(pod("w-0"))
+        seen.store.remove(pod("w-0"))
+        seen.store.remove(pod("unknown"))  # there may have been no room for it
+        seen.store.keep_only(set())
+    seen.store.remove(pod("later"))
+    assert gone == [pod("w-0")["metadata"]["uid"], pod("unknown")["metadata"]["uid"]]
+    assert missed == [True]

@@ -30,7 +30,6 @@ from mldiagnostics_operator.captures.trials import PlanningTrials
 from mldiagnostics_operator.fair_slots import FairSlots
 from mldiagnostics_operator.run_exchange import RunExchange
 from mldiagnostics_operator.status_writer import ObjectGone
-from mldiagnostics_operator.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics_operator.config import OperatorConfig
     from mldiagnostics_operator.controller import Event
+    from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class CaptureController:
         telemetry: OperatorMetrics,
         *,
         holder: str,
+        storage: Storage,
         exchange: RunExchange | None = None,
         clock: Clock = utc_now,
     ) -> None:
@@ -79,7 +80,7 @@ class CaptureController:
                 exchange=exchange,
             ),
             trials=PlanningTrials(cluster, clock()),
-            storage=Storage(config.volume_root),
+            storage=storage,
             line=FairSlots(None, per_namespace=_IN_LINE * policy.captures_per_namespace),
             waiting_reports=FairSlots(_REPORTS, per_namespace=_REPORTS // 4),
             exchange=exchange,
@@ -127,7 +128,6 @@ class CaptureController:
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-            self._services.storage.close()
 
     def stop_accepting(self) -> None:
         """Leave waiting captures to the next leader; running captures go on."""

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.errors import LogMissing, MLDiagnosticsError
@@ -110,7 +111,14 @@ class Accounts:
         as_of = (run.ended or run.last_received) if finished else run.last_received
         try:
             goodput = await asyncio.get_running_loop().run_in_executor(
-                pool, self._account, key, self._location(key, owner), min(as_of, self._clock())
+                pool,
+                partial(
+                    self._account,
+                    key,
+                    self._location(key, owner),
+                    min(as_of, self._clock()),
+                    ends_with_events=not self._table.accepts_events(key),
+                ),
             )
         except LogMissing:
             return
@@ -123,17 +131,28 @@ class Accounts:
         if goodput is not None:
             self._table.set_goodput(key, goodput)
 
-    def _account(self, key: RunKey, location: Location, now: float) -> ReportedGoodput | None:
-        """Read what is new in a journal, and return its account."""
+    def _account(
+        self, key: RunKey, location: Location, now: float, *, ends_with_events: bool
+    ) -> ReportedGoodput | None:
+        """Read the new lines of a journal, and return its account.
+
+        Args:
+            key: The run.
+            location: Its journal.
+            now: End of the account, in Unix seconds.
+            ends_with_events: No later events are kept, so the account ends with the last one.
+        """
         journal = self._journals.pop(key, None) or _OpenJournal(open_log(self._place(location)), History())
         journal.log.read_new(journal.history, datetime.fromtimestamp(now, UTC))
         self._journals[key] = journal
         self._free()
         moment = round(now * 1e6)
         run = journal.history.of(moment)
+        if ends_with_events and (last := run.last_event(moment)) is not None:
+            moment = last
         if run.first_event is None or run.first_event > moment:
             return None
-        return _goodput(run.account(moment), attempts=len(run.attempts(moment)), as_of=now)
+        return _goodput(run.account(moment), attempts=len(run.attempts(moment)), as_of=moment / 1e6)
 
     def _place(self, location: Location) -> str:
         if location.medium is Medium.VOLUME:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from mldiagnostics_api.owners import ObjectReference, lone_run, missing_owners, owner_chain, reduced, run_of
+from mldiagnostics_api.owners import ObjectReference, lone_run, run_of
 from mldiagnostics_api.variables import InjectedIdentity
 from mldiagnostics_api.workloads import workload_of
 from mldiagnostics_kube.apiserver import ClusterError, NotFound, RequestRejected, path_to
 
 from mldiagnostics_operator.control_plane.limits import MAX_TOKENS, REVIEW_CACHE_S
 from mldiagnostics_operator.control_plane.lookups import Overloaded
+from mldiagnostics_operator.owners import Owners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from mldiagnostics_api.workloads import Object
     from mldiagnostics_kube.client import ApiClient
 
     from mldiagnostics_operator.control_plane.lookups import Lookups
     from mldiagnostics_operator.control_plane.sender import Sender
-
-_MOST_STEPS: Final = 16
-"""Longest walk; that of a pod in the deepest known nesting has five."""
 
 
 class NotAttributed(Exception):
@@ -44,6 +41,7 @@ class Attribution:
 
     def __init__(self, cluster: ApiClient, lookups: Lookups, cluster_name: str, clock: Callable[[], float]) -> None:
         self._cluster = cluster
+        self._owners = Owners(cluster)
         self._lookups = lookups
         self._cluster_name = cluster_name
         self._clock = clock
@@ -100,7 +98,7 @@ class Attribution:
             labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
             run = lone_run(metadata["name"], labels, annotations, created, uid=metadata["uid"])
         else:
-            chain = await self._chain(controller)
+            chain = await self._owners.chain(controller)
             top = ObjectReference.to_controller(chain[-1]["metadata"], metadata["namespace"]) if chain else controller
             topmost = None if top is not None and top.can_belong_to_run else run_of(chain)
             if topmost is None:
@@ -118,21 +116,3 @@ class Attribution:
             ).run_id
         except ValueError as error:
             raise NotAttributed(f"pod {metadata['name']}: has no run: {error}") from error
-
-    async def _chain(self, controller: ObjectReference) -> tuple[Object, ...]:
-        known: dict[ObjectReference, Object | None] = {}
-        while len(known) < _MOST_STEPS and (missing := missing_owners([controller], known)):
-            for reference in missing:
-                known[reference] = await self._read(reference)
-        return owner_chain(controller, known.get)
-
-    async def _read(self, reference: ObjectReference) -> Mapping[str, Any] | None:
-        kind = workload_of(reference.kind, reference.api_version)
-        for version in kind.versions if kind else ():
-            with suppress(NotFound):
-                path = path_to(
-                    kind.group if kind else "", version, kind.plural if kind else "",
-                    namespace=reference.namespace, name=reference.name,
-                )  # fmt: skip
-                return reduced(await self._cluster.get(path, metadata_only=True))
-        return None

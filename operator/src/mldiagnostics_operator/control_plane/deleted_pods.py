@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
+
+
+class _Receiver(NamedTuple):
+    gone: Callable[[str], None]
+    missed: Callable[[], None]
 
 
 class DeletedPods:
-    """The store of an informer of pods, which keeps none of them.
+    """Passes deletions from the watch of the pods of runs to the control plane."""
 
-    Args:
-        gone: Receives the uid of each deleted pod.
-        missed: Called after a list, because pods may have been deleted while none was watched.
-    """
+    def __init__(self) -> None:
+        self._receivers: list[_Receiver] = []
 
-    def __init__(self, gone: Callable[[str], None], missed: Callable[[], None]) -> None:
-        self._gone = gone
-        self._missed = missed
-        self.left_out = 0
+    @contextmanager
+    def passed_to(self, gone: Callable[[str], None], missed: Callable[[], None]) -> Iterator[None]:
+        """Pass deletions on in a `with` block.
 
-    def __len__(self) -> int:
-        return 0
+        Args:
+            gone: Receives the uid of each deleted pod.
+            missed: Called after a list, because pods may have been deleted while none was watched.
+        """
+        receiver = _Receiver(gone, missed)
+        self._receivers.append(receiver)
+        try:
+            yield
+        finally:
+            self._receivers.remove(receiver)
 
-    def put(self, item: Mapping[str, Any]) -> None:
-        """Do nothing: only deletions matter."""
-
-    def remove(self, item: Mapping[str, Any]) -> None:
+    def gone(self, uid: str) -> None:
         """Pass on that a pod was deleted."""
-        self._gone(item["metadata"]["uid"])
+        for receiver in self._receivers:
+            receiver.gone(uid)
 
-    def keep_only(self, keys: set[str]) -> None:  # noqa: ARG002 - the pods of before are not known
+    def missed(self) -> None:
         """Pass on that deletions may have been missed."""
-        self._missed()
+        for receiver in self._receivers:
+            receiver.missed()

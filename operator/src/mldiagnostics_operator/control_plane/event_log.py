@@ -90,10 +90,15 @@ class EventLog:
         content = encode_head(_head(process, number)).encode() + self._lines
         return Segment(key, content, self.known, self._written, len(self._lines))
 
-    def written(self, segment: Segment) -> None:
-        """Note that a segment is persisted; start another one if it is full."""
+    def written(self, segment: Segment, *, foreign: bool = False) -> None:
+        """Note that a segment is persisted; start another one if it is full.
+
+        Args:
+            segment: The segment.
+            foreign: Another leader wrote its file, perhaps with earlier events too: it is never replaced.
+        """
         self.persisted = max(self.persisted, segment.count)
-        self._written = segment.key
+        self._written = None if foreign else segment.key
         if segment.line_bytes >= SEGMENT_BYTES:
             del self._lines[: segment.line_bytes]
             self._written = None

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from mldiagnostics import layout
 from mldiagnostics.errors import AlreadyStored, NotStored, StoreError
 from mldiagnostics_api.location import Location, Medium
 
+from mldiagnostics_operator.control_plane.journal_page import JournalContent, read_mark, read_state
 from mldiagnostics_operator.control_plane.limits import (
     FINAL_WAIT_S,
     JOURNAL_INTERVAL_S,
+    JOURNAL_MERGES,
     JOURNAL_TICK_S,
     JOURNAL_WRITES,
     MAX_STATE_BYTES,
 )
-from mldiagnostics_operator.control_plane.run_memory import STATE_VERSION, JournalContent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection
 
     from mldiagnostics_api.reported import RunKey
 
-    from mldiagnostics_operator.control_plane.run_memory import JournalPage
+    from mldiagnostics_operator.control_plane.journal_page import JournalPage
     from mldiagnostics_operator.control_plane.table import ReportTable
     from mldiagnostics_operator.storage import LogDirectory, Storage
 
@@ -44,6 +46,10 @@ class Journal:
     `<root>/<run id>/reported/` has `state.json`, which is written whole, and `records/` with goodput events, which
     `python -m mldiagnostics.goodput` reads. A run that an account outside the cluster reports is below
     `<root>/<namespace>/<run id>/reported/`: its id is free to choose, and must not meet that of another namespace.
+
+    While the leader changes, two processes may write. Each replaces only the state that it has read or written itself,
+    known by its mark. It reads any other first, which adds it to the memory, so that neither drops what the other one
+    has acknowledged.
 
     Args:
         table: The memory of the reports.
@@ -68,6 +74,9 @@ class Journal:
         self._interval_s = interval_s
         self._due: dict[RunKey, float] = {}
         """When a run may be written again, by the loop's clock."""
+        self._marks: dict[RunKey, str] = {}
+        """Marks of the states that the memory contains."""
+        self._next_mark = (f"{writer}-{number}" for writer in (secrets.token_hex(8),) for number in count(1))
         self._writing: dict[RunKey, asyncio.Task[bool]] = {}
         self._recalls: dict[RunKey, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(JOURNAL_WRITES)
@@ -130,26 +139,49 @@ class Journal:
         task.add_done_callback(lambda _: self._writing.pop(key, None))
         return task
 
+    def forget(self, key: RunKey) -> None:
+        """Free the memory of a run."""
+        self._marks.pop(key, None)
+
     async def _write(self, key: RunKey) -> bool:
         """Write the changes of a run; return whether that succeeded."""
         async with self._slots:
             owner = self._table.owner(key)
-            page = self._table.page(key)
-            if page is None or owner is None:
+            if owner is None:
                 return True
             self._due[key] = asyncio.get_running_loop().time() + self._interval_s
             try:
-                await _put(self._storage.directory(self.location(key, owner)), page)
+                page = await self._put_changes(key, owner)
             except (StoreError, OSError) as error:
-                self._table.not_persisted(key)
                 self._note(key, None, error)
                 return False
+            if page is not None:
+                self._note(key, page)
+            return True
+
+    async def _put_changes(self, key: RunKey, owner: str) -> JournalPage | None:
+        """Write the changes of a run, joined with those of another leader."""
+        directory = self._storage.directory(self.location(key, owner))
+        for left in reversed(range(JOURNAL_MERGES)):
+            mark = next(self._next_mark)
+            page = self._table.page(key, mark)
+            if page is None:
+                break
+            try:
+                foreign = await _put(directory, page, self._marks.get(key, ""))
+            except AlreadyStored:
+                self._table.not_persisted(key)
+                if not left:
+                    raise
+                await self._read(key, owner, directory)
             except BaseException:
                 self._table.not_persisted(key)
                 raise
-            self._table.persisted(key, page)
-            self._note(key, page)
-            return True
+            else:
+                self._marks[key] = mark
+                self._table.persisted(key, page, foreign)
+                return page
+        return None
 
     def _note(self, key: RunKey, page: JournalPage | None, error: Exception | None = None) -> None:
         self._written(key, page)
@@ -161,49 +193,57 @@ class Journal:
                 _log.info("Reports are persisted again")
 
     async def _recall(self, key: RunKey, owner: str) -> None:
-        directory = self._storage.directory(self.location(key, owner))
+        await self._read(key, owner, self._storage.directory(self.location(key, owner)))
+
+    async def _read(self, key: RunKey, owner: str, directory: LogDirectory) -> None:
+        """Add the journal of a run to the memory."""
+        text, state = b"", dict[str, Any]()
         try:
-            state = _state(await directory.load(layout.REPORTED_STATE, max_bytes=MAX_STATE_BYTES), key)
+            text = await directory.load(layout.REPORTED_STATE, max_bytes=MAX_STATE_BYTES)
+            state = read_state(text, key)
         except NotStored:
             return
         except ValueError as error:
             _log.warning("%s: the journal is ignored: %s", directory.location, error)
-            state = {}
         events: dict[str, int] = {}
         for entry in await directory.list(layout.RECORDS_DIR):
             segment = layout.record_segment(entry.key)
             if segment is not None:
                 events[segment.incarnation] = max(events.get(segment.incarnation, 0), segment.number)
-        known = state.get("processes", {})
-        if state or events:
+        self._marks[key] = read_mark(text)
+        if state:
+            known = state.get("processes", {})
             content = JournalContent(
                 state.get("owner", owner),
                 state.get("firstReceived", 0.0),
                 state,
-                {name: count for name, count in events.items() if name in known},
+                {name: number for name, number in events.items() if name in known},
             )
             self._table.restore(key, content)
 
 
-async def _put(directory: LogDirectory, page: JournalPage) -> None:
-    """Write new events first, then the state, which never claims missing events."""
-    for segment in page.segments.values():
-        with suppress(AlreadyStored):  # of the leader before, with the same events
-            await directory.put(segment.key, segment.content)
-        if segment.replaces and segment.replaces != segment.key:
-            await directory.delete(segment.replaces)
-    await directory.put(layout.REPORTED_STATE, page.state, replaces=lambda _: True)
+async def _put(directory: LogDirectory, page: JournalPage, mark: str) -> Collection[str]:
+    """Write new events first, then the state, which never claims missing events.
 
+    Args:
+        directory: The journal.
+        page: Changes of the run.
+        mark: Mark of the state that may be replaced.
 
-def _state(text: bytes, key: RunKey) -> Mapping[str, Any]:
-    """Return the state of a run.
+    Returns:
+        Incarnations whose segment another leader had written.
 
     Raises:
-        ValueError: It is not one of this run.
+        AlreadyStored: The state has another mark.
     """
-    state = orjson.loads(text)
-    if not isinstance(state, dict) or state.get("v") != STATE_VERSION:
-        raise ValueError(f"not a state of version {STATE_VERSION}")
-    if (state.get("namespace"), state.get("runId")) != key:
-        raise ValueError(f"is of another run, in namespace {state.get('namespace')!r}")
-    return state
+    foreign: list[str] = []
+    for incarnation, segment in page.segments.items():
+        try:
+            await directory.put(segment.key, segment.content)
+        except AlreadyStored:
+            foreign.append(incarnation)
+            continue
+        if segment.replaces and segment.replaces != segment.key:
+            await directory.delete(segment.replaces)
+    await directory.put(layout.REPORTED_STATE, page.state, replaces=lambda head: read_mark(head) == mark)
+    return foreign

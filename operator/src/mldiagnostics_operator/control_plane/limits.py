@@ -21,7 +21,10 @@ SUPERSEDED_S: Final = 60.0
 """A process that is silent for so long while another one reports the same rank was replaced by it."""
 
 MAX_EVENTS_OF_RUN: Final = 2_000_000
-"""Goodput events that are kept for one run: a month of a step every 2.6 s, 400 MB of journal."""
+"""Goodput events that are kept for one run: a month of a step every 2.6 s, 400 MB of journal.
+
+The account of the run ends with the last of them.
+"""
 SEGMENT_BYTES: Final = 64 * _KIB
 """An event segment is rewritten until it has this size, so that a slow run has few files."""
 MAX_OPEN_BYTES: Final = 32 * _MIB
@@ -67,6 +70,8 @@ JOURNAL_INTERVAL_S: Final = 10.0
 """Least time between two writes of one run's journal, but for its end."""
 JOURNAL_TICK_S: Final = 0.5
 JOURNAL_WRITES: Final = 8
+JOURNAL_MERGES: Final = 3
+"""Tries of a write while a former leader still writes; it ends within seconds."""
 FINAL_WAIT_S: Final = 2.0
 """An answer to a final report waits so long for the journal: the process that sent it is about to end."""
 MAX_STATE_BYTES: Final = 64 * _MIB

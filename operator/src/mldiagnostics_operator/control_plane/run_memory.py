@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from mldiagnostics_api.reported import ReportedRun, ReportedSession
 from mldiagnostics_api.reports import MAX_CONFIG_BYTES
 
-from mldiagnostics_operator.control_plane.event_log import EventLog, ProcessName, Segment
-from mldiagnostics_operator.control_plane.limits import (
-    MAX_EVENTS_OF_RUN,
-    MAX_INCARNATIONS_OF_HOST,
-    MAX_SESSIONS_OF_RUN,
-    SUPERSEDED_S,
-)
-from mldiagnostics_operator.control_plane.process_memory import LeaderFacts, PeerFacts, ProcessMemory
+from mldiagnostics_operator.control_plane.event_log import EventLog, ProcessName
+from mldiagnostics_operator.control_plane.journal_page import JournalPage, write_state
+from mldiagnostics_operator.control_plane.limits import MAX_EVENTS_OF_RUN, MAX_INCARNATIONS_OF_HOST
+from mldiagnostics_operator.control_plane.process_memory import PeerFacts, ProcessMemory
+from mldiagnostics_operator.control_plane.run_view import reported_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from mldiagnostics.control_plane.packing import Entry
-    from mldiagnostics_api.reported import ReportedGoodput, ReportedHost, RunKey
+    from mldiagnostics_api.reported import ReportedGoodput, ReportedRun, RunKey
     from mldiagnostics_api.reports import Phase, Report
 
+    from mldiagnostics_operator.control_plane.journal_page import JournalContent
     from mldiagnostics_operator.control_plane.sender import Sender
 
-STATE_VERSION: Final = 1
 MAX_ALIASES: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class JournalPage:
-    """Changes of a run that the journal has to write."""
-
-    state: bytes
-    """The whole state, as JSON."""
-    segments: Mapping[str, Segment]
-    """New events, by incarnation."""
-    sequences: Mapping[str, int]
-    """The newest sequence in `state`, by incarnation."""
-
-
-@dataclass(frozen=True, slots=True)
-class JournalContent:
-    """Content of the journal of a run."""
-
-    owner: str
-    first_received: float
-    state: Mapping[str, Any]
-    events: Mapping[str, int]
-    """Number of persisted events, by incarnation."""
 
 
 class RunMemory:
@@ -88,6 +61,15 @@ class RunMemory:
         """Return the newest persisted sequence of a process, and its persisted events."""
         process, log = self._processes.get(incarnation), self._logs.get(incarnation)
         return process.persisted_sequence if process else 0, log.persisted if log else 0
+
+    @property
+    def accepts_events(self) -> bool:
+        """Whether the run has room for more goodput events."""
+        return self._room > 0
+
+    @property
+    def _room(self) -> int:
+        return MAX_EVENTS_OF_RUN - sum(each.known for each in self._logs.values())
 
     def known_events(self, incarnation: str) -> int:
         """Return how many events of a process are known."""
@@ -141,23 +123,31 @@ class RunMemory:
     def view(self) -> ReportedRun:
         """Return everything that is known about the run."""
         if self._view is None:
-            self._view = self._make_view()
+            self._view = reported_run(
+                self.key,
+                self._processes.values(),
+                self._peer or PeerFacts(),
+                revision=self._revision,
+                first_received=self._first_received,
+                configs=self._configs[1] if self._configs else {},
+                goodput=self._goodput,
+            )
         return self._view
 
-    def page(self) -> JournalPage:
-        """Return what the journal has to write now."""
+    def page(self, mark: str) -> JournalPage:
+        """Return what the journal has to write now; its state gets a mark."""
         segments = {name: each for name, log in self._logs.items() if (each := log.segment(self._name(name)))}
         sequences = {name: process.sequence for name, process in self._processes.items()}
-        return JournalPage(self._state(), segments, sequences)
+        return JournalPage(write_state(self.key, mark, self._facts()), segments, sequences)
 
-    def note_persisted(self, page: JournalPage) -> None:
-        """Note that a page was written."""
+    def note_persisted(self, page: JournalPage, foreign: Collection[str] = ()) -> None:
+        """Note that a page was written; see `ReportTable.persisted`."""
         for name, sequence in page.sequences.items():
             if process := self._processes.get(name):
                 process.persisted_sequence = max(process.persisted_sequence, sequence)
         for name, segment in page.segments.items():
             if log := self._logs.get(name):
-                log.written(segment)
+                log.written(segment, foreign=name in foreign)
 
     def restore(self, content: JournalContent) -> None:
         """Add what the journal has; newer reports win."""
@@ -175,8 +165,9 @@ class RunMemory:
             present_log = self._logs.get(name)
             if present_log is None or present_log.known < count:
                 self._logs[name] = EventLog(count)
-        if self._peer is None and state.get("peer"):
-            self._peer = PeerFacts(**state["peer"] | {"aliases": tuple(state["peer"]["aliases"])})
+        if saved_peer := state.get("peer"):
+            peer = PeerFacts(**saved_peer | {"aliases": tuple(saved_peer["aliases"])})
+            self._peer = max(peer, self._peer or peer, key=lambda each: each.received)
         if saved_configs := state.get("configs"):
             order = tuple(saved_configs["order"])
             if self._configs is None or order > self._configs[0]:
@@ -201,9 +192,7 @@ class RunMemory:
         if events is None or not entries:
             return False
         log = self._logs.setdefault(report.incarnation, EventLog())
-        room = MAX_EVENTS_OF_RUN - sum(each.known for each in self._logs.values())
-        known = log.known
-        most = max(0, known - events.first) + max(room, 0)
+        most = max(0, log.known - events.first) + max(self._room, 0)
         return log.add(self._name(report.incarnation), events.first, entries[:most]) > 0
 
     def _forget_replaced(self, report: Report) -> None:
@@ -221,54 +210,15 @@ class RunMemory:
                 del self._processes[name]
                 self._logs.pop(name, None)
 
-    def _make_view(self) -> ReportedRun:
-        processes = sorted(self._processes.values(), key=lambda each: each.order)
-        leaders = [each for each in processes if each.leader]
-        process = leaders[-1] if leaders else None
-        leader = process.leader if process and process.leader else LeaderFacts()
-        host = process.host if process else None
-        peer = self._peer or PeerFacts()
-        return ReportedRun(
-            key=self.key,
-            revision=self._revision,
-            name=leader.name or peer.name,
-            group=leader.group,
-            storage=leader.storage or peer.storage,
-            aliases=peer.aliases,
-            attempt=max((each.host.attempt for each in processes), default=0),
-            world_size=process.world_size if process else None,
-            phase=host.phase if host else peer.phase,
-            reason=host.reason if host else "",
-            message=host.message if host else "",
-            step=host.step if host else None,
-            step_time_seconds=host.step_time_seconds if host else None,
-            progress_changed=host.changed if host else None,
-            metrics=leader.metrics,
-            configs=self._configs[1] if self._configs else {},
-            kinds=leader.kinds,
-            sessions=_sessions(processes),
-            started=leader.started,
-            ended=leader.ended if host else peer.ended,
-            first_received=self._first_received,
-            last_received=max(
-                (peer.received, *(each.host.received for each in processes)), default=self._first_received
-            ),
-            hosts=_hosts(processes),
-            goodput=self._goodput,
-        )
-
-    def _state(self) -> bytes:
-        document = {
-            "v": STATE_VERSION,
-            "namespace": self.key.namespace,
-            "runId": self.key.run_id,
+    def _facts(self) -> Mapping[str, Any]:
+        """Return the facts that `restore` reads."""
+        return {
             "owner": self.owner,
             "firstReceived": self._first_received,
             "processes": {name: process.saved() for name, process in self._processes.items()},
             "peer": self._peer,
             "configs": {"order": self._configs[0], "value": self._configs[1]} if self._configs else None,
         }
-        return orjson.dumps(document)
 
 
 def _bounded(configs: dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
@@ -277,44 +227,3 @@ def _bounded(configs: dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, An
         if len(orjson.dumps(configs, option=orjson.OPT_NON_STR_KEYS)) > MAX_CONFIG_BYTES:
             configs[section] = {}
     return configs
-
-
-def _hosts(processes: Iterable[ProcessMemory]) -> tuple[ReportedHost, ...]:
-    """Return the newest process of each rank, and others that report the same rank."""
-    kept: list[ReportedHost] = []
-    newest: dict[int, list[ReportedHost]] = {}
-    for process in processes:  # in order of attempts and arrival
-        host = process.host
-        if host.rank is None:
-            kept = [each for each in kept if not _is_same_place(each, host)]
-            kept.append(host)
-            continue
-        others = newest.get(host.rank, [])
-        newest[host.rank] = [each for each in others if not _is_replaced(each, host)]
-        newest[host.rank].append(host)
-    for rank in sorted(newest):
-        kept.extend(newest[rank])
-    return tuple(kept)
-
-
-def _is_same_place(older: ReportedHost, newer: ReportedHost) -> bool:
-    """Return whether two processes without a rank ran in one container."""
-    return (older.pod_uid, older.name) == (newer.pod_uid, newer.name) and _is_silent(older, newer)
-
-
-def _is_replaced(older: ReportedHost, newer: ReportedHost) -> bool:
-    same_pod = older.pod_uid == newer.pod_uid and older.name == newer.name
-    return older.attempt < newer.attempt or same_pod or _is_silent(older, newer)
-
-
-def _is_silent(older: ReportedHost, newer: ReportedHost) -> bool:
-    return newer.received - older.received > SUPERSEDED_S or older.phase != "Active"
-
-
-def _sessions(processes: Iterable[ProcessMemory]) -> tuple[ReportedSession, ...]:
-    """Return the newest programmatic profiles, one of each id; the leader's facts win."""
-    by_id: dict[str, ReportedSession] = {}
-    for process in sorted(processes, key=lambda each: each.leader is not None):
-        by_id |= {session.id: session for session in process.sessions}
-    newest = sorted(by_id.values(), key=lambda session: (session.start or 0.0, session.id))
-    return tuple(newest[-MAX_SESSIONS_OF_RUN:])

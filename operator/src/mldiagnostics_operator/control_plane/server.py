@@ -8,18 +8,14 @@ import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
-from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.reports import MAX_COMPRESSED_BYTES
-from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.bounded_server import BoundedServer, Bounds
 from mldiagnostics_kube.connections import ConnectionTimes
-from mldiagnostics_kube.informer import Backoff, Informer, Selection
 
 from mldiagnostics_operator.control_plane import limits
 from mldiagnostics_operator.control_plane.accounts import Accounts
 from mldiagnostics_operator.control_plane.attribution import Attribution
 from mldiagnostics_operator.control_plane.authentication import Authenticator
-from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
 from mldiagnostics_operator.control_plane.endpoint_slice import EndpointSlice
 from mldiagnostics_operator.control_plane.journal import Journal
 from mldiagnostics_operator.control_plane.lookups import Lookups
@@ -27,7 +23,6 @@ from mldiagnostics_operator.control_plane.peer_endpoint import PeerEndpoint
 from mldiagnostics_operator.control_plane.pod_addresses import PodAddresses
 from mldiagnostics_operator.control_plane.problems import rejection
 from mldiagnostics_operator.control_plane.reports_endpoint import ReportsEndpoint
-from mldiagnostics_operator.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +33,9 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
-    from mldiagnostics_operator.control_plane.run_memory import JournalPage
+    from mldiagnostics_operator.control_plane.journal_page import JournalPage
     from mldiagnostics_operator.control_plane.table import ReportTable
+    from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
@@ -57,10 +53,11 @@ class ControlPlane:
         telemetry: Metrics of the operator.
         table: The memory of the reports.
         certificate: Certificate of the HTTPS server; handshakes fail until it is loaded.
+        storage: Opens the directories of journals.
         clock: Unix time.
 
     Example:
-        plane = ControlPlane(cluster, config, telemetry, ReportTable(), certificate)
+        plane = ControlPlane(cluster, config, telemetry, ReportTable(), certificate, storage=storage)
         await plane.recall(key)
         await plane.run()
     """
@@ -73,6 +70,7 @@ class ControlPlane:
         table: ReportTable,
         certificate: ServingCertificate,
         *,
+        storage: Storage,
         clock: Callable[[], float] = time.time,
         journal_interval_s: float = limits.JOURNAL_INTERVAL_S,
         account_interval_s: float = limits.ACCOUNT_INTERVAL_S,
@@ -82,10 +80,7 @@ class ControlPlane:
         self._metrics = telemetry.control_plane
         self._table = table
         self._certificate = certificate
-        self._storage = Storage(config.volume_root)
-        self.journal = Journal(
-            table, self._storage, config.policy.default_storage, self._note, interval_s=journal_interval_s
-        )
+        self.journal = Journal(table, storage, config.policy.default_storage, self._note, interval_s=journal_interval_s)
         self._accounts = Accounts(
             table, self.journal.location, config.volume_root, clock, interval_s=account_interval_s
         )
@@ -109,19 +104,6 @@ class ControlPlane:
             metrics=self._metrics,
             clock=clock,
         )
-        namespaces: tuple[str | None, ...] = config.watch_namespaces or (None,)
-        self._informers = [
-            Informer(
-                "pods",
-                [path_to("", "v1", "pods", namespace=namespace)],
-                cluster=cluster,
-                store=DeletedPods(self.pod_gone, self.pods_missed),
-                metrics=telemetry,
-                backoff=Backoff(),
-                selection=Selection(labels=RUN_LABEL),
-            )
-            for namespace in namespaces
-        ]
         self.port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         """Port of the HTTPS server, once it listens."""
         self.peer_port: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -135,8 +117,6 @@ class ControlPlane:
             async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 group.create_task(self.journal.run())
                 group.create_task(self._accounts.run())
-                for informer in self._informers:
-                    group.create_task(informer.run())
                 port = await stack.enter_async_context(
                     self._server(self._reports.route, limits.CONNECTIONS).serving(
                         config.control_plane_port, self._certificate.context
@@ -162,16 +142,14 @@ class ControlPlane:
                 await asyncio.get_running_loop().create_future()
         finally:
             await self.journal.close()
-            self._storage.close()
 
     async def recall(self, key: RunKey) -> None:
-        """Read what former leaders persisted of a run of the cluster into the table.
+        """Add what former leaders persisted of a run to the table.
 
         Raises:
             JournalUnavailable: The storage does not work.
         """
-        if self._table.owner(key) is None:
-            await self.journal.recall(key)
+        await self.journal.recall(key, self._table.owner(key) or "")
 
     def pod_gone(self, uid: str) -> None:
         """Drop the tokens and the run of a pod that does not exist any more."""
@@ -186,6 +164,7 @@ class ControlPlane:
     def forget(self, key: RunKey) -> None:
         """Free the memory of a run that has ended; its journal stays."""
         self._table.forget(key)
+        self.journal.forget(key)
         self._accounts.forget(key)
 
     def _server(self, route: Route, connections: int) -> BoundedServer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
 
     from mldiagnostics_operator.config import OperatorConfig
+    from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
     from mldiagnostics_operator.control_plane.table import ReportTable
+    from mldiagnostics_operator.storage import Storage
     from mldiagnostics_operator.telemetry import OperatorMetrics
 
 _log: Final = logging.getLogger(__name__)
 
 UPKEEP_S: Final = 5.0
 """Pause between two looks at the runs in memory."""
+SECOND_LOOK_S: Final = 30.0
+"""After this time, twice the duration of the Lease, no former leader writes: all journals are read once more."""
 FORGET_S: Final = 3600.0
 """A run that is finished leaves the memory so long after its last report; `limits.MAX_RUNS` counts on it."""
 
@@ -36,8 +41,11 @@ async def serve(
     table: ReportTable,
     runs: Callable[[], Iterable[RunKey]],
     *,
+    storage: Storage,
+    deleted_pods: DeletedPods,
     clock: Callable[[], float] = time.time,
     upkeep_s: float = UPKEEP_S,
+    second_look_s: float = SECOND_LOOK_S,
 ) -> None:
     """Serve the control plane until cancelled.
 
@@ -47,19 +55,27 @@ async def serve(
         telemetry: Metrics of the operator.
         table: The memory of the reports.
         runs: Returns the runs that are not finished: their journals are read, and they stay in memory.
+        storage: Opens the directories of journals.
+        deleted_pods: Deletions of pods, from the watch of the pods of runs.
         clock: Unix time.
         upkeep_s: Pause in seconds between two calls of `runs`.
+        second_look_s: When all journals are read again: a former leader may have written after the first time.
     """
-    async with publication.certificate(cluster, config) as certificate, asyncio.TaskGroup() as group:
-        plane = ControlPlane(cluster, config, telemetry, table, certificate, clock=clock)
-        group.create_task(plane.run())
-        recalled: set[RunKey] = set()
-        while True:
-            present = set(runs())
-            recalled &= present
-            await _recall(plane, present - recalled, recalled)
-            _forget(plane, table, present, clock() - FORGET_S)
-            await asyncio.sleep(upkeep_s)
+    async with publication.certificate(cluster, config) as certificate:
+        plane = ControlPlane(cluster, config, telemetry, table, certificate, storage=storage, clock=clock)
+        with deleted_pods.passed_to(plane.pod_gone, plane.pods_missed):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(plane.run())
+                recalled: set[RunKey] = set()
+                second_look = asyncio.get_running_loop().time() + second_look_s
+                while True:
+                    present = set(runs())
+                    recalled &= present
+                    if asyncio.get_running_loop().time() >= second_look:
+                        recalled, second_look = set(), math.inf
+                    await _recall(plane, present - recalled, recalled)
+                    _forget(plane, table, present, clock() - FORGET_S)
+                    await asyncio.sleep(upkeep_s)
 
 
 async def _recall(plane: ControlPlane, missing: Iterable[RunKey], recalled: set[RunKey]) -> None:

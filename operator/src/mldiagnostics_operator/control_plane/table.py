@@ -18,12 +18,12 @@ from mldiagnostics_operator.control_plane.limits import (
 from mldiagnostics_operator.control_plane.run_memory import RunMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from mldiagnostics_api.reported import ReportedGoodput, ReportedRun, RunKey
     from mldiagnostics_api.reports import Phase, Report
 
-    from mldiagnostics_operator.control_plane.run_memory import JournalContent, JournalPage
+    from mldiagnostics_operator.control_plane.journal_page import JournalContent, JournalPage
     from mldiagnostics_operator.control_plane.sender import Sender
 
     Changed = Callable[[RunKey], None]
@@ -111,7 +111,13 @@ class ReportTable:
         """Return what is persisted of a process."""
         run = self._runs.get(key)
         sequence, events = run.persisted(incarnation) if run else (0, 0)
-        return Answer(persisted_sequence=sequence, persisted_events=events)
+        accepts_events = run is None or run.accepts_events
+        return Answer(persisted_sequence=sequence, persisted_events=events, accepts_events=accepts_events)
+
+    def accepts_events(self, key: RunKey) -> bool:
+        """Return whether a run has room for more goodput events."""
+        run = self._runs.get(key)
+        return run is None or run.accepts_events
 
     def misses_events(self, key: RunKey, report: Report) -> bool:
         """Return whether the events of a report begin behind those that are known."""
@@ -166,20 +172,31 @@ class ReportTable:
         """Return the runs that the journal has to write, the longest waiting first."""
         return tuple(self._changed)
 
-    def page(self, key: RunKey) -> JournalPage | None:
-        """Return what the journal has to write; None if it has everything."""
+    def page(self, key: RunKey, mark: str = "") -> JournalPage | None:
+        """Return the changes for the journal; None if it has everything.
+
+        Args:
+            key: The run.
+            mark: Mark of the state, different in each write.
+        """
         run = self._runs.get(key)
         if run is None or key not in self._changed:
             return None
         del self._changed[key]
-        return run.page()
+        return run.page(mark)
 
-    def persisted(self, key: RunKey, page: JournalPage) -> None:
-        """Note that a page was written."""
+    def persisted(self, key: RunKey, page: JournalPage, foreign: Collection[str] = ()) -> None:
+        """Note that a page was written.
+
+        Args:
+            key: The run.
+            page: Result of `page`.
+            foreign: Incarnations whose segment another leader had written before.
+        """
         run = self._runs.get(key)
         if run is not None:
             before = run.open_bytes
-            run.note_persisted(page)
+            run.note_persisted(page, foreign)
             self._open_bytes += run.open_bytes - before
 
     def not_persisted(self, key: RunKey) -> None:
@@ -192,8 +209,9 @@ class ReportTable:
         run = self._runs.get(key)
         if run is None:
             run = self._put(key, RunMemory(key, content.owner, content.first_received))
-        processes = run.process_count
+        before, processes = run.open_bytes, run.process_count
         run.restore(content)
+        self._open_bytes += run.open_bytes - before
         self._processes[key.namespace] += run.process_count - processes
         self._notify(key)
 

@@ -1,4 +1,4 @@
-"""Deletes the objects of ended runs by age and number; their files stay."""
+"""Deletes the objects of ended runs by age and number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mldiagnostics_kube.apiserver import ClusterError, Conflict, NotFound, path_
 from mldiagnostics_operator.runs.retention import EndedRun, expired_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mldiagnostics_kube.client import ApiClient
     from mldiagnostics_kube.clock import Clock
@@ -38,6 +38,7 @@ class RunExpiry:
         ttl_s: Time to live of runs without their own; None keeps them.
         keep: Ended runs without their own time to live that each namespace keeps.
         clock: Wall clock.
+        seen: Receives each ended run of a sweep.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class RunExpiry:
         ttl_s: int | None,
         keep: int,
         clock: Clock,
+        seen: Callable[[Mapping[str, Any]], None] = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._namespaces = namespaces
@@ -56,6 +58,7 @@ class RunExpiry:
         self._ttl_s = ttl_s
         self._keep = keep
         self._clock = clock
+        self._seen = seen
 
     async def run(self) -> None:
         """Delete expired runs until cancelled."""
@@ -72,7 +75,7 @@ class RunExpiry:
         for namespace in self._namespaces:
             path = path_to(*RUNS.gvr, namespace=namespace)
             for phase in sorted(FINISHED_RUN_PHASES):
-                ended += await self._cluster.items(path, _reduce, fields=f"status.phase={phase}", page=_PAGE)
+                ended += await self._cluster.items(path, self._reduce, fields=f"status.phase={phase}", page=_PAGE)
         for run in expired_runs(ended, now=self._clock(), ttl_s=self._ttl_s, keep=self._keep):
             await self._rate.take()
             await self._delete(run)
@@ -87,13 +90,15 @@ class RunExpiry:
                 "Run %s/%s has expired and could not be deleted, retrying later: %s", run.namespace, run.name, error
             )
         else:
-            _log.info("Deleted the ended run %s/%s; its files stay", run.namespace, run.name)
+            _log.info("Deleted the ended run %s/%s", run.namespace, run.name)
 
-
-def _reduce(body: Mapping[str, Any]) -> EndedRun | None:
-    """Return what decides about an ended run; None if its end is not known."""
-    metadata, completed = body["metadata"], (body.get("status") or {}).get("completionTime")
-    if completed is None:
-        return None
-    own = ((body.get("spec") or {}).get("retention") or {}).get("ttlSecondsAfterFinished")
-    return EndedRun(metadata["namespace"], metadata["name"], metadata["uid"], datetime.fromisoformat(completed), own)
+    def _reduce(self, body: Mapping[str, Any]) -> EndedRun | None:
+        """Return the facts of an ended run; None without its end, or if it is deleted."""
+        self._seen(body)
+        metadata, completed = body["metadata"], (body.get("status") or {}).get("completionTime")
+        if completed is None or "deletionTimestamp" in metadata:
+            return None
+        own = ((body.get("spec") or {}).get("retention") or {}).get("ttlSecondsAfterFinished")
+        return EndedRun(
+            metadata["namespace"], metadata["name"], metadata["uid"], datetime.fromisoformat(completed), own
+        )

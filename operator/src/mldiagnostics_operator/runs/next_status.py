@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mldiagnostics_api.conditions import true_since
 from mldiagnostics_api.formats import optional_time
 from mldiagnostics_api.names import RunConditionType
+from mldiagnostics_api.queueing import queued
 from mldiagnostics_api.run_observation import cause_messages, observed
-from mldiagnostics_api.run_sessions import with_sessions
+from mldiagnostics_api.run_sessions import session_messages, with_sessions
 from mldiagnostics_api.run_signals import signal_messages, signalled
 from mldiagnostics_api.run_status import RunEvent, events_between, fold
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from mldiagnostics_api.queueing import QueueVerdict
     from mldiagnostics_api.run_status import RunFacts
     from mldiagnostics_api.v1alpha1 import MLRunStatus, RunSession
 
@@ -24,7 +27,14 @@ if TYPE_CHECKING:
 
 
 def next_status(
-    run: Run, facts: RunFacts, observer: RunObserver, sessions: Sequence[RunSession], now: datetime
+    run: Run,
+    facts: RunFacts,
+    observer: RunObserver,
+    *,
+    queue: QueueVerdict | None,
+    sessions: Sequence[RunSession],
+    now: datetime,
+    view_url: str = "",
 ) -> MLRunStatus:
     """Return the status of a run, and keep the state of its signals.
 
@@ -32,11 +42,14 @@ def next_status(
         run: The run.
         facts: Workload and reports.
         observer: Knows the pods of the run.
+        queue: Kueue's verdict about the workload; None if none is known.
         sessions: Sessions of captures of the run.
         now: Current time.
+        view_url: URL of the web view; empty without one.
     """
-    status = fold(run.status, facts, now)
-    state, metadata = facts.lifecycle, run.observed.metadata if run.observed else {}
+    state = queued(facts.lifecycle, queue) if facts.lifecycle else None
+    status = fold(run.status, replace(facts, lifecycle=state), now)
+    metadata = run.observed.metadata if run.observed else {}
     created = optional_time(metadata.get("creationTimestamp"))
     body = status.model_dump(mode="json", by_alias=True, include={"conditions"})
     seen = observer.observe(
@@ -48,11 +61,13 @@ def next_status(
     )
     status = observed(status, seen, facts.reported, now)
     status, run.signals = signalled(status, run.signals, facts.reported, run.limits, now)
-    return with_sessions(status, (*sessions, *run.adopted))
+    status = with_sessions(status, (*sessions, *run.adopted))
+    return status.model_copy(update={"url": f"{view_url}/{run.run_id}"}) if view_url and run.run_id else status
 
 
 def run_events(before: MLRunStatus, after: MLRunStatus) -> tuple[RunEvent, ...]:
     """Return the events that lead from one status to the next, in their order."""
     causes = (RunEvent("Disrupted", message, warning=True) for message in cause_messages(before, after))
     signals = (RunEvent(kind, message, warning=warning) for kind, message, warning in signal_messages(before, after))
-    return (*causes, *signals, *events_between(before, after))
+    sessions = (RunEvent(kind, message, warning=warning) for kind, message, warning in session_messages(before, after))
+    return (*causes, *signals, *sessions, *events_between(before, after))

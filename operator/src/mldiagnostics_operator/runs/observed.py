@@ -28,6 +28,8 @@ class ObservedWorkload:
     """Name, namespace, uid, time of creation, some labels, annotations of a pod, and the controller."""
     state: Lifecycle | None
     """None for a pod of another workload, which only shows that workload."""
+    pods: str = ""
+    """Label selector of its pods; empty while there is none."""
 
     @property
     def uid(self) -> str:
@@ -73,4 +75,5 @@ def observe(kind: WorkloadKind, body: Mapping[str, Any], *, annotations: tuple[s
         "annotations": {key: marks[key] for key in annotations if key in marks},
         "ownerReferences": owners[:1],
     }
-    return ObservedWorkload(kind, kept, None if kind is LONE_POD and owners else lifecycle(kind, body))
+    state = None if kind is LONE_POD and owners else lifecycle(kind, body)
+    return ObservedWorkload(kind, kept, state, kind.pods(body) or "")

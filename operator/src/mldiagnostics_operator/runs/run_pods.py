@@ -1,4 +1,4 @@
-"""The pods of runs, by their label, and the evidence that they leave."""
+"""The pods of runs, and the evidence that they leave."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from mldiagnostics_kube.object_store import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from mldiagnostics_api.disruptions import Evidence
+
+    from mldiagnostics_operator.control_plane.deleted_pods import DeletedPods
 
 MAX_PODS: Final = 100_000
 """Pods in memory, of all runs; one takes about 1 KiB."""
@@ -32,6 +35,9 @@ _ON_A_WORKING_NODE: Final = frozenset(
     }
 )
 _ATTEMPT: Final = f"{JOBSET}/restart-attempt"
+
+MAX_PULLS: Final = 8
+"""Pods of a run whose events of pulls are read: those that started last."""
 
 LabelKey = tuple[str, str]
 """Namespace, and value of the label of a run."""
@@ -67,10 +73,24 @@ class PodsOfRun:
     """By subject and cause; the first one stays."""
     ended: dict[str, EndedPod] = field(default_factory=dict)
     """Ended pods that are to be examined, by uid."""
+    pulls: dict[str, datetime | None] = field(default_factory=dict)
+    """When the images of a pod were present, by uid; None without events. Of the pods that started last."""
 
     def of_attempt(self, attempt: int) -> Sequence[PodStartup]:
         """Return the live pods of an attempt."""
         return [pod.startup for pod in self.pods.values() if pod.live and pod.attempt in (None, attempt)]
+
+    def last_started(self) -> Sequence[RunPod]:
+        """Return the live pods that started last, if all have started."""
+        live = [pod for pod in self.pods.values() if pod.live]
+        if any(pod.startup.started is None for pod in live):
+            return ()
+        return sorted(live, key=_started, reverse=True)[:MAX_PULLS]
+
+    def pulls_of(self, attempt: int) -> Sequence[datetime | None]:
+        """Return the ends of the pulls of an attempt; empty if their events were not read."""
+        uids = [pod.uid for pod in self.pods.values() if pod.live and pod.attempt in (None, attempt)]
+        return [self.pulls[uid] for uid in uids if uid in self.pulls]
 
     def add(self, item: Evidence | None) -> bool:
         """Keep an item of evidence; return whether it is new."""
@@ -81,12 +101,16 @@ class PodsOfRun:
 
 
 class RunPodStore:
-    """The store of an informer of labelled pods.
+    """The pods of runs in memory.
+
+    It is the store of an informer of labelled pods; other informers deliver those without the label.
 
     Args:
         changed: Receives the key of a run whose pods changed; returns at once.
         ended: Receives the key of a run with a pod that ended with evidence, or was removed.
         is_followed: Returns whether a run has not ended; only its evidence outlives its pods.
+        started: Receives the key of a run with a pod that has started.
+        deleted: Receives every deletion, also of pods for which there was no room.
     """
 
     def __init__(
@@ -94,13 +118,20 @@ class RunPodStore:
         changed: Callable[[LabelKey], None],
         ended: Callable[[LabelKey], None],
         is_followed: Callable[[LabelKey], bool],
+        *,
+        started: Callable[[LabelKey], None],
+        deleted: DeletedPods,
     ) -> None:
+        self._started = started
         self._is_followed = is_followed
+        self._deleted = deleted
         self._changed = changed
         self._ended = ended
         self._runs: dict[LabelKey, PodsOfRun] = {}
         self._labels: dict[str, LabelKey] = {}
         """By namespace and name of the pod."""
+        self._unlabelled: set[str] = set()
+        """Pods among them that another informer delivers."""
         self.left_out = 0
 
     def __len__(self) -> int:
@@ -119,16 +150,50 @@ class RunPodStore:
             run.evidence.clear()
             run.ended.clear()
 
+    def note(self, key: LabelKey, evidence: Evidence) -> bool:
+        """Keep the evidence of another object; return whether it is new."""
+        return self._is_followed(key) and self._runs.setdefault(key, PodsOfRun()).add(evidence)
+
     def put(self, item: Mapping[str, Any]) -> None:
-        """Reduce and keep a pod."""
+        """Reduce and keep a labelled pod."""
         metadata = item["metadata"]
-        pod_key, label = key_of(item), (metadata.get("labels") or {}).get(RUN_LABEL)
-        if not label:
-            return
+        label = (metadata.get("labels") or {}).get(RUN_LABEL)
+        if label:
+            self._unlabelled.discard(key_of(item))
+            self._keep(item, (metadata["namespace"], label))
+
+    def add(self, item: Mapping[str, Any], key: LabelKey) -> None:
+        """Reduce and keep a pod of a run that has not its label."""
+        pod_key = key_of(item)
+        if self._keep(item, key):
+            self._unlabelled.add(pod_key)
+
+    def drop(self, pod_key: str) -> None:
+        """Forget an unlabelled pod; its last state was not seen."""
+        self._deleted.missed()
+        if pod_key in self._unlabelled:
+            self._forget(pod_key)
+
+    def remove(self, item: Mapping[str, Any]) -> None:
+        """Forget a pod that was deleted, but not why."""
+        self._deleted.gone(item["metadata"]["uid"])
+        key = self._labels.get(key_of(item))
+        if key is not None:
+            self._examine(key, self._runs[key], item, removed=True)
+            self._forget(key_of(item))
+
+    def keep_only(self, keys: set[str]) -> None:
+        """Forget all labelled pods but these; their last state was not seen."""
+        self._deleted.missed()
+        for pod_key in self._labels.keys() - keys - self._unlabelled:
+            self._forget(pod_key)
+
+    def _keep(self, item: Mapping[str, Any], key: LabelKey) -> bool:
+        """Keep a pod of a run; return whether there was room."""
+        metadata, pod_key = item["metadata"], key_of(item)
         if pod_key not in self._labels and len(self._labels) >= MAX_PODS:
             self.left_out += 1
-            return
-        key = metadata["namespace"], label
+            return False
         self._labels[pod_key] = key
         run = self._runs.setdefault(key, PodsOfRun())
         pod = _reduced(item)
@@ -137,18 +202,9 @@ class RunPodStore:
         self._examine(key, run, item)
         if before != pod:
             self._changed(key)
-
-    def remove(self, item: Mapping[str, Any]) -> None:
-        """Forget a pod that was deleted, but not why."""
-        key = self._labels.get(key_of(item))
-        if key is not None:
-            self._examine(key, self._runs[key], item, removed=True)
-            self._forget(key_of(item))
-
-    def keep_only(self, keys: set[str]) -> None:
-        """Forget all pods but these; their last state was not seen."""
-        for pod_key in self._labels.keys() - keys:
-            self._forget(pod_key)
+        if pod.startup.started and (before is None or before.uid != pod.uid or before.startup.started is None):
+            self._started(key)
+        return True
 
     def _examine(self, key: LabelKey, run: PodsOfRun, item: Mapping[str, Any], *, removed: bool = False) -> None:
         metadata = item["metadata"]
@@ -161,13 +217,20 @@ class RunPodStore:
 
     def _forget(self, pod_key: str) -> None:
         key = self._labels.pop(pod_key, None)
+        self._unlabelled.discard(pod_key)
         if key is None:
             return
         run = self._runs[key]
-        run.pods.pop(pod_key.partition("/")[2], None)
+        pod = run.pods.pop(pod_key.partition("/")[2], None)
+        if pod is not None:
+            run.pulls.pop(pod.uid, None)
         if not run.pods and not self._is_followed(key):
             del self._runs[key]
         self._changed(key)
+
+
+def _started(pod: RunPod) -> float:
+    return pod.startup.started.timestamp() if pod.startup.started else 0.0
 
 
 def _reduced(pod: Mapping[str, Any]) -> RunPod:

@@ -66,6 +66,8 @@ class RunWriter:
         self._me = me
         self._clock = clock
         self._due: dict[tuple[str, str], Run] = {}
+        self._phases: set[tuple[str, str]] = set()
+        """Runs whose phase changes: they go first when many are due, as after the start of a newer version."""
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
 
@@ -76,20 +78,23 @@ class RunWriter:
             within_s = 0.0 if is_urgent(run.status, status) else float("inf")
             run.updates.put(True, now=asyncio.get_running_loop().time(), within_s=within_s)  # noqa: FBT003
             self._due[run.key] = run
+            if run.status.phase is not status.phase:
+                self._phases.add(run.key)
             self._changed.set()
 
     def drop(self, run: Run) -> None:
         """Forget the scheduled write of a run."""
         self._due.pop(run.key, None)
+        self._phases.discard(run.key)
 
     async def run(self) -> None:
         """Write until cancelled."""
         clock = asyncio.get_running_loop().time
         while True:
             self._changed.clear()
-            for run in sorted(self._due.values(), key=_due_at):
+            for run in sorted(self._due.values(), key=self._turn):
                 if run.updates.take(now=clock()):
-                    del self._due[run.key]
+                    self.drop(run)
                     await self._rate.take()
                     async with self._writing:
                         await self._write(run)
@@ -106,6 +111,9 @@ class RunWriter:
         async with self._writing:
             return
 
+    def _turn(self, run: Run) -> tuple[bool, float]:
+        return run.key not in self._phases, _due_at(run)
+
     async def _write(self, run: Run) -> None:
         before = run.status
         status = self._next_status(run)
@@ -114,26 +122,29 @@ class RunWriter:
         try:
             body = await self._cluster.replace(f"{_path(run)}/status", _body(run, status))
         except NotFound:
-            self._telemetry.run_status_written("gone")
+            self._telemetry.runs.status_written("gone")
             self._gone(run)
             return
         except (Conflict, Unavailable) as error:
-            self._telemetry.run_status_written("failed")
+            self._telemetry.runs.status_written("failed")
             _log.debug("The status of %s/%s is written again: %s", *run.key, error)
-            self._again(run)
+            await self._write_again(run)
             return
         except ClusterError as error:
-            self._telemetry.run_status_written("failed")
+            self._telemetry.runs.status_written("failed")
             _log.warning("The API server rejected the status of run %s/%s: %s", *run.key, error)
             return
-        self._telemetry.run_status_written("written")
+        self._telemetry.runs.status_written("written")
         run.absorb(Run.of(body))
         for event in run_events(before, run.status):
             note = Announcement(event.reason, event.message, warning=event.warning)
             await announce(self._cluster, RUNS, run.meta, note, me=self._me, now=self._clock())
         self._written(run, before)
 
-    def _again(self, run: Run) -> None:
+    async def _write_again(self, run: Run) -> None:
+        if run.finished:  # no watch delivers a newer version of it
+            with suppress(ClusterError):
+                run.absorb(Run.of(await self._cluster.get(_path(run))))
         run.updates.put(True, now=asyncio.get_running_loop().time(), within_s=_PAUSE_S)  # noqa: FBT003
         self._due[run.key] = run
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from mldiagnostics import layout
 from mldiagnostics.errors import MLDiagnosticsError, StoreNotFound
-from mldiagnostics_api.location import Location, Medium
 from mldiagnostics_api.run_sessions import adopted_sessions
 
+from mldiagnostics_operator.runs.run_directory import run_directory
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mldiagnostics_api.policy import Policy
     from mldiagnostics_api.v1alpha1 import RunSession
 
+    from mldiagnostics_operator.runs.run import Run
+    from mldiagnostics_operator.runs.run_book import RunBook
     from mldiagnostics_operator.storage import Storage
 
 _log: Final = logging.getLogger(__name__)
 
+ADOPTION_S: Final = 300.0
+"""Pause between two listings of the profiles of runs: a bucket bills each listing."""
 MAX_ADOPTED: Final = 256
 """Sessions of a run that one listing returns; the status keeps the newest 32."""
 
@@ -34,6 +42,15 @@ class SessionFiles:
         self._storage = storage
         self._policy = policy
 
+    async def run(self, book: RunBook, *, changed: Callable[[Run], None]) -> None:
+        """List the storage of each run now and then, one after the other, until cancelled."""
+        while True:
+            await asyncio.sleep(ADOPTION_S)
+            for run in book.runs:
+                if run.run_id and not run.finished and run in book:
+                    run.adopted = await self.sessions(run.meta.namespace, run.run_id, run.storage_location)
+                    changed(run)
+
     async def sessions(self, namespace: str, run_id: str, location: str | None) -> list[RunSession]:
         """Return the sessions in the log directory of a run; empty if it cannot be read.
 
@@ -43,12 +60,9 @@ class SessionFiles:
             location: `spec.storageLocation`; None for the operator's default.
         """
         try:
-            root = Location.parse(location) if location else self._policy.default_storage
-            if root is None or root.medium is Medium.POD:
+            directory = run_directory(self._policy, namespace, run_id, location)
+            if directory is None:
                 return []
-            if location and not self._policy.may_store(root, namespace):
-                return []
-            directory = Location.parse(layout.run_directory(str(root), run_id=run_id, namespace="", workload=""))
             entries = await self._storage.directory(directory).list(layout.PROFILE_DIR, only=_OneTracePerSession())
         except StoreNotFound:
             return []

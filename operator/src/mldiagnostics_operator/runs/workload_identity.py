@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 from mldiagnostics_api.formats import parse_time
 from mldiagnostics_api.matching import match
 from mldiagnostics_api.names import OPT_IN_LABEL
-from mldiagnostics_api.owners import ObjectReference, lone_run, missing_owners, owner_chain, run_of
+from mldiagnostics_api.owners import lone_run, run_of
 from mldiagnostics_api.variables import InjectedIdentity
 from mldiagnostics_api.workloads import LONE_POD, workload_of
-from mldiagnostics_kube.apiserver import NotFound, path_to
 
+from mldiagnostics_operator.owners import Owners
 from mldiagnostics_operator.runs.observed import ObservedWorkload, observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mldiagnostics_api.workloads import Object, WorkloadKind
+    from mldiagnostics_api.workloads import WorkloadKind
     from mldiagnostics_kube.client import ApiClient
 
     Labels = Mapping[str, str]
@@ -51,7 +51,7 @@ class WorkloadIdentities:
     """
 
     def __init__(self, cluster: ApiClient, cluster_name: str, namespace_labels: Callable[[str], Labels]) -> None:
-        self._cluster = cluster
+        self._owners = Owners(cluster)
         self._cluster_name = cluster_name
         self._namespace_labels = namespace_labels
         self._parts: dict[str, None] = {}
@@ -85,38 +85,15 @@ class WorkloadIdentities:
 
         Raises ClusterError.
         """
-        for version in kind.versions:
-            try:
-                body = await self._cluster.get(
-                    path_to(kind.group, version, kind.plural, namespace=namespace, name=name)
-                )
-            except NotFound:
-                continue
-            return observe(kind, body)
-        return None
+        return await self._owners.read(kind, namespace, name, lambda body: observe(kind, body))
 
     async def _top(self, observed: ObservedWorkload) -> ObservedWorkload | None:
         """Return the topmost owner; None if the workload has no owner that exists."""
-        first = observed.controller
-        known: dict[ObjectReference, Object | None] = {}
-        while missing := missing_owners([first], known):
-            for reference in missing:
-                known[reference] = await self._metadata(reference)
-        run = run_of(owner_chain(first, known.get))
+        run = run_of(await self._owners.chain(observed.controller))
         if run is None:
             return None
         kind = workload_of(run.kind, run.workload["apiVersion"])
         return observe(kind, run.workload) if kind else None
-
-    async def _metadata(self, reference: ObjectReference) -> Object | None:
-        group, _, version = reference.api_version.rpartition("/")
-        kind = workload_of(reference.kind, reference.api_version)
-        plural = kind.plural if kind else f"{reference.kind.lower()}s"
-        try:
-            path = path_to(group, version, plural, namespace=reference.namespace, name=reference.name)
-            return await self._cluster.get(path, metadata_only=True)
-        except NotFound:
-            return None
 
     def _decide(self, observed: ObservedWorkload, pod_labels: Labels) -> OptedIn | None:
         is_pod = observed.kind is LONE_POD

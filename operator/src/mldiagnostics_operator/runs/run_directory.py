@@ -1,0 +1,30 @@
+"""The directory of a run in the storage that the operator may use for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics import layout
+from mldiagnostics_api.location import Location, Medium
+from mldiagnostics_api.run_storage import run_root
+
+if TYPE_CHECKING:
+    from mldiagnostics_api.policy import Policy
+
+
+def run_directory(policy: Policy, namespace: str, run_id: str, location: str | None) -> Location | None:
+    """Return the directory of a run; None if it is in a pod.
+
+    Args:
+        policy: The default storage, and the storage that each namespace may use.
+        namespace: Namespace of the run.
+        run_id: Id of the run.
+        location: `spec.storageLocation`; None for the operator's default.
+
+    Raises:
+        ValueError: The location is invalid or not allowed.
+    """
+    root = run_root(location, namespace, policy)
+    if root.medium is Medium.POD:
+        return None
+    return Location.parse(layout.run_directory(str(root), run_id=run_id, namespace="", workload=""))
