@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cluster.ports import free_port
 from mldiagnostics.control_plane.endpoint import TOKEN_FILE
 from mldiagnostics.identity import run_id
 from mldiagnostics.sink_urls import SCHEMES
@@ -29,7 +30,6 @@ from mldiagnostics_api.variables import (
 from mldiagnostics_api.workloads import WORKLOADS
 from support import builders as a
 from support.injected_programs import ProgramResult, injected, run_in
-from support.jax_programs import free_port
 from support.logging_server import logging_server
 from support.receivers import grpc_receiver, http_receiver
 from support.report_servers import report_server
@@ -294,6 +294,9 @@ while "ml_loss" not in page and time.monotonic() < deadline:
         time.sleep(0.05)
 print("scraped", "ml_loss" in page)
 """
+DELIVER = """
+assert run.recording.flush(120)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +314,7 @@ def sinks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bool]:
         ]
         pod = injected(chart_values(folder) | {"sinks": urls}, one_job(), 0)
         where = ', project="p", region="us-central1"'
-        result = run_in(pod, folder, arguments=where, while_it_runs=SCRAPE.format(port=port))
+        result = run_in(pod, folder, arguments=where, while_it_runs=SCRAPE.format(port=port) + DELIVER)
     assert result.document["sinks"] == urls
     # On a busy machine Google's libraries may need more than 2 s; then the first records wait in the spool.
     assert not [key for key in result.reported["complaints"] if "cloud-logging" not in key], result.err

@@ -23,5 +23,5 @@ def test_invalid_settings_are_all_reported() -> None:
 def test_without_an_api_server_it_exits() -> None:
     process = run()
     assert process.returncode == 2
-    assert "cannot read the credentials of the API server" in process.stderr
+    assert "/.kube/config': no such file; set KUBECONFIG" in process.stderr
     assert "Traceback" not in process.stderr

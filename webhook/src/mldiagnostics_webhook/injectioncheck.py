@@ -5,10 +5,11 @@ import os
 import sys
 import uuid
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics_api.names import INJECTION_ANNOTATION, OPT_IN_LABEL, RUN_ANNOTATION
+from mldiagnostics_api.injection import trial_pod, trial_result
+from mldiagnostics_api.injection.trial import NOT_CALLED
 from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
 from mldiagnostics_kube.client import ApiClient
 
@@ -32,40 +33,25 @@ async def check(cluster: ApiClient, namespace: str, deadline_s: float = DEADLINE
         ClusterError: the API server rejects the pod.
     """
     path = path_to("", "v1", "pods", namespace=namespace)
-    reason = "the webhook was not called or did not answer; see its log and the labels of the namespace"
+    reason = NOT_CALLED
     try:
         async with asyncio.timeout(deadline_s):
             while True:
                 try:
-                    pod = await cluster.request("POST", path, query=[("dryRun", "All")], body=_pod())
+                    body = trial_pod(f"mldiagnostics-injection-check-{uuid.uuid4().hex}")
+                    pod = await cluster.request("POST", path, query=[("dryRun", "All")], body=body)
                 except Unavailable as error:
                     reason = str(error)
                 else:
-                    annotations = pod["metadata"].get("annotations", {})
-                    if run := annotations.get(RUN_ANNOTATION):
+                    run, reason = trial_result(pod)
+                    if run:
                         (container,) = pod["spec"]["containers"]
                         return run, tuple(entry["name"] for entry in container["env"])
-                    reason = annotations.get(INJECTION_ANNOTATION, reason)
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
         raise RunNotInjected(
             f"namespace {namespace}: no run was injected into a labelled pod within {deadline_s:g} s: {reason}"
         ) from None
-
-
-def _pod() -> dict[str, Any]:
-    """Compose a pod for Pod Security `restricted`; its name is part of the run id."""
-    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    container = {"name": "main", "image": "none", "securityContext": security}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"mldiagnostics-injection-check-{uuid.uuid4().hex}", "labels": {OPT_IN_LABEL: "true"}},
-        "spec": {
-            "containers": [container],
-            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        },
-    }
 
 
 async def _report(namespace: str) -> str:
