@@ -1,17 +1,21 @@
-"""`mldiag goodput` on the run of a real program."""
+"""`mldiag goodput` on the run of a real program, and on logs of long jobs."""
 
 from __future__ import annotations
 
+import json
+import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.goodput.report import GoodputReport, from_json
 from mldiagnostics.runs import list_runs
+from mldiagnostics_cli.commands.goodput import goodput
+from mldiagnostics_cli.program import program
 from support.command_line import CommandLine
+from support.goodput_story import BEGIN, S, eventful, finished, write_log
 from support.programs import Programs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """
     from mldiagnostics import machinelearning_run
@@ -74,3 +78,88 @@ def test_errors_name_the_input_and_the_remedy(mldiag: CommandLine, ids: list[str
     root = mldiag.run("goodput", mldiag.env["MLDIAG_STORAGE"])
     assert root.code == 1
     assert [line.strip().partition(" /")[0] for line in root.err.splitlines()[1:]] == ["mldiag goodput"] * 2
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "trainer.jsonl", eventful().events)
+
+
+@pytest.fixture(scope="module")
+def now() -> str:
+    return str(eventful().clock / 1e6)
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return the output of the command, run in this process."""
+    program.main(["goodput", *arguments], standalone_mode=False)
+    return capsys.readouterr().out
+
+
+def reports(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[GoodputReport]:
+    return [from_json(report) for report in json.loads(shown(capsys, *arguments, "-o", "json"))]
+
+
+def test_options_reach_the_report(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    file = tmp_path / "exclude.json"
+    begin = BEGIN // S
+    entry = {"start_time_utc": str(begin), "end_time_utc": str(begin + 50)}
+    file.write_text(json.dumps([entry]), encoding="utf-8-sig")
+    (report,) = reports(
+        capsys, str(log), "--now", now, "--window", "60", "--window", "5m", "--exclude", str(file), "--devices",
+        "16", "--exclude-interval", str(begin + 40), str(begin + 70), "--created", str(begin - 90),
+        "--ideal-step-time", "1.5",
+    )  # fmt: skip
+    assert [window.window_s for window in report.windows] == [60, 300]
+    assert report.cumulative.excluded_s == 70
+    assert report.devices == 16
+    assert report.queueing is not None
+    assert report.queueing.queued_s == 90
+    assert report.steps.ideal_s == 1.5
+    with pytest.raises(ConfigurationError, match=r"--exclude .*missing.json: cannot be read"):
+        shown(capsys, str(log), "--exclude", str(tmp_path / "missing.json"))
+    with pytest.raises(ConfigurationError, match="give an earlier time"):
+        shown(capsys, str(log), "--created", str(begin + 1))
+
+
+def test_logs_of_several_jobs_are_compared(
+    capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path
+) -> None:
+    both = (str(log), str(write_log(tmp_path / "short.jsonl", finished().events)), "--now", now)
+    assert shown(capsys, *both).splitlines()[0].split() == ["trainer", "short"]
+    assert [report.disruptions != () for report in reports(capsys, *both)] == [True, False]
+
+
+def test_what_is_excluded_is_said(capsys: pytest.CaptureFixture[str], log: Path, now: str, tmp_path: Path) -> None:
+    begin = BEGIN // S
+    some = ("--exclude-interval", str(begin), str(begin + 120), "--now", now)
+    for output in ("table", "html"):
+        assert "2 min excluded; shares are of the remaining" in shown(capsys, str(log), *some, "-o", output)
+    other = write_log(tmp_path / "short.jsonl", finished().events)
+    (line,) = [line for line in shown(capsys, str(log), str(other), *some).splitlines() if "excluded" in line]
+    assert line.split() == ["excluded", "2", "min", "2", "min"]
+    assert "excluded" not in shown(capsys, str(log), str(other), "--now", now)
+
+
+def test_a_page_is_titled_by_its_job(capsys: pytest.CaptureFixture[str], log: Path, now: str) -> None:
+    text = shown(capsys, str(log), "--now", now, "-o", "html")
+    assert "<title>Goodput: trainer</title>" in text
+    assert '<h1>trainer <span class="soft">run 1</span></h1>' in text
+    assert f'<span class="place">{log}</span>' in text
+
+
+def test_a_page_has_what_an_encoding_lacks_as_references(
+    log: Path, now: str, tmp_path: Path, mldiag: CommandLine
+) -> None:
+    named = tmp_path / "größe.jsonl"
+    named.write_bytes(log.read_bytes())
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    page = "\n".join(mldiag.lines("goodput", str(named), "--now", now, "-o", "html", env=ascii_only))
+    assert "gr&#246;&#223;e" in page
+
+
+def test_every_option_is_documented() -> None:
+    options = {option for parameter in goodput.params for option in parameter.opts if option.startswith("--")}
+    page = (Path(__file__).parents[2] / "docs/goodput.md").read_text(encoding="utf-8")
+    assert len(options) > 10
+    assert options - {"--output"} <= set(re.findall(r"`(--[a-z][a-z-]+)", page))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COMMANDS = list(walk())
 HEAVY = ("rich", "mldiagnostics.runs", "mldiagnostics.capture", "mldiagnostics.goodput", "mldiagnostics.store")
+HEAVY += ("asyncio", "typing_extensions")
 HEAVY += ("yaml", "grpc", "pydantic", "aiohttp", "kubernetes", "google", "mldiagnostics_api", "mldiagnostics_kube")
 
 
@@ -89,13 +90,24 @@ def test_invalid_usage_has_an_exit_code_of_its_own(
 
 
 def test_an_unexpected_error_is_one_line_too() -> None:
-    code = "import mldiagnostics_cli.runs.listing as l; l.read_runs = lambda *_: 1 / 0"
-    start = "import sys; sys.argv = ['mldiag', 'runs', 'list']; from mldiagnostics_cli.__main__ import main; main()"
+    code = "import mldiagnostics_cli.runs.listing as l; l.show_runs = lambda *_: 1 / 0"
+    code += "; import sys; sys.argv = ['mldiag', 'runs', 'list', '--storage', '.']"
+    start = "from mldiagnostics_cli.__main__ import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", f"{code}; {start}"], capture_output=True, text=True, check=False, timeout=60
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("mldiag: unexpected ZeroDivisionError: division by zero; set MLDIAG_TRACEBACK=1")
+
+
+def test_a_missing_extra_is_that_of_the_command_line() -> None:
+    code = "import sys; sys.modules['google.cloud'] = None; sys.argv = ['mldiag', 'runs', 'list', '-s', 'gs://b/r']"
+    start = "from mldiagnostics_cli.__main__ import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{code}; {start}"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("mldiag: gs://b/r needs the extra 'gcs': pip install './cli[gcs]' in a checkout")
 
 
 def test_a_reader_that_ends_early_is_no_error(mldiag: CommandLine, store: Store) -> None:

@@ -1,15 +1,18 @@
-"""Entry point of `mldiag` and of the kubectl plugin `kubectl mldiag`."""
+"""Entry point of `mldiag`, of the kubectl plugin `kubectl mldiag`, and of `mldiag-xprofiler`."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from pathlib import Path
 
-from mldiagnostics_cli.exit_codes import FAILED, INTERRUPTED, INVALID_USAGE
+from mldiagnostics_cli.exit_codes import CLOSED_PIPE, FAILED, INTERRUPTED, INVALID_USAGE
 
 TRACEBACK = "MLDIAG_TRACEBACK"
 """Environment variable: any value shows the traceback of an unexpected error."""
+
+EXTRAS = ("gcs", "xprof")
+"""Extras of the command line, named instead of the SDK's."""
 
 _PLUGIN = "kubectl-"
 _NEWLINE = "\n"
@@ -18,20 +21,29 @@ _NEWLINE = "\n"
 def main() -> None:
     """Run the command line of this process and exit with its code."""
     try:
-        sys.exit(_run(sys.argv[1:], _program_name(sys.argv[0])))
+        code = _run(sys.argv[1:], os.path.basename(sys.argv[0]))  # noqa: PTH119 - pathlib takes as long as click
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception in the end of the interpreter prints a traceback
+    sys.exit(code)
 
 
-def _run(arguments: list[str], name: str) -> int:
+def _run(arguments: list[str], script: str) -> int:
     import click  # noqa: PLC0415 - Ctrl-C during this import ends quietly too
 
-    from mldiagnostics_cli.commands.completion import COMPLETE_VARIABLE  # noqa: PLC0415 - as above
-    from mldiagnostics_cli.program import program  # noqa: PLC0415 - as above
+    from mldiagnostics_cli.commands.completion import XPROFILER, complete_variable  # noqa: PLC0415 - as above
+
+    if script == XPROFILER:
+        from mldiagnostics_cli.commands.xprofiler import xprofiler as program  # noqa: PLC0415 - as above
+    else:
+        from mldiagnostics_cli.program import program  # noqa: PLC0415 - as above
 
     try:
         code = program.main(
-            arguments or ["--help"], prog_name=name, complete_var=COMPLETE_VARIABLE, standalone_mode=False
+            arguments or ["--help"],
+            prog_name=_program_name(script),
+            complete_var=complete_variable(script),
+            standalone_mode=False,
         )
     except click.exceptions.NoArgsIsHelpError as error:  # a group without a command
         click.echo(error.format_message())
@@ -41,6 +53,8 @@ def _run(arguments: list[str], name: str) -> int:
         return _fail(error.format_message().rstrip(".") + place, INVALID_USAGE)
     except click.Abort:
         return INTERRUPTED
+    except SystemExit as ended:  # click's way to end after completions, and after a closed pipe
+        return CLOSED_PIPE if ended.code else 0
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
@@ -49,8 +63,12 @@ def _run(arguments: list[str], name: str) -> int:
 
 
 def _message(error: Exception) -> str:
-    from mldiagnostics.errors import MLDiagnosticsError  # noqa: PLC0415 - only after a failure
+    from mldiagnostics.errors import MissingExtraError, MLDiagnosticsError  # noqa: PLC0415 - only after a failure
 
+    if isinstance(error, MissingExtraError) and error.extra in EXTRAS:
+        from mldiagnostics.install import install_hint  # noqa: PLC0415 - as above
+
+        return f"{str(error).partition(': ')[0]}: {install_hint('cli', extra=error.extra)}"
     if isinstance(error, MLDiagnosticsError):
         return str(error)
     if isinstance(error, OSError) and error.filename:
@@ -66,10 +84,11 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _program_name(path: str) -> str:
+def _program_name(script: str) -> str:
     """Return the command as a user types it."""
-    name = Path(path).name
-    return f"kubectl {name.removeprefix(_PLUGIN)}" if name.startswith(_PLUGIN) else "mldiag"
+    if script.startswith(_PLUGIN):
+        return f"kubectl {script.removeprefix(_PLUGIN)}"
+    return script if script == "mldiag-xprofiler" else "mldiag"  # also for `python -m`
 
 
 if __name__ == "__main__":

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.load_reports import ReportQuery, read, read_exclusions
+from mldiagnostics.goodput.load_reports import ReportQuery, read
 from mldiagnostics.goodput.location import CLOUD_LOGGING
+from mldiagnostics.goodput.options import exclusions
 from mldiagnostics.goodput.report import as_json
 
 from mldiagnostics_cli.output import as_text, has_colour, show, terminal_width
-from mldiagnostics_cli.sources import find
+from mldiagnostics_cli.runs.opening import open_source
+from mldiagnostics_cli.sources import goodput_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.goodput.report.view import RunView
+
+    from mldiagnostics_cli.commands.source_options import SourceChoice
 
 __all__ = ["AccountOptions", "show_accounts"]
 
@@ -43,12 +48,13 @@ class AccountOptions:
 
     def query(self) -> ReportQuery:
         """Return the query of each log. Raises `ConfigurationError` for a file of exclusions that cannot be read."""
+        files = [interval for file in self.exclude_files for interval in _read_exclusions(file)]
         return ReportQuery(
             now=time.time_ns() // 1000 if self.now is None else self.now,
             run=self.run,
             all_runs=self.all_runs,
             windows_s=self.windows,
-            exclude=[interval for file in self.exclude_files for interval in read_exclusions(file)] + [*self.intervals],
+            exclude=[*files, *self.intervals],
             devices=self.devices,
             created=self.created,
             ideal_step_time_s=self.ideal_step_time,
@@ -57,21 +63,27 @@ class AccountOptions:
 
 
 def show_accounts(
-    storage: str, sources: Sequence[str], options: AccountOptions, *, job: str | None, logger: str | None, output: str
+    choice: SourceChoice,
+    references: Sequence[str],
+    options: AccountOptions,
+    *,
+    job: str | None,
+    logger: str | None,
+    output: str,
 ) -> None:
     """Print the goodput of runs and logs, or write it to a file.
 
     Raises:
-        ConfigurationError: A source is neither a run nor a log, or the file cannot be written.
+        ConfigurationError: A reference is neither a run nor a log, or the file cannot be written.
+        ClusterFailure: The cluster rejects it.
         LogUnreadable: A log is missing or cannot be read.
     """
-    if not sources and job is None:
+    if not references and job is None:
         raise ConfigurationError(f"{COMMAND}: no run is given; give RUN, the path or URL of a log, or --job")
-    logs = [_log_of(storage, source) for source in sources]
-    reports = read(logs, options.query(), job=job, logger=logger)
+    reports = _reports(choice, references, options.query(), job=job, logger=logger)
     text = _text(reports, output, to_file=options.out is not None)
     if options.out is None:
-        show(text)
+        show(text, replace="xmlcharrefreplace" if output == "html" else None)
         return
     try:
         Path(options.out).write_text(text, encoding="utf-8")
@@ -81,11 +93,39 @@ def show_accounts(
         ) from error
 
 
-def _log_of(storage: str, source: str) -> str:
-    """Return the log that a source names: itself, or the directory of a run."""
-    if "/" in source or source.startswith(CLOUD_LOGGING) or Path(source).exists():
-        return source
-    return find(storage, source).directory
+def _read_exclusions(file: str) -> list[tuple[int, int]]:
+    """Return the intervals of a file. Raises `ConfigurationError`."""
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")  # files of other systems may begin with a mark
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"--exclude {file}: cannot be read: {error}; give a JSON file") from error
+    return exclusions(text, file)
+
+
+def _reports(
+    choice: SourceChoice, references: Sequence[str], query: ReportQuery, *, job: str | None, logger: str | None
+) -> list[tuple[GoodputReport, RunView]]:
+    """Return the reports of logs and runs, in the order of the command line."""
+    if not references:
+        return read([], query, job=job, logger=logger)
+    found: list[tuple[GoodputReport, RunView]] = []
+    with ExitStack() as stack:
+        runs = [each for each in references if not _is_log(each)]
+        source = stack.enter_context(open_source(choice, runs)) if runs else None
+        for reference in references:
+            if source is None or _is_log(reference):
+                found += read([reference], query, job=job, logger=logger)
+                continue
+            run = source.find(reference)
+            with source.fetched(run) as row:
+                reports = read([goodput_log(row)], query, job=job, logger=logger)
+            is_copy = row.directory != run.directory
+            found += [(replace(report, name=run.name) if is_copy else report, view) for report, view in reports]
+    return found
+
+
+def _is_log(reference: str) -> bool:
+    return "/" in reference or reference.startswith(CLOUD_LOGGING) or Path(reference).exists()
 
 
 def _text(reports: Sequence[tuple[GoodputReport, RunView]], output: str, *, to_file: bool) -> str:

@@ -54,16 +54,23 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns if is_terminal() else PLAIN_WIDTH
 
 
-def show(text: str) -> None:
+def show(text: str, *, replace: str | None = None) -> None:
     """Write lines to standard output.
+
+    Args:
+        text: The lines.
+        replace: Error handler for characters that the encoding of the reader lacks; by default similar ones stand
+            for them.
 
     Raises:
         ConfigurationError: standard output cannot be written.
     """
     if sys.stdout is None:
         raise ConfigurationError("standard output: is closed; redirect it to a file")
+    lines, encoding = text.rstrip("\n") + "\n", sys.stdout.encoding or "utf-8"
+    shown = lines.encode(encoding, replace).decode(encoding) if replace else encodable(lines, encoding)
     try:
-        sys.stdout.write(encodable(text.rstrip("\n") + "\n", sys.stdout.encoding or "utf-8"))
+        sys.stdout.write(shown)
         sys.stdout.flush()
     except OSError as error:
         _stop_writing(error)

@@ -8,9 +8,16 @@ import click
 
 from mldiagnostics_cli.commands.capture import capture
 from mldiagnostics_cli.commands.completion import completion
+from mldiagnostics_cli.commands.doctor import doctor
+from mldiagnostics_cli.commands.explain import explain
 from mldiagnostics_cli.commands.goodput import goodput
-from mldiagnostics_cli.commands.options import examples
+from mldiagnostics_cli.commands.options import PROGRAM_SETTINGS, examples
+from mldiagnostics_cli.commands.profiles import profiles
 from mldiagnostics_cli.commands.runs import runs
+from mldiagnostics_cli.commands.trace import trace
+from mldiagnostics_cli.commands.view import view
+from mldiagnostics_cli.commands.xprof import xprof
+from mldiagnostics_cli.commands.xprofiler import xprofiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +34,11 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=PROGRAM_SETTINGS,
     epilog=examples(
         "mldiag runs list --storage gs://bucket/runs",
         "mldiag goodput 4f6c",
-        "mldiag capture host-0 host-1 --duration 500ms",
+        "mldiag capture jobset/trainer --duration 500ms",
         note="Exit codes: 0 done, 1 failed, 2 partly done, 64 invalid usage, 130 Ctrl-C. NO_COLOR turns colours off.",
     ),
 )
@@ -42,7 +49,7 @@ def program() -> None:
     """Diagnose machine-learning runs: list and compare them, account for their time, profile their hosts."""
 
 
-for command in (capture, completion, goodput, runs):
+for command in (capture, completion, doctor, explain, goodput, profiles, runs, trace, view, xprof, xprofiler):
     program.add_command(command)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from mldiagnostics.errors import ConfigurationError, NotStored
-from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.goodput.log import open_log
+from mldiagnostics.layout import REPORTED_DIR, RUN_RECORD
 from mldiagnostics.locations import local_path
 from mldiagnostics.runs import RunRow, find_run, list_runs
 from mldiagnostics.store import open_store
 
-__all__ = ["check_root", "find"]
+__all__ = ["check_root", "find", "goodput_log", "is_directory", "is_on_volume"]
 
+_VOLUME = "volume://"
 _SHOWN = 5
 """So many of the possible runs are named in a message."""
 
@@ -27,7 +29,7 @@ def find(storage: str, run: str) -> RunRow:
         ConfigurationError: No run or several runs are meant.
         StoreError: The root cannot be read.
     """
-    if _is_directory(run):
+    if is_directory(run):
         root, _, folder = run.rstrip("/").rpartition("/")
         return find_run(root or ("/" if run.startswith("/") else "."), folder)
     folders = sorted(open_store(storage).folders())
@@ -61,8 +63,20 @@ def check_root(storage: str) -> None:
         )
 
 
-def _is_directory(run: str) -> bool:
+def is_directory(run: str) -> bool:
+    """Return whether a run is given by its directory."""
     return "/" in run or (Path(run) / RUN_RECORD).is_file()
+
+
+def is_on_volume(location: str) -> bool:
+    """Return whether a location is one of the operator's volume, as a cluster shows it."""
+    return location.startswith(_VOLUME)
+
+
+def goodput_log(run: RunRow) -> str:
+    """Return the goodput log of a run: its own records, else those that it has reported to the control plane."""
+    reported = f"{run.directory}/{REPORTED_DIR}"
+    return run.directory if open_log(run.directory).exists() or not open_log(reported).exists() else reported
 
 
 def _has_record(storage: str) -> bool:

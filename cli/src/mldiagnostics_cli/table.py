@@ -58,7 +58,8 @@ def table(
     Args:
         rows: Entries, one per line.
         columns: Columns, from left to right.
-        width: Columns of the terminal: the widest cells are cut to fit; None cuts nothing.
+        width: Columns of the terminal: the widest cells are cut to fit, then the last columns are left out; None cuts
+            nothing.
         colour: Whether cells have colours.
         at_least: Widths of the columns that were printed before.
         heading: Whether the first line has the titles.
@@ -67,6 +68,7 @@ def table(
     widths = _widths(lines, at_least)
     if width is not None:
         widths = _fitted(widths, width)
+        columns, lines = columns[: len(widths)], [cells[: len(widths)] for cells in lines]
     return [
         _line(cells, widths, columns, colour=colour and number > 0)
         for number, cells in enumerate(lines)
@@ -123,13 +125,19 @@ def _widths(lines: Sequence[Sequence[str]], at_least: Sequence[int]) -> list[int
 
 
 def _fitted(widths: Sequence[int], width: int) -> list[int]:
-    """Return widths that fit the terminal: the widest columns shrink, never below the narrowest."""
-    fitted = list(widths)
-    excess = sum(fitted) + GAP * (len(fitted) - 1) - width
-    while excess > 0 and max(fitted) > NARROWEST:
-        fitted[fitted.index(max(fitted))] -= 1
-        excess -= 1
-    return fitted
+    """Return the widths of the columns that fit the terminal.
+
+    The widest columns shrink, never below the narrowest; then the last ones are left out.
+    """
+    for count in range(len(widths), 0, -1):
+        fitted = list(widths[:count])
+        excess = sum(fitted) + GAP * (count - 1) - width
+        while excess > 0 and max(fitted) > NARROWEST:
+            fitted[fitted.index(max(fitted))] -= 1
+            excess -= 1
+        if excess <= 0:
+            return fitted
+    return [max(1, width)] * min(1, len(widths))
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], columns: Sequence[TableColumn[T]], *, colour: bool) -> str:

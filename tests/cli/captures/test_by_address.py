@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import signal
 import socket
-import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics_cli.exit_codes import FAILED, INTERRUPTED, PARTIAL
 from support.profiler_process import profiler_process
+from support.terminals import in_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,26 +75,31 @@ def test_invalid_hosts_are_errors_of_one_line(mldiag: CommandLine) -> None:
 
 
 def test_ctrl_c_stops_the_recording_and_keeps_the_trace(mldiag: CommandLine) -> None:
-    terminal, end = pty.openpty()
     with profiler_process() as server:
         command = [mldiag.script, "capture", f"127.0.0.1:{server.port}", "--duration", "10m", "-o", "json"]
-        process = subprocess.Popen(
-            command, cwd=mldiag.folder, env=mldiag.environment(), stdout=subprocess.PIPE, stderr=end, text=True
-        )
-        os.close(end)
-        server.wait_until_recording()
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=120)
-    shown = b""
-    try:
-        while part := os.read(terminal, 65536):
-            shown += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(terminal)
-    assert process.returncode == INTERRUPTED, shown
+        with in_terminal(command, cwd=mldiag.folder, env=mldiag.environment(), pipe=True) as process:
+            server.wait_until_recording()
+            process.press_ctrl_c()
+            code, out = process.end()
+    assert code == INTERRUPTED, process.shown
     [target] = json.loads(out)["targets"]
     assert (target["state"], target["reason"]) == ("Cancelled", "Cancelled")
     assert target["bytes"]
-    assert b"recording 600 s, 0 of 1 hosts done" in shown
-    assert b"Stopping the recordings" in shown
+    assert "recording 600 s, 0 of 1 hosts done" in process.shown
+    assert "Stopping the recordings" in process.shown
+
+
+@pytest.mark.parametrize("interval", ["10ms", "60m"])
+def test_ctrl_c_ends_a_repeated_capture_in_a_capture_and_between_two(
+    mldiag: CommandLine, server: ProfilerProcess, interval: str
+) -> None:
+    command = [mldiag.script, "capture", f"127.0.0.1:{server.port}", "--every", interval, "-d", "10ms", "-o", "name"]
+    with in_terminal(command, cwd=mldiag.folder, env=mldiag.environment(), pipe=True) as process:
+        first = process.read_line()
+        process.press_ctrl_c()
+        code, rest = process.end()
+    assert code == INTERRUPTED, process.shown
+    assert "Traceback" not in process.shown
+    files = [Path(line) for line in (first + rest).splitlines()]
+    assert len(set(files)) == len(files)
+    assert set(files) == set(mldiag.folder.rglob("*.xplane.pb"))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
 from mldiagnostics.capture import Control, TargetState, Tracers
 from mldiagnostics.capture.api import prepare_capture
 
+from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.progress import CaptureProgress
+from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import FAILED, INTERRUPTED, PARTIAL
 from mldiagnostics_cli.output import note, show_document, show_rows
@@ -25,61 +24,92 @@ if TYPE_CHECKING:
     from mldiagnostics.capture import CaptureReport, Outcome, Target
     from mldiagnostics.capture.api import PreparedCapture
 
-__all__ = ["CaptureSettings", "capture_addresses"]
+    from mldiagnostics_cli.captures.settings import CaptureSettings
+    from mldiagnostics_cli.interruption import Interruption
+
+__all__ = ["capture_addresses", "conclude", "prepare", "record", "show_targets"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureSettings:
-    """Options of a capture; the duration is in milliseconds."""
-
-    log_directory: str
-    duration: int
-    session: str | None
-    host_tracer: int
-    device_tracer: int
-    python_tracer: int
-    allow_old_server: bool
-    dry_run: bool
-
-
-def capture_addresses(addresses: Sequence[str], settings: CaptureSettings, output: OutputFormat) -> None:
-    """Capture hosts, print their outcomes, and exit with the code of the whole.
+async def capture_addresses(
+    addresses: Sequence[str], settings: CaptureSettings, output: OutputFormat, *, interruption: Interruption
+) -> CaptureEnd:
+    """Capture hosts and print their outcomes.
 
     Raises:
         ConfigurationError: An argument is not valid, or the session exists. No host is contacted.
         StoreError: The log directory cannot be written. No host is contacted.
     """
-    prepared = prepare_capture(
+    prepared = prepare(addresses, settings)
+    if settings.dry_run:
+        return show_targets(prepared, output)
+    return conclude(await record(prepared, interruption), output, interruption)
+
+
+def prepare(addresses: Sequence[str], settings: CaptureSettings, stems: Sequence[str] | None = None) -> PreparedCapture:
+    """Return the capture of hosts; no host is contacted.
+
+    Args:
+        addresses: Addresses with ports.
+        settings: Options of the capture.
+        stems: Names of the trace files; None derives them from the addresses.
+    """
+    return prepare_capture(
         addresses,
-        storage=settings.log_directory,
+        storage=settings.log_directory or DEFAULT_DIRECTORY,
         duration_ms=settings.duration,
         session=settings.session,
         tracers=Tracers(settings.host_tracer, settings.device_tracer, settings.python_tracer),
         allow_old_server=settings.allow_old_server,
+        stems=stems,
     )
-    if settings.dry_run:
-        show_rows(prepared.targets, _TARGETS, output, name=lambda target: target.address, document=_target_document)
-        note(f"Nothing was captured: --dry-run. Session {prepared.options.session} in {prepared.directory}.")
-        return
+
+
+def show_targets(prepared: PreparedCapture, output: OutputFormat) -> CaptureEnd:
+    """Print the hosts of a dry run."""
+    show_rows(prepared.targets, _TARGETS, output, name=lambda target: target.address, document=_target_document)
+    note(f"Nothing was captured: --dry-run. Session {prepared.options.session} in {prepared.directory}.")
+    return CaptureEnd(exit_code=0)
+
+
+async def record(prepared: PreparedCapture, interruption: Interruption) -> CaptureReport:
+    """Record all hosts with progress; the first Ctrl-C stops the recordings and keeps their traces."""
     control = Control()
-    report = asyncio.run(_capture(prepared, control))
-    _show(report, output)
-    raise click.exceptions.Exit(INTERRUPTED if control.terminated else _exit_code(report.outcomes))
-
-
-async def _capture(prepared: PreparedCapture, control: Control) -> CaptureReport:
     progress = CaptureProgress(len(prepared.targets), prepared.options.duration_ms)
-    loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        loop.remove_signal_handler(signal.SIGINT)  # the next Ctrl-C ends at once
         progress.is_cancelled = True
         note("Stopping the recordings; press Ctrl-C again to end without their traces.")
         control.terminate()
 
-    loop.add_signal_handler(signal.SIGINT, stop)
-    async with progress.shown():
-        return await prepared.run(control=control, on_outcome=progress.show)
+    try:
+        with interruption.stopping(stop):
+            async with progress.shown():
+                return await prepared.run(control=control, on_outcome=progress.show)
+    except asyncio.CancelledError:
+        note(f"Session {prepared.options.session} in {prepared.directory} is not complete.")
+        raise
+
+
+def conclude(
+    report: CaptureReport, output: OutputFormat, interruption: Interruption, *, missing: int = 0
+) -> CaptureEnd:
+    """Print the outcomes, and return the code of the whole with the place of the traces.
+
+    Args:
+        report: The outcomes.
+        output: Requested format.
+        interruption: Whether the user stopped the capture.
+        missing: Number of targets that could not be contacted.
+    """
+    _show(report, output)
+    captured = sum(outcome.state is TargetState.CAPTURED for outcome in report.outcomes)
+    is_whole = captured == len(report.outcomes) and not missing
+    code = 0 if is_whole else PARTIAL if captured else FAILED
+    return CaptureEnd(
+        exit_code=INTERRUPTED if interruption.is_requested else code,
+        directory=report.directory if any(outcome.file for outcome in report.outcomes) else "",
+        session=report.session,
+    )
 
 
 def _show(report: CaptureReport, output: OutputFormat) -> None:
@@ -96,11 +126,6 @@ def _show(report: CaptureReport, output: OutputFormat) -> None:
     note(f"Session {report.session}: {size(stored_bytes)} in {report.directory}{skew}.")
     if stored_bytes:
         note(f"To open it: xprof --logdir {shlex.quote(report.directory)}")
-
-
-def _exit_code(outcomes: Sequence[Outcome]) -> int:
-    captured = sum(outcome.state is TargetState.CAPTURED for outcome in outcomes)
-    return 0 if captured == len(outcomes) else PARTIAL if captured else FAILED
 
 
 def _document(report: CaptureReport) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mldiagnostics_cli.commands.options import examples, parsed, storage_option
+from mldiagnostics_cli.commands.options import examples, parsed
+from mldiagnostics_cli.commands.source_options import source_options
+
+if TYPE_CHECKING:
+    from mldiagnostics_cli.commands.source_options import SourceChoice
 
 __all__ = ["goodput"]
 
@@ -39,12 +43,13 @@ def _parse_interval(ends: tuple[str, str]) -> tuple[int, int]:
     epilog=examples(
         "mldiag goodput 4f6c",
         "mldiag goodput 4f6c 81aa --window 1h",
+        "mldiag goodput trainer -n ml",
         "mldiag goodput gs://bucket/runs/4f6c12 -o html --out goodput.html",
         "mldiag goodput --job trainer -o json",
     )
 )
-@click.argument("source", nargs=-1)
-@storage_option
+@click.argument("reference", nargs=-1, metavar="[SOURCE]...")
+@source_options
 @click.option("--job", metavar="NAME", help="Job whose log is read; with a log of several jobs, the one to show.")
 @click.option("--logger", metavar="NAME", help="Name of the log, as given to the recorder; default: goodput_<job>.")
 @click.option("--run", metavar="ID", help="Run of a log, or the beginning of its id; default: the newest.")
@@ -99,13 +104,23 @@ def _parse_interval(ends: tuple[str, str]) -> tuple[int, int]:
 )
 @click.option("--out", metavar="FILE", help="Write the report to this file.")
 def goodput(
-    *, source: tuple[str, ...], storage: str, job: str | None, logger: str | None, output: str, **query: Any
+    *,
+    reference: tuple[str, ...],
+    source: SourceChoice,
+    job: str | None,
+    logger: str | None,
+    output: str,
+    **query: Any,
 ) -> None:
     """Show where the time of runs went: productive and lost time, windows, attempts and disruptions.
 
     SOURCE is a run (its id or the beginning of it, its name, its directory), or a goodput log: a directory, a file, or
     a URL such as gs://bucket/logs or cloud-logging:project/log. Several sources are shown side by side.
+
+    Runs are found as by `mldiag runs`: in the cluster if -n, -A, --context or --kubeconfig is given; else in files if
+    --storage or MLDIAG_STORAGE is given, or ./mldiagnostics exists; else in the cluster of the current context. A run
+    whose processes keep no records is accounted by their reports to the control plane.
     """
     from mldiagnostics_cli.accounts import AccountOptions, show_accounts
 
-    show_accounts(storage, source, AccountOptions(**query), job=job, logger=logger, output=output)
+    show_accounts(source, reference, AccountOptions(**query), job=job, logger=logger, output=output)

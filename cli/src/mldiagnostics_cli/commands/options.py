@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "PROGRAM_SETTINGS",
     "OutputFormat",
     "examples",
     "output_option",
@@ -19,6 +20,9 @@ __all__ = [
     "since_option",
     "storage_option",
 ]
+
+PROGRAM_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""Context settings of the commands that are programs."""
 
 STORAGE_VARIABLE = "MLDIAG_STORAGE"
 DEFAULT_STORAGE = "mldiagnostics"

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, since_option, storage_option
+from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, since_option
+from mldiagnostics_cli.commands.source_options import source_options
 
 if TYPE_CHECKING:
     from mldiagnostics.lifecycle.outcome import Phase
+
+    from mldiagnostics_cli.commands.source_options import SourceChoice
 
 __all__ = ["runs"]
 
@@ -30,9 +33,12 @@ rank_option = click.option(
 
 @click.group(epilog=examples("mldiag runs list", "mldiag runs compare 4f6c 81aa"))
 def runs() -> None:
-    """List, show, watch, compare and delete runs, from a directory or a bucket.
+    """List, show, watch, compare and delete runs, of a cluster, a directory or a bucket.
 
-    RUN is the id of a run or its beginning, its name, or its directory.
+    RUN is the id of a run or its beginning, its name, or its directory. In a cluster it may be the name of the MLRun.
+
+    Runs are read from the cluster if -n, -A, --context or --kubeconfig is given; else from files if --storage or
+    MLDIAG_STORAGE is given, or ./mldiagnostics exists; else from the cluster of the current context.
     """
 
 
@@ -40,11 +46,12 @@ def runs() -> None:
     "list",
     epilog=examples(
         "mldiag runs list",
-        "mldiag runs list --storage gs://bucket/runs --phase Active -o wide",
+        "mldiag runs list -n research --phase Active -o wide",
+        "mldiag runs list --storage gs://bucket/runs",
         "mldiag runs list --group sweep-7 --since 24h -o json",
     ),
 )
-@storage_option
+@source_options
 @group_option
 @phase_option
 @since_option
@@ -53,7 +60,7 @@ def runs() -> None:
 @output_option()
 def _list(
     *,
-    storage: str,
+    source: SourceChoice,
     group: str | None,
     phase: Phase | None,
     since: float | None,
@@ -62,9 +69,12 @@ def _list(
     output: OutputFormat,
 ) -> None:
     """List runs, the newest first."""
-    from mldiagnostics_cli.runs.listing import RunFilter, show_runs
+    from mldiagnostics_cli.runs.listing import show_runs
+    from mldiagnostics_cli.runs.opening import open_source
+    from mldiagnostics_cli.runs.run_filter import RunFilter
 
-    show_runs(storage, RunFilter(group=group, phase=phase, since=since, name=name, limit=limit), output)
+    with open_source(source) as opened:
+        show_runs(opened, RunFilter(group=group, phase=phase, since=since, name=name, limit=limit), output)
 
 
 @runs.command(
@@ -77,26 +87,30 @@ def _list(
     ),
 )
 @run_argument
-@storage_option
+@source_options
 @click.option("--hosts", is_flag=True, help="Show each rank with its host; -o wide does so too.")
 @metric_option
 @rank_option
 @output_option()
-def _get(*, run: str, storage: str, hosts: bool, metrics: tuple[str, ...], rank: int, output: OutputFormat) -> None:
+def _get(
+    *, run: str, source: SourceChoice, hosts: bool, metrics: tuple[str, ...], rank: int, output: OutputFormat
+) -> None:
     """Show one run: phase, progress, attempts, profiles, hosts and curves.
 
     RUN is the id of the run or its beginning, its name, or its directory.
     """
     from mldiagnostics_cli.runs.detail import DetailQuery, show_run
+    from mldiagnostics_cli.runs.opening import open_source
 
-    show_run(storage, run, DetailQuery(with_hosts=hosts, metrics=metrics, rank=rank), output)
+    with open_source(source, [run]) as opened:
+        show_run(opened, run, DetailQuery(with_hosts=hosts, metrics=metrics, rank=rank), output)
 
 
 @runs.command(
     "watch", epilog=examples("mldiag runs watch", "mldiag runs watch 4f6c", "mldiag runs watch --group sweep-7 -o json")
 )
 @click.argument("run", required=False)
-@storage_option
+@source_options
 @group_option
 @phase_option
 @click.option(
@@ -109,21 +123,29 @@ def _get(*, run: str, storage: str, hosts: bool, metrics: tuple[str, ...], rank:
 )
 @output_option(OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSON)
 def _watch(
-    *, run: str | None, storage: str, group: str | None, phase: Phase | None, interval: float, output: OutputFormat
+    *,
+    run: str | None,
+    source: SourceChoice,
+    group: str | None,
+    phase: Phase | None,
+    interval: float,
+    output: OutputFormat,
 ) -> None:
     """Print runs, and a line for each change.
 
     With RUN, it ends with this run: with 0 if the run has completed, with 1 if it has failed.
     """
-    from mldiagnostics_cli.runs.listing import RunFilter
+    from mldiagnostics_cli.runs.opening import open_source
+    from mldiagnostics_cli.runs.run_filter import RunFilter
     from mldiagnostics_cli.runs.watch import watch_run, watch_runs
 
-    if run is None:
-        watch_runs(storage, RunFilter(group=group, phase=phase), output, interval_s=interval)
-    elif group or phase:
+    if run is not None and (group or phase):
         raise click.UsageError("RUN and a filter: both are given; give one of them", click.get_current_context())
-    else:
-        watch_run(storage, run, output, interval_s=interval)
+    with open_source(source, [run] if run else ()) as opened:
+        if run is None:
+            watch_runs(opened, RunFilter(group=group, phase=phase), output, interval_s=interval)
+        else:
+            watch_run(opened, run, output, interval_s=interval)
 
 
 @runs.command(
@@ -135,20 +157,28 @@ def _watch(
     ),
 )
 @click.argument("run", nargs=-1)
-@storage_option
+@source_options
 @click.option("-g", "--group", metavar="NAME", help="Compare the runs of this group too.")
 @metric_option
 @rank_option
 @output_option(OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
 def _compare(
-    *, run: tuple[str, ...], storage: str, group: str | None, metrics: tuple[str, ...], rank: int, output: OutputFormat
+    *,
+    run: tuple[str, ...],
+    source: SourceChoice,
+    group: str | None,
+    metrics: tuple[str, ...],
+    rank: int,
+    output: OutputFormat,
 ) -> None:
     """Compare runs: progress, goodput, configurations that differ, last metrics and curves."""
     from mldiagnostics_cli.runs.comparison import compare_runs, runs_to_compare
-    from mldiagnostics_cli.runs.listing import RunFilter
+    from mldiagnostics_cli.runs.opening import open_source
+    from mldiagnostics_cli.runs.run_filter import RunFilter
 
-    rows = runs_to_compare(storage, run, RunFilter(group=group) if group else None)
-    compare_runs(rows, output, metrics=metrics, rank=rank)
+    with open_source(source, run) as opened:
+        rows = runs_to_compare(opened, run, RunFilter(group=group) if group else None)
+        compare_runs(opened, rows, output, metrics=metrics, rank=rank)
 
 
 @runs.command(
@@ -158,13 +188,20 @@ def _compare(
     ),
 )
 @click.argument("run", nargs=-1, required=True)
-@storage_option
+@source_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")
 @click.option("--force", is_flag=True, help="Delete runs that are Pending or Active too.")
 @click.option("--dry-run", is_flag=True, help="Only show the files that would be deleted.")
 @output_option()
-def _delete(*, run: tuple[str, ...], storage: str, yes: bool, force: bool, dry_run: bool, output: OutputFormat) -> None:
-    """Delete runs with all their files: records, configurations and profiles."""
-    from mldiagnostics_cli.runs.deletion import delete_runs
+def _delete(
+    *, run: tuple[str, ...], source: SourceChoice, yes: bool, force: bool, dry_run: bool, output: OutputFormat
+) -> None:
+    """Delete runs with all their files: records, configurations and profiles.
 
-    delete_runs(storage, run, output, yes=yes, force=force, dry_run=dry_run)
+    In a cluster the MLRuns are deleted, and their files are kept.
+    """
+    from mldiagnostics_cli.runs.deletion import delete_runs
+    from mldiagnostics_cli.runs.opening import open_source
+
+    with open_source(source, run) as opened:
+        delete_runs(opened, run, output, yes=yes, force=force, dry_run=dry_run)

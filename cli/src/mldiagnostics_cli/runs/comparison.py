@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.goodput.render.words import duration, percent
-from mldiagnostics.runs import configs, goodput, series
+from mldiagnostics.runs import configs
 from mldiagnostics.text.strict_json import finite
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import is_terminal, show, show_document, terminal_width
-from mldiagnostics_cli.runs.detail import PLOT_POINTS, curve_lines
-from mldiagnostics_cli.runs.listing import elapsed_s, phase_text, read_runs
-from mldiagnostics_cli.sources import find
+from mldiagnostics_cli.runs.detail import curve_lines
+from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
 from mldiagnostics_cli.table import TableColumn, table
 from mldiagnostics_cli.values import DASH, age, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mldiagnostics.goodput.report import GoodputReport
     from mldiagnostics.runs import MetricSeries, RunRow
 
-    from mldiagnostics_cli.runs.listing import RunFilter
+    from mldiagnostics_cli.runs.run_filter import RunFilter
+    from mldiagnostics_cli.runs.source import RunSource
 
 __all__ = ["compare_runs", "flattened", "runs_to_compare"]
 
@@ -39,32 +38,37 @@ class _ComparedRun:
     row: RunRow
     settings: Mapping[str, Any]
     curves: Mapping[str, MetricSeries]
-    report: GoodputReport | None
+    last_metrics: Mapping[str, float]
+    goodput: float | None
 
     @property
     def title(self) -> str:
         return f"{self.row.name or DASH} {self.row.run_id[:8]}"
 
 
-def runs_to_compare(storage: str, runs: Sequence[str], group: RunFilter | None) -> list[RunRow]:
+def runs_to_compare(source: RunSource, runs: Sequence[str], group: RunFilter | None) -> list[RunRow]:
     """Return the runs that were named, and those of a group.
 
     Raises:
         ConfigurationError: There are fewer than two.
     """
-    rows = [find(storage, run) for run in runs]
+    rows = [source.find(run) for run in runs]
     if group is not None:
-        named = {row.directory for row in rows}
-        rows += [row for row in read_runs(storage, group) if row.directory not in named]
+        named = {(row.directory, row.run_id) for row in rows}
+        rows += [row for row in source.rows(group) if (row.directory, row.run_id) not in named]
     if len(rows) < 2:
         given = f"--group {group.group}" if group is not None else " ".join(runs) or "compare"
-        raise ConfigurationError(f"{given}: {len(rows)} run in {storage} to compare; give two runs or more, or --group")
+        raise ConfigurationError(
+            f"{given}: {len(rows)} run in {source.place} to compare; give two runs or more, or --group"
+        )
     return rows
 
 
-def compare_runs(rows: Sequence[RunRow], output: OutputFormat, *, metrics: Sequence[str], rank: int) -> None:
+def compare_runs(
+    source: RunSource, rows: Sequence[RunRow], output: OutputFormat, *, metrics: Sequence[str], rank: int
+) -> None:
     """Print runs side by side."""
-    compared = [_read(row, rank) for row in rows]
+    compared = [_read(source, row, rank) for row in rows]
     recorded = sorted({name for run in compared for name in run.curves})
     if missing := [name for name in metrics if name not in recorded]:
         raise ConfigurationError(
@@ -92,13 +96,14 @@ def flattened(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _read(row: RunRow, rank: int) -> _ComparedRun:
+def _read(source: RunSource, row: RunRow, rank: int) -> _ComparedRun:
     curves: dict[str, MetricSeries] = {}
-    for curve in series(row, None, rank=rank, points=PLOT_POINTS):
+    for curve in source.curves(row, None, rank=rank):
         labels = "".join(f" {key}={value}" for key, value in curve.labels.items())
         device = "" if curve.device is None else f" device={curve.device}"
         curves[f"{curve.metric}{labels}{device}"] = curve
-    return _ComparedRun(row, flattened(configs(row)), curves, goodput(row))
+    last = {name: curve.value[-1] for name, curve in curves.items() if curve.value}
+    return _ComparedRun(row, flattened(configs(row)), curves, {**source.last_metrics(row), **last}, source.goodput(row))
 
 
 def _page(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> Iterator[str]:
@@ -129,11 +134,11 @@ def _lines(compared: Sequence[_ComparedRun], now: float) -> Iterator[tuple[str, 
     yield "step", each(lambda run: DASH if run.row.step is None else str(run.row.step))
     yield "step time", each(lambda run: duration(run.row.step_time_s))
     yield "elapsed", each(lambda run: age(elapsed_s(run.row, now)))
-    yield "goodput %", each(lambda run: percent(run.report.cumulative.goodput) if run.report else DASH)
+    yield "goodput %", each(lambda run: percent(run.goodput))
     for key, values in _differences(compared).items():
         yield f"config {key}", [DASH if value is None else str(value) for value in values]
-    for name in sorted({name for run in compared for name in run.curves}):
-        yield f"last {name}", [number(value) for value in _last_values(compared, name)]
+    for name in sorted({name for run in compared for name in run.last_metrics}):
+        yield f"last {name}", [number(run.last_metrics.get(name)) for run in compared]
 
 
 def _differences(compared: Sequence[_ComparedRun]) -> dict[str, list[Any]]:
@@ -143,19 +148,12 @@ def _differences(compared: Sequence[_ComparedRun]) -> dict[str, list[Any]]:
     return {key: each for key, each in values.items() if any(value != each[0] for value in each)}
 
 
-def _last_values(compared: Sequence[_ComparedRun], name: str) -> list[float | None]:
-    curves = [run.curves.get(name) for run in compared]
-    return [curve.value[-1] if curve is not None and curve.value else None for curve in curves]
-
-
 def _document(compared: Sequence[_ComparedRun], metrics: Sequence[str]) -> dict[str, Any]:
-    names = sorted({name for run in compared for name in run.curves})
+    names = sorted({name for run in compared for name in run.last_metrics})
     document: dict[str, Any] = {
-        "runs": [
-            run.row.to_json() | {"goodput": run.report.cumulative.goodput if run.report else None} for run in compared
-        ],
+        "runs": [run.row.to_json() | {"goodput": run.goodput} for run in compared],
         "configs": finite(_differences(compared)),
-        "lastMetrics": finite({name: _last_values(compared, name) for name in names}),
+        "lastMetrics": finite({name: [run.last_metrics.get(name) for run in compared] for name in names}),
     }
     if metrics:
         document["series"] = {

@@ -1,120 +1,113 @@
-"""`mldiag runs delete`: all files of runs."""
+"""`mldiag runs delete`: all files of runs, or their MLRuns."""
 
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
-from mldiagnostics.errors import ConfigurationError, StoreError
-from mldiagnostics.layout import RUN_RECORD
-from mldiagnostics.store import open_store
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 
 from mldiagnostics_cli.exit_codes import FAILED, PARTIAL
 from mldiagnostics_cli.output import is_terminal, note, show_rows
-from mldiagnostics_cli.sources import find
 from mldiagnostics_cli.table import TableColumn
 from mldiagnostics_cli.values import DASH, size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mldiagnostics.runs import RunRow
-    from mldiagnostics.store import Store
 
     from mldiagnostics_cli.commands.options import OutputFormat
+    from mldiagnostics_cli.runs.source import RunSource
 
-__all__ = ["delete_runs"]
-
-PARALLEL_DELETES = 32
-"""Requests to a bucket at a time, as many as the read model has."""
+__all__ = ["DeletableRun", "delete_runs"]
 
 _RUNNING = frozenset({"Pending", "Active"})
 
 
 @dataclass(frozen=True, slots=True)
-class _RunFiles:
-    """A run and its files."""
+class DeletableRun:
+    """A run with its deletion.
+
+    Args:
+        row: The run.
+        delete: Deletes it; raises `MLDiagnosticsError`.
+        files: Number of its files; None for an MLRun, whose deletion keeps them.
+        bytes: Size of the files.
+    """
 
     row: RunRow
-    store: Store
-    keys: Sequence[str]
-    bytes: int
+    delete: Callable[[], None]
+    files: int | None = None
+    bytes: int | None = None
 
 
 def delete_runs(
-    storage: str, runs: Sequence[str], output: OutputFormat, *, yes: bool, force: bool, dry_run: bool
+    source: RunSource, runs: Sequence[str], output: OutputFormat, *, yes: bool, force: bool, dry_run: bool
 ) -> None:
     """Delete runs after a confirmation, and print which.
 
     Raises:
         ConfigurationError: A run does not exist or is running, or nobody can confirm. Nothing is deleted then.
     """
-    chosen = {row.directory: row for row in (find(storage, run) for run in runs)}
+    chosen = {(row.directory, row.run_id): row for row in map(source.find, runs)}
     running = [row for row in chosen.values() if row.phase in _RUNNING]
     if running and not force:
         first = running[0]
         raise ConfigurationError(
             f"{first.name or first.run_id}: is {first.phase}; stop its job first, or delete it with --force"
         )
-    found = [_files_of(row) for row in chosen.values()]
+    found = [source.deletable(row) for row in chosen.values()]
     if not dry_run:
         _confirm(found, yes=yes)
     deleted = found if dry_run else [each for each in found if _delete(each)]
     show_rows(deleted, _COLUMNS, output, name=lambda each: each.row.run_id, document=_document)
     if dry_run:
         note("Nothing was deleted: --dry-run.")
-    elif len(deleted) < len(found):
+        return
+    for kept in (each for each in deleted if each.files is None and each.row.directory):
+        note(f"The files of {kept.row.name or kept.row.run_id} are kept: {kept.row.directory}")
+    if len(deleted) < len(found):
         raise click.exceptions.Exit(PARTIAL if deleted else FAILED)
 
 
-def _files_of(row: RunRow) -> _RunFiles:
-    root, _, folder = row.directory.rpartition("/")
-    store = open_store(root or "/")  # of the root: it removes the directory of the run with its last file
-    entries = list(store.list(folder))
-    return _RunFiles(row, store, [entry.key for entry in entries], sum(entry.bytes for entry in entries))
-
-
-def _confirm(found: Sequence[_RunFiles], *, yes: bool) -> None:
+def _confirm(found: Sequence[DeletableRun], *, yes: bool) -> None:
     if yes:
         return
-    files, total = sum(len(each.keys) for each in found), size(sum(each.bytes for each in found))
     names = ", ".join(each.row.name or each.row.run_id[:16] for each in found)
     if not (sys.stdin is not None and sys.stdin.isatty() and is_terminal()):
         raise ConfigurationError(f"{names}: not deleted, as there is no terminal to confirm it; pass --yes")
-    click.confirm(f"Delete {names} ({files} files, {total})?", abort=True)
+    files = [each.files for each in found if each.files is not None]
+    content = f"{sum(files)} files, {size(sum(each.bytes or 0 for each in found))}" if files else "files are kept"
+    click.confirm(f"Delete {names} ({content})?", abort=True)
 
 
-def _delete(files: _RunFiles) -> bool:
-    """Delete the files of a run; its run.json last, so that an interrupted deletion can be repeated."""
-    record = f"{files.row.directory.rpartition('/')[2]}/{RUN_RECORD}"
+def _delete(run: DeletableRun) -> bool:
     try:
-        with ThreadPoolExecutor(PARALLEL_DELETES) as workers:
-            list(workers.map(files.store.delete, [key for key in files.keys if key != record]))
-        files.store.delete(record)
-    except StoreError as error:
-        note(f"mldiag: {files.row.directory}: not wholly deleted: {error}; run the command again")
+        run.delete()
+    except MLDiagnosticsError as error:
+        place = run.row.directory or run.row.name
+        note(f"mldiag: {place}: not wholly deleted: {error}; run the command again")
         return False
     return True
 
 
-def _document(files: _RunFiles) -> dict[str, object]:
-    row = files.row
+def _document(run: DeletableRun) -> dict[str, object]:
     return {
-        "runId": row.run_id,
-        "displayName": row.name or None,
-        "directory": row.directory,
-        "files": len(files.keys),
-        "bytes": files.bytes,
+        "runId": run.row.run_id,
+        "displayName": run.row.name or None,
+        "directory": run.row.directory,
+        "files": run.files,
+        "bytes": run.bytes,
     }
 
 
-_COLUMNS: list[TableColumn[_RunFiles]] = [
+_COLUMNS: list[TableColumn[DeletableRun]] = [
     TableColumn("NAME", lambda each: each.row.name or DASH),
     TableColumn("RUN", lambda each: each.row.run_id[:16]),
-    TableColumn("FILES", lambda each: str(len(each.keys)), is_number=True),
+    TableColumn("FILES", lambda each: DASH if each.files is None else str(each.files), is_number=True),
     TableColumn("SIZE", lambda each: size(each.bytes), is_number=True),
-    TableColumn("DIRECTORY", lambda each: each.row.directory, is_wide=True),
+    TableColumn("DIRECTORY", lambda each: each.row.directory or DASH, is_wide=True),
 ]

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.errors import ConfigurationError
-from mldiagnostics.goodput.render.words import duration
-from mldiagnostics.runs import attempt_rows, configs, metrics, ranks, series, sessions
+from mldiagnostics.goodput.render.words import duration, percent
+from mldiagnostics.runs import configs
 from mldiagnostics.text.terminal import printable
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import has_colour, is_terminal, show, show_document, terminal_width
 from mldiagnostics_cli.plot import HEIGHT, plot
 from mldiagnostics_cli.runs.listing import elapsed_s, phase_text
-from mldiagnostics_cli.sources import find
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn, painted, table
 from mldiagnostics_cli.values import DASH, age, moment, number, size
 
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
 
-__all__ = ["DetailQuery", "curve_lines", "show_run"]
+    from mldiagnostics_cli.runs.source import RunSource
 
-PLOT_POINTS = 1000
-"""Points that are kept of a curve: more than the columns of a terminal."""
+__all__ = ["DetailQuery", "curve_lines", "show_run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +61,19 @@ class _RunDetail:
         return document
 
 
-def show_run(storage: str, run: str, query: DetailQuery, output: OutputFormat) -> None:
+def show_run(source: RunSource, run: str, query: DetailQuery, output: OutputFormat) -> None:
     """Print one run."""
-    row = find(storage, run)
+    row = source.find(run)
     if output is OutputFormat.NAME:
         show(row.run_id)
         return
     with_hosts = query.with_hosts or output is OutputFormat.WIDE
     detail = _RunDetail(
         row,
-        attempt_rows(row),
-        sessions(row),
-        ranks(row) if with_hosts else None,
-        _curves(row, query) if query.metrics else [],
+        source.attempts(row),
+        source.profiles(row),
+        source.hosts(row) if with_hosts else None,
+        _curves(source, row, query) if query.metrics else [],
     )
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
         show_document(detail.to_json(), output)
@@ -97,11 +95,11 @@ def curve_lines(
     return [heading, *plot(curve.value, width=width, height=height, low=low, high=high)]
 
 
-def _curves(row: RunRow, query: DetailQuery) -> list[MetricSeries]:
-    curves = series(row, query.metrics, rank=query.rank, points=PLOT_POINTS)
+def _curves(source: RunSource, row: RunRow, query: DetailQuery) -> list[MetricSeries]:
+    curves = source.curves(row, query.metrics, rank=query.rank)
     recorded = {curve.metric for curve in curves}
     if missing := [name for name in query.metrics if name not in recorded]:
-        names = ", ".join(metric.name for metric in metrics(row, rank=query.rank)) or "none"
+        names = ", ".join(sorted({curve.metric for curve in source.curves(row, None, rank=query.rank)})) or "none"
         raise ConfigurationError(
             f"--metric {missing[0]}: rank {query.rank} has not recorded it; its metrics are: {names}"
         )
@@ -128,30 +126,43 @@ def _phase(text: str) -> str:
 
 
 def _facts(row: RunRow, now: float) -> Iterator[tuple[str, str]]:
-    yield "name", row.name or DASH
-    yield "run", row.run_id
-    yield "phase", phase_text(row)
-    if row.message:
-        yield "message", row.message
-    if row.run_group:
-        yield "group", row.run_group
-    if workload := row.workload:
-        place = "/".join(filter(None, (row.namespace, str(workload.get("name") or ""))))
-        yield "workload", f"{workload.get('kind') or 'workload'} {place}"
-    if row.step is not None:
-        yield "step", f"{row.step}" + ("" if row.step_time_s is None else f", {duration(row.step_time_s)} each")
-    if row.world_size is not None:
-        yield (
-            "ranks",
-            f"{row.world_size}" + ("" if row.hosts is None else f" on {row.hosts} host{'' if row.hosts == 1 else 's'}"),
-        )
-    if row.created is not None:
-        yield "started", f"{moment(row.created)}, {age(now - row.created)} ago"
-    if row.ended is not None:
-        yield "ended", f"{moment(row.ended)}, after {age(elapsed_s(row, now))}"
-    yield "files", row.directory
-    if row.url:
-        yield "page", row.url
+    """Yield the names and texts of the facts that are known."""
+    facts = {
+        "name": row.name or DASH,
+        "run": row.run_id,
+        "phase": phase_text(row),
+        "message": row.message,
+        "group": row.run_group,
+        "workload": _workload_text(row),
+        "step": _step_text(row),
+        "ranks": _ranks_text(row),
+        "started": "" if row.created is None else f"{moment(row.created)}, {age(now - row.created)} ago",
+        "ended": "" if row.ended is None else f"{moment(row.ended)}, after {age(elapsed_s(row, now))}",
+        "goodput": "" if row.goodput is None else f"{percent(row.goodput)} %",
+        "files": row.directory,
+        "page": row.url or "",
+    }
+    return ((name, text) for name, text in facts.items() if text)
+
+
+def _workload_text(row: RunRow) -> str:
+    if not row.workload:
+        return ""
+    place = "/".join(filter(None, (row.namespace, str(row.workload.get("name") or ""))))
+    return f"{row.workload.get('kind') or 'workload'} {place}"
+
+
+def _step_text(row: RunRow) -> str:
+    if row.step is None:
+        return ""
+    return f"{row.step}" + ("" if row.step_time_s is None else f", {duration(row.step_time_s)} each")
+
+
+def _ranks_text(row: RunRow) -> str:
+    hosts = "" if row.hosts is None else f"{row.hosts} host{'' if row.hosts == 1 else 's'}"
+    if row.world_size is None:
+        return hosts
+    return f"{row.world_size}" + (f" on {hosts}" if hosts else "")
 
 
 def _hosts(now: float) -> list[TableColumn[RankRow]]:
@@ -179,7 +190,7 @@ _ATTEMPTS: list[TableColumn[AttemptRow]] = [
 _PROFILES: list[TableColumn[SessionRow]] = [
     TableColumn("PROFILE", lambda profile: profile.name),
     TableColumn("KIND", lambda profile: profile.kind),
-    TableColumn("HOSTS", lambda profile: str(len(profile.files)), is_number=True),
-    TableColumn("SIZE", lambda profile: size(profile.bytes), is_number=True),
+    TableColumn("HOSTS", lambda profile: str(len(profile.files)) if profile.files else DASH, is_number=True),
+    TableColumn("SIZE", lambda profile: size(profile.bytes) if profile.files else DASH, is_number=True),
     TableColumn("TIME", lambda profile: moment(profile.t)),
 ]

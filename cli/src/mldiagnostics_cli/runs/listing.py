@@ -3,64 +3,32 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.render.words import duration
-from mldiagnostics.runs import list_runs
 
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.output import note, show_rows
-from mldiagnostics_cli.sources import check_root
+from mldiagnostics_cli.runs.run_filter import RunFilter
 from mldiagnostics_cli.table import PHASE_COLOURS, TableColumn
 from mldiagnostics_cli.values import DASH, age
 
 if TYPE_CHECKING:
-    from mldiagnostics.lifecycle.outcome import Phase
     from mldiagnostics.runs import RunRow
 
-__all__ = ["RunFilter", "columns", "elapsed_s", "phase_text", "read_runs", "show_runs"]
+    from mldiagnostics_cli.runs.source import RunSource
+
+__all__ = ["columns", "elapsed_s", "phase_text", "show_runs"]
 
 _ID_SHOWN = 16
 """Characters of an id: the run of an MLRun's name has as many, and other commands take them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Which runs are meant; None and an empty pattern for all."""
-
-    group: str | None = None
-    phase: Phase | None = None
-    since: float | None = None
-    name: str | None = None
-    limit: int | None = None
-
-
-def read_runs(storage: str, wanted: RunFilter) -> list[RunRow]:
-    """Return the runs below a root, the newest first.
-
-    Raises:
-        ConfigurationError: The root is not one of runs.
-        StoreError: The root cannot be read.
-    """
-    rows = list_runs(
-        storage,
-        name=wanted.name,
-        run_group=wanted.group,
-        phase=wanted.phase,
-        since=wanted.since,
-        limit=wanted.limit,
-    )
-    if not rows:
-        check_root(storage)
-    return rows
-
-
-def show_runs(storage: str, wanted: RunFilter, output: OutputFormat) -> None:
-    """Print the runs below a root."""
-    rows = read_runs(storage, wanted)
+def show_runs(source: RunSource, wanted: RunFilter, output: OutputFormat) -> None:
+    """Print the runs of a source."""
+    rows = source.rows(wanted)
     if not rows and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
-        note(f"No runs in {storage}{'' if wanted == RunFilter() else ' match'}.")
+        note(f"No runs in {source.place}{'' if wanted == RunFilter() else ' match'}.")
         return
     show_rows(
         rows,
@@ -86,7 +54,7 @@ def columns(now: float) -> list[TableColumn[RunRow]]:
         TableColumn("ATTEMPT", lambda row: DASH if row.attempt is None else str(row.attempt), is_wide=True),
         TableColumn("RANKS", lambda row: DASH if row.world_size is None else str(row.world_size), is_wide=True),
         TableColumn("PROFILES", lambda row: DASH if row.sessions is None else str(len(row.sessions)), is_wide=True),
-        TableColumn("DIRECTORY", lambda row: row.directory, is_wide=True),
+        TableColumn("DIRECTORY", lambda row: row.directory or DASH, is_wide=True),
     ]
 
 

@@ -11,8 +11,7 @@ import click
 from mldiagnostics_cli.commands.options import OutputFormat
 from mldiagnostics_cli.exit_codes import FAILED
 from mldiagnostics_cli.output import has_colour, show
-from mldiagnostics_cli.runs.listing import columns, read_runs
-from mldiagnostics_cli.sources import find
+from mldiagnostics_cli.runs.listing import columns
 from mldiagnostics_cli.table import cell_widths, table
 
 if TYPE_CHECKING:
@@ -20,31 +19,32 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import RunRow
 
-    from mldiagnostics_cli.runs.listing import RunFilter
+    from mldiagnostics_cli.runs.run_filter import RunFilter
+    from mldiagnostics_cli.runs.source import RunSource
 
 __all__ = ["watch_run", "watch_runs"]
 
 ENDED = frozenset({"Completed", "Failed"})
 
 
-def watch_runs(storage: str, wanted: RunFilter, output: OutputFormat, *, interval_s: float) -> None:
+def watch_runs(source: RunSource, wanted: RunFilter, output: OutputFormat, *, interval_s: float) -> None:
     """Print runs, and a line for each change, until Ctrl-C."""
     changes = _ChangePrinter(output)
     while True:
-        changes.show(read_runs(storage, wanted))
+        changes.show(source.rows(wanted))
         time.sleep(interval_s)
 
 
-def watch_run(storage: str, run: str, output: OutputFormat, *, interval_s: float) -> None:
+def watch_run(source: RunSource, run: str, output: OutputFormat, *, interval_s: float) -> None:
     """Print a line for each change of one run until it has ended; exit with 1 if it has failed."""
     changes = _ChangePrinter(output)
-    row = find(storage, run)
+    row = source.find(run)
     while True:
         changes.show([row])
         if row.phase in ENDED:
             raise click.exceptions.Exit(FAILED if row.phase == "Failed" else 0)
         time.sleep(interval_s)
-        row = find(storage, row.directory)
+        row = source.again(row)
 
 
 class _ChangePrinter:
@@ -52,7 +52,7 @@ class _ChangePrinter:
 
     def __init__(self, output: OutputFormat) -> None:
         self._output = output
-        self._shown: dict[str, tuple[object, ...]] = {}
+        self._shown: dict[tuple[str, ...], tuple[object, ...]] = {}
         self._widths: list[int] = []
 
     def show(self, rows: Iterable[RunRow]) -> None:
@@ -60,8 +60,9 @@ class _ChangePrinter:
         changed = []
         for row in rows:
             state = (row.phase, row.reason, row.attempt, row.step, row.sessions)
-            if self._shown.get(row.directory) != state:
-                self._shown[row.directory] = state
+            key = row.directory, row.namespace, row.run_id
+            if self._shown.get(key) != state:
+                self._shown[key] = state
                 changed.append(row)
         if not changed:
             return

@@ -1,0 +1,217 @@
+"""`mldiag capture` in a cluster: creates an MLDiagnosticsConnection and follows it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.failures import ClusterFailure
+
+from mldiagnostics_cli.captures.capture_object import (
+    create_capture,
+    delete_capture,
+    path_of,
+    withdraw_capture,
+)
+from mldiagnostics_cli.captures.connection import CaptureStatus, manifest
+from mldiagnostics_cli.captures.ending import CaptureEnd
+from mldiagnostics_cli.captures.live_line import LiveLine
+from mldiagnostics_cli.cluster.connection import connect
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.exit_codes import INTERRUPTED
+from mldiagnostics_cli.output import note, show, show_document, show_rows
+from mldiagnostics_cli.runs.cluster_runs import find_run_object
+from mldiagnostics_cli.sources import is_on_volume
+from mldiagnostics_cli.table import TableColumn
+from mldiagnostics_cli.values import DASH, size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_cli.captures.cluster_target import ClusterTarget, TargetNarrowing
+    from mldiagnostics_cli.captures.settings import CaptureSettings
+    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_cli.cluster.options import ClusterOptions
+    from mldiagnostics_cli.interruption import Interruption
+
+    Body = Mapping[str, Any]
+
+__all__ = ["capture_in_cluster"]
+
+OPERATOR_S: Final = 30.0
+"""An operator takes a new object within a second; after so long none is there."""
+_RETRY_S: Final = 1.0
+
+
+async def capture_in_cluster(
+    options: ClusterOptions,
+    target: ClusterTarget,
+    narrowing: TargetNarrowing,
+    settings: CaptureSettings,
+    output: OutputFormat,
+    *,
+    interruption: Interruption,
+    wait: bool,
+) -> CaptureEnd:
+    """Create the object of a capture, follow it to its end, and print the results.
+
+    Ctrl-C cancels the capture in the cluster; traces that were recorded until then are stored.
+
+    Raises:
+        ConfigurationError: The target is not valid.
+        ClusterFailure: The object is rejected, no operator takes it, or the cluster cannot be reached.
+        Abort: Ctrl-C, before an operator had taken the object, which is deleted.
+    """
+    async with connect(options) as cluster:
+        namespace = cluster.namespace
+        if target.run:
+            found = (await find_run_object(cluster, target.run))["metadata"]
+            target, namespace = replace(target, run=found["name"]), found["namespace"]
+        made = await create_capture(cluster, namespace, manifest(target, narrowing, settings), interruption)
+        if not wait:
+            show_detached(CaptureStatus.of(made), output)
+            return CaptureEnd(exit_code=0)
+        status = await _Follower(cluster, made, interruption).follow()
+    show_result(status, output)
+    return CaptureEnd(
+        exit_code=INTERRUPTED if interruption.is_requested else status.exit_code,
+        directory=status.location if status.captured else "",
+        session=status.session,
+        namespace=status.namespace,
+    )
+
+
+def show_detached(status: CaptureStatus, output: OutputFormat) -> None:
+    """Print the name of an object that nobody follows."""
+    name = f"{CONNECTIONS.definition_name}/{status.name}"
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        show_document({"object": f"{status.namespace}/{status.name}"}, output)
+        return
+    show(name)
+    if output is not OutputFormat.NAME:
+        note(f"To follow it: kubectl wait --for=condition=Complete {name} -n {status.namespace}")
+
+
+def show_result(status: CaptureStatus, output: OutputFormat) -> None:
+    """Print the outcome of each target, and where the profiles are."""
+    if output in {OutputFormat.JSON, OutputFormat.YAML}:
+        show_document(status.to_json(), output)
+        return
+    if output is OutputFormat.NAME:
+        show(f"{CONNECTIONS.definition_name}/{status.name}")
+        return
+    if status.results:
+        show_rows(status.results, _RESULTS, output, name=_target_name, document=dict)
+    note(f"{status.reason}: {status.message}")
+    if status.captured:
+        skew = "" if status.skew_ms is None else f", starts within {status.skew_ms} ms"
+        note(f"Session {status.session}: {size(status.bytes)} in {status.location}{skew}.")
+    if status.captured and status.location.startswith("gs://"):
+        note(f"To open it: xprof --logdir {shlex.quote(status.location)}")
+    elif status.captured and is_on_volume(status.location):
+        session = shlex.quote(f"{status.location}/{status.session}")
+        note(f"To open it: mldiag profiles download {session} -n {status.namespace} --to profiles")
+
+
+class _Follower:
+    """Follows one object to its end, and cancels it on Ctrl-C."""
+
+    def __init__(self, cluster: Cluster, made: Body, interruption: Interruption) -> None:
+        self._cluster, self._made, self._interruption = cluster, made, interruption
+        self._collection = path_to(*CONNECTIONS.gvr, namespace=made["metadata"]["namespace"])
+        self._path = path_of(made)
+        self._version = made["metadata"]["resourceVersion"]
+        self._status = CaptureStatus.of(made)
+        self._line = LiveLine(self._text)
+        self._until_started = asyncio.timeout(OPERATOR_S)
+        self._cancelling: asyncio.Task[None] | None = None
+
+    async def follow(self) -> CaptureStatus:
+        """Return the last status.
+
+        Raises:
+            ClusterFailure: No operator takes the object, which is deleted.
+            Abort: Ctrl-C, before an operator had taken it.
+        """
+        note(f"Capture {self._status.name} in namespace {self._status.namespace}")
+        try:
+            with self._interruption.stopping(self._cancel):
+                async with self._until_started, self._line.shown():
+                    while not self._status.is_complete:
+                        await self._watch()
+        except TimeoutError:
+            if self._interruption.is_requested:
+                await withdraw_capture(self._cluster, self._made)
+            await delete_capture(self._cluster, self._made)
+            raise ClusterFailure(
+                f"{self._status.name}: no operator has taken it in {OPERATOR_S:g} s, so it was deleted; install or "
+                "repair the operator, or use `mldiag capture --direct`",
+                status=0,
+            ) from None
+        return self._status
+
+    async def _watch(self) -> None:
+        """Read the changes until the capture is complete or the watch ends."""
+        try:
+            events = self._cluster.client.watch(
+                self._collection, self._version, fields=f"metadata.name={self._status.name}"
+            )
+            async with aclosing(events):
+                async for event in events:
+                    if event["type"] == "ERROR":
+                        break
+                    if event["type"] != "BOOKMARK":
+                        self._take(event["object"])
+                    if self._status.is_complete:
+                        return
+        except Unavailable:
+            await asyncio.sleep(_RETRY_S)
+        with suppress(Unavailable):
+            self._take(await self._cluster.client.get(self._path))
+
+    def _take(self, body: Body) -> None:
+        self._version = body["metadata"]["resourceVersion"]
+        before, self._status = self._status, CaptureStatus.of(body)
+        if self._status.is_started and not self._interruption.is_requested:
+            self._until_started.reschedule(None)
+        if self._status.message and self._status.message != before.message and not self._status.is_complete:
+            self._line.print(self._status.message)
+
+    def _cancel(self) -> None:
+        if not self._status.is_started:
+            self._until_started.reschedule(asyncio.get_running_loop().time())
+            return
+        self._line.print("Cancelling the capture; press Ctrl-C again to leave without its results.")
+        self._cancelling = asyncio.create_task(self._patch())
+
+    async def _patch(self) -> None:
+        try:
+            await self._cluster.client.patch(self._path, {"spec": {"cancel": True}})
+        except ClusterError as error:  # it is followed anyway
+            note(f"mldiag: {self._status.name}: not cancelled: {error}")
+
+    def _text(self) -> str:
+        doing = "cancelling" if self._cancelling is not None else self._status.message or "waiting for the operator"
+        return f"{self._status.progress} {doing}".strip()
+
+
+def _target_name(result: Body) -> str:
+    return str(result.get("file") or result["pod"])
+
+
+_COLOURS = {"Captured": "\x1b[32m", "Failed": "\x1b[31m", "Skipped": "\x1b[33m", "Cancelled": "\x1b[33m"}
+_RESULTS: list[TableColumn[Body]] = [
+    TableColumn("POD", lambda each: str(each["pod"])),
+    TableColumn("RANK", lambda each: str(each.get("rank", DASH)), is_number=True),
+    TableColumn("STATE", lambda each: str(each["state"]), colours=_COLOURS),
+    TableColumn("REASON", lambda each: str(each["reason"])),
+    TableColumn("SIZE", lambda each: size(each.get("bytes")), is_number=True),
+    TableColumn("NODE", lambda each: str(each.get("node") or DASH), is_wide=True),
+    TableColumn("FILE", lambda each: str(each.get("file") or DASH), is_wide=True),
+    TableColumn("MESSAGE", lambda each: str(each.get("message") or DASH)),
+]

@@ -1,0 +1,43 @@
+"""`mldiag capture` of virtual machines of Google Cloud, through tunnels of gcloud."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mldiagnostics_cli.captures.by_address import conclude, prepare, record
+from mldiagnostics_cli.captures.gce_tunnels import VirtualMachine, tunnels, workers_of
+from mldiagnostics_cli.captures.settings import DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics_cli.captures.ending import CaptureEnd
+    from mldiagnostics_cli.captures.settings import CaptureSettings
+    from mldiagnostics_cli.commands.options import OutputFormat
+    from mldiagnostics_cli.interruption import Interruption
+
+__all__ = ["capture_vms"]
+
+
+async def capture_vms(
+    names: Sequence[str],
+    settings: CaptureSettings,
+    output: OutputFormat,
+    *,
+    interruption: Interruption,
+    zone: str,
+    is_tpu: bool,
+) -> CaptureEnd:
+    """Capture virtual machines, all workers of TPU slices included, and print their outcomes.
+
+    Raises:
+        ConfigurationError: gcloud is not installed, or does not know a TPU VM.
+        MLDiagnosticsError: A tunnel does not open.
+    """
+    machines = [VirtualMachine(name, zone) for name in names]
+    if is_tpu:
+        machines = [worker for name in names for worker in await workers_of(name, zone)]
+    async with tunnels(machines, settings.port or DEFAULT_PORT) as addresses:
+        prepared = prepare(addresses, settings, [machine.stem for machine in machines])
+        report = await record(prepared, interruption)
+    return conclude(report, output, interruption)

@@ -1,0 +1,64 @@
+"""The MLDiagnosticsConnection of a capture in the API: created, and deleted again if nothing has come of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from mldiagnostics_api.resources import CONNECTIONS
+from mldiagnostics_kube.apiserver import NotFound, path_to
+
+from mldiagnostics_cli.output import note
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics_cli.cluster.connection import Cluster
+    from mldiagnostics_cli.interruption import Interruption
+
+    Body = Mapping[str, Any]
+
+__all__ = ["create_capture", "delete_capture", "path_of", "withdraw_capture"]
+
+STRICT = ("fieldValidation", "Strict")
+"""An older resource would drop the fields that it does not have, and its operator capture other pods."""
+
+
+async def create_capture(cluster: Cluster, namespace: str, body: Body, interruption: Interruption) -> Body:
+    """Create an object and return it.
+
+    Raises:
+        Abort: Ctrl-C while it was created; it is deleted then.
+        ClusterError: It is rejected, or the cluster cannot be reached.
+    """
+    collection = path_to(*CONNECTIONS.gvr, namespace=namespace)
+    try:
+        with interruption.stopping(lambda: None):  # the response has the name by which it is deleted
+            made: Body = await cluster.client.request("POST", collection, query=[STRICT], body=body)
+            if interruption.is_requested:
+                await withdraw_capture(cluster, made)
+    except asyncio.CancelledError:
+        note(f"A capture may have been created; see: kubectl get {CONNECTIONS.definition_name} -n {namespace}")
+        raise
+    return made
+
+
+async def withdraw_capture(cluster: Cluster, made: Body) -> NoReturn:
+    """Delete an object after Ctrl-C. Raises `Abort`."""
+    await delete_capture(cluster, made)
+    note(f"{made['metadata']['name']}: deleted before it started")
+    raise click.Abort
+
+
+async def delete_capture(cluster: Cluster, made: Body) -> None:
+    """Delete an object; one that is gone counts as deleted."""
+    with suppress(NotFound):
+        await cluster.client.delete(path_of(made), uid=made["metadata"]["uid"])
+
+
+def path_of(made: Body) -> str:
+    """Return the URL path of an object."""
+    metadata = made["metadata"]
+    return path_to(*CONNECTIONS.gvr, namespace=metadata["namespace"], name=metadata["name"])

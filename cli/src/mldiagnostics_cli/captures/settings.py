@@ -1,0 +1,28 @@
+"""Options of a capture, by address or in a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT_DIRECTORY", "DEFAULT_PORT", "CaptureSettings"]
+
+DEFAULT_PORT = 9999
+"""Port of the profiler server where an address has none: the one of the operator and of the SDK."""
+
+DEFAULT_DIRECTORY = "profiles"
+"""Log directory of captures by address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureSettings:
+    """Options of a capture; the duration is in milliseconds, None stands for a default."""
+
+    log_directory: str | None
+    duration: int
+    session: str | None
+    port: int | None
+    host_tracer: int
+    device_tracer: int
+    python_tracer: int
+    allow_old_server: bool
+    dry_run: bool

@@ -1,0 +1,72 @@
+"""A connection to the cluster that a command means, with the rights of its user."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import find_access
+from mldiagnostics_kube.failures import ClusterFailure, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mldiagnostics_cli.cluster.options import ClusterOptions
+
+__all__ = ["Cluster", "connect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster, and the namespace that the user means."""
+
+    client: ApiClient
+    context: str
+    """Context of the kubeconfig; empty inside a pod."""
+    namespace: str
+    """Namespace of requests for one object."""
+    scope: str | None
+    """Namespace of lists; None for all namespaces."""
+
+    @property
+    def description(self) -> str:
+        """The cluster in messages."""
+        return f"cluster '{self.context or self.client.access.server}'"
+
+    @property
+    def place(self) -> str:
+        """The namespaces of lists, in messages."""
+        return "all namespaces" if self.scope is None else f"namespace '{self.scope}'"
+
+    def failure(self, error: ClusterError) -> ClusterFailure:
+        """Return a failed request in words for the user."""
+        return failure_of(error, cluster=self.description)
+
+
+@asynccontextmanager
+async def connect(options: ClusterOptions) -> AsyncIterator[Cluster]:
+    """Connect to the cluster while the block runs.
+
+    Credentials are those of kubectl: --kubeconfig, KUBECONFIG, the service account of a pod, or ~/.kube/config.
+
+    Raises:
+        ConfigurationError: There are no credentials, or no such context.
+        ClusterFailure: A request of the block failed and was not handled there.
+    """
+    if options.namespace is not None and options.all_namespaces:
+        raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
+    access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
+    client = ApiClient.of(access.credentials)
+    namespace = options.namespace or access.namespace
+    cluster = Cluster(client, access.context, namespace, None if options.all_namespaces else namespace)
+    try:
+        yield cluster
+    except ClusterError as error:
+        raise cluster.failure(error) from error
+    finally:
+        await client.aclose()

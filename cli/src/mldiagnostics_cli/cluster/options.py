@@ -1,0 +1,22 @@
+"""Which cluster and namespace a command means, in the words of kubectl."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ClusterOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Values of `--namespace`, `--all-namespaces`, `--context` and `--kubeconfig`; None where they are not given."""
+
+    namespace: str | None = None
+    all_namespaces: bool = False
+    context: str | None = None
+    kubeconfig: str | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Return whether the user names a cluster or a namespace."""
+        return self != ClusterOptions()

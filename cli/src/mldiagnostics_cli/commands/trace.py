@@ -1,0 +1,79 @@
+"""`mldiag trace`: logs and runs as a trace for Perfetto."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+from mldiagnostics_cli.commands.source_options import source_options
+
+if TYPE_CHECKING:
+    from mldiagnostics_cli.commands.source_options import SourceChoice
+
+__all__ = ["trace"]
+
+SEVERITIES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def _parse_moment(text: str) -> int:
+    from mldiagnostics.goodput.options import moment
+
+    return moment(text)
+
+
+@click.command(
+    epilog=examples(
+        "mldiag trace 4f6c",
+        "mldiag trace trainer -n ml",
+        "mldiag trace trainer.log coordinator.log.gz 4f6c --out incident.json.gz",
+        "mldiag trace cloud-logging.json --job trainer --severity WARNING",
+        "mldiag trace - --out trace.json",
+        note="Pods: kubectl logs -l job-name=trainer --prefix --timestamps --tail=-1 | mldiag trace -",
+    )
+)
+@click.argument("reference", nargs=-1, required=True, metavar="SOURCE...")
+@source_options
+@click.option(
+    "--out", metavar="FILE|URL", help="File of the trace, - for standard output; by default SOURCE.trace.json.gz."
+)
+@click.option("-j", "--job", metavar="NAME", help="Only entries of pods whose name is NAME or starts with NAME-.")
+@click.option("--start", metavar="TIME", callback=parsed(_parse_moment), help="Only entries from this time on.")
+@click.option("--end", metavar="TIME", callback=parsed(_parse_moment), help="Only entries before this time.")
+@click.option(
+    "--severity", type=click.Choice(SEVERITIES, case_sensitive=False), help="Only entries of this severity or above."
+)
+@output_option()
+def trace(
+    *,
+    reference: tuple[str, ...],
+    source: SourceChoice,
+    out: str | None,
+    job: str | None,
+    start: int | None,
+    end: int | None,
+    severity: str | None,
+    output: OutputFormat,
+) -> None:
+    """Write a trace for Perfetto or chrome://tracing: entries of logs, goodput, steps, captures and metrics.
+
+    SOURCE is a log, a directory of logs, - for standard input, or a run: its id or the beginning of it, its name, its
+    directory. Logs are lines of text with times, the output of kubectl logs, JSON lines, and exports of Cloud Logging
+    as JSON or CSV; with gzip too, and of any size. Parts that cannot be read are counted and named.
+
+    Runs are found as by `mldiag runs`: in the cluster if -n, -A, --context or --kubeconfig is given; else in files if
+    --storage or MLDIAG_STORAGE is given, or ./mldiagnostics exists; else in the cluster of the current context.
+
+    Each pod is a group, with a track for each source file or container; a run has tracks for its time by goodput
+    bucket, its steps, its profiles, and a counter for each metric.
+    """
+    from mldiagnostics_cli.trace.export import TraceOptions, write_trace
+
+    write_trace(
+        source,
+        reference,
+        TraceOptions(job=job, start=start, end=end, severity=severity),
+        out=out,
+        output=output,
+    )

@@ -1,0 +1,194 @@
+"""`mldiag xprof`: servers of XProf over log directories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mldiagnostics_cli.commands.cluster_options import cluster_options
+from mldiagnostics_cli.commands.options import OutputFormat, examples, output_option, parsed
+
+if TYPE_CHECKING:
+    from mldiagnostics_cli.cluster.options import ClusterOptions
+
+__all__ = ["xprof"]
+
+LOCAL, KUBERNETES, GCE = "local", "kubernetes", "gce"
+PLACES = (LOCAL, KUBERNETES, GCE)
+
+
+def _parse_idle(text: str) -> float:
+    from mldiagnostics.goodput.options import window
+
+    return 0.0 if text == "0" else window(text)
+
+
+where_option = click.option("--on", type=click.Choice(PLACES), help="Only servers there; default: both but gce.")
+open_option = click.option("--open", "open_page", is_flag=True, help="Open it in a browser.")
+
+
+@click.group(
+    epilog=examples(
+        "mldiag xprof create --on local profiles --open", "mldiag xprof list", "mldiag xprof connect profiles"
+    )
+)
+def xprof() -> None:
+    """Host XProf over a log directory, on this machine, on Kubernetes or on Compute Engine, and open it."""
+
+
+@xprof.command(
+    "create",
+    epilog=examples(
+        "mldiag xprof create --on local profiles --open",
+        "mldiag xprof create gs://bucket/runs/4f6c --on kubernetes --image xprof:2.24 --service-account reader",
+        "mldiag xprof create volume:///runs/4f6c --on kubernetes --image xprof:2.24 --claim mldiagnostics",
+        "mldiag xprof create gs://bucket/runs/4f6c --on gce --zone us-east5-a",
+    ),
+)
+@click.argument("log_directory", metavar="DIR|URL")
+@click.option("--on", type=click.Choice(PLACES), default=LOCAL, show_default=True, help="Place of the server.")
+@click.option("--name", metavar="NAME", help="Name of the server; by default after the directory.")
+@click.option("--new", "another", is_flag=True, help="Make a second server for a directory that is hosted already.")
+@click.option(
+    "-p", "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="local: port; by default a free one."
+)
+@click.option(
+    "--idle-after",
+    "idle_s",
+    metavar="TIME",
+    default="2h",
+    show_default=True,
+    callback=parsed(_parse_idle),
+    help="local, kubernetes: end after this time without traffic; 0 for never.",
+)
+@open_option
+@click.option("--image", metavar="IMAGE", help="kubernetes: image with the commands xprof and python3; needed.")
+@click.option("--claim", metavar="NAME", help="kubernetes: claim of volume:///…, such as the operator's.")
+@click.option("--service-account", metavar="NAME", help="kubernetes, gce: account that can read the bucket.")
+@click.option(
+    "--machine-type",
+    metavar="TYPE",
+    help="kubernetes: size as of this machine; gce: its type; default there: c4-highmem-8.",
+)
+@click.option("--zone", metavar="ZONE", help="gce: zone of the virtual machine; needed.")
+@click.option("--memory", metavar="SIZE", help="kubernetes: memory, such as 8Gi; default: 4Gi or that of the machine.")
+@click.option("--ingress-host", metavar="HOST", help="kubernetes: Ingress for a shared link; it has no authentication.")
+@click.option("--wait/--no-wait", default=True, help="kubernetes: wait until it answers.")
+@click.option("--dry-run", is_flag=True, help="kubernetes: only print the objects.")
+@cluster_options()
+@output_option()
+def _create(
+    *,
+    log_directory: str,
+    on: str,
+    name: str | None,
+    another: bool,
+    port: int,
+    idle_s: float,
+    open_page: bool,
+    image: str | None,
+    claim: str | None,
+    service_account: str | None,
+    machine_type: str | None,
+    zone: str | None,
+    memory: str | None,
+    ingress_host: str | None,
+    wait: bool,
+    dry_run: bool,
+    cluster: ClusterOptions,
+    output: OutputFormat,
+) -> None:
+    """Host XProf over a log directory; an existing server for the directory is shown instead of a second one.
+
+    On this machine it is a process in the background that only this machine can reach. On Kubernetes it is a restricted
+    pod that only port-forward reaches, unless an Ingress is requested; a server there that has ended is started again.
+    On Compute Engine it is a virtual machine that only ssh reaches; gcloud makes it, and it costs until it is deleted.
+    Open the last two with `mldiag xprof connect`.
+    """
+    from mldiagnostics_cli.xprof.hosting import create_here, create_in_cluster
+
+    if on == LOCAL:
+        create_here(log_directory, output, name=name, port=port, idle_s=idle_s, another=another, open_page=open_page)
+        return
+    if on == GCE:
+        if zone is None:
+            raise click.UsageError("--zone: is not given; give one such as us-east5-a", click.get_current_context())
+        from mldiagnostics_cli.xprof.gce import MACHINE_TYPE, MachineSpec
+        from mldiagnostics_cli.xprof.hosting import create_on_machine
+
+        machine = MachineSpec(
+            log_directory=log_directory.rstrip("/"),
+            zone=zone,
+            name=name or "",
+            machine_type=machine_type or MACHINE_TYPE,
+            service_account=service_account,
+        )
+        create_on_machine(machine, output, another=another)
+        return
+    if image is None:
+        raise click.UsageError(
+            "--image: is not given; give an image with the commands xprof and python3", click.get_current_context()
+        )
+    from mldiagnostics_cli.xprof.instances import trimmed
+    from mldiagnostics_cli.xprof.manifests import XprofSpec, resources_of
+
+    spec = XprofSpec(
+        name=name or "",
+        log_directory=trimmed(log_directory),
+        image=image,
+        claim=claim,
+        service_account=service_account,
+        resources=resources_of(machine_type, memory),
+        host=ingress_host,
+        idle_s=idle_s,
+    )
+    create_in_cluster(cluster, spec, output, another=another, wait=wait, dry_run=dry_run)
+
+
+@xprof.command("list", epilog=examples("mldiag xprof list", "mldiag xprof list --on kubernetes -A -o wide"))
+@where_option
+@cluster_options(all_namespaces=True)
+@output_option()
+def _list(*, on: str | None, cluster: ClusterOptions, output: OutputFormat) -> None:
+    """List servers with their log directories and links."""
+    from mldiagnostics_cli.xprof.hosting import ServerScope, show_instances
+
+    show_instances(ServerScope(on=on, cluster=cluster), output)
+
+
+@xprof.command(
+    "connect", epilog=examples("mldiag xprof connect profiles --open", "mldiag xprof connect trainer -n ml --port 6006")
+)
+@click.argument("server", metavar="NAME|DIR|URL")
+@where_option
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="Port on this machine for a server elsewhere; by default a free one.",
+)
+@open_option
+@cluster_options()
+def _connect(*, server: str, on: str | None, port: int, open_page: bool, cluster: ClusterOptions) -> None:
+    """Print the link of a server, or open it. One on Kubernetes or Compute Engine is forwarded until Ctrl-C.
+
+    One on Kubernetes that has ended is started again. If its pod is replaced, the same link goes to the new one.
+    """
+    from mldiagnostics_cli.xprof.hosting import ServerScope, connect_instance
+
+    connect_instance(ServerScope(on=on, cluster=cluster), server, port=port, open_page=open_page)
+
+
+@xprof.command("delete", epilog=examples("mldiag xprof delete profiles", "mldiag xprof delete trainer -n ml --yes"))
+@click.argument("server", nargs=-1, required=True, metavar="NAME|DIR|URL...")
+@where_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for a confirmation.")
+@cluster_options()
+def _delete(*, server: tuple[str, ...], on: str | None, yes: bool, cluster: ClusterOptions) -> None:
+    """Delete servers; the profiles stay."""
+    from mldiagnostics_cli.xprof.hosting import ServerScope, delete_instances
+
+    delete_instances(ServerScope(on=on, cluster=cluster), server, yes=yes)

@@ -1,0 +1,75 @@
+"""`mldiag profiles list`: sessions as rows."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.output import note, show_rows
+from mldiagnostics_cli.profiles.references import find_sessions, opened
+from mldiagnostics_cli.runs.run_filter import RunFilter
+from mldiagnostics_cli.table import TableColumn
+from mldiagnostics_cli.values import DASH, age, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics.runs import SessionRow
+
+    from mldiagnostics_cli.commands.source_options import SourceChoice
+    from mldiagnostics_cli.runs.source import RunSource
+
+__all__ = ["columns", "show_sessions"]
+
+PARALLEL_LISTS = 8
+"""Runs whose sessions are listed at a time; each reads up to 32 records of captures at a time itself."""
+
+
+def show_sessions(choice: SourceChoice, references: Sequence[str], output: OutputFormat) -> None:
+    """Print the sessions of runs and log directories, or of all runs of a source; the newest last.
+
+    Raises:
+        ConfigurationError: A reference is neither a run nor a directory.
+        ClusterFailure: The cluster rejects it.
+        StoreError: The files cannot be listed.
+    """
+    with opened(choice, references) as source:
+        rows = [row for each in references for row in find_sessions(source, each)] if references else _of_all(source)
+        place = ", ".join(references) or source.place
+    if not rows and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
+        note(f"No profile sessions in {place}.")
+        return
+    show_rows(
+        sorted(rows, key=lambda row: (row.t or 0.0, row.url)),
+        columns(time.time()),
+        output,
+        name=lambda row: row.url,
+        document=lambda row: row.to_json(),
+    )
+
+
+def columns(now: float) -> list[TableColumn[SessionRow]]:
+    """Return the columns of a table of sessions, as of `now` in Unix seconds."""
+    return [
+        TableColumn("SESSION", lambda row: row.name),
+        TableColumn("KIND", lambda row: row.kind),
+        TableColumn("HOSTS", lambda row: str(len(row.hosts)) if row.files else DASH, is_number=True),
+        TableColumn("SIZE", lambda row: size(row.bytes) if row.files else DASH, is_number=True),
+        TableColumn("STEP", lambda row: DASH if row.step is None else str(row.step), is_number=True),
+        TableColumn("AGE", lambda row: age(now - row.t) if row.t else DASH, is_number=True),
+        TableColumn("TARGETS", _targets, is_wide=True),
+        TableColumn("OBJECT", lambda row: row.object or DASH, is_wide=True),
+        TableColumn("URL", lambda row: row.url, is_wide=True),
+    ]
+
+
+def _targets(row: SessionRow) -> str:
+    return ", ".join(f"{number} {state}" for state, number in sorted((row.targets or {}).items())) or DASH
+
+
+def _of_all(source: RunSource) -> list[SessionRow]:
+    runs = [row for row in source.rows(RunFilter()) if row.sessions != ()]
+    with ThreadPoolExecutor(PARALLEL_LISTS) as workers:
+        return [row for rows in workers.map(source.stored_profiles, runs) for row in rows]

@@ -1,0 +1,135 @@
+"""Resolution of a profile session as a user writes it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.layout import PROFILE_DIR, RUN_RECORD
+from mldiagnostics.locations import absolute_location, local_path
+from mldiagnostics.runs import RunRow, SessionRow, sessions
+
+from mldiagnostics_cli.runs.opening import open_source
+from mldiagnostics_cli.sources import find, is_on_volume
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mldiagnostics_cli.commands.source_options import SourceChoice
+    from mldiagnostics_cli.runs.source import RunSource
+
+__all__ = ["find_session", "find_sessions", "log_directory", "opened"]
+
+_SHOWN = 5
+"""So many of the sessions are named in a message."""
+
+
+@contextmanager
+def opened(choice: SourceChoice, references: Sequence[str]) -> Iterator[RunSource]:
+    """Open the source of the runs of some references; without a run among them it is not the cluster.
+
+    Raises:
+        ConfigurationError: There is neither a directory nor a cluster.
+    """
+    with open_source(choice, [_run_of(reference) for reference in references]) as source:
+        yield source
+
+
+def log_directory(source: RunSource, reference: str) -> str:
+    """Return the log directory of a run, or the one that is given.
+
+    Raises:
+        ConfigurationError: The reference is neither.
+    """
+    meant = _meant(source, reference)
+    return meant.directory if isinstance(meant, RunRow) else meant
+
+
+def find_sessions(source: RunSource, reference: str) -> list[SessionRow]:
+    """Return the sessions of a run or of a log directory, the oldest first."""
+    meant = _meant(source, reference)
+    if isinstance(meant, RunRow):
+        return source.stored_profiles(meant)
+    if is_on_volume(meant):
+        raise ConfigurationError(f"{meant}: the operator's volume cannot be listed; give a run, or {meant}/SESSION")
+    return sessions(meant)
+
+
+def find_session(source: RunSource, reference: str) -> SessionRow:
+    """Return the session that a user means; its files may be unknown.
+
+    Args:
+        source: Source of the runs.
+        reference: `<run or log directory>/<session>`, or a run or log directory alone for its newest session.
+
+    Raises:
+        ConfigurationError: There is no such session.
+        StoreError: The files cannot be listed.
+    """
+    before, slash, name = reference.rstrip("/").rpartition("/")
+    if is_on_volume(reference):
+        return _on_volume(before.removesuffix(f"/{PROFILE_DIR}"), name)
+    if slash and not _is_source(reference):
+        rows = find_sessions(source, before)
+        for row in rows:
+            if row.name == name:
+                return row
+        if rows or local_path(reference) is not None:
+            raise _missing(reference, f"has no session {name!r}", rows)
+    rows = find_sessions(source, reference)
+    if not rows:
+        raise _missing(reference, "has no profile sessions", rows)
+    return rows[-1]
+
+
+def _meant(source: RunSource, reference: str) -> RunRow | str:
+    """Return the run or the log directory of a reference without a session."""
+    location = reference.rstrip("/").removesuffix(f"/{PROFILE_DIR}")
+    path = local_path(location)
+    if path is None:
+        return location
+    if not path.is_dir():
+        return source.find(location)
+    return find(str(path.parent), str(path)) if (path / RUN_RECORD).is_file() else absolute_location(location)
+
+
+def _run_of(reference: str) -> str:
+    """Return the run of a reference, or a path or URL."""
+    path = local_path(reference)
+    if path is None or path.is_dir():
+        return absolute_location(reference)
+    run, slash, _ = reference.rstrip("/").rpartition("/")
+    if not slash:
+        return reference
+    return absolute_location(run) if Path(run).is_dir() else run
+
+
+def _on_volume(directory: str, name: str) -> SessionRow:
+    return SessionRow(
+        name=name,
+        kind="capture",
+        files=(),
+        bytes=0,
+        t=None,
+        attempt=None,
+        step=None,
+        object=None,
+        targets=None,
+        url=f"{directory}/{PROFILE_DIR}/{name}",
+    )
+
+
+def _is_source(reference: str) -> bool:
+    """Return whether a path is itself a log directory, not a session below one."""
+    path = local_path(reference)
+    return path is not None and path.is_dir() and path.parent.parts[-2:] != tuple(Path(PROFILE_DIR).parts)
+
+
+def _missing(reference: str, problem: str, rows: Sequence[SessionRow]) -> ConfigurationError:
+    if not rows:
+        return ConfigurationError(f"{reference}: {problem}; `mldiag profiles list` shows the sessions of all runs")
+    names = ", ".join(row.name for row in rows[-_SHOWN:])
+    more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+    return ConfigurationError(f"{reference}: {problem}; its sessions are: {names}{more}")

@@ -1,0 +1,106 @@
+"""Files of runs in a cluster: those of buckets as they are, those of the operator's volume as copies."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.layout import PROFILE_DIR, TRACE_SUFFIX
+from mldiagnostics.runs import sessions
+from mldiagnostics_kube.operator_policy import default_root
+from mldiagnostics_kube.operator_volume import copy_from_volume, extract
+
+from mldiagnostics_cli.output import note
+from mldiagnostics_cli.sources import is_on_volume
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
+
+    from mldiagnostics.runs import RunRow, SessionRow
+
+    from mldiagnostics_cli.cluster.connection import Cluster
+
+    Wait = Callable[[Coroutine[Any, Any, Any]], Any]
+
+__all__ = ["fetched_run", "fetched_session", "stored_sessions"]
+
+_RECORDS = (".json", ".jsonl")
+
+
+def stored_sessions(row: RunRow, known: Sequence[SessionRow]) -> list[SessionRow]:
+    """Return the sessions of a run with their files, and those that only its MLRun names, the oldest first.
+
+    Args:
+        row: The run.
+        known: Sessions of the MLRun, whose files are not known.
+    """
+    rows = {each.url: each for each in known}
+    if row.directory and not is_on_volume(row.directory):
+        try:
+            rows |= {each.url: each for each in sessions(row)}
+        except MLDiagnosticsError as error:
+            note(f"{row.name or row.run_id}: only the sessions that the cluster knows are shown: {error}")
+    return sorted(rows.values(), key=lambda each: (each.t or 0.0, each.name))
+
+
+@contextmanager
+def fetched_run(cluster: Cluster, wait: Wait, row: RunRow) -> Iterator[RunRow]:
+    """Return a run whose records can be read while the block runs.
+
+    A run without a storage of its own has its reports below the operator's default root, also if its captures have
+    other directories.
+
+    Raises:
+        ConfigurationError: The files do not exist.
+        ClusterFailure: The caller may not read the operator's volume.
+    """
+    location = row.directory
+    if not location.endswith(f"/{row.run_id}"):
+        root = str(wait(default_root(cluster.client)))
+        location = f"{root.removesuffix('/')}/{row.run_id}"
+    if not is_on_volume(location):
+        yield replace(row, directory=location)
+        return
+    with _copied(cluster, wait, location, _RECORDS) as folder:
+        yield replace(row, directory=str(folder))
+
+
+@contextmanager
+def fetched_session(cluster: Cluster, wait: Wait, session: SessionRow) -> Iterator[SessionRow]:
+    """Return a session whose traces can be read while the block runs.
+
+    Raises:
+        ConfigurationError: Its files do not exist.
+        ClusterFailure: The caller may not read the operator's volume.
+        StoreError: The files cannot be listed.
+    """
+    if session.files:
+        yield session
+    elif is_on_volume(session.url):
+        with _copied(cluster, wait, session.url, (TRACE_SUFFIX, ".json")) as folder:
+            yield _session_in(folder, session)
+    else:
+        yield _session_in(session.url.removesuffix(f"/{PROFILE_DIR}/{session.name}"), session)
+
+
+def _session_in(log_directory: str | Path, wanted: SessionRow) -> SessionRow:
+    for session in sessions(str(log_directory).removesuffix(f"/{PROFILE_DIR}/{wanted.name}")):
+        if session.name == wanted.name:
+            return session
+    raise ConfigurationError(f"{wanted.url}: has no traces; they were deleted, or nothing was captured")
+
+
+@contextmanager
+def _copied(cluster: Cluster, wait: Wait, location: str, suffixes: Sequence[str]) -> Iterator[Path]:
+    """Copy a directory of the volume; the copy has the same path below a temporary directory."""
+    with tempfile.TemporaryDirectory(prefix="mldiag-volume-") as temporary:
+        folder = Path(temporary, location.partition("://")[2].strip("/"))
+        with tempfile.TemporaryFile() as archive:
+            wait(copy_from_volume(cluster.client, location, suffixes, archive.write, cluster=cluster.description))
+            archive.seek(0)
+            extract(archive, folder)
+        yield folder

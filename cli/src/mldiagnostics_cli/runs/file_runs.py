@@ -1,0 +1,134 @@
+"""Runs from their files, below a directory or a prefix of a bucket."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.runs import attempt_rows, goodput, list_runs, ranks, series, sessions
+from mldiagnostics.store import open_store
+from typing_extensions import override
+
+from mldiagnostics_cli.runs.deletion import DeletableRun
+from mldiagnostics_cli.runs.source import RunSource
+from mldiagnostics_cli.sources import check_root, find, is_on_volume
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+    from mldiagnostics.store import Store
+
+    from mldiagnostics_cli.runs.run_filter import RunFilter
+
+__all__ = ["PLOT_POINTS", "FileRuns"]
+
+PARALLEL_DELETES = 32
+"""Requests to a bucket at a time, as many as the read model has."""
+
+PLOT_POINTS: Final = 1000
+"""Points that are kept of a curve: more than the columns of a terminal."""
+
+
+class FileRuns(RunSource):
+    """Runs below a root, a path or URL; as `RunSource` says."""
+
+    def __init__(self, storage: str) -> None:
+        self._storage = storage
+
+    @property
+    @override
+    def place(self) -> str:
+        return self._storage
+
+    @override
+    def rows(self, wanted: RunFilter) -> list[RunRow]:
+        rows = list_runs(
+            self._storage,
+            name=wanted.name,
+            run_group=wanted.group,
+            phase=wanted.phase,
+            since=wanted.since,
+            limit=wanted.limit,
+        )
+        if not rows:
+            check_root(self._storage)
+        return rows
+
+    @override
+    def find(self, run: str) -> RunRow:
+        return find(self._storage, run)
+
+    @override
+    def again(self, row: RunRow) -> RunRow:
+        return find(self._storage, row.directory)
+
+    @override
+    def attempts(self, row: RunRow) -> list[AttemptRow]:
+        return attempt_rows(row)
+
+    @override
+    def profiles(self, row: RunRow) -> list[SessionRow]:
+        return sessions(row)
+
+    @override
+    def stored_profiles(self, row: RunRow) -> list[SessionRow]:
+        return sessions(row)
+
+    @override
+    def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:
+        return nullcontext(row)
+
+    @override
+    def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
+        if is_on_volume(profile.url):
+            raise ConfigurationError(
+                f"{profile.url}: lies on the operator's volume; give its cluster with --context or -n"
+            )
+        return nullcontext(profile)
+
+    @override
+    def hosts(self, row: RunRow) -> list[RankRow]:
+        return ranks(row)
+
+    @override
+    def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
+        return series(row, metrics, rank=rank, points=PLOT_POINTS)
+
+    @override
+    def last_metrics(self, row: RunRow) -> Mapping[str, float]:
+        return {}
+
+    @override
+    def goodput(self, row: RunRow) -> float | None:
+        report = goodput(row)
+        return report.cumulative.goodput if report else None
+
+    @override
+    def deletable(self, row: RunRow) -> DeletableRun:
+        root, _, folder = row.directory.rpartition("/")
+        store = open_store(root or "/")  # of the root: it removes the directory of the run with its last file
+        entries = list(store.list(folder))
+        files = _RunFiles(store, folder, [entry.key for entry in entries])
+        return DeletableRun(row, files.delete, len(entries), sum(entry.bytes for entry in entries))
+
+
+@dataclass(frozen=True, slots=True)
+class _RunFiles:
+    """The files of a run."""
+
+    store: Store
+    folder: str
+    keys: Sequence[str] = field(default_factory=tuple)
+
+    def delete(self) -> None:
+        """Delete the files; run.json last, so that an interrupted deletion can be repeated."""
+        record = f"{self.folder}/{RUN_RECORD}"
+        with ThreadPoolExecutor(PARALLEL_DELETES) as workers:
+            list(workers.map(self.store.delete, [key for key in self.keys if key != record]))
+        self.store.delete(record)

@@ -1,0 +1,63 @@
+"""The interface of places that have runs: files below a root, or a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from mldiagnostics.runs import AttemptRow, MetricSeries, RankRow, RunRow, SessionRow
+
+    from mldiagnostics_cli.runs.deletion import DeletableRun
+    from mldiagnostics_cli.runs.run_filter import RunFilter
+
+__all__ = ["RunSource"]
+
+
+class RunSource(Protocol):
+    """Reads runs. All methods raise `ConfigurationError`, `StoreError` or `ClusterFailure`."""
+
+    @property
+    def place(self) -> str:
+        """Return where the runs are, for messages."""
+
+    def rows(self, wanted: RunFilter) -> list[RunRow]:
+        """Return the runs of a filter, the newest first."""
+
+    def find(self, run: str) -> RunRow:
+        """Return the run that a user means: by its id, the beginning of it, or its name."""
+
+    def again(self, row: RunRow) -> RunRow:
+        """Return the run of a row as it is now."""
+
+    def attempts(self, row: RunRow) -> list[AttemptRow]:
+        """Return the attempts of a run, the oldest first."""
+
+    def profiles(self, row: RunRow) -> list[SessionRow]:
+        """Return the profiles of a run; their files may be unknown."""
+
+    def stored_profiles(self, row: RunRow) -> list[SessionRow]:
+        """Return the profiles of a run with the files that can be listed from this machine."""
+
+    def fetched(self, row: RunRow) -> AbstractContextManager[RunRow]:
+        """Return the run while its records can be read from this machine."""
+
+    def fetched_profile(self, profile: SessionRow) -> AbstractContextManager[SessionRow]:
+        """Return the profile while its traces can be read from this machine."""
+
+    def hosts(self, row: RunRow) -> list[RankRow]:
+        """Return the ranks of a run with their hosts."""
+
+    def curves(self, row: RunRow, metrics: Sequence[str] | None, *, rank: int) -> list[MetricSeries]:
+        """Return curves, all without names; empty if the files of the run cannot be read from here."""
+
+    def last_metrics(self, row: RunRow) -> Mapping[str, float]:
+        """Return the newest values that are known without the files of a run."""
+
+    def goodput(self, row: RunRow) -> float | None:
+        """Return the productive share of the time of a run, from 0 to 1."""
+
+    def deletable(self, row: RunRow) -> DeletableRun:
+        """Return a run with its deletion."""

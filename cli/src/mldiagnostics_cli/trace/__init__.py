@@ -1,0 +1,1 @@
+"""`mldiag trace`: logs, goodput and captures as a trace for Perfetto."""

@@ -1,0 +1,241 @@
+"""`mldiag trace`: one trace of logs and runs, written while they are read."""
+
+from __future__ import annotations
+
+import sys
+import time
+import zlib
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.layout import RUN_RECORD
+from mldiagnostics.runs.row_values import timestamp
+from mldiagnostics.store import open_store
+
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.output import note, show_rows
+from mldiagnostics_cli.runs.opening import open_source
+from mldiagnostics_cli.sources import find, goodput_log, is_directory
+from mldiagnostics_cli.table import TableColumn
+from mldiagnostics_cli.trace.entries import CorruptPart, LogEntry, is_at_least
+from mldiagnostics_cli.trace.events import FOOT, HEAD, TraceEvents
+from mldiagnostics_cli.trace.log_files import read_log
+from mldiagnostics_cli.trace.run_tracks import run_events
+from mldiagnostics_cli.values import DASH, age
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mldiagnostics.runs import RunRow
+
+    from mldiagnostics_cli.commands.source_options import SourceChoice
+    from mldiagnostics_cli.trace.log_files import LogItem
+
+__all__ = ["TraceOptions", "write_trace"]
+
+STDIN = STDOUT = "-"
+GZIP_SUFFIX = ".gz"
+
+PIECE = 256 * 1024
+"""Characters that are compressed and written at once."""
+
+GZIP_LEVEL = 1
+"""The fastest: a trace of text is 8 times smaller with it, 10 times with the slowest."""
+
+_LOG_SUFFIXES = frozenset({".log", ".txt", ".json", ".jsonl", ".csv"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """Which entries of logs are shown; times are microseconds since 1970."""
+
+    job: str | None = None
+    start: int | None = None
+    end: int | None = None
+    severity: str | None = None
+
+    def accepts(self, item: LogItem) -> bool:
+        """Return whether an item is shown."""
+        if isinstance(item, CorruptPart):
+            return True
+        if (self.start is not None and item.t < self.start) or (self.end is not None and item.t >= self.end):
+            return False
+        if not isinstance(item, LogEntry):
+            return True
+        if self.job is not None and item.process != self.job and not item.process.startswith(f"{self.job}-"):
+            return False
+        return self.severity is None or is_at_least(item.severity, self.severity)
+
+
+@dataclass(slots=True)
+class _SkippedParts:
+    """The parts of one log that were skipped."""
+
+    first: CorruptPart
+    number: int = 0
+
+
+@dataclass(slots=True)
+class _Trace:
+    """The result so far."""
+
+    out: str
+    events: TraceEvents = field(default_factory=TraceEvents)
+    skipped: dict[str, _SkippedParts] = field(default_factory=dict)
+    """By log."""
+
+    @property
+    def skips(self) -> int:
+        return sum(each.number for each in self.skipped.values())
+
+    def to_json(self) -> dict[str, Any]:
+        events = self.events
+        return {
+            "file": self.out,
+            "events": events.number,
+            "tracks": events.tracks,
+            "start": None if events.first is None else timestamp(events.first / 1e6),
+            "end": None if events.last is None else timestamp(events.last / 1e6),
+            "skipped": self.skips,
+        }
+
+
+def write_trace(
+    choice: SourceChoice, references: Sequence[str], options: TraceOptions, *, out: str | None, output: OutputFormat
+) -> None:
+    """Write a trace of logs and runs, and print how much it has.
+
+    Args:
+        choice: Source of the runs.
+        references: Logs, directories of logs, `-` for standard input, and runs.
+        options: Which entries are shown.
+        out: File or URL of the trace, `-` for standard output; by default named after the first source.
+        output: Format of the summary.
+
+    Raises:
+        ConfigurationError: A reference does not exist, or none has an entry. No file is written then.
+        ClusterFailure: The cluster rejects it.
+        StoreError: A run cannot be read, or the file cannot be written.
+    """
+    trace = _Trace(_default_out(references[0]) if out is None else out)
+    with ExitStack() as stack:
+        _write(trace, _pieces(trace, _resolved(stack, choice, references), options))
+    if trace.out != STDOUT:
+        show_rows([trace], _COLUMNS, output, name=lambda each: each.out, document=_Trace.to_json)
+    for log, skipped in trace.skipped.items():
+        first = skipped.first
+        note(f"{log}: parts that cannot be read: {skipped.number}; the first: {first.place} {first.reason}")
+    if trace.out != STDOUT and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
+        note("Open the file at https://ui.perfetto.dev or in chrome://tracing; it is not uploaded.")
+
+
+def _write(trace: _Trace, pieces: Iterator[bytes]) -> None:
+    if trace.out == STDOUT:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    else:
+        root, _, name = trace.out.rpartition("/")
+        open_store(root or ("/" if trace.out.startswith("/") else ".")).put(
+            name, _compressed(pieces) if name.endswith(GZIP_SUFFIX) else pieces, replace=True
+        )
+
+
+def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str]) -> list[str | RunRow | list[Path]]:
+    """Return the logs and runs that are meant; their files can be read while the stack is open."""
+    found = [_named(reference) for reference in references]
+    runs = [reference for reference, meant in zip(references, found, strict=True) if meant is None]
+    if not runs:
+        return [meant for meant in found if meant is not None]
+    source = stack.enter_context(open_source(choice, runs))
+    return [
+        stack.enter_context(source.fetched(source.find(reference))) if meant is None else meant
+        for reference, meant in zip(references, found, strict=True)
+    ]
+
+
+def _named(source: str) -> str | RunRow | list[Path] | None:
+    """Return the log, the directory of logs, or the directory of a run; None for the name of a run."""
+    path = Path(source)
+    if source == STDIN or path.is_file():
+        return source
+    if path.is_dir() and not (path / RUN_RECORD).is_file():
+        logs = sorted(each for each in path.rglob("*") if each.is_file() and _is_log(each))
+        if not logs:
+            raise ConfigurationError(
+                f"{source}: has no logs; give files, or a directory with {', '.join(sorted(_LOG_SUFFIXES))}"
+            )
+        return logs
+    if not path.exists() and path.with_suffix("").suffix + path.suffix and "://" not in source:
+        raise ConfigurationError(f"{source}: no such file; give the path of a log, a run, or - for standard input")
+    return find(".", source) if is_directory(source) else None
+
+
+def _is_log(path: Path) -> bool:
+    suffixes = [suffix for suffix in path.suffixes if suffix != GZIP_SUFFIX]
+    return bool(suffixes) and suffixes[-1] in _LOG_SUFFIXES and suffixes[-2:] != [".trace", ".json"]
+
+
+def _default_out(source: str) -> str:
+    name = "stdin" if source == STDIN else Path(source.rstrip("/")).name.removesuffix(GZIP_SUFFIX)
+    return f"{name.partition('.')[0] or 'logs'}.trace.json{GZIP_SUFFIX}"
+
+
+def _pieces(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[bytes]:
+    gathered, length = [HEAD], 0
+    for text in _texts(trace, sources, options):
+        gathered.append(text)
+        length += len(text)
+        if length >= PIECE:
+            yield "".join(gathered).encode()
+            gathered, length = [], 0
+    if trace.events.number == 0:
+        reason = f"; {trace.skips} parts cannot be read" if trace.skips else ""
+        raise ConfigurationError(
+            f"{trace.out}: not written: no entry of the sources is shown{reason}; check the filters"
+        )
+    yield "".join([*gathered, FOOT]).encode()
+
+
+def _texts(trace: _Trace, sources: Iterable[Any], options: TraceOptions) -> Iterator[str]:
+    for source in sources:
+        if isinstance(source, str):
+            yield from _log_texts(trace, source, options)
+        elif isinstance(source, list):
+            for path in source:
+                yield from _log_texts(trace, str(path), options)
+        else:
+            yield from run_events(trace.events, source, now=time.time_ns() // 1000, log=goodput_log(source))
+
+
+def _log_texts(trace: _Trace, path: str, options: TraceOptions) -> Iterator[str]:
+    title = "stdin" if path == STDIN else Path(path).name
+    with ExitStack() as stack:
+        file: BinaryIO = sys.stdin.buffer if path == STDIN else stack.enter_context(Path(path).open("rb"))
+        for item in read_log(file):
+            if isinstance(item, CorruptPart):
+                trace.skipped.setdefault(path, _SkippedParts(item)).number += 1
+            elif options.accepts(item):
+                yield trace.events.log(item, title) if isinstance(item, LogEntry) else trace.events.sample(item)
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(GZIP_LEVEL, wbits=31)
+    for piece in pieces:
+        yield compressor.compress(piece)
+    yield compressor.flush()
+
+
+_COLUMNS: list[TableColumn[_Trace]] = [
+    TableColumn("FILE", lambda trace: trace.out),
+    TableColumn("EVENTS", lambda trace: str(trace.events.number), is_number=True),
+    TableColumn("TRACKS", lambda trace: str(trace.events.tracks), is_number=True),
+    TableColumn(
+        "FROM", lambda trace: DASH if trace.events.first is None else timestamp(trace.events.first / 1e6) or DASH
+    ),
+    TableColumn("SPAN", lambda trace: age(((trace.events.last or 0) - (trace.events.first or 0)) / 1e6)),
+    TableColumn("SKIPPED", lambda trace: str(trace.skips), is_number=True),
+]

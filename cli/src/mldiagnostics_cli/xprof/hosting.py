@@ -1,0 +1,274 @@
+"""`mldiag xprof create|list|connect|delete`: servers on this machine, on Kubernetes and on Compute Engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+import webbrowser
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import click
+from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
+from mldiagnostics.locations import absolute_location
+
+from mldiagnostics_cli.cluster.options import ClusterOptions
+from mldiagnostics_cli.commands.options import OutputFormat
+from mldiagnostics_cli.output import is_terminal, note, show, show_document, show_rows
+from mldiagnostics_cli.xprof.gce import GCE, delete_on_gce, forward_on_gce, host_on_gce, list_on_gce
+from mldiagnostics_cli.xprof.instances import columns, free_name, matching
+from mldiagnostics_cli.xprof.local import LOCAL, create_local, delete_local, has_profiles, list_local
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics_cli.xprof.gce import MachineSpec
+    from mldiagnostics_cli.xprof.instances import XprofInstance
+    from mldiagnostics_cli.xprof.manifests import XprofSpec
+
+__all__ = [
+    "ServerScope",
+    "can_confirm",
+    "connect_instance",
+    "create_here",
+    "create_in_cluster",
+    "create_on_machine",
+    "delete_instances",
+    "host_here",
+    "show_instances",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerScope:
+    """The servers that a command means.
+
+    Args:
+        on: Their place; None for this machine and the cluster.
+        cluster: Which cluster.
+        zones: Zones of Compute Engine; empty for all.
+        filters: Filters of gcloud; a machine passes all of them.
+    """
+
+    on: str | None
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    zones: Sequence[str] = ()
+    filters: Sequence[str] = ()
+
+
+def create_here(
+    log_directory: str,
+    output: OutputFormat,
+    *,
+    name: str | None,
+    port: int,
+    idle_s: float,
+    another: bool,
+    open_page: bool,
+) -> None:
+    """Host a log directory on this machine, or show the server that does so already.
+
+    Args:
+        log_directory: A path or URL.
+        output: Format of the result.
+        name: Name of the server; None for one after the directory.
+        port: Port of 127.0.0.1; 0 for a free one.
+        idle_s: It ends after so many seconds without traffic; 0 for never.
+        another: Whether a second server for the directory is made.
+        open_page: Whether a browser opens it.
+
+    Raises:
+        ConfigurationError: It cannot start.
+    """
+    existing = [] if another else matching(list_local(), absolute_location(log_directory))
+    if existing:
+        note(f"{log_directory}: is hosted already; `mldiag xprof create --new` makes another server.")
+    instance = existing[0] if existing else create_local(log_directory, name=name, port=port, idle_s=idle_s)
+    _show([instance], output)
+    if not has_profiles(log_directory):
+        note(f"{log_directory}: has no profiles yet; give the directory above plugins/profile if they are elsewhere.")
+    if open_page:
+        webbrowser.open(instance.url)
+
+
+def host_here(log_directory: str, *, idle_s: float) -> XprofInstance:
+    """Return the server of a log directory on this machine; without one, it is started. Raises `ConfigurationError`."""
+    existing = matching(list_local(), absolute_location(log_directory))
+    return existing[0] if existing else create_local(log_directory, name=None, port=0, idle_s=idle_s)
+
+
+def create_in_cluster(
+    options: ClusterOptions, spec: XprofSpec, output: OutputFormat, *, another: bool, wait: bool, dry_run: bool
+) -> None:
+    """Host a log directory in a cluster, or show the server that does so already.
+
+    Args:
+        options: Which cluster.
+        spec: The server; an empty name is replaced by one after the directory.
+        output: Format of the result.
+        another: Whether a second server for the directory is made.
+        wait: Whether it waits until the server answers.
+        dry_run: Whether the objects are only printed.
+
+    Raises:
+        ConfigurationError: The log directory cannot be read in a pod, or the server does not start.
+        ClusterFailure: The cluster rejects it.
+    """
+    if dry_run:
+        from mldiagnostics_cli.xprof.manifests import objects  # noqa: PLC0415 - only where it is needed
+
+        named = replace(spec, name=spec.name or free_name(spec.log_directory, []))
+        items = json.loads(json.dumps(objects(named)))  # without YAML's anchors
+        document = {"apiVersion": "v1", "kind": "List", "items": items}
+        show_document(document, output if output is OutputFormat.JSON else OutputFormat.YAML)
+        return
+    from mldiagnostics_cli.xprof.in_cluster import host_in_cluster  # noqa: PLC0415 - half a second, only for a cluster
+
+    instance = asyncio.run(host_in_cluster(options, spec, another=another, wait=wait))
+    _show([instance], output)
+    note(f"Open it with `mldiag xprof connect {instance.name} -n {instance.namespace}`.")
+
+
+def create_on_machine(spec: MachineSpec, output: OutputFormat, *, another: bool) -> None:
+    """Host a log directory on a virtual machine of Compute Engine, or show the server that does so already.
+
+    Raises:
+        ConfigurationError: gcloud is not installed, or the directory is not in a bucket.
+        MLDiagnosticsError: gcloud rejects the machine.
+    """
+    instance = host_on_gce(spec, another=another)
+    _show([instance], output)
+    note(f"Open it with `mldiag xprof connect {instance.name} --on gce`.")
+
+
+def show_instances(scope: ServerScope, output: OutputFormat, *, wanted: Sequence[str] = ()) -> None:
+    """Print servers; if `wanted` are given, those of these names or log directories.
+
+    A cluster that cannot be read is an error only if the scope names it.
+    """
+    known = _instances(scope)
+    instances = [each for each in known if any(_meant([each], name) for name in wanted)] if wanted else known
+    if not instances and output in {OutputFormat.TABLE, OutputFormat.WIDE}:
+        note("No servers of XProf; `mldiag xprof create` makes one.")
+        return
+    _show(instances, output)
+
+
+def connect_instance(scope: ServerScope, wanted: str, *, port: int, open_page: bool) -> None:
+    """Print the link of a server; one that is not on this machine is forwarded until Ctrl-C.
+
+    Args:
+        scope: Its place.
+        wanted: Its name or log directory.
+        port: Port on this machine for a server elsewhere; 0 for a free one.
+        open_page: Whether a browser opens it.
+
+    Raises:
+        ConfigurationError: There is no such server, or several.
+        ClusterFailure: The cluster rejects it.
+    """
+    instance = _one(_instances(scope), wanted)
+    if instance.on == LOCAL:
+        show(instance.url)
+        if open_page:
+            webbrowser.open(instance.url)
+        return
+    asyncio.run(_forward(scope.cluster, instance, port=port, open_page=open_page))
+
+
+def delete_instances(scope: ServerScope, wanted: Sequence[str], *, yes: bool, flag: str = "--yes") -> None:
+    """Delete servers after a confirmation; profiles stay.
+
+    Args:
+        scope: Their places.
+        wanted: Their names or log directories.
+        yes: Whether they are confirmed already.
+        flag: The flag of the command that says so.
+
+    Raises:
+        ConfigurationError: There is no such server, or nobody can confirm. Nothing is deleted then.
+    """
+    known = _instances(scope)
+    chosen = {(each.on, each.namespace, each.name): each for name in wanted for each in [_one(known, name)]}
+    names = ", ".join(each.name for each in chosen.values())
+    if not yes:
+        if not can_confirm():
+            raise ConfigurationError(f"{names}: not deleted, as there is no terminal to confirm it; pass {flag}")
+        click.confirm(f"Delete the servers {names}? Profiles stay.", abort=True)
+    for instance in chosen.values():
+        if instance.on == LOCAL:
+            delete_local(instance.name)
+    delete_on_gce([each for each in chosen.values() if each.on == GCE])
+    in_cluster = [each for each in chosen.values() if each.on not in {LOCAL, GCE}]
+    if in_cluster:
+        from mldiagnostics_cli.xprof.in_cluster import delete_in_cluster  # noqa: PLC0415 - as above
+
+        asyncio.run(delete_in_cluster(scope.cluster, in_cluster))
+    show("\n".join(f"xprof {each.name} deleted" for each in chosen.values()))
+
+
+def can_confirm() -> bool:
+    """Return whether somebody at a terminal can answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty() and is_terminal()
+
+
+def _instances(scope: ServerScope) -> list[XprofInstance]:
+    options, on = scope.cluster, scope.on
+    if on == GCE:
+        return list_on_gce(scope.zones, scope.filters)
+    local = [] if on not in {None, LOCAL} or (on is None and options.are_given) else list_local()
+    if on == LOCAL:
+        return local
+    from mldiagnostics_cli.xprof.in_cluster import list_in_cluster  # noqa: PLC0415 - half a second, only for a cluster
+
+    try:
+        return [*local, *asyncio.run(list_in_cluster(options))]
+    except MLDiagnosticsError:
+        if on is not None or options.are_given:
+            raise
+        return local
+
+
+async def _forward(options: ClusterOptions, instance: XprofInstance, *, port: int, open_page: bool) -> None:
+    def opened(local_port: int) -> None:
+        url = f"http://127.0.0.1:{local_port}/"
+        show(url)
+        note("Ctrl-C ends the connection; the server goes on.")
+        if open_page:
+            webbrowser.open(url)
+
+    if instance.on == GCE:
+        await forward_on_gce(instance, port=port, opened=opened)
+    else:
+        from mldiagnostics_cli.xprof.in_cluster import forward_in_cluster  # noqa: PLC0415 - as above
+
+        await forward_in_cluster(options, instance, port=port, opened=opened)
+
+
+def _meant(instances: Sequence[XprofInstance], wanted: str) -> list[XprofInstance]:
+    return matching(instances, wanted) or matching(instances, absolute_location(wanted))
+
+
+def _one(instances: Sequence[XprofInstance], wanted: str) -> XprofInstance:
+    found = _meant(instances, wanted)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(f"{each.name} on {each.on}" for each in found)
+        choice = "the name of one" if len({each.on for each in found}) == 1 else "a name and --on"
+        raise ConfigurationError(f"{wanted}: {len(found)} servers of XProf are meant: {names}; give {choice}")
+    known = ", ".join(each.name for each in instances)
+    hint = f"the servers are: {known}" if known else "`mldiag xprof create` makes one"
+    raise ConfigurationError(f"{wanted}: no server of XProf has this name or log directory; {hint}")
+
+
+def _show(instances: Sequence[XprofInstance], output: OutputFormat) -> None:
+    show_rows(
+        instances,
+        columns(time.time()),
+        output,
+        name=lambda each: each.name,
+        document=lambda each: each.to_json(),
+    )

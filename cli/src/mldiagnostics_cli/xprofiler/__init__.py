@@ -1,0 +1,1 @@
+"""The words of Google's `xprofiler`, mapped to the functions of `mldiag`."""

@@ -1,0 +1,126 @@
+"""Files of runs of a real API server: the same rows and reports by the name of an MLRun as by a directory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.store import open_store
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_kube.apiserver import path_to
+from support.command_line import CommandLine
+from support.definitions import install
+from support.run_files import put_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.envtest import ApiServer
+    from mldiagnostics_kube.client import ApiClient
+
+pytestmark = pytest.mark.apiserver
+
+RUN, ON_VOLUME = "4f6c" + 60 * "0", "81aa" + 60 * "0"
+EVENTS = b"""{"job_name": "trainer", "job_start_time": 1795341600.0}
+{"job_name": "trainer", "step_count": 0, "step_start_time": 1795341610.0}
+{"job_name": "trainer", "step_count": 1, "step_start_time": 1795341620.0}
+{"job_name": "trainer", "job_end_time": 1795341630.0}
+"""
+CAPTURE = {"source": "Capture", "capture": "try", "startTime": "2026-11-22T10:00:00Z"}
+
+
+@pytest.fixture
+async def mldiag(
+    api_server: ApiServer, admin: ApiClient, namespace: str, gcs_bucket: str, tmp_path: Path
+) -> CommandLine:
+    """The command line beside two MLRuns: one with its files in a bucket, one on the operator's volume."""
+    await install(admin, RUNS)
+    runs = path_to(*RUNS.gvr, namespace=namespace)
+    root = f"gs://{gcs_bucket}/runs"
+    elsewhere = {**CAPTURE, "id": "elsewhere", "directory": f"gs://{gcs_bucket}/other"}
+    here = {**CAPTURE, "id": "here", "directory": f"{root}/{RUN}"}
+    there = {**CAPTURE, "id": "there", "directory": "volume:///ml/second"}
+    for name, run_id, spec, sessions in (
+        ("trainer", RUN, {"storageLocation": root}, [elsewhere, here]),
+        ("second", ON_VOLUME, {}, [there]),
+    ):
+        body = {"apiVersion": RUNS.api_version, "kind": RUNS.kind, "metadata": {"name": name}}
+        await admin.create(runs, {**body, "spec": {"runId": run_id, **spec}})
+        status = {"runId": run_id, "phase": "Active", "profileSessions": sessions}
+        await admin.patch(f"{runs}/{name}/status", {"status": status})
+    config = api_server.kubeconfig.read_text().replace("context:\n", f"context:\n    namespace: {namespace}\n", 1)
+    (tmp_path / "kubeconfig").write_text(config)
+    return CommandLine(tmp_path, env={"KUBECONFIG": str(tmp_path / "kubeconfig"), "ML_GOODPUT_CACHE_DIR": "cache"})
+
+
+def put_files(bucket: str) -> str:
+    """Write the files of the run; return its directory."""
+    store = open_store(f"gs://{bucket}/runs")
+    put_run(store, RUN, name="trainer")
+    for host in ("host-0", "host-1"):
+        store.put(f"{RUN}/plugins/profile/here/{host}.xplane.pb", b"trace")
+    store.put(f"{RUN}/plugins/profile/here/capture.json", b'{"targets": [{"state": "Captured"}]}')
+    open_store(f"gs://{bucket}/other").put("plugins/profile/elsewhere/host-0.xplane.pb", b"other trace")
+    store.put(f"{RUN}/reported/records/a0-r0-00000000-00001.jsonl", EVENTS)
+    return f"gs://{bucket}/runs/{RUN}"
+
+
+def test_profiles_goodput_and_trace_of_a_run_by_its_name(mldiag: CommandLine, gcs_bucket: str) -> None:
+    directory = put_files(gcs_bucket)
+    rows = {row["session"]: row for row in mldiag.document("profiles", "list", "trainer")}
+    [own] = mldiag.document("profiles", "list", directory)
+    assert rows["here"] == own
+    assert (rows["elsewhere"]["bytes"], rows["elsewhere"]["kind"]) == (0, "capture")
+    every: list[dict[str, Any]] = mldiag.document("profiles", "list")
+    assert {row["session"] for row in every} == {"here", "elsewhere", "there"}
+    copied = mldiag.document("profiles", "download", "trainer/here", "trainer/elsewhere", "--to", "copy")
+    assert [(each["session"], each["bytes"]) for each in copied] == [("here", 46), ("elsewhere", 11)]
+    assert (mldiag.folder / "copy/plugins/profile/elsewhere/host-0.xplane.pb").read_bytes() == b"other trace"
+
+    [report] = mldiag.document("goodput", "trainer")
+    [same] = mldiag.document("goodput", f"{directory}/reported")
+    assert report["name"] == f"{directory}/reported"
+    assert report["cumulative"] == same["cumulative"]
+    assert report["steps"]["count"] == 1
+
+    [trace] = mldiag.document("trace", "trainer", "--out", "run.json.gz")
+    events = json.loads(gzip.decompress((mldiag.folder / "run.json.gz").read_bytes()))["traceEvents"]
+    assert trace["events"] > 0
+    assert {"trainer: goodput", "trainer: profiles"} <= {event["args"].get("name") for event in events}
+
+
+async def test_the_files_of_a_run_are_below_the_operators_default_root(
+    mldiag: CommandLine, admin: ApiClient, namespace: str, gcs_bucket: str
+) -> None:
+    root = f"gs://{gcs_bucket}/default"
+    open_store(root).put(f"{ON_VOLUME}/reported/records/a0-r0-00000000-00001.jsonl", EVENTS)
+    policies = path_to("", "v1", "configmaps", namespace=namespace)
+    labels = {"app.kubernetes.io/part-of": "mldiagnostics"}
+    data = {"policy.json": json.dumps({"defaultStorage": root})}
+    body = {"metadata": {"name": "policy", "labels": labels}, "data": data}
+    policy = await admin.create(policies, body)
+    try:
+        [report] = mldiag.document("goodput", "second")
+    finally:
+        await admin.delete(f"{policies}/policy", uid=policy["metadata"]["uid"])
+    assert report["name"] == "second"
+
+
+def test_files_that_cannot_be_read_are_named_with_the_reason(mldiag: CommandLine) -> None:
+    directory = "volume:///ml/second"
+    session = f"{directory}/plugins/profile/there"
+    [row] = mldiag.document("profiles", "list", "second")
+    assert row["url"] == session
+    for command in (
+        ("profiles", "download", "second/there"),
+        ("profiles", "get", f"{directory}/there"),
+    ):
+        assert mldiag.failure(*command).startswith(f"{session}: no pod of the operator runs in cluster")
+    for command in (("goodput", "second"), ("trace", "second")):
+        assert mldiag.failure(*command).startswith(f"volume:///{ON_VOLUME}: no pod of the operator runs in cluster")
+    assert "which only the operator writes" in mldiag.failure("profiles", "delete", "second/there", "--yes")
+    assert f"{directory}: the operator's volume cannot be listed" in mldiag.failure("profiles", "list", directory)
+    other = ("profiles", "download", f"{directory}/there", "--storage", ".")
+    assert mldiag.failure(*other).startswith(f"{session}: no pod of the operator runs in cluster")

@@ -1,0 +1,132 @@
+"""`mldiag runs` from the MLRuns of a real API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.names import RUN_LABEL
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.run_names import run_label
+from mldiagnostics_cli.cluster.connection import connect
+from mldiagnostics_cli.cluster.options import ClusterOptions
+from mldiagnostics_cli.runs.cluster_runs import find_run_object
+from mldiagnostics_kube.apiserver import path_to
+from support import builders
+from support.command_line import CommandLine
+from support.definitions import install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.envtest import ApiServer
+    from mldiagnostics_kube.client import ApiClient
+
+pytestmark = pytest.mark.apiserver
+
+FIRST, SECOND = "4f6c" + 60 * "0", "81aa" + 60 * "0"
+
+
+@pytest.fixture
+def mldiag(api_server: ApiServer, namespace: str, tmp_path: Path) -> CommandLine:
+    """The command line with a kubeconfig whose context has the namespace of the test."""
+    config = api_server.kubeconfig.read_text().replace("context:\n", f"context:\n    namespace: {namespace}\n", 1)
+    (tmp_path / "kubeconfig").write_text(config)
+    return CommandLine(tmp_path, env={"KUBECONFIG": str(tmp_path / "kubeconfig")})
+
+
+@pytest.fixture
+async def put(admin: ApiClient, namespace: str) -> Any:
+    """Make an MLRun with its status."""
+    await install(admin, RUNS)
+    path = path_to(*RUNS.gvr, namespace=namespace)
+
+    async def made(name: str, spec: dict[str, Any], **status: Any) -> None:
+        await admin.create(
+            path, {"apiVersion": RUNS.api_version, "kind": RUNS.kind, "metadata": {"name": name}, "spec": spec}
+        )
+        await admin.patch(f"{path}/{name}/status", {"status": {"runId": spec["runId"], **status}})
+
+    return made
+
+
+async def test_runs_of_a_cluster_are_the_same_rows_as_those_of_files(
+    mldiag: CommandLine, put: Any, admin: ApiClient, namespace: str
+) -> None:
+    workload = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "trainer"}
+    await put(
+        "trainer-4f6c",
+        {"runId": FIRST, "workloadRef": workload, "runGroup": "sweep"},
+        phase="Active",
+        startTime="2026-11-22T10:00:00Z",
+        lastHeartbeatTime="2026-11-22T10:30:00Z",
+        progress={"step": 120, "stepTimeSeconds": 0.2},
+        goodput={"ratio": 0.934},
+        metrics={"loss": 0.5},
+        configs={"user": {"lr": "0.1"}},
+        attempts=[
+            {"attempt": 0, "startTime": "2026-11-22T10:00:00Z", "endTime": "2026-11-22T10:05:00Z"},
+            {"attempt": 1},
+        ],
+        profileSessions=[{"id": "c-1", "source": "Capture", "directory": "volume:///ml/trainer"}],
+        hosts={"exceptions": [{"host": "trainer-0", "reason": "Lost"}]},
+    )
+    other = {"runId": SECOND, "displayName": "second", "storageLocation": "volume:///ml"}
+    await put("other", other, phase="Failed", startTime="2026-11-21T10:00:00Z", metrics={"loss": 0.7})
+    pod = builders.pod("trainer-0", namespace=namespace)
+    pod["metadata"]["labels"] = {RUN_LABEL: run_label(FIRST)}
+    await admin.create(path_to("", "v1", "pods", namespace=namespace), pod)
+
+    assert mldiag.lines("runs", "list", "-o", "name") == [FIRST, SECOND]
+    assert mldiag.lines("runs", "list")[1].split()[:5] == ["trainer", FIRST[:16], "Active", "120", "200"]
+    filters = ["--group", "sweep", "--phase", "active", "--since", "2026-11-22T10:10:00Z", "--limit", "1"]
+    assert mldiag.lines("runs", "list", "-A", "-o", "name", *filters) == [FIRST]
+    assert mldiag.run("runs", "list", "-n", "default").err.startswith("No runs in namespace 'default' of cluster")
+
+    async with connect(ClusterOptions(kubeconfig=mldiag.env["KUBECONFIG"])) as cluster:
+        for meant in ("trainer-4f6c", "trainer", "4f6", FIRST):
+            assert (await find_run_object(cluster, meant))["metadata"]["name"] == "trainer-4f6c", meant
+        with pytest.raises(
+            ConfigurationError, match=r"nothing: no run in namespace .* has this name, or an id that st"
+        ):
+            await find_run_object(cluster, "nothing")
+        with pytest.raises(ConfigurationError, match=r": 2 runs in namespace '.*' are meant: .*; give one name"):
+            await find_run_object(cluster, "")
+    page = "\n".join(mldiag.lines("runs", "get", "trainer", "--hosts"))
+    for text in ("JobSet", "93.40 %", "c-1", "trainer-0", "Lost", "2026-11-22 10:05:00 UTC"):
+        assert text in page
+    document = mldiag.document("runs", "get", "second")
+    assert (document["directory"], document["phase"]) == (f"volume:///ml/{SECOND}", "Failed")
+    assert mldiag.run("runs", "watch", "other").code == 1
+    compared = mldiag.document("runs", "compare", "trainer", "other")
+    assert compared["lastMetrics"] == {"loss": [0.5, 0.7]}
+    assert compared["configs"] == {"user.lr": ["0.1", None]}
+
+    assert "is Active; stop its job first" in mldiag.failure("runs", "delete", "trainer")
+    deleted = mldiag.run("runs", "delete", "other", "--yes", "-o", "name")
+    assert deleted.out == f"{SECOND}\n", deleted.err
+    assert f"The files of second are kept: volume:///ml/{SECOND}" in deleted.err
+    assert mldiag.lines("runs", "list", "-o", "name") == [FIRST]
+
+
+async def test_files_come_before_the_cluster_unless_the_cluster_is_named(
+    mldiag: CommandLine, put: Any, namespace: str
+) -> None:
+    await put("one", {"runId": FIRST}, phase="Active")
+    empty = mldiag.folder / "empty"
+    empty.mkdir()
+    variable = {"MLDIAG_STORAGE": str(empty)}
+    assert mldiag.run("runs", "list", "--storage", "empty").err == "No runs in empty.\n"
+    assert mldiag.run("runs", "list", env=variable).err == f"No runs in {empty}.\n"
+    assert mldiag.lines("runs", "list", "-n", namespace, "-o", "name", env=variable) == [FIRST]
+    assert "both are given" in mldiag.failure("runs", "list", "-A", "--storage", "empty", code=64)
+    (mldiag.folder / "mldiagnostics").mkdir()
+    assert mldiag.run("runs", "list").err == "No runs in mldiagnostics.\n"
+
+
+def test_without_files_and_cluster_both_remedies_are_named(tmp_path: Path) -> None:
+    nowhere = CommandLine(tmp_path, env={"HOME": "/nowhere"})
+    message = nowhere.failure("runs", "list")
+    assert message.startswith("mldiagnostics: no such directory, and no cluster (kubeconfig '/nowhere/.kube/config':")
+    assert message.endswith("give the root of the runs with --storage, or a cluster with --context")

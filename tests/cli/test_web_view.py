@@ -1,0 +1,48 @@
+"""`mldiag view` as a user starts, opens and ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.request
+from typing import TYPE_CHECKING
+
+from mldiagnostics_view.settings import DEFAULT_PORT
+from support.run_files import put_run
+from support.terminals import in_terminal
+
+if TYPE_CHECKING:
+    from mldiagnostics.store import Store
+    from support.command_line import CommandLine
+
+SHOWN = re.compile(r"mldiag view: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)")
+
+
+def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store) -> None:
+    put_run(store, "4f6c", created=1.0)
+    browser = mldiag.folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {mldiag.folder}/pipe\n')
+    browser.chmod(0o755)
+    os.mkfifo(mldiag.folder / "pipe")  # a reader waits for the browser
+    env = mldiag.environment({"BROWSER": str(browser)})
+    with in_terminal([mldiag.script, "view", "--port", "0"], cwd=mldiag.folder, env=env) as program:
+        program.wait_for("Ctrl-C ends it")
+        opened = (mldiag.folder / "pipe").read_text().strip()
+        assert SHOWN.search(program.shown)[1] == opened
+        with urllib.request.urlopen(f"{opened}api/runs", timeout=60) as response:
+            assert [run["key"] for run in json.load(response)["runs"]] == ["4f6c"]
+        program.press_ctrl_c()
+        code, _ = program.end()
+    assert code == 130
+    assert "Traceback" not in program.shown
+
+
+def test_mistakes_have_a_remedy(mldiag: CommandLine) -> None:
+    message = mldiag.failure("view")
+    assert message.startswith("mldiagnostics: no such directory, and no cluster (")
+    assert "give the root of the runs, or a cluster with --context" in message
+    assert "--port" in mldiag.failure("view", "--port", "99999", code=64)
+    message = mldiag.failure("view", ".", "--host", "0.0.0.0", "--no-open")
+    assert message.startswith("--host: '0.0.0.0' is reachable from the network")
+    assert f"Default: {DEFAULT_PORT};" in mldiag.run("view", "--help").out
