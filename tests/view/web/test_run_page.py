@@ -1,0 +1,149 @@
+"""The page of one run in a browser: its parts, hostile values, and a run that is deleted."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics.pipeline.records import Record
+from mldiagnostics.store import open_store
+from playwright.async_api import expect
+from support.run_files import put_records, put_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.pages import CheckedPages
+
+    from conftest import Serve
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+expect.set_options(timeout=60_000)
+
+MARKUP = "<img src=x onerror=alert(1)>"
+START = 1_790_000_000.0
+PACE = (1.0, 1.0, 2.0)
+"""Seconds of a step on each rank."""
+
+
+def history(rank: int, attempt: int, start: float, first: int) -> list[Record]:
+    """A process of 200 steps; its names and labels are markup."""
+    host = {"host": f"host-{rank}", "podUid": f"uid-{rank}", "node": MARKUP, "reason": "", "message": ""}
+    common = {"rank": rank, "attempt": attempt}
+    records = [
+        Record("phase", start, "Active", payload=host, **common),
+        Record("session", start, "on-demand", payload={"state": "listening", "port": 9999}, **common),
+    ]
+    for at in range(200):
+        t, step = start + at * PACE[rank], first + at
+        metric = {"step": step, **common}
+        records += [
+            Record("metric", t, "step_time", PACE[rank], unit="s", **metric),
+            Record("metric", t, MARKUP, float(at), labels={MARKUP: "<script>alert(2)</script>"}, **metric),
+        ]
+        if at % 10 == 0:
+            records += [
+                Record("metric", t, "loss", 400.0 - step, **metric),
+                Record("metric", t, "tpu_duty_cycle", (90.0, 80.0), unit="%", **common),
+                Record("heartbeat", t, "alive", step=step, payload={"intervalSeconds": 10}, **common),
+            ]
+        if rank == 0:
+            payload = {"job_name": MARKUP, "step_count": step, "step_start_time": t}
+            records.append(Record("event", t, "goodput", payload=payload, **common))
+    return records
+
+
+def put_hostile_run(root: Path) -> None:
+    """A run of two attempts on three hosts, with a profile."""
+    store = open_store(str(root))
+    for rank in range(len(PACE)):
+        put_records(store, "hostile", f"a0-r{rank}-aaaaaaa{rank}-00001", *history(rank, 0, START, 0))
+        put_records(store, "hostile", f"a1-r{rank}-bbbbbbb{rank}-00001", *history(rank, 1, START + 500, 150))
+    ended = {"phase": "Failed", "reason": "Preempted", "message": MARKUP, "started": START, "ended": START + 450}
+    put_run(
+        store,
+        "hostile",
+        name=MARKUP,
+        runGroup=MARKUP,
+        created=START,
+        started=START + 500,
+        ended=START + 900,
+        attempt=1,
+        attempts=[{"attempt": 0, "incarnation": "aaaaaaa0", **ended}],
+        configs={"user": {MARKUP: {"rate": 0.1, "name": MARKUP}}, "software": {"framework": "jax"}},
+    )
+    store.put("hostile/plugins/profile/slow-1/host-0.xplane.pb", b"12345")
+    capture = {"object": {"namespace": "ml", "name": MARKUP}, "skewMilliseconds": 1.5, "targets": [{"state": MARKUP}]}
+    store.put("hostile/plugins/profile/slow-1/capture.json", json.dumps(capture).encode())
+
+
+async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    put_hostile_run(tmp_path / "runs")
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile")
+    await expect(page.get_by_role("heading", name=MARKUP)).to_be_visible()
+    await expect(page.locator(".attempt-list")).to_contain_text(MARKUP)
+    await expect(page.get_by_role("status").filter(has_text="restart")).to_contain_text("3 metrics · ┆ 1 restart")
+    cards = page.locator("figure.curve")
+    await expect(cards.locator("canvas")).to_have_count(3)
+    await expect(cards.filter(has_text="<script>")).to_contain_text(f"{MARKUP}=<script>alert(2)</script>")
+    await pages.check_access(page)
+
+    loss = page.locator("figure[data-metric=loss]")
+    await loss.locator(".u-over").hover(position={"x": 150, "y": 50})
+    await expect(loss.locator(".readout")).to_contain_text("step")
+    box = await loss.locator(".u-over").bounding_box()
+    assert box is not None
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 250, box["y"] + 60)
+    await page.mouse.up()
+    await expect(page).to_have_url(re.compile(r"from=[0-9.]+&to=[0-9.]+"))
+    await page.get_by_role("button", name="Numbers of loss").click()
+    dialog = page.get_by_role("dialog", name="loss")
+    rows = dialog.get_by_role("row")
+    assert 2 < await rows.count() < 36
+    await pages.check_access(page)
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Reset zoom").click()
+    await page.get_by_label("X axis").select_option("relative")
+    await page.get_by_label("Search metrics").fill("LO")
+    await expect(cards).to_have_count(1)
+    await expect(page).to_have_url(re.compile(r"axis=relative&q=LO$"))
+    await page.go_back()
+    await expect(page.get_by_label("X axis")).to_have_value("step")
+    await page.get_by_role("button", name="List").click()
+    await expect(page.locator(".sparkline polyline")).not_to_have_count(0)
+
+    for part, text in (
+        ("System", "tpu_duty_cycle"),
+        ("Goodput", "of 15.0 min went into steps that count"),
+        ("Hosts", "Slow lately: rank 2 · host-2 (2.00 "),
+        ("Profiles", f"1 {MARKUP}"),
+        ("Configuration", f"{MARKUP}.rate"),
+    ):
+        await page.get_by_role("link", name=part).click()
+        await expect(page.locator(".part")).to_contain_text(text)
+        await pages.check_access(page)
+    assert await page.locator("img").count() == 0
+
+    linked = await pages.open(page.url.split("?")[0] + "?part=profiles&session=slow-1", width=400, scheme="dark")
+    command = f"mldiag xprof create --on local {tmp_path}/runs/hostile --open"
+    await expect(linked.locator(".command").first).to_contain_text(command)
+    width = await linked.evaluate("document.documentElement.scrollWidth")
+    assert width <= 400, "the page is wider than the screen"
+
+
+async def test_a_run_that_is_deleted_stays_with_a_note(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    put_hostile_run(tmp_path / "runs")
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile?metric=loss")
+    await expect(page.locator("figure.curve canvas")).to_be_visible()
+    shutil.rmtree(tmp_path / "runs/hostile")
+    await expect(page.locator(".state")).to_contain_text("This run has been deleted")
+    await expect(page.locator("figure.curve canvas")).to_be_visible()
+    await expect(page.get_by_role("link", name="All runs")).to_be_visible()
+    pages.expect_errors()
+    missing = await pages.open(page.url.replace("hostile", "other"))
+    await expect(missing.get_by_role("alert")).to_contain_text("This source has no such run")
+    pages.expect_errors()

@@ -1,0 +1,123 @@
+"""The list of runs and the comparison in a browser: links, selection, keyboard and changes of the files."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from mldiagnostics import machinelearning_run, metrics
+from mldiagnostics.store import open_store
+from playwright.async_api import expect
+from support.run_files import put_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.async_api import Page
+    from support.pages import CheckedPages
+
+    from conftest import Serve
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+MARKUP = "<b>bold</b>"
+MANY = 300
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs by the SDK with different configurations, and many that have only their run.json."""
+    root = tmp_path_factory.mktemp("runs")
+    for name, rate in (("slow", 0.1), ("fast", 0.2)):
+        configs = {"rate": rate, "layers": 12, "note": MARKUP}
+        with machinelearning_run(
+            name, run_group="pair", configs=configs, storage=str(root), run_workload_id=name
+        ) as run:
+            for step in range(30):
+                run.step(step)
+                metrics.record("loss", rate * (30 - step), step=step)
+    store = open_store(str(root))
+    for number in range(MANY):
+        phase, group = ("Failed", "odd") if number % 2 else ("Completed", "even")
+        put_run(store, f"old-{number}", phase=phase, runGroup=group, created=float(number))
+    return root
+
+
+async def names(page: Page) -> list[str]:
+    return [text.strip() for text in await page.locator("tbody th a").all_inner_texts()]
+
+
+async def test_a_link_keeps_what_the_list_shows(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    url = await serve(root)
+    page = await pages.open(url, width=1600)
+    await expect(page.get_by_text(f"{MANY + 2} runs")).to_be_visible()
+    assert await page.locator("tbody tr").count() < 100, "only rows on the screen are elements"
+    await expect(page.get_by_role("img", name="productive").first).to_be_visible()
+    await page.get_by_role("button", name="Failed").click()
+    await page.get_by_role("columnheader", name="Age").get_by_role("button").click()
+    await page.get_by_role("columnheader", name="Age").get_by_role("button").click()
+    await expect(page.locator("tbody th a").first).to_have_text("name of old-1")
+    await page.keyboard.press("/")
+    await page.keyboard.type("old-29")
+    await expect(page.get_by_text(f"6 of {MANY + 2} runs")).to_be_visible()
+    shown = await names(page)
+    assert shown == [f"name of old-{number}" for number in (29, 291, 293, 295, 297, 299)]
+    await page.get_by_label("By group").check()
+    await expect(page.get_by_role("button", name="odd")).to_be_visible()
+    other = await pages.open(page.url, width=400, scheme="dark")
+    await expect(other.locator("tbody th a")).to_have_count(6)
+    assert await names(other) == shown
+    await page.get_by_role("button", name="odd").click()
+    await expect(page.locator("tbody th a")).to_have_count(0)
+    await page.go_back()
+    await expect(page.locator("tbody th a")).to_have_count(6)
+    await page.go_back()
+    await expect(page.get_by_label("By group")).not_to_be_checked()
+    await page.get_by_label("Search runs").fill("nothing like this")
+    await page.get_by_role("button", name="Show all runs").click()
+    await expect(page.locator("tbody th a").first).to_be_visible()
+    put_run(open_store(str(root)), "newest", created=4e9)
+    await page.goto(url)
+    await expect(page.get_by_role("link", name="name of newest")).to_be_visible()
+    await page.get_by_role("region", name="Table of runs").press("End")
+    await expect(page.get_by_role("link", name="name of old-0", exact=True)).to_be_focused()
+
+
+async def test_selected_runs_are_compared(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    url = await serve(root)
+    page = await pages.open(f"{url}?group=pair", width=1600)
+    for name in ("slow", "fast"):
+        await page.get_by_label(f"Compare {name}").check()
+    await page.get_by_role("link", name="Compare 2").click()
+    await expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
+    await expect(page.locator("figure canvas").first).to_be_visible()
+    await expect(page.locator("figcaption").first).to_contain_text("loss")
+    changed = page.get_by_role("row", name="user.rate")
+    await expect(changed.get_by_role("cell")).to_have_text(["0.1", "0.2"])
+    equal = page.get_by_role("row", name="user.note")
+    await expect(equal).to_be_hidden()
+    await page.get_by_text("equal keys").click()
+    await expect(equal.get_by_role("cell")).to_have_text([MARKUP])
+    await expect(page.locator(".ridge")).to_have_count(2)
+    await expect(page.get_by_role("row", name="productive")).to_contain_text("%")
+    await page.get_by_label("X axis").select_option("relative")
+    await expect(page).to_have_url(re.compile("axis=relative"))
+    again = await pages.open(page.url, width=400, scheme="dark")
+    await expect(again.get_by_label("X axis")).to_have_value("relative")
+    await expect(again.locator("figure canvas").first).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_label("X axis")).to_have_value("")
+    await page.get_by_role("button", name="Remove fast").click()
+    await expect(page.locator(".ridge")).to_have_count(1)
+    await page.go_back()
+    await expect(page.locator(".ridge")).to_have_count(2)
+
+
+async def test_an_old_link_has_a_clear_page(serve: Serve, pages: CheckedPages, root: Path) -> None:
+    url = await serve(root)
+    page = await pages.open(f"{url}compare?run={root.name}/slow&run={root.name}/gone")
+    await expect(page.get_by_role("alert")).to_contain_text("no such run")
+    await expect(page.locator(".ridge")).to_have_count(1)
+    unknown = await pages.open(f"{url}an/old/address")
+    await expect(unknown.get_by_role("alert")).to_contain_text("no page")
+    assert all("404" in error for error in pages.expect_errors())

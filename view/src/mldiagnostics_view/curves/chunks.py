@@ -1,0 +1,167 @@
+"""Points of one curve: in a temporary file, with a summary of each chunk in memory."""
+
+from __future__ import annotations
+
+from array import array
+from math import inf, isfinite
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from mldiagnostics.runs.points import NO_STEP, PointColumns
+
+from mldiagnostics_view.limits import CHUNK_POINTS
+
+if TYPE_CHECKING:
+    from mldiagnostics.runs.points import PointSource
+
+    from mldiagnostics_view.curves.windows import Axis, Buckets
+
+__all__ = ["CurveChunks", "Extent", "SpillFile"]
+
+_BYTES: Final = 8
+_FIELDS: Final = 12
+_COUNT, _VALUE, _LOW, _HIGH, _T, _T_MIN, _T_MAX, _STEPS, _STEP, _STEP_MIN, _STEP_MAX, _OFFSET = range(_FIELDS)
+
+_BOUNDS: Final[dict[Axis, tuple[int, int]]] = {"time": (_T_MIN, _T_MAX), "step": (_STEP_MIN, _STEP_MAX)}
+
+
+class Extent(NamedTuple):
+    """The lowest and the highest x of a curve."""
+
+    start: float
+    end: float
+
+
+class SpillFile:
+    """A file without a name that takes the points of all curves of a run."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = 0
+
+    def append(self, points: PointColumns) -> int:
+        """Write a chunk; return its offset. Raises `OSError`."""
+        offset = self.size
+        self._file.seek(offset)
+        for column in (points.t, points.step, points.value):
+            self._file.write(column.tobytes())
+        self.size += 3 * CHUNK_POINTS * _BYTES
+        return offset
+
+    def read(self, offset: int) -> PointColumns:
+        """Return the chunk at an offset."""
+        points, size = PointColumns(), CHUNK_POINTS * _BYTES
+        self._file.seek(offset)
+        for column in (points.t, points.step, points.value):
+            column.frombytes(self._file.read(size))
+        return points
+
+
+class CurveChunks:
+    """The points of one curve of one process, in the order in which they were recorded.
+
+    Args:
+        spill: File that takes each full chunk.
+    """
+
+    __slots__ = ("_extents", "_open", "_spill", "_summaries", "count", "last", "unit")
+
+    def __init__(self, spill: SpillFile) -> None:
+        self._spill = spill
+        self._summaries = array("d")
+        self._open = PointColumns()
+        self._extents = {axis: Extent(inf, -inf) for axis in _BOUNDS}
+        """Of the full chunks."""
+        self.count = 0
+        self.last: tuple[float, float] | None = None
+        """Time and value of the last point."""
+        self.unit = ""
+
+    @property
+    def memory_bytes(self) -> int:
+        """About the memory of the curve."""
+        return 1024 + _BYTES * len(self._summaries) + 3 * _BYTES * CHUNK_POINTS
+
+    def extend(self, added: PointSource) -> None:
+        """Add points."""
+        size = len(added)
+        if not size:
+            return
+        self.count += size
+        self.last = added.t[size - 1], added.value[size - 1]
+        at = 0
+        while at < size:
+            end = min(size, at + CHUNK_POINTS - len(self._open))
+            self._open.extend(added, at, end)
+            at = end
+            if len(self._open) == CHUNK_POINTS:
+                summary = _summary(self._open, self._spill.append(self._open))
+                self._summaries.extend(summary)
+                self._extents = {axis: self._wider(axis, summary) for axis in _BOUNDS}
+                self._open = PointColumns()
+
+    def extent(self, axis: Axis) -> Extent | None:
+        """Return the range of x with points; None without any."""
+        extent = self._wider(axis, _summary(self._open, 0))
+        return extent if extent.start <= extent.end else None
+
+    def fill(self, buckets: Buckets) -> None:
+        """Add the points within the window.
+
+        A chunk that is narrower than a bucket is added as a whole, at its mean x; a wider one is read. So at most as
+        many chunks are read as there are buckets, and one more.
+        """
+        window = buckets.window
+        low, high = _BOUNDS[window.axis]
+        x = _T if window.axis == "time" else _STEP
+        summaries = self._summaries
+        for at in range(0, len(summaries), _FIELDS):
+            start, end, count = summaries[at + low], summaries[at + high], summaries[at + _COUNT]
+            if end < window.start or start > window.end or not count:
+                continue
+            is_inside = window.start <= start and end <= window.end
+            if is_inside and end - start < window.width and (x == _T or summaries[at + _STEPS] == count):
+                buckets.add_summary(
+                    count=count,
+                    x=summaries[at + x],
+                    value=summaries[at + _VALUE],
+                    low=summaries[at + _LOW],
+                    high=summaries[at + _HIGH],
+                )
+            else:
+                _add(self._spill.read(int(summaries[at + _OFFSET])), buckets)
+        _add(self._open, buckets)
+
+    def _wider(self, axis: Axis, summary: list[float]) -> Extent:
+        """Return the range of the full chunks and of another summary."""
+        (start, end), (low, high) = self._extents[axis], _BOUNDS[axis]
+        return Extent(min(start, summary[low]), max(end, summary[high]))
+
+
+def _add(points: PointColumns, buckets: Buckets) -> None:
+    is_time = buckets.window.axis == "time"
+    shown = [at for at, value in enumerate(points.value) if isfinite(value) and (is_time or points.step[at] != NO_STEP)]
+    xs = points.t if is_time else points.step
+    buckets.add_points([xs[at] for at in shown], [points.value[at] for at in shown])
+
+
+def _summary(points: PointColumns, offset: int) -> list[float]:
+    t, values = points.t, points.value
+    steps = [step for step in points.step if step != NO_STEP]
+    if not all(map(isfinite, values)):
+        shown = [at for at, value in enumerate(values) if isfinite(value)]
+        t, values = array("d", [t[at] for at in shown]), array("d", [values[at] for at in shown])
+        steps = [points.step[at] for at in shown if points.step[at] != NO_STEP]
+    return [
+        len(values),
+        sum(values),
+        min(values, default=inf),
+        max(values, default=-inf),
+        sum(t),
+        min(t, default=inf),
+        max(t, default=-inf),
+        len(steps),
+        sum(steps),
+        min(steps, default=inf),
+        max(steps, default=-inf),
+        offset,
+    ]

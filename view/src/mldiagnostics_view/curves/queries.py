@@ -1,0 +1,137 @@
+"""Answers about the curves of a run: its metrics, and the visible part of some of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from mldiagnostics.runs.row_values import timestamp
+
+from mldiagnostics_view.curves.windows import Buckets, Window
+from mldiagnostics_view.limits import MAX_SERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics_view.curves.chunks import CurveChunks
+    from mldiagnostics_view.curves.reader import CurveReader, ProcessCurve
+    from mldiagnostics_view.curves.windows import Axis
+
+__all__ = ["CurveQuery", "Grouping", "curves_of", "metrics_of"]
+
+Grouping = Literal["run", "rank", "device"]
+"""One curve for all ranks and devices, one for each rank, or one for each device of each rank."""
+
+
+_OF_PROCESS: Final = frozenset({"hostname", "process_index"})
+"""Labels of system metrics that say what the rank says; they would keep hosts apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveQuery:
+    """The visible part of some metrics."""
+
+    metrics: tuple[str, ...]
+    axis: Axis
+    start: float | None
+    """First x; None for the beginning of the curves."""
+    end: float | None
+    buckets: int
+    by: Grouping
+
+
+class _SeriesKey(NamedTuple):
+    metric: str
+    labels: tuple[tuple[str, str], ...]
+    attempt: int
+    rank: int
+    device: int
+
+
+def metrics_of(reader: CurveReader) -> list[dict[str, Any]]:
+    """Return the metrics of a run, by name, as JSON."""
+    with reader.reading:
+        grouped: dict[str, list[tuple[ProcessCurve, CurveChunks]]] = defaultdict(list)
+        for of, curve in reader.curves(None).items():
+            grouped[of.key.metric].append((of, curve))
+        return [_metric(name, curves) for name, curves in sorted(grouped.items())]
+
+
+def _metric(name: str, curves: Sequence[tuple[ProcessCurve, CurveChunks]]) -> dict[str, Any]:
+    t, value = max(curve.last for _, curve in curves if curve.last)
+    return {
+        "metric": name,
+        "unit": curves[-1][1].unit,
+        "ranks": len({of.rank for of, _ in curves}),
+        "devices": len({of.key.device for of, _ in curves}),
+        "labels": sorted({label for of, _ in curves for label, _ in of.key.labels} - _OF_PROCESS),
+        "count": sum(curve.count for _, curve in curves),
+        "steps": _range(curves, "step"),
+        "times": _range(curves, "time"),
+        "lastTime": timestamp(t),
+        "lastValue": value if isfinite(value) else None,
+    }
+
+
+def _range(curves: Sequence[tuple[ProcessCurve, CurveChunks]], axis: Axis) -> list[float] | None:
+    """Return the lowest and the highest x; None without any."""
+    extents = [extent for _, curve in curves if (extent := curve.extent(axis))]
+    if not extents:
+        return None
+    return [min(extent.start for extent in extents), max(extent.end for extent in extents)]
+
+
+def curves_of(reader: CurveReader, query: CurveQuery) -> dict[str, Any]:
+    """Return the visible part of curves as JSON: columns of buckets.
+
+    Processes of one attempt are joined; attempts are separate curves, because steps go back where one resumed.
+    """
+    with reader.reading:
+        curves = reader.curves(frozenset(query.metrics))
+        window = _window(query, list(curves.values()))
+        grouped: dict[_SeriesKey, list[CurveChunks]] = defaultdict(list)
+        units: dict[str, str] = {}
+        for of, curve in curves.items():
+            grouped[_series(of, query.by)].append(curve)
+            units[of.key.metric] = curve.unit
+        shown = [
+            _curve(key, members, window, units[key.metric]) for key, members in sorted(grouped.items())[:MAX_SERIES]
+        ]
+    return {
+        "axis": query.axis,
+        "from": window.start,
+        "to": window.end,
+        "curves": [curve for curve in shown if curve["x"]],
+        "omitted": max(0, len(grouped) - MAX_SERIES),
+    }
+
+
+def _series(of: ProcessCurve, by: Grouping) -> _SeriesKey:
+    rank = -1 if by == "run" else of.rank
+    device = -1 if by != "device" or of.key.device is None else of.key.device
+    labels = tuple(label for label in of.key.labels if label[0] not in _OF_PROCESS)
+    return _SeriesKey(of.key.metric, labels, of.attempt, rank, device)
+
+
+def _curve(key: _SeriesKey, members: Sequence[CurveChunks], window: Window, unit: str) -> dict[str, Any]:
+    buckets = Buckets(window)
+    for member in members:
+        member.fill(buckets)
+    return {
+        "metric": key.metric,
+        "unit": unit,
+        "labels": dict(key.labels),
+        "attempt": key.attempt,
+        "rank": None if key.rank < 0 else key.rank,
+        "device": None if key.device < 0 else key.device,
+        **buckets.to_json(),
+    }
+
+
+def _window(query: CurveQuery, curves: Sequence[CurveChunks]) -> Window:
+    extents = [extent for curve in curves if (extent := curve.extent(query.axis))]
+    start = min((extent.start for extent in extents), default=0.0) if query.start is None else query.start
+    end = max((extent.end for extent in extents), default=start) if query.end is None else query.end
+    return Window(query.axis, start, max(start, end), query.buckets)

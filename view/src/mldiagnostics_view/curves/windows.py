@@ -1,0 +1,104 @@
+"""Buckets of a visible window: number, mean, lowest and highest value; pure."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Axis", "Buckets", "Window"]
+
+Axis = Literal["step", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A range of the x axis, both ends included, in buckets of equal width."""
+
+    axis: Axis
+    start: float
+    end: float
+    buckets: int
+
+    @property
+    def width(self) -> float:
+        """Width of one bucket."""
+        return (self.end - self.start) / self.buckets
+
+    def bucket(self, x: float) -> int:
+        """Return the bucket of an x within the window."""
+        if self.end <= self.start:
+            return 0
+        return min(self.buckets - 1, int((x - self.start) / (self.end - self.start) * self.buckets))
+
+
+def _zeros(size: int) -> array[float]:
+    return array("d", bytes(8 * size))
+
+
+@dataclass(slots=True)
+class Buckets:
+    """Values of a window: of one curve, or of several together."""
+
+    window: Window
+    count: array[float] = field(init=False)
+    x: array[float] = field(init=False)
+    """Sums, as `value` is."""
+    value: array[float] = field(init=False)
+    low: array[float] = field(init=False)
+    high: array[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = self.window.buckets
+        self.count, self.x, self.value = _zeros(size), _zeros(size), _zeros(size)
+        self.low, self.high = array("d", [inf]) * size, array("d", [-inf]) * size
+
+    def add_points(self, xs: Sequence[float], values: Sequence[float]) -> None:
+        """Add finite points; those outside the window are left out."""
+        start, end, bucket = self.window.start, self.window.end, self.window.bucket
+        count, x_sums, value_sums, low, high = self.count, self.x, self.value, self.low, self.high
+        for x, value in zip(xs, values, strict=True):
+            if start <= x <= end:
+                at = bucket(x)
+                count[at] += 1
+                x_sums[at] += x
+                value_sums[at] += value
+                if value < low[at]:  # noqa: PLR1730 - a call for each point costs a third of the time
+                    low[at] = value
+                if value > high[at]:  # noqa: PLR1730 - as above
+                    high[at] = value
+
+    def add_summary(self, *, count: float, x: float, value: float, low: float, high: float) -> None:
+        """Add several points at their mean x: `x` and `value` are sums."""
+        at = self.window.bucket(x / count)
+        self.count[at] += count
+        self.x[at] += x
+        self.value[at] += value
+        self.low[at] = min(self.low[at], low)
+        self.high[at] = max(self.high[at], high)
+
+    def means(self) -> list[tuple[int, float, float]]:
+        """Return place, mean x and mean value of each bucket with points."""
+        return [(at, self.x[at] / count, self.value[at] / count) for at, count in enumerate(self.count) if count]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the buckets with points, in columns; without `low` and `high` if each has one value alone."""
+        used = [at for at, count in enumerate(self.count) if count]
+        digits = 1 if self.window.axis == "step" else 3
+        columns = {
+            "x": [round(self.x[at] / self.count[at], digits) for at in used],
+            "mean": [_short(self.value[at] / self.count[at]) for at in used],
+        }
+        if any(self.low[at] != self.high[at] for at in used):
+            columns["low"] = [_short(self.low[at]) for at in used]
+            columns["high"] = [_short(self.high[at]) for at in used]
+        return columns
+
+
+def _short(value: float) -> float:
+    """Return a number with seven digits: as much as a chart shows, in half of the bytes."""
+    return float(f"{value:.7g}")

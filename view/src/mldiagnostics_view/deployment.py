@@ -1,0 +1,109 @@
+"""The server in a cluster, with a service account of its own: `python -m mldiagnostics_view.deployment`.
+
+Behind an authenticating proxy each viewer sees the runs that `kubectl get mlruns` would show. Without one it listens on
+the loopback address of its pod alone, which `kubectl port-forward` reaches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_kube import http, logs
+from mldiagnostics_kube.client import ApiClient
+
+from mldiagnostics_view.authorization import SubjectReviews
+from mldiagnostics_view.deployment_settings import load
+from mldiagnostics_view.endpoints.assets import load_assets
+from mldiagnostics_view.endpoints.authentication import Authentication, ProxyHeaders
+from mldiagnostics_view.server import Address, listening
+from mldiagnostics_view.sources.catalog import Catalog
+from mldiagnostics_view.sources.checked_files import CheckedFiles
+from mldiagnostics_view.sources.cluster import ClusterSource
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from mldiagnostics_view.deployment_settings import DeploymentConfig
+    from mldiagnostics_view.endpoints.bodies import Body
+
+__all__ = ["serving"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+class _Health:
+    """The process serves once it listens; it has nothing that a restart would mend."""
+
+    def live(self) -> tuple[bool, str]:
+        return True, "ok"
+
+    def ready(self) -> tuple[bool, str]:
+        return True, "ok"
+
+
+@asynccontextmanager
+async def serving(config: DeploymentConfig, client: ApiClient, assets: Mapping[str, Body]) -> AsyncIterator[int]:
+    """Serve with the rights of an account while the block runs.
+
+    Args:
+        config: The settings.
+        client: Client of the account; closed with the server.
+        assets: Files of the page.
+
+    Yields:
+        The port of the page.
+
+    Raises:
+        ConfigurationError: A port is taken, or the secret cannot be read.
+    """
+    headers = None
+    if config.user_header and config.secret_file:
+        headers = ProxyHeaders(
+            user=config.user_header,
+            groups=config.groups_header,
+            secret=config.secret_header,
+            secret_file=config.secret_file,
+        )
+    authentication = Authentication(headers, SubjectReviews(client)) if headers else None
+    files = CheckedFiles(config.policy, volume_root=config.volume_root)
+    sources = {scope or "cluster": _source(client, scope, files) for scope in config.watch_namespaces or (None,)}
+    address = Address("" if headers else "127.0.0.1", config.port, config.hosts)
+    async with listening(Catalog(sources), address, assets, authentication) as port:
+        yield port
+
+
+def _source(client: ApiClient, scope: str | None, files: CheckedFiles) -> ClusterSource:
+    place = f"namespace '{scope}'" if scope else "the cluster"
+    return ClusterSource(client, scope=scope, place=place, files=files)
+
+
+async def _run(config: DeploymentConfig) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    client = await ApiClient.connect()
+    async with serving(config, client, load_assets()) as port, http.serving(config.http_port, _Health(), lambda: b""):
+        _log.info("The view serves", extra={"port": port, "proxy": bool(config.user_header)})
+        await stop.wait()
+
+
+def main() -> int:
+    """Serve until SIGTERM and return the exit status."""
+    try:
+        config = load(os.environ)
+        logs.configure(config.log_level)
+        asyncio.run(_run(config))
+    except ConfigurationError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Settings of the server in a cluster, from environment variables."""
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_api.policy import Policy
+from mldiagnostics_kube import settings
+from mldiagnostics_kube.policy_file import read_policy
+from mldiagnostics_kube.settings import Setting
+
+from mldiagnostics_view.settings import DEFAULT_PORT
+
+__all__ = ["DeploymentConfig", "load", "reference"]
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
+
+
+def _header(raw: str) -> str:
+    if not _HEADER.fullmatch(raw):
+        raise ValueError("is not the name of a header; write it like X-Forwarded-User")
+    return raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentConfig:
+    """Settings of the server; each field names its environment variable."""
+
+    watch_namespaces: Annotated[
+        tuple[str, ...],
+        Setting(
+            "MLDIAG_WATCH_NAMESPACES",
+            "Comma-separated namespaces whose runs are shown. Empty: all.",
+            settings.dns_names,
+        ),
+    ] = ()
+    hosts: Annotated[
+        tuple[str, ...],
+        Setting("MLDIAG_VIEW_HOSTS", "Comma-separated names in the URLs of browsers and probes.", settings.dns_names),
+    ] = ()
+    port: Annotated[int, Setting("MLDIAG_VIEW_PORT", "Port of the page; 0 lets the system choose.", settings.port)] = (
+        DEFAULT_PORT
+    )
+    http_port: Annotated[
+        int,
+        Setting("MLDIAG_HTTP_PORT", "Port of `/healthz` and `/readyz`; 0 lets the system choose.", settings.port),
+    ] = 8081
+    policy: Annotated[
+        Policy,
+        Setting(
+            "MLDIAG_POLICY_FILE",
+            "JSON file with the operator's limits; files are read only in storage that it allows. Empty: the built-in "
+            "limits.",
+            read_policy,
+        ),
+    ] = field(default_factory=Policy)
+    volume_root: Annotated[
+        Path | None,
+        Setting(
+            "MLDIAG_VOLUME_ROOT",
+            "Directory where the operator's volume is mounted. Empty: its files are not shown.",
+            settings.absolute_path,
+        ),
+    ] = None
+    user_header: Annotated[
+        str,
+        Setting(
+            "MLDIAG_VIEW_USER_HEADER",
+            "Header in which the authenticating proxy names the user. Empty: without a proxy, on the loopback address.",
+            _header,
+        ),
+    ] = ""
+    groups_header: Annotated[
+        str,
+        Setting("MLDIAG_VIEW_GROUPS_HEADER", "Header with the groups, separated by commas. Empty: none.", _header),
+    ] = ""
+    secret_header: Annotated[
+        str, Setting("MLDIAG_VIEW_SECRET_HEADER", "Header in which the proxy sends the shared secret.", _header)
+    ] = "X-Mldiag-Proxy-Secret"  # noqa: S105 - its name, not its content
+    secret_file: Annotated[
+        Path | None,
+        Setting(
+            "MLDIAG_VIEW_SECRET_FILE",
+            "File with the shared secret, one per line. Required with MLDIAG_VIEW_USER_HEADER.",
+            settings.absolute_path,
+        ),
+    ] = None
+    log_level: Annotated[
+        str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
+    ] = "INFO"
+
+
+def load(environ: Mapping[str, str]) -> DeploymentConfig:
+    """Read the settings; an unset or empty variable means its default.
+
+    Raises:
+        ConfigurationError: With all problems, not only the first.
+    """
+    config, problems = settings.read(DeploymentConfig, environ)
+    if bool(config.user_header) != bool(config.secret_file):
+        problems.append("MLDIAG_VIEW_USER_HEADER and MLDIAG_VIEW_SECRET_FILE: one is set without the other; set both")
+    if problems:
+        raise ConfigurationError("The settings of the view are not valid: " + "; ".join(problems))
+    return config
+
+
+def reference() -> str:
+    """Return the reference page of the variables as Markdown."""
+    return settings.reference(
+        DeploymentConfig, title="Environment of the web view", module="mldiagnostics_view.deployment_settings"
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,1 @@
+"""HTTP: guard, problem documents, JSON endpoints, streams of events, and the page."""

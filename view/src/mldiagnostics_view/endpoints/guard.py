@@ -1,0 +1,91 @@
+"""Checks before each request, and headers of each response."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from mldiagnostics_view.endpoints.problems import problem_response
+from mldiagnostics_view.limits import MAX_QUERY_BYTES, MAX_REQUESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+__all__ = ["Guard", "host_name"]
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def host_name(header: str) -> str:
+    """Return the host of a Host header, without its port, in lower case.
+
+    >>> host_name("LocalHost:8425"), host_name("[::1]:8425"), host_name("127.0.0.1")
+    ('localhost', '::1', '127.0.0.1')
+    """
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
+
+
+class Guard:
+    """Rejects requests that no page of this server sends.
+
+    A foreign site that a browser shows can resolve its own name to 127.0.0.1 (DNS rebinding): the Host header then has
+    that name. It can also send requests without reading the responses: browsers mark these as `cross-site`.
+
+    Args:
+        host: Address on which the server listens.
+        names: Further names of the server.
+    """
+
+    def __init__(self, host: str, names: Iterable[str]) -> None:
+        self._names = frozenset({*_LOOPBACK, host.lower(), *(name.lower() for name in names)})
+        self._requests = 0
+
+    @staticmethod
+    async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+        """Add the headers of each response; a signal of the application."""
+        response.headers.update(HEADERS)
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+        response.headers.popall("Server", None)
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request that passes the checks."""
+        if host_name(request.headers.get("Host", "")) not in self._names:
+            return problem_response(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "The host name of this address is not allowed; start the server with --allowed-host and the name.",
+            )
+        is_page = request.headers.get("Sec-Fetch-Mode") == "navigate"
+        if request.headers.get("Sec-Fetch-Site") == "cross-site" and not is_page:
+            return problem_response(HTTPStatus.FORBIDDEN, "Pages of other sites may not read this server.")
+        if request.method not in {"GET", "HEAD"}:
+            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "This server only reads; use GET.")
+        if len(request.raw_path) > MAX_QUERY_BYTES:
+            return problem_response(HTTPStatus.REQUEST_URI_TOO_LONG, f"The address exceeds {MAX_QUERY_BYTES} bytes.")
+        if self._requests >= MAX_REQUESTS:
+            response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests at a time; try again.")
+            response.headers["Retry-After"] = "1"
+            return response
+        self._requests += 1
+        try:
+            return await handler(request)
+        finally:
+            self._requests -= 1

@@ -1,0 +1,221 @@
+"""Addresses of the server and their handlers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+from mldiagnostics.errors import MLDiagnosticsError
+
+from mldiagnostics_view.curves.queries import curves_of, metrics_of
+from mldiagnostics_view.curves.rank_columns import rank_columns, steps_at_times
+from mldiagnostics_view.documents import run_document, runs_document
+from mldiagnostics_view.endpoints.assets import PAGE
+from mldiagnostics_view.endpoints.authentication import access_of
+from mldiagnostics_view.endpoints.bodies import json_response, send
+from mldiagnostics_view.endpoints.live import EventStreams, revision_of
+from mldiagnostics_view.endpoints.parameters import curve_query, rank_query, run_names
+from mldiagnostics_view.endpoints.problems import RequestProblem
+from mldiagnostics_view.endpoints.reports import Reports
+from mldiagnostics_view.sources.source import RunUnknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mldiagnostics.runs import RunRow
+
+    from mldiagnostics_view.curves.open_runs import OpenRuns
+    from mldiagnostics_view.curves.reader import CurveReader, ReadProgress
+    from mldiagnostics_view.endpoints.bodies import Body
+    from mldiagnostics_view.sources.catalog import Catalog
+
+__all__ = ["Routes"]
+
+_FOREVER: Final = "public, max-age=31536000, immutable"
+
+
+class Routes:
+    """Handlers over the sources, the open curves and the page."""
+
+    def __init__(self, catalog: Catalog, open_runs: OpenRuns, assets: Mapping[str, Body]) -> None:
+        self._catalog, self._open_runs, self._assets = catalog, open_runs, assets
+        self._reports, self._streams = Reports(), EventStreams()
+
+    def add_to(self, app: web.Application) -> None:
+        """Add all addresses to an application."""
+        run = "/api/runs/{source}/{key}"
+        app.router.add_get("/api/runs", self.runs)
+        app.router.add_get("/api/goodput", self.accounts)
+        app.router.add_get("/api/live", self.live_runs, allow_head=False)
+        app.router.add_get(run, self.run)
+        app.router.add_get(f"{run}/metrics", self.metrics)
+        app.router.add_get(f"{run}/curves", self.curves)
+        app.router.add_get(f"{run}/ranks", self.ranks)
+        app.router.add_get(f"{run}/goodput", self.goodput)
+        app.router.add_get(f"{run}/steptimes", self.step_times)
+        app.router.add_get(f"{run}/live", self.live_run, allow_head=False)
+        app.router.add_get("/assets/{name}", self.asset)
+        for page in ("/", "/compare", "/runs/{source}/{key}"):
+            app.router.add_get(page, self.page)
+        app.router.add_get("/{run_id:[A-Za-z0-9][A-Za-z0-9._-]*}", self.link)
+        app.router.add_get("/{unknown:(?!api/).*}", self.unknown_page)
+        app.on_shutdown.append(self._streams.aclose)
+
+    async def runs(self, request: web.Request) -> web.Response:
+        """Return the runs of all sources."""
+        lists = await self._seen(request).lists()
+        return await json_response(request, lambda: runs_document(lists))
+
+    async def run(self, request: web.Request) -> web.Response:
+        """Return one run."""
+        source, key = _address(request)
+        detail = await self._seen(request).source(source).detail(key)
+        return await json_response(request, lambda: run_document(source, key, detail))
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """Return the metrics of a run, with the progress of their reader."""
+        reader, progress, is_complete = await self._reader(request)
+        return await json_response(
+            request,
+            lambda: {
+                "metrics": metrics_of(reader),
+                "steps": steps_at_times(reader),
+                "progress": _progress(progress, is_complete),
+            },
+        )
+
+    async def curves(self, request: web.Request) -> web.Response:
+        """Return the visible part of curves."""
+        query = curve_query(request.query)
+        reader, progress, is_complete = await self._reader(request)
+        return await json_response(
+            request, lambda: {**curves_of(reader, query), "progress": _progress(progress, is_complete)}
+        )
+
+    async def ranks(self, request: web.Request) -> web.Response:
+        """Return the values of each rank in columns of time."""
+        query = rank_query(request.query)
+        reader, _, _ = await self._reader(request)
+        return await json_response(request, lambda: rank_columns(reader, query))
+
+    async def goodput(self, request: web.Request) -> web.Response:
+        """Return the goodput report of a run."""
+        source, key = _address(request)
+        directory = await self._directory(request)
+        detail = await self._seen(request).source(source).detail(key)
+        return send(request, (await self._reports.get(replace(detail.row, directory=directory))).body)
+
+    async def accounts(self, request: web.Request) -> web.Response:
+        """Return where the time of some listed runs went; null for runs without an account."""
+        wanted = run_names(request.query)
+        listed = {f"{each.name}/{run.key}": run.row for each in await self._seen(request).lists() for run in each.runs}
+        rows = {name: listed[name] for name in wanted if name in listed}
+        accounts = await asyncio.gather(*(self._account(request, name, row) for name, row in rows.items()))
+        return await json_response(request, lambda: {"runs": dict(zip(rows, accounts, strict=True))})
+
+    async def step_times(self, request: web.Request) -> web.Response:
+        """Return the distribution of the step times of a run."""
+        source, key = _address(request)
+        directory = await self._directory(request)
+        detail = await self._seen(request).source(source).detail(key)
+        return send(request, await self._reports.step_times(replace(detail.row, directory=directory)))
+
+    async def live_runs(self, request: web.Request) -> web.StreamResponse:
+        """Send an event when the list of runs has changed."""
+
+        async def look() -> tuple[Any, bool]:
+            return {"revision": revision_of(runs_document(await self._seen(request).lists()))}, False
+
+        return await self._streams.send(request, {"runs": look})
+
+    async def live_run(self, request: web.Request) -> web.StreamResponse:
+        """Send an event when a run or its curves have changed."""
+        source, key = _address(request)
+        directory = await self._directory(request, needed=False)
+
+        async def look_at_run() -> tuple[Any, bool]:
+            detail = await self._seen(request).source(source).detail(key)
+            return {"revision": revision_of(run_document(source, key, detail))}, False
+
+        async def look_at_curves() -> tuple[Any, bool]:
+            _, progress, is_complete = await self._open_runs.get(directory, wait_s=0)
+            return _progress(progress, is_complete), not is_complete
+
+        looks = {"run": look_at_run}
+        if directory:
+            looks["curves"] = look_at_curves
+        return await self._streams.send(request, looks)
+
+    async def asset(self, request: web.Request) -> web.Response:
+        """Return a file of the bundle, whose name changes with its content."""
+        body = self._assets.get(request.match_info["name"])
+        if body is None:
+            raise RequestProblem(HTTPStatus.NOT_FOUND, "The page has another version now; reload it.")
+        response = send(request, body)
+        response.headers["Cache-Control"] = _FOREVER
+        return response
+
+    async def link(self, request: web.Request) -> web.Response:
+        """Lead to the page of a run by its id: the link of the SDK and of `MLRun.status.url`.
+
+        Without such a run, the page says that the address is not known.
+        """
+        run_id = request.match_info["run_id"]
+        lists = await self._seen(request).lists()
+        pages = [f"{each.name}/{run.key}" for each in lists for run in each.runs if run.row.run_id == run_id]
+        if not pages:
+            return await self.unknown_page(request)
+        return web.Response(status=HTTPStatus.FOUND, headers={"Location": f"/runs/{pages[0]}"})
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Return the page, which reads its state from the URL."""
+        return send(request, self._assets[PAGE])
+
+    async def unknown_page(self, request: web.Request) -> web.Response:
+        """Return the page, which says that the address is not known."""
+        response = send(request, self._assets[PAGE])
+        response.set_status(HTTPStatus.NOT_FOUND)
+        return response
+
+    async def _account(self, request: web.Request, name: str, row: RunRow) -> dict[str, Any] | None:
+        source, _, key = name.partition("/")
+        with suppress(MLDiagnosticsError, OSError, RunUnknown):  # a broken run hides only its own bar
+            if directory := await self._seen(request).source(source).directory(key):
+                return await self._reports.account(replace(row, directory=directory))
+        return None
+
+    def _seen(self, request: web.Request) -> Catalog:
+        return self._catalog.seen_with(access_of(request))
+
+    async def _reader(self, request: web.Request) -> tuple[CurveReader, ReadProgress, bool]:
+        return await self._open_runs.get(await self._directory(request))
+
+    async def _directory(self, request: web.Request, *, needed: bool = True) -> str:
+        source, key = _address(request)
+        directory = await self._seen(request).source(source).directory(key)
+        if needed and not directory:
+            raise RequestProblem(
+                HTTPStatus.CONFLICT,
+                "The files of this run cannot be read from here. Set storageLocation to a bucket that its "
+                "namespace may use, gs://…, to see curves; the newest values are in the MLRun.",
+            )
+        return directory
+
+
+def _address(request: web.Request) -> tuple[str, str]:
+    return request.match_info["source"], request.match_info["key"]
+
+
+def _progress(progress: ReadProgress, is_complete: bool) -> dict[str, Any]:
+    return {
+        "readBytes": progress.read_bytes,
+        "totalBytes": progress.total_bytes,
+        "revision": progress.revision,
+        "leftOut": progress.left_out,
+        "badLines": progress.bad_lines,
+        "complete": is_complete,
+    }

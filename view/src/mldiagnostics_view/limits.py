@@ -1,0 +1,101 @@
+"""Limits of the view, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REFRESH_S: Final = 5.0
+"""Age at which a list of runs is read again, while somebody looks: a heartbeat is due every 10 s."""
+
+MAX_RUNS: Final = 10_000
+"""Runs of one source, the newest. A row takes about 2 KiB."""
+
+CHUNK_POINTS: Final = 128
+"""Points that are summarised together: 1 000 000 points are 7813 summaries of 96 bytes, 1 MB."""
+
+MAX_CURVE_BYTES: Final = 48 * 2**20
+"""Memory for the summaries of all curves of one run; further curves are left out, and the page says so."""
+
+MAX_OPEN_RUNS: Final = 8
+"""Runs whose curves are kept, and that are compared; the one not used for the longest time is closed."""
+
+MAX_SPILL_BYTES: Final = 4 * 2**30
+"""Size of the temporary file with the points of one run, at 24 bytes a point."""
+
+JOINED_BLOCKS: Final = 8
+"""Blocks of lines (256 KiB each) that are parsed together: 200 metrics take half of the time."""
+
+READ_SLICE_S: Final = 0.2
+"""Longest work of a reader before others may read what it has."""
+
+FIRST_ANSWER_S: Final = 0.6
+"""A request for curves waits so long for a reader; then it returns what was read, with the progress."""
+
+MAX_BUCKETS: Final = 4000
+"""Buckets of one window: an 8K screen has 7680 pixels, and a bucket has a lowest and a highest value."""
+
+MAX_METRICS: Final = 32
+"""Metrics of one request."""
+
+MAX_SERIES: Final = 256
+"""Curves of one response; nobody can distinguish more."""
+
+MAX_HEAT_CELLS: Final = 60_000
+"""Cells of a heat map: 1000 hosts in 60 columns, 300 kB of JSON."""
+
+MAX_QUERY_BYTES: Final = 8 * 1024
+"""Length of the path and query of a request: 32 names of metrics."""
+
+MAX_REQUESTS: Final = 64
+"""Requests at a time; a browser sends six."""
+
+MAX_STREAMS: Final = 64
+"""Open streams of events; one for each page that somebody looks at."""
+
+WRITE_S: Final = 10.0
+"""Time in which a reader of a stream must take an event."""
+
+PING_S: Final = 15.0
+"""Pause after which a silent stream sends a comment: proxies close streams after 30 s and more."""
+
+GOODPUT_PARTS: Final = 120
+"""Equal parts of a run whose time is shown by cause; each is a bar of 3 pixels on a phone."""
+
+MAX_REPORTS: Final = 256
+"""Goodput reports that are kept, of about 20 KiB each."""
+
+MAX_LISTED_BYTES: Final = 64 * 2**20
+"""Records of one run that are read for the list of runs: 1.6 s. The page of the run reads any."""
+
+MAX_LISTED_REPORTS: Final = 32
+"""Runs of one request for the goodput of a list."""
+
+PARALLEL_REPORTS: Final = 2
+"""Goodput reports that are computed at a time: each reads the records of a run."""
+
+COPY_AGE_S: Final = 30.0
+"""Age at which the copy of a run on the operator's volume is made again, while somebody looks."""
+
+MAX_COPY_BYTES: Final = 256 * 2**20
+"""Records of one run that are copied from the operator's volume: reports are below 1 kB/s, so this is three days."""
+
+MAX_COPIES: Final = 8
+"""Runs whose copies are kept; the one not used for the longest time is deleted."""
+
+VERDICT_AGE_S: Final = 15.0
+"""Time for which a right of a viewer is known: a right that was taken away ends so much later."""
+
+MAX_VERDICTS: Final = 20_000
+"""Rights of viewers that are known, 0.5 KiB each: 20 viewers of 1000 namespaces."""
+
+PARALLEL_REVIEWS: Final = 16
+"""Rights that are requested at a time: an API server answers about 1000 reviews per second."""
+
+MAX_GROUPS: Final = 256
+"""Groups of a viewer; one with more is rejected, because a proxy that sends them is not configured for this."""
+
+SECRET_AGE_S: Final = 10.0
+"""Age at which the secret of the proxy is read again: a rotation needs no restart."""
+
+PARALLEL_FILES: Final = 16
+"""Directories of runs that are checked at a time."""

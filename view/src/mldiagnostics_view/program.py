@@ -1,0 +1,53 @@
+"""The server as a program: from its arguments to a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import webbrowser
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.text.terminal import printable
+
+from mldiagnostics_view.server import serving
+from mldiagnostics_view.settings import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mldiagnostics_view.settings import Settings
+
+__all__ = ["run"]
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Serve, and open a browser, until SIGTERM.
+
+    Raises:
+        SystemExit: The arguments are wrong, or the server cannot start; the message has the reason.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    try:
+        asyncio.run(_serve(parse(arguments)))
+    except MLDiagnosticsError as error:
+        sys.exit(f"mldiag: {printable(str(error))}")
+
+
+async def _serve(settings: Settings) -> None:
+    stop = asyncio.Event()
+    with suppress(NotImplementedError):  # on Windows, Ctrl-C alone ends the program
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    async with serving(settings) as url:
+        print(f"mldiag view: {url} (Ctrl-C ends it)", flush=True)  # noqa: T201 - its purpose
+        if settings.opens_browser and _has_screen():
+            await asyncio.to_thread(webbrowser.open, url)
+        await stop.wait()
+
+
+def _has_screen() -> bool:
+    """Return whether a browser has a window: one in the terminal would hide the program."""
+    return sys.platform in {"darwin", "win32"} or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))

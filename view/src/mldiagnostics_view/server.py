@@ -1,0 +1,114 @@
+"""The server: sources, routes and guard, from its start to its end."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from aiohttp import web
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_kube.connections import listen
+
+from mldiagnostics_view.curves.open_runs import OpenRuns
+from mldiagnostics_view.endpoints.assets import load_assets
+from mldiagnostics_view.endpoints.guard import Guard
+from mldiagnostics_view.endpoints.problems import problems
+from mldiagnostics_view.endpoints.routes import Routes
+from mldiagnostics_view.sources.catalog import Catalog, short_name
+from mldiagnostics_view.sources.files import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from mldiagnostics_view.endpoints.authentication import Authentication
+    from mldiagnostics_view.endpoints.bodies import Body
+    from mldiagnostics_view.settings import Settings
+    from mldiagnostics_view.sources.source import ListedSource
+
+__all__ = ["Address", "listening", "serving"]
+
+
+@asynccontextmanager
+async def serving(settings: Settings, assets: Mapping[str, Body] | None = None) -> AsyncIterator[str]:
+    """Serve while the block runs.
+
+    Args:
+        settings: Sources and address.
+        assets: Files of the page; those of the package by default.
+
+    Yields:
+        The URL of the page.
+
+    Raises:
+        ConfigurationError: The port is taken, a cluster has no credentials, or the page was not bundled.
+    """
+    assets = load_assets() if assets is None else assets
+    catalog = Catalog(await _sources(settings))
+    address = Address(settings.host, settings.port, settings.names)
+    async with listening(catalog, address, assets) as port:
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        yield f"http://{host}:{port}/"
+
+
+class Address(NamedTuple):
+    """Address of a server, and the names in the URLs of browsers."""
+
+    host: str
+    """Empty: all addresses."""
+    port: int
+    names: Sequence[str] = ()
+
+
+@asynccontextmanager
+async def listening(
+    catalog: Catalog, address: Address, assets: Mapping[str, Body], authentication: Authentication | None = None
+) -> AsyncIterator[int]:
+    """Serve a catalog while the block runs; close it then.
+
+    Args:
+        catalog: The runs.
+        address: Address of the server.
+        assets: Files of the page.
+        authentication: Recognises viewers; None shows all to everybody.
+
+    Yields:
+        The port.
+
+    Raises:
+        ConfigurationError: The port is taken.
+    """
+    open_runs, guard = OpenRuns(), Guard(address.host, address.names)
+    middlewares = [problems, guard.middleware, *([authentication.middleware] if authentication else [])]
+    app = web.Application(middlewares=middlewares, client_max_size=0)
+    app.on_response_prepare.append(guard.add_headers)
+    Routes(catalog, open_runs, assets).add_to(app)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            if address.host:
+                site: web.BaseSite = web.TCPSite(runner, address.host, address.port)
+            else:
+                site = web.SockSite(runner, listen(address.port))
+            await site.start()
+        except OSError as error:
+            raise ConfigurationError(
+                f"--port: {address.port} cannot be used: {error.strerror or error}; give another one, or 0 for any"
+            ) from error
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+        await open_runs.aclose()
+        await catalog.aclose()
+
+
+async def _sources(settings: Settings) -> dict[str, ListedSource]:
+    sources: dict[str, ListedSource] = {}
+    if settings.cluster is not None:
+        from mldiagnostics_view.sources.cluster import ClusterSource  # noqa: PLC0415 - half of the time of a start
+
+        cluster = await ClusterSource.connect(settings.cluster)
+        sources["cluster"] = cluster
+    for root in settings.roots:
+        sources[short_name(root, sources)] = FileSource(root)
+    return sources

@@ -1,0 +1,98 @@
+"""Command line of the server as typed settings."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.locations import absolute_location
+
+from mldiagnostics_view.sources.cluster_place import ClusterPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Settings", "parse"]
+
+DEFAULT_PORT: Final = 8425
+DEFAULT_ROOT: Final = "mldiagnostics"
+"""Directory that the SDK writes by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Sources of the server, and its address."""
+
+    roots: tuple[str, ...] = ()
+    """Roots of runs: absolute paths or URLs."""
+    cluster: ClusterPlace | None = None
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    names: tuple[str, ...] = ()
+    """Further names under which browsers may reach the server."""
+    opens_browser: bool = False
+
+
+def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings:
+    """Return the settings of a command line.
+
+    Raises:
+        ConfigurationError: Arguments contradict each other.
+        SystemExit: The usage is wrong, or help was requested.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program, description="Show runs, curves, goodput and profiles in a browser.", allow_abbrev=False
+    )
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="root of runs: a directory or gs://bucket/prefix")
+    parser.add_argument("--cluster", action="store_true", help="the MLRuns of a cluster, with your kubeconfig")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig of the cluster")
+    parser.add_argument("--context", help="context of the kubeconfig")
+    parser.add_argument("-n", "--namespace", help="namespace of the runs")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="runs of all namespaces")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="port, 0 for any (default: %(default)s)")
+    parser.add_argument(
+        "--allowed-host", action="append", default=[], metavar="NAME", help="further host name of URLs (repeatable)"
+    )
+    parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    given = parser.parse_args(arguments)
+    has_cluster = given.cluster or given.context or given.kubeconfig or given.namespace or given.all_namespaces
+    if given.namespace and given.all_namespaces:
+        raise ConfigurationError("--namespace and --all-namespaces: both are given; give one of them")
+    if not given.allowed_host and not _is_loopback(given.host):
+        raise ConfigurationError(
+            f"--host: '{given.host}' is reachable from the network, and the page has no login; keep 127.0.0.1 and use "
+            "an SSH tunnel or `kubectl port-forward`, or add --allowed-host with the name of its URL"
+        )
+    roots = given.sources or ([] if has_cluster else [DEFAULT_ROOT])
+    return Settings(
+        roots=tuple(map(absolute_location, roots)),
+        cluster=ClusterPlace(
+            kubeconfig=given.kubeconfig,
+            context=given.context,
+            namespace=given.namespace,
+            all_namespaces=given.all_namespaces,
+        )
+        if has_cluster
+        else None,
+        host=given.host,
+        port=given.port,
+        names=tuple(given.allowed_host),
+        opens_browser=not given.no_open,
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; give a number from 0 to 65535")
+    return int(text)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,1 @@
+"""Places that have runs: directories, buckets and clusters."""

@@ -1,0 +1,168 @@
+"""Runs from the MLRuns of a cluster, followed with the rights of the user."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics.runs import sessions
+from mldiagnostics_api.names import RUN_LABEL
+from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.run_hosts import hosts_of
+from mldiagnostics_api.run_names import run_label
+from mldiagnostics_api.run_row import attempts_of, run_row_of, sessions_of
+from mldiagnostics_kube.apiserver import ClusterError, path_to
+from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.credentials import find_access
+from mldiagnostics_kube.informer import Backoff, Informer, InformerMetrics, Selection, SyncState
+from typing_extensions import override
+
+from mldiagnostics_view.limits import MAX_RUNS
+from mldiagnostics_view.sources.followed_runs import FollowedRuns, namespace_in
+from mldiagnostics_view.sources.run_files import UserFiles
+from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.runs import RankRow
+
+    from mldiagnostics_view.sources.cluster_place import ClusterPlace
+    from mldiagnostics_view.sources.run_files import RunFiles
+    from mldiagnostics_view.sources.source import ListedRun
+
+__all__ = ["ClusterSource"]
+
+_BUCKET: Final = "gs://"
+_READABLE: Final = (_BUCKET, "volume://")
+_FIRST_LIST_S: Final = 10.0
+"""A page waits so long for the first list; then it shows the reason why there is none."""
+
+
+class _NoMetrics(InformerMetrics):
+    """A program on a laptop has no metrics."""
+
+    @override
+    def watch(self, kind: str, *, before: str, now: str) -> None:
+        pass
+
+    @override
+    def kept(self, kind: str, *, objects: int, left_out: int) -> None:
+        pass
+
+
+class ClusterSource(ListedSource):
+    """Runs from MLRuns; as `ListedSource` says.
+
+    Args:
+        client: Client with the rights of the user.
+        scope: Namespace of the runs; None for all.
+        place: The cluster and its namespaces, for people.
+        files: Makes the files of runs readable.
+    """
+
+    def __init__(self, client: ApiClient, *, scope: str | None, place: str, files: RunFiles) -> None:
+        self._client, self._scope, self._place, self._files = client, scope, place, files
+        self._store = FollowedRuns()
+        self._informer = Informer(
+            RUNS.plural,
+            [path_to(*RUNS.gvr, namespace=scope)],
+            cluster=client,
+            store=self._store,
+            metrics=_NoMetrics(),
+            backoff=Backoff(),
+            selection=Selection(metadata_only=False),
+        )
+        self._started = asyncio.get_running_loop().time()
+        self._following = asyncio.create_task(self._informer.run())
+
+    @classmethod
+    async def connect(cls, options: ClusterPlace) -> ClusterSource:
+        """Return the source of a cluster. Raises `ConfigurationError` without credentials."""
+        access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
+        scope = None if options.all_namespaces else options.namespace or access.namespace
+        cluster = f"cluster '{access.context or access.credentials.server}'"
+        place = f"{cluster}, " + ("all namespaces" if scope is None else f"namespace '{scope}'")
+        client = ApiClient.of(access.credentials)
+        return cls(client, scope=scope, place=place, files=UserFiles(client, cluster=cluster))
+
+    @property
+    @override
+    def place(self) -> str:
+        return self._place
+
+    @property
+    @override
+    def problem(self) -> str:
+        reasons = {
+            SyncState.UNKNOWN: "the cluster does not respond; check your VPN and `kubectl get mlruns`",
+            SyncState.BEHIND: "the connection to the cluster is lost; the list may be old",
+            SyncState.ABSENT: "the cluster has no MLRuns; install the chart mldiagnostics-connection-operator",
+            SyncState.FORBIDDEN: "you may not list MLRuns here; give a namespace with -n, or ask for the right to it",
+        }
+        reason = reasons.get(self._informer.state, "")
+        if not reason and self._store.left_out:
+            reason = f"more than {MAX_RUNS} runs; the others are left out, give a namespace with -n"
+        return f"{self._place}: {reason}" if reason else ""
+
+    @override
+    def namespace(self, key: str) -> str:
+        return namespace_in(key)
+
+    @override
+    async def rows(self) -> Sequence[ListedRun]:
+        await self._wait_for_list()
+        return sorted(self._store.listed.values(), key=lambda run: (-(run.row.created or 0.0), run.key))
+
+    @override
+    async def detail(self, key: str) -> RunDetail:
+        body = await self._body(key)
+        row = run_row_of(body)
+        profiles = sessions_of(body)
+        with suppress(MLDiagnosticsError):  # then the sessions of the MLRun are shown, without sizes
+            if directory := await self._files.profiles(row):
+                stored = {each.name: each for each in await asyncio.to_thread(sessions, directory)}
+                profiles = [stored.pop(each.name, each) for each in profiles] + list(stored.values())
+        return RunDetail(
+            row=row,
+            attempts=attempts_of(body, row),
+            hosts=await self._hosts(body),
+            sessions=profiles,
+            configs=row.configs,
+            has_files=not row.directory or row.directory.startswith(_READABLE),
+        )
+
+    @override
+    async def directory(self, key: str) -> str:
+        return await self._files.directory(run_row_of(await self._body(key)))
+
+    @override
+    async def aclose(self) -> None:
+        self._following.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._following
+        await self._files.aclose()
+        await self._client.aclose()
+
+    async def _body(self, key: str) -> Mapping[str, Any]:
+        await self._wait_for_list()
+        return self._store.body(key)
+
+    async def _hosts(self, body: Mapping[str, Any]) -> list[RankRow]:
+        """Return the ranks from the pods; none if the user may not list pods."""
+        row = run_row_of(body)
+        path, labels = path_to("", "v1", "pods", namespace=row.namespace), f"{RUN_LABEL}={run_label(row.run_id)}"
+        try:
+            pods = await self._client.items(path, PodView.of, labels=labels)
+        except ClusterError:
+            return []
+        return hosts_of(body, pods, attempt=row.attempt)
+
+    async def _wait_for_list(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._started + _FIRST_LIST_S):
+                await self._store.is_settled.wait()

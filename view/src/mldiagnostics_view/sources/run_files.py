@@ -1,0 +1,126 @@
+"""Files of the runs of a cluster: those of buckets as they are, those of the operator's volume as copies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, Protocol
+
+from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.failures import failure_of
+from mldiagnostics_kube.operator_policy import default_root
+from mldiagnostics_kube.operator_volume import copy_from_volume, extract
+from typing_extensions import override
+
+from mldiagnostics_view.limits import COPY_AGE_S, MAX_COPIES, MAX_COPY_BYTES
+
+if TYPE_CHECKING:
+    from mldiagnostics.runs import RunRow
+    from mldiagnostics_kube.client import ApiClient
+
+__all__ = ["RunFiles", "UserFiles"]
+
+_BUCKET: Final = "gs://"
+_VOLUME: Final = "volume://"
+_RECORDS: Final = (".json", ".jsonl")
+
+
+class RunFiles(Protocol):
+    """Makes the files of runs readable."""
+
+    async def directory(self, row: RunRow) -> str:
+        """Return the readable directory of a run, a path or URL; empty without one.
+
+        Raises:
+            ConfigurationError: The directory does not exist.
+            ClusterFailure: The files may not be read, or the cluster does not respond.
+            StoreError: The storage does not respond.
+        """
+
+    async def profiles(self, row: RunRow) -> str:
+        """Return the directory of a run if its profiles can be listed quickly; else empty."""
+
+    async def aclose(self) -> None:
+        """Delete copies."""
+
+
+@dataclass(slots=True)
+class _Copy:
+    place: Path
+    """The directory that has the copy."""
+    copied_at: float = float("-inf")
+    """When it was made, in seconds of the loop's clock."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class UserFiles(RunFiles):
+    """Files with the rights of the user: buckets with the cloud credentials, the volume through the API server.
+
+    Args:
+        client: Client of the cluster, with the rights of the user.
+        cluster: The cluster in messages.
+    """
+
+    def __init__(self, client: ApiClient, *, cluster: str) -> None:
+        self._client, self._cluster = client, cluster
+        self._folder = tempfile.TemporaryDirectory(prefix="mldiag-view-volume-")
+        self._numbers = itertools.count()
+        self._copies: OrderedDict[str, _Copy] = OrderedDict()
+
+    @override
+    async def directory(self, row: RunRow) -> str:
+        location = row.directory
+        if not location.endswith(f"/{row.run_id}"):
+            root = await default_root(self._client)
+            location = f"{root.removesuffix('/')}/{row.run_id}"
+        if location.startswith(_VOLUME):
+            return str(await self._copied(location))
+        return location if location.startswith(_BUCKET) else ""
+
+    @override
+    async def profiles(self, row: RunRow) -> str:
+        return row.directory if row.directory.startswith(_BUCKET) else ""
+
+    @override
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._folder.cleanup)
+
+    async def _copied(self, location: str) -> Path:
+        """Return a copy of a directory of the volume, at most `COPY_AGE_S` old."""
+        if location not in self._copies:
+            self._copies[location] = _Copy(Path(self._folder.name, str(next(self._numbers))))
+        copy = self._copies[location]
+        self._copies.move_to_end(location)
+        if len(self._copies) > MAX_COPIES:
+            _, oldest = self._copies.popitem(last=False)
+            await asyncio.to_thread(shutil.rmtree, oldest.place, ignore_errors=True)
+        folder = copy.place / location.rpartition("/")[2]
+        clock = asyncio.get_running_loop().time
+        async with copy.turn:
+            if clock() - copy.copied_at >= COPY_AGE_S:
+                with tempfile.TemporaryFile(dir=self._folder.name) as archive:
+                    write = partial(_write, archive, location)
+                    try:
+                        await copy_from_volume(self._client, location, _RECORDS, write, cluster=self._cluster)
+                    except ClusterError as error:
+                        raise failure_of(error, cluster=self._cluster) from error
+                    archive.seek(0)
+                    await asyncio.to_thread(extract, archive, folder)
+                copy.copied_at = clock()
+        return folder
+
+
+def _write(archive: IO[bytes], location: str, part: bytes) -> None:
+    if archive.tell() + len(part) > MAX_COPY_BYTES:
+        raise ConfigurationError(
+            f"{location}: has more than {MAX_COPY_BYTES >> 20} MiB of records on the operator's volume; set "
+            "storageLocation to a bucket, or run `mldiag view` beside the volume"
+        )
+    archive.write(part)

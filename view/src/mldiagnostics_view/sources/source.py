@@ -1,0 +1,68 @@
+"""The interface of places that have runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mldiagnostics.runs import AttemptRow, RankRow, RunRow, SessionRow
+
+__all__ = ["ListedRun", "ListedSource", "RunDetail", "RunUnknown"]
+
+
+class RunUnknown(Exception):
+    """A source has no run with a key."""
+
+
+class ListedRun(NamedTuple):
+    """A run in the list of its source."""
+
+    key: str
+    """Names the run in URLs."""
+    row: RunRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetail:
+    """All about a run but its curves and its goodput."""
+
+    row: RunRow
+    attempts: Sequence[AttemptRow]
+    hosts: Sequence[RankRow]
+    sessions: Sequence[SessionRow]
+    configs: Mapping[str, Any]
+    has_files: bool
+    """Whether its files can be read from here."""
+
+
+class ListedSource(Protocol):
+    """Reads runs.
+
+    Methods raise `StoreError`, `ConfigurationError` or `ClusterError`.
+    """
+
+    @property
+    def place(self) -> str:
+        """Return the place of the runs, for people."""
+
+    @property
+    def problem(self) -> str:
+        """Return the reason why the list may be old; empty if it is not."""
+
+    def namespace(self, key: str) -> str:
+        """Return the namespace of the run that a key names; empty if runs have none here, or the key is invalid."""
+
+    async def rows(self) -> Sequence[ListedRun]:
+        """Return the runs, the newest first; at most `MAX_RUNS`."""
+
+    async def detail(self, key: str) -> RunDetail:
+        """Return one run. Raises `RunUnknown`."""
+
+    async def directory(self, key: str) -> str:
+        """Return the readable directory of a run, a path or URL; empty without one. Raises `RunUnknown`."""
+
+    async def aclose(self) -> None:
+        """Stop reading."""

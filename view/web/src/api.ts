@@ -1,0 +1,75 @@
+// Requests to the server that serves the page.
+
+export { follow } from "./live.js";
+
+export interface Run {
+  source: string; key: string; runId: string; displayName: string | null; runGroup: string | null;
+  namespace: string | null; phase: string; reason: string | null; message: string | null; attempt: number | null;
+  hosts: { reporting: number | null }; progress: { step: number | null; stepTimeSeconds: number | null };
+  goodput: number | null; creationTime: string | null; startTime: string | null; completionTime: string | null;
+  lastHeartbeatTime: string | null; profileSessions: number | null; directory: string; workloadRef: Record<string, unknown> | null;
+}
+export interface Source { name: string; place: string; problem: string | null; runs: number }
+export interface RunList { sources: Source[]; runs: Run[] }
+export interface Attempt {
+  attempt: number | null; startTime: string | null; completionTime: string | null; phase: string;
+  reason: string | null; message: string | null;
+}
+export interface Host {
+  rank: number; attempt: number; host: string | null; pod: string | null; node: string | null; slice: number | null; port: number | null;
+  phase: string; reason: string | null; message: string | null;
+  lastHeartbeatTime: string | null; progress: { step: number | null; stepTimeSeconds: number | null };
+}
+export interface Session {
+  session: string; kind: string; hosts: string[]; bytes: number; time: string | null; step: number | null; url: string;
+  files: { host: string; bytes: number }[]; object: string | null; targets: Record<string, number> | null; skewMilliseconds: number | null;
+}
+export interface RunDocument {
+  run: Run; hasFiles: boolean; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; configs: Record<string, unknown>;
+}
+export interface Progress { readBytes: number; totalBytes: number; leftOut: number; badLines: number; complete: boolean }
+/** `steps` and `times` are the first and the last one. */
+export interface Metric {
+  metric: string; unit: string; count: number; ranks: number; devices: number; lastValue: number | null;
+  steps: [number, number] | null; times: [number, number] | null;
+}
+export interface Metrics { metrics: Metric[]; steps: { t: number[]; step: number[] }; progress: Progress }
+/** Means of each rank in columns of equal time. */
+export interface RankColumns { metric: string | null; from: number; to: number; ranks: number[]; rows: (number | null)[][] }
+export interface Curve {
+  metric: string; unit: string; labels: Record<string, string>; attempt: number; rank: number | null; device: number | null;
+  x: number[]; mean: number[]; low?: number[]; high?: number[];
+}
+export interface Curves { axis: string; from: number; to: number; curves: Curve[]; omitted: number; progress: Progress }
+export interface Breakdown {
+  start: number; end: number; elapsed_s: number; productive_s: number; goodput: number | null; unproductive_s: Record<string, number>;
+  window_s: number | null;
+}
+export interface Disruption { lost: number; cause: string; steps_lost: number; wasted_s: number; recovery: { total_s: number }; message: string }
+export interface GoodputAttempt { number: number; first_step: number | null; last_step: number | null; stretch: Breakdown; ended_by: string | null }
+/** Seconds in equal parts of the time between `start` and `end`. */
+export interface OverTime { start: number; end: number; productive_s: number[]; unproductive_s: Record<string, number[]> }
+export interface GoodputReport {
+  cumulative: Breakdown; windows: Breakdown[]; attempts: GoodputAttempt[]; disruptions: Disruption[];
+  hang: { suspected: boolean; step: number | null; age_s: number | null } | null; steps: { median_s: number | null; ideal_s: number | null } | null;
+}
+export interface Goodput { report: GoodputReport | null; overTime: OverTime | null }
+
+/** A request that failed, with a sentence for people; `status` is 0 where no server responds. */
+export class RequestFailed extends Error {
+  constructor(readonly status: number, message: string) { super(message); }
+}
+
+/** Return a document of the server. Throws `RequestFailed`, or `AbortError` of `signal`. */
+export async function get<T>(path: string, signal: AbortSignal | null = null): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(path, { headers: { Accept: "application/json" }, signal });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new RequestFailed(0, "The server does not respond. Start it again; this page reconnects.");
+  }
+  const document = await response.json();
+  if (!response.ok) throw new RequestFailed(response.status, String(document.detail ?? response.statusText));
+  return document as T;
+}

@@ -1,0 +1,186 @@
+// One chart: lines with the band between their lowest and highest values, marks, and a zoom that all charts share.
+import uPlot from "uplot";
+import type { Curve } from "./api.js";
+import type { Mark } from "./chart_marks.js";
+import { columnsOf, linesOf, plotData, type Line } from "./chart_data.js";
+import { clock, color, elapsed, short } from "./run_parts.js";
+
+export type Axis = "step" | "time" | "relative";
+export interface ChartView {
+  axis: Axis;
+  /** First and last x of the window. */
+  range: [number, number];
+  /** Start of the run in Unix seconds, for times relative to it. */
+  origin: number;
+  isLog: boolean;
+  smoothing: number;
+  height: number;
+  marks: Mark[];
+  zoom: (from: number, to: number) => void;
+  /** Called with the place of the pointer, null outside, and the value of each group of lines there. */
+  point: (x: number | null, values: Map<number, number>, mark: string) => void;
+}
+
+const NEAR_PX = 5;
+const MOST_DISTANT = 60;
+const MOST_BANDS = 3;
+const DAY_S = 86400;
+const DASH: Record<Mark["kind"], number[]> = { restart: [4, 3], profile: [] };
+const MARKS: Record<Mark["kind"], number> = { restart: 1, profile: 7 };
+
+/** A chart in a box. */
+export class Chart {
+  private plot: uPlot | null = null;
+  private shape = "";
+  private view: ChartView | null = null;
+  lines: Line[] = [];
+
+  constructor(private readonly box: HTMLElement) {}
+
+  /** Draw curves; the former drawing stays where only its numbers differ. */
+  draw(curves: Curve[], view: ChartView): void {
+    this.view = view;
+    this.lines = linesOf(curves);
+    const data = plotData(columnsOf(this.lines, view.smoothing, view.isLog));
+    const ink = getComputedStyle(this.box).color, width = Math.max(160, this.box.clientWidth);
+    const shape = JSON.stringify([this.lines.map(({ label }) => label), view.axis, view.isLog, view.smoothing > 0, view.height, width, ink]);
+    if (this.plot && shape === this.shape) {
+      this.plot.setData(data, false);
+      this.plot.setScale("x", { min: view.range[0], max: view.range[1] });
+      return;
+    }
+    this.close();
+    this.shape = shape;
+    this.plot = new uPlot(this.options(view, ink, width), data, this.box);
+  }
+
+  /** Show a window at once, with the points that are there. */
+  move(range: [number, number]): void {
+    if (this.view) this.view.range = range;
+    this.plot?.setScale("x", { min: range[0], max: range[1] });
+  }
+
+  /** Report the values under the pointer, which may be others now. */
+  pointAgain(): void {
+    if (this.plot) this.point(this.plot);
+  }
+
+  close(): void {
+    this.plot?.destroy();
+    this.plot = null;
+    this.shape = "";
+  }
+
+  private options(view: ChartView, ink: string, width: number): uPlot.Options {
+    const xText = (x: number) => this.xText(x);
+    const line = { grid: { stroke: "#8883", width: 1 }, ticks: { stroke: "#8883", width: 1, size: 4 }, stroke: ink, font: "11px system-ui, sans-serif" };
+    const x: uPlot.Axis = { ...line, size: 28, space: 70 };
+    if (view.axis === "time") x.values = (_, ticks) => ticks.map((tick) => timeTick(tick, view.range[1] - view.range[0]));
+    if (view.axis === "relative") x.values = (_, ticks) => ticks.map((tick) => elapsed(tick - view.origin));
+    if (view.axis === "relative") x.splits = (_, __, min, max) => relativeTicks(min, max, view.origin, width / 90);
+    return {
+      width, height: view.height, legend: { show: false }, padding: [10, 8, 0, 0],
+      series: [{ value: (_, value) => (value === null ? "" : xText(value)) }, ...this.lines.flatMap((each) => seriesOf(each, view.smoothing > 0))],
+      bands: view.smoothing > 0 || new Set(this.lines.map(({ group }) => group)).size > MOST_BANDS ? [] : this.lines.flatMap(({ group, curve }, at) =>
+        (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(group)}2e` }] : [])),
+      axes: [x, { ...line, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) }],
+      scales: { x: { time: view.axis === "time", range: () => this.view!.range }, y: { distr: view.isLog ? 3 : 1 } },
+      cursor: { sync: { key: view.axis }, points: { show: false }, drag: { x: true, y: false, setScale: false } },
+      hooks: {
+        draw: [(plot) => this.drawMarks(plot)],
+        setCursor: [(plot) => this.point(plot)],
+        setSelect: [({ select, posToVal }) => {
+          if (select.width > 4) view.zoom(posToVal(select.left, "x"), posToVal(select.left + select.width, "x"));
+          this.plot?.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        }],
+      },
+    };
+  }
+
+  /** Return an x as people read it. */
+  xText(x: number): string {
+    if (!this.view) return "";
+    const { axis, origin, range } = this.view;
+    if (axis === "step") return short(Math.round(x));
+    return axis === "relative" ? elapsed(x - origin) : clock(x, range[1] - range[0]);
+  }
+
+  private place(mark: Mark): number | null {
+    return this.view?.axis === "step" ? mark.step : mark.time;
+  }
+
+  private drawMarks(plot: uPlot): void {
+    const { ctx, bbox } = plot, ratio = devicePixelRatio;
+    ctx.save();
+    for (const mark of this.view?.marks ?? []) {
+      const x = this.place(mark), { min, max } = plot.scales["x"]!;
+      if (x === null || min === undefined || max === undefined || x < min || x > max) continue;
+      const left = Math.round(plot.valToPos(x, "x", true));
+      ctx.strokeStyle = ctx.fillStyle = color(MARKS[mark.kind]);
+      ctx.lineWidth = ratio;
+      ctx.setLineDash(DASH[mark.kind].map((size) => size * ratio));
+      ctx.globalAlpha = mark.kind === "restart" ? .8 : .35;
+      ctx.beginPath();
+      ctx.moveTo(left, bbox.top);
+      ctx.lineTo(left, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.globalAlpha = 1;
+      if (mark.kind === "restart") continue;
+      ctx.beginPath();
+      ctx.moveTo(left - 4 * ratio, bbox.top - 5 * ratio);
+      ctx.lineTo(left + 4 * ratio, bbox.top - 5 * ratio);
+      ctx.lineTo(left, bbox.top + 2 * ratio);
+      ctx.fill();
+    }
+    ctx.restore();
+  }
+
+  private point(plot: uPlot): void {
+    const { idx, left } = plot.cursor;
+    if (idx === null || idx === undefined || left === undefined || left < 0) return this.view?.point(null, new Map(), "");
+    const marked = this.view?.marks.find((mark) => {
+      const x = this.place(mark);
+      return x !== null && Math.abs(plot.valToPos(x, "x") - left) <= NEAR_PX;
+    });
+    const near = new Map<number, [value: number, distance: number]>();
+    this.lines.forEach(({ group }, at) => {
+      const [value, distance] = valueNear(plot.data[4 * at + 1]!, idx);
+      if (value !== null && distance < (near.get(group)?.[1] ?? Infinity)) near.set(group, [value, distance]);
+    });
+    const values = new Map([...near].map(([group, [value]]) => [group, value]));
+    this.view?.point(plot.data[0][idx] ?? null, values, marked?.text ?? "");
+  }
+}
+
+/** Return the value at a place, or the nearest one: lines do not have points at the same x. */
+function valueNear(column: ArrayLike<number | null | undefined>, at: number): [value: number | null, distance: number] {
+  for (let distance = 0; distance < MOST_DISTANT; distance += 1) {
+    for (const place of [at - distance, at + distance]) if (typeof column[place] === "number") return [column[place] as number, distance];
+  }
+  return [null, Infinity];
+}
+
+function seriesOf({ group, isLast, curve }: Line, isSmooth: boolean): uPlot.Series[] {
+  const stroke = color(group), spanGaps = true, hidden = { show: false };
+  const alpha = isLast ? 1 : .55;
+  return [
+    { stroke, width: 1.5, alpha, spanGaps, points: { show: curve.x.length === 1, size: 6, fill: stroke } },
+    { stroke, width: 1, alpha: .25 * alpha, spanGaps, points: hidden, show: isSmooth },
+    { stroke: "transparent", spanGaps, points: hidden, auto: !isSmooth },
+    { stroke: "transparent", spanGaps, points: hidden, auto: !isSmooth },
+  ];
+}
+
+function timeTick(tick: number, span: number): string {
+  const text = new Date(1000 * tick).toLocaleString("sv");
+  if (span > 3 * DAY_S) return text.slice(5, 10);
+  return span > DAY_S ? text.slice(5, 16) : span > 600 ? text.slice(11, 16) : text.slice(11, 19);
+}
+
+function relativeTicks(min: number, max: number, origin: number, most: number): number[] {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+  const step = steps.find((each) => (max - min) / each <= most) ?? 604800;
+  const ticks = [];
+  for (let tick = origin + Math.ceil((min - origin) / step) * step; tick <= max; tick += step) ticks.push(tick);
+  return ticks;
+}

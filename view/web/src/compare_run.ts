@@ -1,0 +1,56 @@
+// One of the compared runs: its letter and colour, and what the server knows of it.
+import { get, type Goodput, type Metric, type Metrics, type RunDocument } from "./api.js";
+import { drawing, element, labelled } from "./elements.js";
+import { addressOf, nameOf } from "./runs_columns.js";
+
+// After Okabe and Ito, visible on light and dark pages: apart for all kinds of colour vision. Letters say the same.
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#9467bd", "#8c8c8c"];
+
+export interface StepTimes {
+  count: number; mean: number | null; min: number | null; max: number | null;
+  p1: number | null; median: number | null; p90: number | null; p99: number | null; bins: [number, number][];
+}
+
+/** A run of a comparison. What failed to load is null, with the reason in `problems`. */
+export interface Compared {
+  id: string; at: number; title: string; base: string;
+  document: RunDocument | null; metrics: Metric[]; isRead: boolean; goodput: Goodput["report"]; steps: StepTimes | null; problems: string[];
+}
+
+export const letterOf = ({ at }: { at: number }): string => String.fromCharCode(65 + at);
+export const colorOf = ({ at }: { at: number }): string => COLORS[at % COLORS.length] ?? "#7f7f7f";
+
+/** Load all about a run but its curves. */
+export async function load(id: string, at: number): Promise<Compared> {
+  const base = `/api${addressOf(id)}`;
+  const problems: string[] = [];
+  async function part<T>(path: string): Promise<T | null> {
+    try {
+      return await get<T>(base + path);
+    } catch (error) {
+      problems.push((error as Error).message);
+      return null;
+    }
+  }
+  const document = await part<RunDocument>("");
+  const empty = { id, at, title: document ? nameOf(document.run) : id, base, document, metrics: [], isRead: true, goodput: null, steps: null, problems };
+  if (!document) return empty;
+  const [metrics, goodput, steps] = await Promise.all([part<Metrics>("/metrics"), part<Goodput>("/goodput"), part<StepTimes>("/steptimes")]);
+  return {
+    ...empty, metrics: metrics?.metrics ?? [], isRead: metrics?.progress.complete ?? true, goodput: goodput?.report ?? null, steps,
+    problems: [...new Set(problems)],
+  };
+}
+
+/** Return the letter of a run in its colour. */
+export function badge(run: { at: number }): Element {
+  const letter = letterOf(run);
+  return labelled(drawing("svg", { class: "badge", viewBox: "0 0 20 20", role: "img" },
+    drawing("rect", { width: 20, height: 20, rx: 5, fill: colorOf(run) }),
+    drawing("text", { x: 10, y: 14.5, "text-anchor": "middle", class: run.at % COLORS.length ? "dark" : "" }, letter)), { "aria-label": letter });
+}
+
+/** Return a table head with the runs as columns. */
+export function heads(runs: readonly Compared[]): HTMLElement[] {
+  return runs.map((run) => element("span", { className: "run-head", title: run.title }, badge(run), ` ${run.title}`));
+}

@@ -1,0 +1,103 @@
+// One metric: caption with the values under the pointer, chart, legend, and its numbers.
+import type { Curve, Metric } from "./api.js";
+import { Chart, type ChartView } from "./chart.js";
+import { tableOf } from "./chart_data.js";
+import { button, element, labelled, problem } from "./elements.js";
+import { showNumbers } from "./numbers_dialog.js";
+import { color, short } from "./run_parts.js";
+
+const LEGEND = 12;
+const RANGE = "no points in this range";
+
+/** The card of one metric; `toggle` shows it alone, or with the others. */
+export class CurveCard {
+  readonly box: HTMLElement;
+  readonly plotBox = element("div", { className: "curve-plot" });
+  private readonly readout = element("span", { className: "readout" });
+  private readonly legend = element("ul", { className: "legend" });
+  private readonly expand: HTMLButtonElement;
+  private readonly chart = new Chart(this.plotBox);
+  private curves: Curve[] = [];
+  private view: ChartView | null = null;
+  private readonly values = new Map<number, HTMLElement>();
+
+  constructor(readonly metric: Metric, toggle: (metric: string) => void) {
+    const unit = metric.unit && metric.unit !== "1" ? element("span", { className: "muted" }, ` ${metric.unit}`) : null;
+    const name = element("strong", { title: metric.metric }, metric.metric);
+    this.expand = labelled(button("⤢", () => toggle(metric.metric), { className: "quiet" }), { "aria-label": `Enlarge ${metric.metric}` });
+    const numbers = labelled(button("▦", () => this.showNumbers(), { className: "quiet", title: "Numbers" }),
+      { "aria-label": `Numbers of ${metric.metric}` });
+    this.box = element("figure", { className: "curve" },
+      element("figcaption", {}, element("span", { className: "name" }, name, unit), this.readout, numbers, this.expand),
+      this.plotBox, this.legend);
+  }
+
+  /** Draw curves. */
+  draw(curves: Curve[], view: ChartView): void {
+    this.curves = curves;
+    this.view = { ...view, point: (x, values, mark) => this.point(x, values, mark) };
+    this.box.classList.remove("loading");
+    if (!curves.length) {
+      this.chart.close();
+      this.legend.replaceChildren();
+      this.plotBox.replaceChildren(element("p", { className: "muted" }, RANGE));
+      return;
+    }
+    if (this.plotBox.firstElementChild?.tagName === "P") this.plotBox.replaceChildren();
+    this.chart.draw(curves, this.view);
+    this.drawLegend();
+    this.chart.pointAgain();
+  }
+
+  /** Draw again what is there, after a change of size or theme. */
+  redraw(changes: Partial<ChartView> = {}): void {
+    if (this.view && this.curves.length) this.draw(this.curves, { ...this.view, ...changes });
+  }
+
+  /** Show another window at once. */
+  move(range: [number, number]): void {
+    if (this.view) this.view.range = range;
+    if (this.curves.length) this.chart.move(range);
+  }
+
+  fail(message: string): void {
+    this.chart.close();
+    this.curves = [];
+    this.plotBox.replaceChildren(problem(message));
+  }
+
+  set isAlone(isAlone: boolean) {
+    this.box.classList.toggle("alone", isAlone);
+    this.expand.setAttribute("aria-pressed", String(isAlone));
+  }
+
+  private drawLegend(): void {
+    const groups = this.chart.lines.filter(({ isLast }) => isLast);
+    this.values.clear();
+    const isNamed = groups.length > 1 || Boolean(groups[0]?.label);
+    const items = (isNamed ? groups : []).slice(0, LEGEND).map(({ label, group }) => {
+      const swatch = element("span", { className: "line" }), value = element("span", { className: "value" });
+      swatch.style.background = color(group);
+      this.values.set(group, value);
+      return element("li", {}, swatch, `${label} `, value);
+    });
+    if (groups.length > LEGEND) items.push(element("li", { className: "muted" }, `and ${groups.length - LEGEND} more`));
+    this.legend.replaceChildren(...items);
+  }
+
+  /** Show the values at a place, or the last ones. */
+  private point(x: number | null, values: Map<number, number>, mark: string): void {
+    const last = new Map(this.chart.lines.filter(({ isLast }) => isLast).map(({ group, curve }) => [group, curve.mean.at(-1)]));
+    const text = (group: number) => short((x === null ? last : values).get(group) ?? NaN);
+    const place = x === null ? "" : `${this.view?.axis === "step" ? "step " : ""}${this.chart.xText(x)}`;
+    this.readout.textContent = [mark, place, this.values.size ? "" : text(0)].filter(Boolean).join(" · ");
+    this.values.forEach((box, group) => { box.textContent = text(group); });
+  }
+
+  private showNumbers(): void {
+    const axis = this.view?.axis === "step" ? "step" : "time";
+    const xText = (x: number) => (axis === "step" ? String(x) : new Date(1000 * x).toISOString());
+    const [heads, rows] = tableOf(this.chart.lines, this.view?.range ?? [-Infinity, Infinity], axis, xText);
+    showNumbers(this.metric.metric, heads, rows);
+  }
+}

@@ -1,0 +1,159 @@
+// The charts of one run, of its own metrics or of the system: those on the screen are loaded, for the visible window.
+import { get, type Metric, type Metrics, type RunDocument } from "./api.js";
+import type { Axis, ChartView } from "./chart.js";
+import { marksOf, type Mark } from "./chart_marks.js";
+import { CurveCard } from "./curve_card.js";
+import { CurveRequests, type Answer } from "./curve_requests.js";
+import { curveTools } from "./curve_tools.js";
+import { sparklines } from "./sparklines.js";
+import { button, element, problem } from "./elements.js";
+import { onTheme, type Part } from "./run_parts.js";
+import { change, parameter } from "./url_state.js";
+
+const SYSTEM = /(_utilization|_duty_cycle)$|^system[/_]/;
+const AT_ONCE = 100;
+const MANY_RANKS = 16;
+const LOW_PX = 190, HIGH_PX = 420;
+
+/** Compare names; those of no group come first. */
+function byName({ metric: one }: Metric, { metric: other }: Metric): number {
+  return Number(one.includes("/")) - Number(other.includes("/")) || one.localeCompare(other);
+}
+
+/** Return the part with the metrics of the program, or of its hosts and devices. */
+export function curvesPart(base: string, kind: "metrics" | "system"): Part {
+  const cards = new Map<string, CurveCard>();
+  const shown = new Set<CurveCard>();
+  const requests = new CurveRequests(base);
+  const note = element("p", { className: "muted", role: "status" }), charts = element("div", { className: "charts" });
+  const more = button("", () => { limit += AT_ONCE; arrange(); });
+  let metrics: Metrics = { metrics: [], steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, leftOut: 0, badLines: 0, complete: false } };
+  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0;
+  const tools = curveTools(defaults), list = sparklines(base, open);
+  const box = element("section", {}, tools.box, note, list.box, charts, more);
+  more.hidden = true;
+  note.textContent = "Reading metrics …";
+  tools.update(false);
+
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const card = cards.get((target as HTMLElement).dataset["metric"] ?? "");
+      if (!card) continue;
+      if (isIntersecting) shown.add(card);
+      else shown.delete(card);
+    }
+    schedule();
+  }, { rootMargin: "150px" });
+  const resized = new ResizeObserver(() => shown.forEach((card) => card.redraw()));
+  resized.observe(charts);
+  onTheme(() => shown.forEach((card) => card.redraw()));
+
+  /** Load what is on the screen, once for all changes of a frame. */
+  function schedule(): void {
+    cancelAnimationFrame(scheduled);
+    scheduled = requestAnimationFrame(load);
+  }
+
+  function load(): void {
+    const visible = [...shown].filter(({ box: { isConnected } }) => isConnected);
+    const wanted = visible.map((card) => ({ metric: card.metric, buckets: Math.min(1000, Math.max(100, Math.round(card.plotBox.clientWidth / 100) * 50)) }));
+    const [from, to] = [parameter("from"), parameter("to")].map((text) => (text && Number.isFinite(Number(text)) ? Number(text) : null));
+    const axis = tools.setting("axis") as Axis;
+    requests.load(metrics.metrics, wanted, { axis, by: tools.setting("by"), from: from ?? null, to: to ?? null }, metrics.steps, (metric, answer) => {
+      const card = cards.get(metric.metric);
+      if (answer instanceof Error) card?.fail(answer.message);
+      else card?.draw(answer.curves, view(metric.metric, answer));
+    });
+  }
+
+  /** Metrics of the system have no steps, and hosts are compared if they are few. */
+  function defaults(): Record<string, string> {
+    const most = Math.max(1, ...own.map(({ ranks }) => ranks));
+    return kind === "system" ? { axis: "time", by: most > 1 && most <= MANY_RANKS ? "rank" : "run" } : {};
+  }
+
+  function view(metric: string, { axis, range }: Answer): ChartView {
+    const origin = Math.min(...metrics.metrics.flatMap(({ times }) => (times ? [times[0]] : [])));
+    return {
+      axis, range, marks, origin, isLog: tools.setting("scale") === "log", smoothing: Number(tools.setting("smooth")),
+      height: parameter("metric") === metric ? HIGH_PX : LOW_PX, zoom, point: () => {},
+    };
+  }
+
+  function zoom(from: number, to: number): void {
+    const digits = tools.setting("axis") === "step" ? 1 : 3;
+    if (tools.setting("axis") === "step") shown.forEach((card) => { if (card.metric.steps) card.move([from, to]); });
+    else shown.forEach((card) => card.move([from, to]));
+    change({ from: from.toFixed(digits), to: to.toFixed(digits) });
+  }
+
+  function open(metric: string): void {
+    change({ metric: parameter("metric") === metric ? "" : metric, show: "" });
+    scrollTo({ top: Math.min(scrollY, box.offsetTop) });
+  }
+
+  /** Show the cards that the search leaves, in the order of their names. */
+  function arrange(): void {
+    const words = parameter("q").toLowerCase().split(/\s+/).filter(Boolean), alone = parameter("metric");
+    const matching = own.filter(({ metric }) => words.every((word) => metric.toLowerCase().includes(word)));
+    const isAlone = own.some(({ metric }) => metric === alone);
+    const isList = parameter("show") === "list" && !isAlone;
+    const wanted = isList ? [] : isAlone ? own.filter(({ metric }) => metric === alone) : matching.slice(0, limit);
+    const made = wanted.map((metric) => {
+      const card = cards.get(metric.metric) ?? newCard(metric);
+      card.isAlone = metric.metric === alone;
+      return card.box;
+    });
+    if (made.length !== charts.children.length || made.some((each, at) => charts.children[at] !== each)) charts.replaceChildren(...made);
+    list.show(isList ? matching : null);
+    const rest = matching.length - limit;
+    more.hidden = isList || isAlone || rest <= 0;
+    more.textContent = `Show ${Math.min(rest, AT_ONCE)} more of ${rest}`;
+    tools.update(isAlone);
+    describe(matching.length);
+    schedule();
+  }
+
+  function newCard(metric: Metric): CurveCard {
+    const card = new CurveCard(metric, open);
+    card.box.classList.add("loading");
+    card.box.dataset["metric"] = metric.metric;
+    cards.set(metric.metric, card);
+    watcher.observe(card.box);
+    return card;
+  }
+
+  function describe(matching: number): void {
+    const { complete, readBytes, totalBytes, leftOut, badLines } = metrics.progress;
+    const parts = [matching === own.length ? `${own.length} metrics` : `${matching} of ${own.length} metrics`];
+    if (!complete) parts.push(`${Math.floor((100 * readBytes) / Math.max(1, totalBytes))} % read`);
+    if (leftOut) parts.push(`${leftOut} points left out, because there are too many curves`);
+    if (badLines) parts.push(`${badLines} lines cannot be read`);
+    const restarts = marks.filter((mark) => mark.kind === "restart").length;
+    if (restarts) parts.push(`┆ ${restarts} restart${restarts > 1 ? "s" : ""}`);
+    if (marks.length > restarts) parts.push(`▾ ${marks.length - restarts} profile${marks.length - restarts > 1 ? "s" : ""}`);
+    note.textContent = parts.join(" · ");
+    if (complete && !own.length) {
+      note.textContent = kind === "system" ? "This run has recorded no metrics of its hosts; the SDK samples them every 10 s."
+        : "This run has recorded no metrics yet. Record some with metrics.record(name, value, step=…).";
+    }
+  }
+
+  async function refresh(): Promise<void> {
+    try {
+      metrics = await get<Metrics>(`${base}/metrics`);
+      own = metrics.metrics.filter(({ metric }) => SYSTEM.test(metric) === (kind === "system")).sort(byName);
+      marks = run ? marksOf(run, metrics.steps) : [];
+      arrange();
+    } catch (error) {
+      note.replaceChildren(problem((error as Error).message));
+    }
+  }
+
+  return {
+    box,
+    update: (changed) => { run = changed; },
+    refresh: () => void refresh(),
+    redraw: () => { if (metrics.metrics.length) arrange(); },
+  };
+}

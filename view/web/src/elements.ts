@@ -1,0 +1,89 @@
+// Elements of the page. Values become text alone, never markup.
+
+type Child = Node | string | null;
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Return an element with properties and children. */
+export function element<K extends keyof HTMLElementTagNameMap>(
+  name: K, properties: Partial<HTMLElementTagNameMap[K]> = {}, ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** Return an element with attributes besides. */
+export function labelled<E extends Element>(made: E, attributes: Record<string, string>): E {
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+/** Return an SVG element with attributes and children. */
+export function drawing<K extends keyof SVGElementTagNameMap>(
+  name: K, attributes: Record<string, string | number> = {}, ...children: Child[]
+): SVGElementTagNameMap[K] {
+  const made = document.createElementNS(SVG, name) as SVGElementTagNameMap[K];
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** Return text for screen readers alone. */
+export const hidden = (text: string): HTMLElement => element("span", { className: "hidden" }, text);
+
+/** Return a button. */
+export function button(text: string, action: () => void, properties: Partial<HTMLButtonElement> = {}): HTMLButtonElement {
+  const made = element("button", { type: "button", ...properties }, text);
+  made.addEventListener("click", action);
+  return made;
+}
+
+/** Return a field with a choice; values and texts are the same unless pairs are given. */
+export function choice(label: string, choices: readonly (string | [value: string, text: string])[],
+  value: string, action: (value: string) => void): HTMLSelectElement {
+  const made = element("select", {}, ...choices.map((each) => (typeof each === "string"
+    ? element("option", { value: each }, each) : element("option", { value: each[0] }, each[1]))));
+  made.setAttribute("aria-label", label);
+  made.value = value;
+  made.addEventListener("change", () => action(made.value));
+  return made;
+}
+
+/** Return a table in a box that scrolls; numbers are aligned to the right. */
+export function table(heads: (Node | string)[], rows: (Node | string | number | null)[][]): HTMLElement {
+  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) =>
+    typeof cell === "number"
+      ? element("td", { className: "number" }, cell.toLocaleString("en", { maximumSignificantDigits: 5 }))
+      : element("td", {}, cell ?? "–"))));
+  return element("div", { className: "scroll", tabIndex: 0 },
+    element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+}
+
+export function problem(text: string): HTMLElement {
+  return element("p", { className: "problem", role: "alert" }, text);
+}
+
+export function duration(seconds: number): string {
+  if (seconds < 1) return `${(seconds * 1000).toPrecision(3)} ms`;
+  if (seconds < 120) return `${seconds.toPrecision(3)} s`;
+  if (seconds < 7200) return `${(seconds / 60).toFixed(1)} min`;
+  return seconds < 172800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86400).toFixed(1)} d`;
+}
+
+/** Return the time since a moment in one unit, as kubectl does: 42s, 17m, 5h, 12d. */
+export function age(time: string | null, now = Date.now()): string {
+  if (!time) return "–";
+  const seconds = Math.max(0, Math.floor((now - Date.parse(time)) / 1000));
+  if (seconds < 120) return `${seconds}s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 172800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86400)}d`;
+}
+
+export function bytes(size: number): string {
+  const power = Math.min(4, Math.floor(Math.log2(Math.max(1, size)) / 10));
+  return `${(size / 1024 ** power).toFixed(power ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
+}
+
+export const percent = (share: number | null): string => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
+export const moment = (time: string | null): string => (time ? new Date(time).toLocaleString("sv") : "–");

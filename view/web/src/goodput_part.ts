@@ -1,0 +1,73 @@
+// Where the time of a run went: the exact partition, as a whole and over time, windows, attempts and disruptions.
+import { get, type Goodput, type GoodputReport, type OverTime } from "./api.js";
+import { causeColor, causeName, partitionOf } from "./causes.js";
+import { duration, element, moment, percent, problem, table } from "./elements.js";
+import { goodputBar } from "./goodput_bar.js";
+import { goodputOverTime } from "./goodput_over_time.js";
+import type { Part } from "./run_parts.js";
+
+/** Return the part with the goodput of a run. */
+export function goodputPart(base: string): Part {
+  const box = element("section", {}, element("p", { className: "muted" }, "Computing …"));
+  let known = "";
+
+  async function load(): Promise<void> {
+    try {
+      const { report, overTime } = await get<Goodput>(`${base}/goodput`);
+      const text = JSON.stringify([report, overTime]);
+      if (text === known) return;
+      known = text;
+      box.replaceChildren(...(report ? content(report, overTime) : [element("p", { className: "muted" },
+        "This run has recorded no events of goodput. Call run.step(n) in its training loop, or use mldiagnostics.goodput.")]));
+    } catch (error) {
+      known = "";
+      box.replaceChildren(problem((error as Error).message));
+    }
+  }
+  return { box, update: () => void load() };
+}
+
+function content(report: GoodputReport, overTime: OverTime | null): Node[] {
+  const { cumulative, windows, attempts, disruptions, hang } = report;
+  const partition = partitionOf(cumulative);
+  const causes = partition.parts.map(([cause, seconds]) =>
+    [element("span", {}, swatch(cause), causeName(cause)), duration(seconds), percent(seconds / Math.max(1e-9, cumulative.elapsed_s))]);
+  const spans = [...windows.filter(({ elapsed_s }) => elapsed_s < cumulative.elapsed_s), { ...cumulative, window_s: null }].map((each) =>
+    [each.window_s === null ? "whole run" : `last ${duration(each.window_s)}`, percent(each.goodput), biggest(each.unproductive_s)]);
+  const stretches = attempts.map((each) => [String(each.number), steps(each.first_step, each.last_step), duration(each.stretch.elapsed_s),
+    percent(each.stretch.goodput), biggest(each.stretch.unproductive_s), each.ended_by]);
+  const losses = disruptions.map((each) => [moment(new Date(1000 * each.lost).toISOString()), each.cause, each.message || null,
+    each.steps_lost, duration(each.wasted_s), duration(each.recovery.total_s)]);
+  return [
+    ...(hang?.suspected ? [problem(`Step ${hang.step} has been running for ${duration(hang.age_s ?? 0)}: the job may hang.`)] : []),
+    element("p", { className: "figure" }, element("strong", {}, percent(cumulative.goodput)),
+      element("span", { className: "muted" }, ` of ${duration(cumulative.elapsed_s)} went into steps that count`)),
+    element("div", { className: "whole" }, goodputBar(partition) as unknown as Node),
+    ...(overTime && cumulative.elapsed_s > 0 ? [element("h2", {}, "Over time"), goodputOverTime(overTime)] : []),
+    element("div", { className: "columns" },
+      titled("By cause", table(["Cause", "Time", "Share"], causes)),
+      titled("Windows", table(["Window", "Goodput", "Largest loss"], spans)),
+      ...(stretches.length > 1 ? [titled("Attempts", table(["Attempt", "Steps", "Time", "Goodput", "Largest loss", "Ended by"], stretches))] : []),
+      ...(losses.length ? [titled("Disruptions", table(["Lost at", "Cause", "Evidence", "Steps lost", "Repeated", "Recovery"], losses))] : [])),
+  ];
+}
+
+function titled(title: string, content: HTMLElement): HTMLElement {
+  return element("div", {}, element("h2", {}, title), content);
+}
+
+function biggest(unproductive: Record<string, number>): string | null {
+  const [cause, seconds] = Object.entries(unproductive).reduce<[string, number]>((most, each) => (each[1] > most[1] ? each : most), ["", 0]);
+  return cause ? `${causeName(cause)}, ${duration(seconds)}` : null;
+}
+
+function steps(first: number | null, last: number | null): string | null {
+  return first === null || last === null ? null : `${first}–${last}`;
+}
+
+/** Return a square in the colour of a cause. */
+export function swatch(cause: string): HTMLElement {
+  const made = element("span", { className: "swatch", ariaHidden: "true" });
+  made.style.background = causeColor(cause);
+  return made;
+}

@@ -1,0 +1,51 @@
+// Streams of events. A page in the background has none: browsers open six connections to a server, for all tabs together.
+
+const RETRY_MS = 3000;
+
+type State = "live" | "reconnecting";
+
+/** Call back on each event of a stream, while the page is visible; the header says if the connection is lost. */
+export function follow(path: string, handlers: Record<string, () => void>, onState: (state: State) => void = () => {}): void {
+  let stream: EventSource | null = null, timer = 0;
+  function open(): void {
+    clearTimeout(timer);
+    stream?.close();
+    stream = new EventSource(path);
+    stream.addEventListener("open", () => show("live"));
+    stream.addEventListener("error", () => {
+      show("reconnecting");
+      if (stream?.readyState === EventSource.CLOSED) timer = setTimeout(open, RETRY_MS);  // rejected: the browser gives up
+    });
+    for (const [name, handler] of Object.entries(handlers)) stream.addEventListener(name, handler);
+  }
+  function show(state: State): void {
+    const sign = document.getElementById("connection");
+    if (sign) {
+      sign.className = state;
+      sign.textContent = state === "live" ? "live" : "connection lost, reconnecting …";
+    }
+    onState(state);
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) return open();
+    clearTimeout(timer);
+    stream?.close();
+  });
+  if (!document.hidden) open();
+}
+
+/** Return a function that calls another one at most once in a time, and once more for calls in between. */
+export function throttled(task: () => Promise<void>, pause_ms: number): () => void {
+  let isBusy = false, isWanted = false;
+  return function run(): void {
+    isWanted = true;
+    if (isBusy) return;
+    isBusy = true;
+    isWanted = false;
+    const wait = new Promise((resolve) => setTimeout(resolve, pause_ms));
+    void Promise.all([task(), wait]).then(() => {
+      isBusy = false;
+      if (isWanted) run();
+    });
+  };
+}

@@ -1,0 +1,55 @@
+// The profiles of a run: sessions with their hosts, how to open them in XProf, and a form for a new one.
+import type { RunDocument, Session } from "./api.js";
+import { captureForm } from "./capture_form.js";
+import { command, quoted } from "./copying.js";
+import { bytes, element, moment, table } from "./elements.js";
+import type { Part } from "./run_parts.js";
+import { change, parameter } from "./url_state.js";
+
+const HOSTS = 2;
+const FOLDER = "/plugins/profile/";
+
+/** Return the part with the profiles. */
+export function profilesPart(): Part {
+  const list = element("div"), form = captureForm();
+  const box = element("section", {}, list, element("h2", {}, "Capture now"), form.box);
+  let run: RunDocument | null = null;
+
+  function draw(): void {
+    if (!run) return;
+    const { sessions } = run, wanted = sessions.find(({ session }) => session === parameter("session"));
+    const heads = ["Session", "Made by", "Time", "Step", "Size", "Skew", "Targets", "Hosts"];
+    const rows = sessions.map((each) => [nameOf(each, each === wanted), each.kind === "capture" ? (each.object ?? "a capture") : "the program",
+      moment(each.time), each.step, bytes(each.bytes), each.skewMilliseconds === null ? null : `${each.skewMilliseconds.toFixed(1)} ms`,
+      targetsOf(each), hostsOf(each)]);
+    list.replaceChildren(sessions.length ? table(heads, rows.reverse()) : element("p", { className: "muted" }, "This run has no profiles yet."),
+      ...(wanted ? [detail(wanted)] : []));
+  }
+  return { box, update: (changed) => { run = changed; form.update(changed); draw(); }, redraw: draw };
+}
+
+function nameOf({ session }: Session, isOpen: boolean): HTMLElement {
+  const made = element("button", { type: "button", className: "link" }, session);
+  made.setAttribute("aria-expanded", String(isOpen));
+  made.addEventListener("click", () => change({ session: isOpen ? "" : session }));
+  return made;
+}
+
+function hostsOf({ hosts }: Session): string {
+  const shown = hosts.slice(0, HOSTS).join(", ");
+  return hosts.length > HOSTS ? `${hosts.length}: ${shown}, …` : shown || "–";
+}
+
+function targetsOf({ targets }: Session): string | null {
+  return targets ? Object.entries(targets).map(([state, count]) => `${count} ${state}`).join(", ") : null;
+}
+
+/** Return a session with its files and the command that opens it. */
+function detail({ session, files, url }: Session): HTMLElement {
+  const directory = url.includes(FOLDER) ? url.slice(0, url.lastIndexOf(FOLDER)) : url;
+  return element("div", { className: "detail" }, element("h2", {}, session),
+    element("p", {}, "Open it in XProf; choose the session in the list of runs there:"),
+    command(`mldiag xprof create --on local ${quoted(directory)} --open`),
+    element("p", { className: "muted" }, url),
+    ...(files.length ? [table(["Host", "Size"], files.map((file) => [file.host, bytes(file.bytes)]))] : []));
+}

@@ -1,0 +1,95 @@
+// The page of one run: header, and one part of it at a time.
+import { follow, get, RequestFailed, type RunDocument } from "./api.js";
+import { configsPart } from "./configs_part.js";
+import { curvesPart } from "./curves_part.js";
+import { element, labelled, problem } from "./elements.js";
+import { goodputPart } from "./goodput_part.js";
+import { hostsPart } from "./hosts_part.js";
+import { throttled } from "./live.js";
+import { profilesPart } from "./profiles_part.js";
+import { runHeader } from "./run_header.js";
+import type { Part } from "./run_parts.js";
+import { change, changed, onChange, parameter } from "./url_state.js";
+
+const PAUSE_MS = 1000;
+const GONE = 404;
+const PARTS: Record<string, [title: string, make: (base: string) => Part]> = {
+  curves: ["Metrics", (base) => curvesPart(base, "metrics")],
+  system: ["System", (base) => curvesPart(base, "system")],
+  goodput: ["Goodput", goodputPart],
+  hosts: ["Hosts", hostsPart],
+  profiles: ["Profiles", profilesPart],
+  configs: ["Configuration", configsPart],
+};
+const NO_FILES = "The files of this run cannot be read from here: they are not in a bucket, or the bucket is unknown. "
+  + "Set storageLocation to gs://… to see curves.";
+
+/** Show the run of an address. */
+export function showRun(main: HTMLElement, path: string): void {
+  const base = `/api${path}`;
+  const state = element("div", { className: "state" }), head = element("div", { className: "run-top" });
+  const links = Object.entries(PARTS).map(([name, [title]]) => {
+    const link = element("a", {}, title);
+    link.dataset["part"] = name;
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      change({ part: name === "curves" ? "" : name, metric: "", from: "", to: "", q: "", by: "", show: "" });
+    });
+    return link;
+  });
+  const tabs = labelled(element("nav", { className: "tabs" }, ...links), { "aria-label": "Parts of the run" });
+  const content = element("div", { className: "part" });
+  const parts = new Map<string, Part>();
+  let run: RunDocument | null = null;
+  main.replaceChildren(state, head, tabs, content);
+
+  function part(): Part {
+    const name = PARTS[parameter("part")] ? parameter("part") : "curves";
+    for (const link of links) {
+      link.href = changed({ part: link.dataset["part"] === "curves" ? "" : link.dataset["part"]!, metric: "", from: "", to: "", q: "", by: "", show: "" });
+      if (link.dataset["part"] === name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    const known = parts.get(name) ?? PARTS[name]![1](base);
+    parts.set(name, known);
+    return known;
+  }
+
+  /** Show the part that the URL names, with what is known of the run. */
+  function draw(): void {
+    const shown = part();
+    if (!run) return;
+    const needsFiles = ["", "curves", "system"].includes(parameter("part"));
+    const box = needsFiles && !run.hasFiles ? element("p", { className: "muted" }, NO_FILES) : shown.box;
+    if (content.firstElementChild === box) return shown.redraw?.();
+    content.replaceChildren(box);
+    shown.update(run);
+    if (run.hasFiles) shown.refresh?.();
+  }
+
+  async function load(): Promise<void> {
+    try {
+      run = await get<RunDocument>(base);
+      document.title = run.run.displayName ?? run.run.runId;
+      state.replaceChildren();
+      head.replaceChildren(...runHeader(run));
+      parts.forEach((each) => each.update(run!));
+      draw();
+    } catch (error) {
+      const isGone = error instanceof RequestFailed && error.status === GONE;
+      const text = run && isGone ? "This run has been deleted. The page shows what it had before." : (error as Error).message;
+      state.replaceChildren(problem(text), element("a", { href: "/" }, "All runs"));
+      if (run) return;
+      head.replaceChildren(element("h1", {}, "Run"));
+      content.replaceChildren();
+    }
+  }
+  const loadSoon = throttled(load, PAUSE_MS);
+  const refreshSoon = throttled(async () => { if (content.firstElementChild === part().box) part().refresh?.(); }, PAUSE_MS);
+  onChange(draw);
+  follow(`${base}/live`, { run: loadSoon, curves: refreshSoon }, (connection) => {
+    if (connection === "reconnecting") loadSoon();
+  });
+  loadSoon();
+}

@@ -1,0 +1,102 @@
+// The columns of the table of runs: value for sorting, text for copying, element for the page.
+import type { Run } from "./api.js";
+import { partitionOf, type Partition } from "./causes.js";
+import { age, duration, element, labelled, moment, percent } from "./elements.js";
+import { goodputBar, partitionOfShare } from "./goodput_bar.js";
+
+export interface Account { elapsed_s: number; productive_s: number; unproductive_s: Record<string, number>; goodput: number | null }
+
+/** A run with its account of goodput, once it is read. */
+export interface Listed { run: Run; id: string; account: Account | null | undefined }
+
+export interface Column {
+  id: string;
+  title: string;
+  /** Sorts; null stands last. */
+  value: (listed: Listed) => string | number | null;
+  text: (listed: Listed) => string;
+  cell?: (listed: Listed) => Node;
+  isNumber?: boolean;
+  isExtra?: boolean;
+}
+
+export const idOf = (run: Run): string => `${run.source}/${run.key}`;
+export const addressOf = (id: string): string => {
+  const at = id.indexOf("/");
+  return `/runs/${encodeURIComponent(id.slice(0, at))}/${encodeURIComponent(id.slice(at + 1))}`;
+};
+export const nameOf = (run: Run): string => run.displayName ?? run.runId;
+const SIGNS: Record<string, string> = { Active: "●", Completed: "✓", Failed: "✕", Pending: "○" };
+
+/** Return a phase with a sign: not by colour alone. */
+export function phaseSign(run: Run): HTMLElement {
+  const sign = labelled(element("span", { className: `sign ${run.phase.toLowerCase()}` }, SIGNS[run.phase] ?? "·"), { "aria-hidden": "true" });
+  return element("span", { className: "phase", title: [run.reason, run.message].filter(Boolean).join(": ") }, sign, ` ${run.phase}`,
+    run.reason ? element("span", { className: "muted" }, ` ${run.reason}`) : null);
+}
+
+export const goodputOf = ({ run, account }: Listed): number | null => account?.goodput ?? run.goodput;
+
+function partition(listed: Listed): Partition | null {
+  if (listed.account && listed.account.elapsed_s > 0) return partitionOf(listed.account);
+  return listed.run.goodput === null ? null : partitionOfShare(listed.run.goodput);
+}
+
+function goodputCell(listed: Listed): Node {
+  const time = partition(listed);
+  if (!time) {
+    const reason = listed.account === undefined ? "not read yet" : "no events of goodput, or too many records to read them for a list";
+    return element("span", { className: "muted", title: reason }, listed.account === undefined ? "…" : "–");
+  }
+  return element("span", { className: "with-bar" }, goodputBar(time), percent(goodputOf(listed)));
+}
+
+const seconds = (time: string | null): number | null => (time ? Date.parse(time) / 1000 : null);
+const plain = (get: (run: Run) => string | number | null) => ({
+  value: ({ run }: Listed) => get(run),
+  text: ({ run }: Listed) => { const value = get(run); return typeof value === "number" ? value.toLocaleString("en") : value ?? ""; },
+});
+const time = (get: (run: Run) => string | null) => ({
+  value: ({ run }: Listed) => seconds(get(run)), text: ({ run }: Listed) => moment(get(run)),
+});
+const elapsed = (run: Run): number | null => {
+  const start = seconds(run.creationTime), end = seconds(run.completionTime) ?? Date.now() / 1000;
+  return start === null ? null : Math.max(0, end - start);
+};
+const workload = ({ workloadRef: of }: Run): string | null => (of ? [of["kind"], of["name"]].filter(Boolean).join("/") : null);
+
+export const COLUMNS: readonly Column[] = [
+  { id: "name", title: "Name", ...plain(nameOf) },
+  { id: "group", title: "Group", ...plain((run) => run.runGroup) },
+  { id: "workload", title: "Workload", ...plain(workload) },
+  { id: "source", title: "Source", ...plain((run) => run.source), isExtra: true },
+  { id: "namespace", title: "Namespace", ...plain((run) => run.namespace), isExtra: true },
+  { id: "phase", title: "Phase", value: ({ run }) => `${run.phase} ${run.reason ?? ""}`,
+    text: ({ run }) => [run.phase, run.reason].filter(Boolean).join(": "), cell: ({ run }) => phaseSign(run) },
+  { id: "attempt", title: "Attempt", ...plain((run) => run.attempt), isNumber: true },
+  { id: "hosts", title: "Hosts", ...plain((run) => run.hosts.reporting), isNumber: true },
+  { id: "step", title: "Step", ...plain((run) => run.progress.step), isNumber: true },
+  { id: "steptime", title: "Step time", value: ({ run }) => run.progress.stepTimeSeconds,
+    text: ({ run: { progress } }) => (progress.stepTimeSeconds === null ? "" : duration(progress.stepTimeSeconds)), isNumber: true },
+  { id: "goodput", title: "Goodput", value: goodputOf, text: (listed) => (goodputOf(listed) === null ? "" : percent(goodputOf(listed))), cell: goodputCell },
+  { id: "profiles", title: "Profiles", ...plain((run) => run.profileSessions), isNumber: true, isExtra: true },
+  { id: "elapsed", title: "Duration", value: ({ run }) => elapsed(run),
+    text: ({ run }) => { const size = elapsed(run); return size === null ? "" : duration(size); }, isNumber: true, isExtra: true },
+  { id: "heartbeat", title: "Last report", ...time((run) => run.lastHeartbeatTime), isExtra: true },
+  { id: "ended", title: "Ended", ...time((run) => run.completionTime), isExtra: true },
+  { id: "age", title: "Age", value: ({ run }) => { const at = seconds(run.creationTime); return at === null ? null : -at; },
+    text: ({ run }) => age(run.creationTime),
+    cell: ({ run }) => element("span", { title: moment(run.creationTime) }, age(run.creationTime)), isNumber: true },
+  { id: "id", title: "Run id", ...plain((run) => run.runId), isExtra: true },
+];
+
+const NARROW_PX = 700;
+const NARROW = ["phase", "step", "goodput", "age"];
+
+/** Return the columns that the URL names, in their order; without names, those that are shown at first. */
+export function columnsOf(names: string, hasSources: boolean): Column[] {
+  const given = names.split(",").filter(Boolean);
+  const wanted = new Set(given.length || innerWidth > NARROW_PX ? given : NARROW);
+  return COLUMNS.filter(({ id, isExtra }) =>
+    id === "name" || (wanted.size ? wanted.has(id) : !isExtra || (id === "source" && hasSources)));
+}

@@ -1,0 +1,91 @@
+// The tools above the table of runs: search, phases, group, columns, copying and comparison.
+import { button, choice, element, labelled } from "./elements.js";
+import { COLUMNS, type Column, type Listed } from "./runs_columns.js";
+import { change, parameter } from "./url_state.js";
+
+const PHASES = ["Active", "Pending", "Completed", "Failed"];
+export const MAX_COMPARED = 8;
+
+export interface ToolsState { all: readonly Listed[]; shown: number; isRead: boolean; columns: readonly Column[]; selected: ReadonlySet<string>; phases: ReadonlySet<string> }
+
+export class RunsTools {
+  readonly box: HTMLElement;
+  readonly search = labelled(element("input", { type: "search", placeholder: "Search runs ( / )" }), { "aria-label": "Search runs" });
+  private readonly phases = labelled(element("div", { className: "chips" }), { role: "group", "aria-label": "Phases" });
+  private readonly groups = element("span");
+  private readonly columns = element("details", { className: "menu" });
+  private readonly count = labelled(element("p", { className: "muted count" }), { role: "status" });
+  private readonly compare = element("a", { className: "button" });
+  private readonly grouped = element("input", { type: "checkbox" });
+  private readonly copyButton: HTMLButtonElement;
+  private known = "";
+
+  constructor(copy: () => Promise<void>) {
+    this.search.value = parameter("q");
+    this.search.addEventListener("input", () => change({ q: this.search.value }, "replace"));
+    this.grouped.addEventListener("change", () => change({ by: this.grouped.checked ? "group" : "", fold: "", groups: "" }));
+    this.copyButton = button("Copy as text", () => void copy().then(() => this.say("Copied"), () => this.say("The browser did not allow it")));
+    const tools = element("div", { className: "tools" }, this.search, this.phases, this.groups,
+      element("label", { className: "check" }, this.grouped, " By group"), this.columns, this.copyButton, this.compare);
+    this.box = element("div", {}, tools, this.count);
+  }
+
+  show(state: ToolsState): void {
+    const { all, shown, selected, phases } = state;
+    if (document.activeElement !== this.search) this.search.value = parameter("q");
+    this.grouped.checked = parameter("by") === "group";
+    this.count.textContent = !state.isRead ? "" : shown === all.length ? `${all.length.toLocaleString("en")} runs`
+      : `${shown.toLocaleString("en")} of ${all.length.toLocaleString("en")} runs`;
+    this.compare.textContent = selected.size ? `Compare ${selected.size}` : "Compare";
+    const isReady = selected.size > 1 && selected.size <= MAX_COMPARED;
+    labelled(this.compare, { title: isReady ? "" : `Select 2 to ${MAX_COMPARED} runs`, "aria-disabled": String(!isReady) });
+    if (isReady) this.compare.href = `/compare?${[...selected].map((id) => `run=${encodeURIComponent(id).replaceAll("%2F", "/").replaceAll("%3A", ":")}`).join("&")}`;
+    else this.compare.removeAttribute("href");
+    const known = JSON.stringify([all.map(({ run }) => [run.phase, run.runGroup]), [...phases], state.columns.map(({ id }) => id), parameter("group")]);
+    if (known === this.known) return;  // a menu that is open stays open
+    this.known = known;
+    this.drawPhases(state);
+    this.drawGroups(all);
+    this.drawColumns(state.columns);
+  }
+
+  private drawPhases({ all, phases }: ToolsState): void {
+    const focused = document.activeElement?.getAttribute("data-phase");
+    this.phases.replaceChildren(...PHASES.map((phase) => {
+      const count = all.filter(({ run }) => run.phase === phase).length;
+      const next = PHASES.filter((each) => phases.has(each) !== (each === phase));
+      const chip = button(phase, () => change({ phase: next.join(",") }));
+      chip.append(element("span", { className: "muted" }, ` ${count}`));
+      return labelled(chip, { "aria-pressed": String(phases.has(phase)), "data-phase": phase });
+    }));
+    if (focused) this.phases.querySelector<HTMLElement>(`[data-phase="${focused}"]`)?.focus();
+  }
+
+  private drawGroups(all: readonly Listed[]): void {
+    const names = [...new Set(all.flatMap(({ run }) => run.runGroup ?? []))].sort();
+    const shown = names.includes(parameter("group")) || !parameter("group") ? names : [parameter("group"), ...names];
+    this.groups.hidden = !shown.length;
+    this.groups.replaceChildren(choice("Group", [["", "All groups"], ...shown.map((name): [string, string] => [name, name])],
+      parameter("group"), (group) => change({ group })));
+  }
+
+  private drawColumns(columns: readonly Column[]): void {
+    const shown = new Set(columns.map(({ id }) => id));
+    const boxes = COLUMNS.filter(({ id }) => id !== "name").map(({ id, title }) => {
+      const box = element("input", { type: "checkbox", checked: shown.has(id) });
+      box.addEventListener("change", () => {
+        const names = COLUMNS.filter((column) => (column.id === id ? box.checked : shown.has(column.id)));
+        this.known = "";
+        change({ columns: names.map((column) => column.id).join(",") });
+      });
+      return element("label", { className: "check" }, box, ` ${title}`);
+    });
+    const reset = button("Reset", () => change({ columns: "" }));
+    this.columns.replaceChildren(element("summary", {}, "Columns"), element("div", { className: "menu-box" }, ...boxes, reset));
+  }
+
+  private say(text: string): void {
+    this.copyButton.textContent = text;
+    setTimeout(() => { this.copyButton.textContent = "Copy as text"; }, 2000);
+  }
+}
