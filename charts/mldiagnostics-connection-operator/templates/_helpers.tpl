@@ -48,6 +48,9 @@ suggests ReadWriteOnce.
 - {name: MLDIAG_HTTP_PORT, value: "8081"}
 - {name: MLDIAG_SHUTDOWN_GRACE_SECONDS, value: {{ .Values.shutdownGraceSeconds | quote }}}
 - {name: MLDIAG_IGNORE_MANAGED_ADDON, value: {{ .Values.ignoreManagedAddon | quote }}}
+{{- with (include "mldiag.view" . | fromYaml).url }}
+- {name: MLDIAG_VIEW_URL, value: {{ . | replace "$" "$$" | quote }}}
+{{- end }}
 {{- /* `helm upgrade --reuse-values` from a release without runs has no such block. */}}
 {{- with .Values.runs }}
 {{- if not (kindIs "invalid" .ttlSecondsAfterFinished) }}

@@ -1,6 +1,13 @@
-{{/* Policy document of the operator (mldiagnostics_api.policy): the complete value `policy`. */}}
+{{/*
+Policy document of the operator (mldiagnostics_api.policy): the value `policy` without keys that are null, because some
+versions of Helm remove these from the values of a chart with a parent.
+*/}}
 {{- define "mldiag.policy" -}}
-{{- toPrettyJson .Values.policy }}
+{{- $policy := .Values.policy }}
+{{- range $key, $value := .Values.policy }}
+{{- if kindIs "invalid" $value }}{{ $policy = omit $policy $key }}{{ end }}
+{{- end }}
+{{- toPrettyJson $policy }}
 {{- end }}
 
 {{/* allowedPorts as ascending pairs in JSON: "9012,9999-10014" -> [[9012,9012],[9999,10014]] */}}

@@ -2,8 +2,8 @@
 {{- define "mldiag.captureRules" -}}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, list, watch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections/status], verbs: [patch]}
-# A capture may name a run.
-- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create, delete]}
+# A capture may name a run. `patch` sets the finalizer of runs whose files are deleted with them.
+- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [diagon.gke.io], resources: [mlruns/status], verbs: [update]}
 # Events of pods that ended show why.
 - {apiGroups: [""], resources: [events], verbs: [create, list]}
@@ -21,6 +21,8 @@
 - {apiGroups: [ray.io], resources: [rayclusters, rayjobs, rayservices], verbs: [get, list, watch]}
 - {apiGroups: [kubeflow.org], resources: [jaxjobs, mpijobs, pytorchjobs], verbs: [get, list, watch]}
 - {apiGroups: [trainer.kubeflow.org], resources: [trainjobs], verbs: [get, list, watch]}
+# Kueue's reasons, in namespaces with runs in a queue. Without Kueue the rule has no effect.
+- {apiGroups: [kueue.x-k8s.io], resources: [workloads], verbs: [list, watch]}
 - {apiGroups: [pathways-job.pathways.domain], resources: [pathwaysjobs], verbs: [get, list, watch]}
 {{- end }}
 

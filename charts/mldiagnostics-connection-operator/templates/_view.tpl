@@ -1,0 +1,69 @@
+{{/* Values of the web view with their defaults: `helm upgrade --reuse-values` from an older chart has none of them. */}}
+{{- define "mldiag.view" -}}
+{{- $proxy := dict "userHeader" "" "groupsHeader" "" "secretHeader" "X-Mldiag-Proxy-Secret" "secretName" "" "from" list }}
+{{- $image := dict "repository" "mldiagnostics-cli" "tag" "" "digest" "" }}
+{{- $defaults := dict "enabled" false "url" "" "port" 8425 "mountVolume" false "image" $image "proxy" $proxy }}
+{{- $_ := set $defaults "serviceAccount" (dict "annotations" dict) }}
+{{- $_ := set $defaults "resources" dict }}
+{{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.view))) }}
+{{- end }}
+
+{{- define "mldiag.viewName" -}}
+{{- include "mldiag.fullname" . }}-web-view
+{{- end }}
+
+{{- define "mldiag.viewSelector" -}}
+app.kubernetes.io/name: {{ include "mldiag.name" . }}-web-view
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{- define "mldiag.viewLabels" -}}
+{{ include "mldiag.viewSelector" . }}
+app.kubernetes.io/part-of: mldiagnostics
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- include "mldiag.commonLabels" . }}
+{{- end }}
+
+{{- define "mldiag.viewSubject" -}}
+- {kind: ServiceAccount, name: {{ include "mldiag.viewName" . }}, namespace: {{ .Release.Namespace | quote }}}
+{{- end }}
+
+{{/* Image of the view: that of the command line, from the registry of the operator's image. */}}
+{{- define "mldiag.viewImage" -}}
+{{- $view := include "mldiag.view" . | fromYaml }}
+{{- $values := dict "image" (merge $view.image (pick .Values.image "registry")) "global" .Values.global }}
+{{- include "mldiag.image" (dict "Values" $values "Chart" .Chart) }}
+{{- end }}
+
+{{/* Permissions of the view in each namespace whose runs it shows. A test exercises every verb. */}}
+{{- define "mldiag.viewRules" -}}
+- {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [list, watch]}
+# The hosts of a run.
+- {apiGroups: [""], resources: [pods], verbs: [list]}
+{{- end }}
+
+{{- define "mldiag.viewEnv" -}}
+{{- $view := include "mldiag.view" . | fromYaml }}
+{{- $name := include "mldiag.viewName" . }}
+{{- $hosts := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) }}
+{{- with $view.url }}{{ $hosts = append $hosts (index (splitList ":" (urlParse .).host) 0) }}{{ end }}
+- {name: MLDIAG_LOG_LEVEL, value: {{ .Values.log.level }}}
+- {name: MLDIAG_WATCH_NAMESPACES, value: {{ join "," .Values.watch.namespaces | quote }}}
+- {name: MLDIAG_POLICY_FILE, value: /etc/mldiagnostics/policy.json}
+- {name: MLDIAG_HTTP_PORT, value: "8081"}
+- {name: MLDIAG_VIEW_PORT, value: {{ int $view.port | quote }}}
+- {name: MLDIAG_VIEW_HOSTS, value: {{ join "," $hosts | quote }}}
+{{- if $view.mountVolume }}
+- {name: MLDIAG_VOLUME_ROOT, value: /var/lib/mldiagnostics}
+{{- end }}
+{{- with $view.proxy }}
+{{- if .userHeader }}
+- {name: MLDIAG_VIEW_USER_HEADER, value: {{ .userHeader }}}
+- {name: MLDIAG_VIEW_GROUPS_HEADER, value: {{ .groupsHeader | quote }}}
+- {name: MLDIAG_VIEW_SECRET_HEADER, value: {{ .secretHeader }}}
+- {name: MLDIAG_VIEW_SECRET_FILE, value: /etc/mldiagnostics-proxy/secret}
+{{- end }}
+{{- end }}
+{{- end }}
