@@ -8,16 +8,23 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
+from support.bytecode import keep_bytecode
+
 from bench.table import FILE, Section, keep
 
 BENCHES = {
     "capture": "capture_fanout",
+    "cli": "command_line",
     "control-plane": "control_plane",
     "goodput": "goodput_accounts",
+    "mlruns": "run_objects",
     "monitor": "goodput_monitor",
     "operator": "operator_load",
+    "reporting": "sdk_reporting",
     "runs": "runs_read",
     "sdk": "sdk_records",
+    "trace": "trace_export",
+    "view": "view_page",
     "webhook": "webhook_reviews",
 }
 """Modules with a `measure`; imported after `quiet`, because their libraries may print at import."""
@@ -27,6 +34,7 @@ def main(names: list[str]) -> int:
     if unknown := [name for name in names if name not in BENCHES]:
         print(f"{', '.join(unknown)}: no such bench; choose from {', '.join(BENCHES)}")
         return 2
+    keep_bytecode(os.environ)  # an installed package has its bytecode
     with quiet():
         _measure(names or [*BENCHES])
     return 0

@@ -58,11 +58,11 @@ def measure() -> Section:
     rows = []
     for contest in CONTESTS:
         print(f"... {contest.label} ({REPEATS} x about {6 if contest.trace_bytes else 4} s)", flush=True)
-        with _fleet(contest.trace_bytes) as port:
+        with fleet(contest.trace_bytes) as port:
             runs = [_run(contest.client, port, HOSTS) for _ in range(REPEATS)]
         rows.append(_row(contest, runs))
     print(f"... one host after another ({SAMPLE} s, then scaled)", flush=True)
-    with _fleet(None) as port:
+    with fleet(None) as port:
         sequential = _run("one_by_one", port, SAMPLE)
     each_s = sequential.over_s / SAMPLE + DURATION_MS / 1000
     rows.append(
@@ -128,7 +128,8 @@ def _starts(port: int) -> list[int]:
 
 
 @contextmanager
-def _fleet(trace_bytes: int | None) -> Iterator[int]:
+def fleet(trace_bytes: int | None) -> Iterator[int]:
+    """Run servers that return so many bytes while the block runs; yield their port."""
     command = [sys.executable, "-m", "bench.profiler_fleet"]
     command += [] if trace_bytes is None else [str(trace_bytes)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

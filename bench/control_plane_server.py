@@ -17,6 +17,7 @@ from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane.server import ControlPlane
 from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 
 
@@ -32,7 +33,7 @@ async def serve(folder: Path) -> None:
         policy=Policy(default_storage=Location.parse("volume:///runs")),
     )
     cluster, telemetry = await ApiClient.connect(os.environ), OperatorMetrics()
-    plane = ControlPlane(cluster, config, telemetry, ReportTable(), certificate)
+    plane = ControlPlane(cluster, config, telemetry, ReportTable(), certificate, storage=Storage(config.volume_root))
     work = asyncio.create_task(plane.run())
     print(await plane.port, flush=True)
     await asyncio.to_thread(sys.stdin.read)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import kopf
-from cluster.health import free_ports
+from cluster.ports import free_ports
 
 # As many variables, of the same length, as for a pod of a JobSet.
 VARIABLES = [

@@ -52,13 +52,17 @@ class Cloud:
         )
         return cls(kubectl, bucket)
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the names of all objects below a prefix."""
+        listed = json.loads(self.kubectl("get", "--raw", f"{PROXY}/b/{self.bucket}/o?prefix={prefix}/"))
+        return [each["name"] for each in listed.get("items", ())]
+
     def download(self, prefix: str, into: Path) -> Path:
         """Copy all objects below a prefix to a local folder and return it."""
-        listed = json.loads(self.kubectl("get", "--raw", f"{PROXY}/b/{self.bucket}/o?prefix={prefix}/"))
-        for each in listed["items"]:
-            file = into / each["name"]
+        for name in self.names(prefix):
+            file = into / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            quoted = urllib.parse.quote(each["name"], safe="")
+            quoted = urllib.parse.quote(name, safe="")
             path = f"{PROXY}/b/{self.bucket}/o/{quoted}?alt=media"
             file.write_bytes(self.kubectl.binary_output("get", "--raw", path))
         return into / prefix

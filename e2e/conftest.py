@@ -1,7 +1,7 @@
 """Fixtures: the cluster and its installations, created once; failures include logs, events and objects."""
 
-import json
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 import scene
@@ -17,10 +17,27 @@ from demo.on_cluster import start_training
 from release.parts import OPERATOR, WEBHOOK
 
 BUCKET = "e2e-captures"
+REST_S = 0.1
+"""Pause of the training job after each step: it runs until the end of the tests, and a step takes 9 ms in each pod."""
 VALUES = {
     "policy.allowedStorage": {"*": ["volume:///"], scene.NAMESPACE: ["/tmp"]},
     "extraEnv": [{"name": "STORAGE_EMULATOR_HOST", "value": ENDPOINT}],
+    "controlPlane.peer.enabled": True,
 }
+"""Of all modules but one, in the cluster's only installation: other values replace its pods, which takes 25 s."""
+FIRST, LAST = ("test_chaos",), ("test_injection_faults", "test_webhook_installed", "test_certificates")
+"""Modules with an operator of other values, and those after which the webhook is installed again."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests of a cluster so that its installations change seldom; other tests keep their order."""
+    items.sort(key=lambda item: _turn(item) if item.get_closest_marker("cluster") else 0)
+
+
+def _turn(item: pytest.Item) -> int:
+    module = item.path.stem
+    return -1 if module in FIRST else 1 + LAST.index(module) if module in LAST else 0
 
 
 @pytest.hookimpl(wrapper=True)
@@ -90,10 +107,20 @@ def namespace(kubectl: Kubectl) -> str:
 
 
 @pytest.fixture(scope="module")
-def operator(helm: installation.Helm, operator_image: list[str], namespace: str) -> None:  # noqa: ARG001  # must exist
+def operator_values() -> dict[str, Any]:
+    """Values of the operator by dotted path; a module may override this fixture."""
+    return VALUES
+
+
+@pytest.fixture(scope="module")
+def operator(
+    helm: installation.Helm,
+    operator_image: list[str],
+    operator_values: dict[str, Any],
+    namespace: str,  # noqa: ARG001  # must exist
+) -> None:
     """Install the operator with the values of these tests; a module may override this fixture."""
-    values = [part for name, value in VALUES.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
-    installation.install(OPERATOR, helm, [*operator_image, *values])
+    installation.install(OPERATOR, helm, [*operator_image, *installation.settings(operator_values)])
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +134,7 @@ def webhook(helm: installation.Helm, kubectl: Kubectl, webhook_image: list[str])
 @pytest.fixture(scope="session")
 def training(kubectl: Kubectl, prepared: None, namespace: str) -> Iterator[list[str]]:  # noqa: ARG001  # loads its image
     """Run the example's JobSet of two hosts until the end of the tests; yield the names of its pods."""
-    yield start_training(kubectl, namespace)
+    yield start_training(kubectl, namespace, rest_seconds=REST_S)
     kubectl("delete", "jobset", "training", f"--namespace={namespace}", "--wait=false")
 
 

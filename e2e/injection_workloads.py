@@ -105,6 +105,21 @@ def ray_job(name: str, *, labels: Labels | None = None, variable: str = "OWN") -
     return _workload("ray.io/v1", "RayJob", name, spec, labels)
 
 
+def ray_job_on_head(name: str, entrypoint: str, *, labels: Labels | None = None, **fields: Any) -> Manifest:
+    """Return a RayJob of one pod, the head: KubeRay submits the program by HTTP."""
+    cluster = ray_cluster_spec()
+    (head,) = cluster["headGroupSpec"]["template"]["spec"]["containers"]
+    # KubeRay's own probe waits 10 s, then 5 s between two tries.
+    ready = {"httpGet": {"path": "/api/gcs_healthz", "port": 8265}, "periodSeconds": 1, "timeoutSeconds": 5}
+    head["readinessProbe"] = ready | {"failureThreshold": 300}
+    spec = {
+        "entrypoint": entrypoint,
+        "submissionMode": "HTTPMode",
+        "rayClusterSpec": cluster | {"workerGroupSpecs": []},
+    }
+    return _workload("ray.io/v1", "RayJob", name, spec | fields, labels)
+
+
 def ray_cluster_spec() -> Manifest:
     """Return the smallest Ray cluster: a head without tasks, and one worker."""
     start = {"object-store-memory": "80000000"}

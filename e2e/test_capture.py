@@ -39,7 +39,7 @@ def test_a_peer_object_profiles_every_host_and_xprof_opens_the_session(
     assert hosts_in_xprof(directory, session) == set(training)
     files = profiles.traces(directory, session)
     assert [file.stat().st_size for file in files] == [result["bytes"] for result in _by_pod(status)]
-    assert all(steps.count > 5 and steps.mean_ms for steps in profiles.read(files))
+    assert all(steps.count > 1 and steps.mean_ms for steps in profiles.read(files))
     record = json.loads((directory / "plugins/profile" / session / "capture.json").read_text())
     assert {target["pod"] for target in record["targets"]} == set(training)
 

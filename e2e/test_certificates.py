@@ -1,19 +1,22 @@
-"""Changes of `certificates.mode` on a cluster: pods are created, and get a run again."""
+"""Changes of `certificates.mode` on a cluster, and of the order of installation: pods get a run, and report it."""
 
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+import injection_workloads as make
 import pytest
 from cluster import addons
 from cluster.provider import Provider
 from demo import injecting, installation
-from demo.installation import NAMESPACE, WEBHOOK
+from demo.installation import NAMESPACE, OPERATOR, TRAINING_IMAGE, WEBHOOK
 from demo.kubectl import Kubectl, eventually, repeating
+from injection_scene import OPTED_IN, placed
 from mldiagnostics_kube.certificates import pem
 from mldiagnostics_kube.certificates.authority import Lifetimes, issue, new_authority
 from release import parts
+from run_scene import Runs, phase
 
 pytestmark = pytest.mark.cluster
 
@@ -21,6 +24,12 @@ CERT_MANAGER = "cert-manager"
 HERE = f"--namespace={NAMESPACE}"
 CONFIGURATION = f"{WEBHOOK}-mutating-webhook-config"
 DEADLINE_S = 180
+CONTROL_PLANE_CA = "diagon.gke.io/control-plane-ca"
+PROGRAM = """
+from mldiagnostics import machinelearning_run
+with machinelearning_run("reports") as run:
+    run.step(1)
+"""
 
 
 @pytest.fixture
@@ -74,7 +83,7 @@ class Modes:
     @contextmanager
     def admitting(self) -> Iterator[None]:
         """Create pods as dry runs while the block runs; none may be rejected."""
-        with repeating(self.injects):
+        with repeating(self.injects, pause_s=0.2):
             yield
 
     def _replaced(self) -> bool:
@@ -110,6 +119,42 @@ def test_modes_are_changed_while_pods_are_created(modes: Modes, kubectl: Kubectl
         modes.change()
         own = kubectl.get("secret", f"{WEBHOOK}-certificates", HERE)["data"]["ca.crt"]
         assert all(bundle.startswith(base64.b64decode(own)) for bundle in modes.bundles())
+
+
+@pytest.mark.usefixtures("prepared")
+def test_sdks_report_with_each_order_of_installation_and_with_cert_manager(
+    modes: Modes, kubectl: Kubectl, helm: installation.Helm, operator_image: list[str]
+) -> None:
+    """Nobody copies a URL or a certificate; see decision 0028."""
+    runs = Runs(kubectl, "default")
+
+    def reports(name: str, authority: str) -> bool:
+        """Return whether a program reports, in a pod that got its certificates from this Secret."""
+
+        def published() -> bool:
+            secrets = kubectl.items("secrets", HERE, f"--field-selector=metadata.name={authority}")
+            trusted = [base64.b64decode(secret.get("data", {}).get("ca.crt", "")).decode() for secret in secrets]
+            annotations = injecting.labelled_pod(kubectl, runs.namespace)["metadata"].get("annotations", {})
+            return any(text and text.strip() in annotations.get(CONTROL_PLANE_CA, "") for text in trusted)
+
+        eventually(published, f"the certificate of {authority} in a pod", deadline_s=DEADLINE_S)
+        pod = make.pod_spec(image=TRAINING_IMAGE, command=["/opt/training/bin/python", "-c", PROGRAM])
+        job = make.job(name, labels=OPTED_IN)
+        kubectl.apply(placed(job | {"spec": {"template": {"spec": pod}}}, runs.namespace))
+        status = runs.until(f"Job/{name}", phase("Completed"))["status"]
+        kubectl("delete", "job", name, runs.here, "--wait=false")
+        return "lastHeartbeatTime" in status
+
+    installation.install(
+        parts.OPERATOR, helm, [*operator_image, f"--set=controlPlane.certificates.mode={CERT_MANAGER}"]
+    )
+    assert reports("cert-manager", f"{OPERATOR}-api-tls")
+    helm("uninstall", OPERATOR, HERE, "--wait")
+    installation.install(parts.OPERATOR, helm, operator_image)
+    assert reports("webhook-first", f"{OPERATOR}-certificates")
+    helm("uninstall", WEBHOOK, HERE, "--wait")
+    modes.change()
+    assert reports("operator-first", f"{OPERATOR}-certificates")
 
 
 def scale(kubectl: Kubectl, replicas: int) -> None:

@@ -185,8 +185,13 @@ def test_tasks_of_a_ray_job_see_its_run(kubectl: Kubectl, cluster: str) -> None:
         return item if status == "SUCCEEDED" else None
 
     job = eventually(succeeded, "success of the Ray job", deadline_s=180, pause_s=1)
-    log = kubectl("logs", f"--namespace={BY_WORKLOAD}", "--selector=job-name=rayjob", "--tail=-1")
-    assert f"in a task: {run_id(job, cluster)}" in log
+    line = f"in a task: {run_id(job, cluster)}"
+
+    def printed() -> bool:
+        """Return whether the submitter shows the task's line: Ray sends it there after the job has its success."""
+        return line in kubectl("logs", f"--namespace={BY_WORKLOAD}", "--selector=job-name=rayjob", "--tail=-1")
+
+    eventually(printed, f"the line {line!r} in the submitter's log", deadline_s=60, pause_s=1)
 
 
 @pytest.mark.parametrize("name", ["jobset", "rayjob", "leaderworkerset"])

@@ -43,7 +43,10 @@ PODS = "/api/v1/namespaces/default/pods"
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
-    "metadata": {"name": "run", "labels": {"managed-mldiagnostics-gke": "true"}},
+    "metadata": {
+        "name": "run",
+        "labels": {"managed-mldiagnostics-gke": "true", "kueue.x-k8s.io/queue-name": "team"},
+    },
     "spec": {
         "suspend": True,
         "template": {"spec": {"containers": [{"name": "train", "image": "train:1"}], "restartPolicy": "Never"}},
@@ -129,20 +132,22 @@ def capture(name: str, *, ttl_s: int | None = None, **trigger: Any) -> dict[str,
 
 def serve_all_kinds(requests: Requests) -> None:
     """Install a definition of each kind of workload, because kinds that are not served are never watched."""
-    for workload in WORKLOADS:
-        if "." in workload.group and not workload.groups:
-            definition = permissive(workload.api_version, workload.kind)
-            assert requests("POST", DEFINITIONS, definition).status == 201
-            path = path_to(workload.group, workload.versions[0], workload.plural)
-            until(lambda path=path: requests("GET", path).status == 200, f"{workload.plural} are served")  # type: ignore[misc]
+    kinds = [(each.api_version, each.kind) for each in WORKLOADS if "." in each.group and not each.groups]
+    for api_version, kind in (*kinds, ("kueue.x-k8s.io/v1beta2", "Workload")):
+        assert requests("POST", DEFINITIONS, permissive(api_version, kind)).status == 201
+        group, _, version = api_version.partition("/")
+        path = path_to(group, version, f"{kind.lower()}s")
+        until(lambda path=path: requests("GET", path).status == 200, f"{path} is served")  # type: ignore[misc]
 
 
 def make_expired_run(requests: Requests) -> None:
-    """Make an ended run whose time to live is over; the operator deletes it at its start."""
+    """Make an ended run whose time to live is over, which the operator deletes, and one that it holds."""
     run = {"apiVersion": "diagon.gke.io/v1alpha1", "kind": "MLRun", "metadata": {"name": "ended"}}
     spec = {"retention": {"ttlSecondsAfterFinished": 0}}
     runs = "/apis/diagon.gke.io/v1alpha1/namespaces/default/mlruns"
     assert requests("POST", runs, run | {"spec": spec}).status == 201
+    held = {"metadata": {"name": "held"}, "spec": {"runId": "held", "retention": {"deleteArtifacts": True}}}
+    assert requests("POST", runs, run | held).status == 201
     ended = {"status": {"phase": "Failed", "completionTime": "2026-01-01T00:00:00Z"}}
     assert requests.merge_patch(f"{runs}/ended/status", ended).status == 200
 
@@ -153,8 +158,8 @@ def end_a_pod_of_the_run(requests: Requests) -> None:
     def run_ids() -> list[str]:
         return [item["spec"]["runId"] for item in requests("GET", RUNS).body["items"] if "runId" in item["spec"]]
 
-    until(lambda: bool(run_ids()), "the Job has a run")
-    (run_id,) = run_ids()
+    until(lambda: len(run_ids()) > 1, "the Job has a run")
+    (run_id,) = set(run_ids()) - {"held"}
     metadata = {"name": "run-0", "labels": {RUN_LABEL: run_label(run_id)}}
     spec = {"nodeName": "absent", "containers": [{"name": "train", "image": "train:1"}]}
     assert requests("POST", PODS, {"metadata": metadata, "spec": spec}).status == 201

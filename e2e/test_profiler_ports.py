@@ -14,13 +14,12 @@ from cluster import policy_enforcer
 from cluster.progress import ClusterError
 from cluster.provider import Provider
 from demo.injecting import OPT_IN
-from demo.installation import NAMESPACE, Helm, install
+from demo.installation import NAMESPACE, Helm, install, settings
 from demo.kubectl import Kubectl, eventually
 from mldiagnostics_api.names import DEFAULT_PORT, RUN_LABEL
 from release.parts import OPERATOR
-from release.render import setting
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook", "network")]
 
 HERE = "e2e-profiler-ports"
 STRANGER = ("stranger", f"--namespace={HERE}")
@@ -64,7 +63,7 @@ def network(
     kubectl: Kubectl,
     helm: Helm,
     operator_image: list[str],
-    webhook: None,  # noqa: ARG001
+    operator_values: dict[str, Any],
 ) -> Iterator[None]:
     """Pods with a run, without a run, and a client; the chart closes the profiler ports of their namespace."""
     kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
@@ -78,8 +77,8 @@ def network(
     kubectl(*wait, timeout_s=DEADLINE_S + 10)
     for name in ("trainer", "server"):
         eventually(partial(reached, kubectl, name, OTHER_PORT), f"start of {name}", deadline_s=DEADLINE_S)
-    closed = setting("networkPolicy.profilerPorts.namespaces", [HERE])
-    install(OPERATOR, helm, [*operator_image, "--set-json", closed])
+    closed = {"networkPolicy.profilerPorts.namespaces": [HERE]}
+    install(OPERATOR, helm, [*operator_image, *settings(operator_values | closed)])
     try:
         if enforces(kubectl):
             yield
@@ -89,7 +88,7 @@ def network(
         else:
             pytest.skip(f"the network of {running_cluster.name} does not enforce NetworkPolicies")
     finally:
-        install(OPERATOR, helm, operator_image)
+        install(OPERATOR, helm, [*operator_image, *settings(operator_values)])
         kubectl("delete", "namespace", HERE, "--wait=false")
 
 
@@ -125,7 +124,6 @@ def reached(kubectl: Kubectl, name: str, port: int, *, by: tuple[str, ...] = STR
     return "connected" in kubectl("exec", *by, "--", "python", "-c", CONNECT, address, str(port))
 
 
-@pytest.mark.usefixtures("network")
 def test_only_the_operator_reaches_the_profiler_port_of_a_run(kubectl: Kubectl) -> None:
     operator = (f"deployment/{OPERATOR.name}", f"--namespace={NAMESPACE}")
     eventually(lambda: not reached(kubectl, "trainer", DEFAULT_PORT), "closed profiler port", deadline_s=DEADLINE_S)
@@ -134,7 +132,6 @@ def test_only_the_operator_reaches_the_profiler_port_of_a_run(kubectl: Kubectl) 
     assert reached(kubectl, "server", DEFAULT_PORT), "a pod without a run is not protected"
 
 
-@pytest.mark.usefixtures("network")
 def test_the_policy_selects_the_pods_of_runs_and_no_others(kubectl: Kubectl) -> None:
     policy = kubectl.get("networkpolicy", f"{OPERATOR.name}-profiler-ports", f"--namespace={HERE}")
     (expression,) = policy["spec"]["podSelector"]["matchExpressions"]

@@ -201,7 +201,7 @@ TRIGGERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trigger=TRIGGERS, namespace=st.sampled_from("ab"))
 def test_property_admission_and_operator_agree(requests: Requests, trigger: dict[str, Any], namespace: str) -> None:
     """`traveller` may profile everywhere, so that only the policy decides."""
@@ -215,8 +215,9 @@ def test_property_admission_and_operator_agree(requests: Requests, trigger: dict
     assert (answer.status == 201) == accepted, (answer.message, verdict)
 
 
-def test_the_policy_has_no_type_errors(requests: Requests) -> None:
-    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{OPERATOR.name}-captures"
+@pytest.mark.parametrize("objects", ["captures", "runs"])
+def test_the_policy_has_no_type_errors(requests: Requests, objects: str) -> None:
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{OPERATOR.name}-{objects}"
 
     def checked() -> dict[str, Any]:
         status: dict[str, Any] = requests("GET", path).body.get("status", {})
@@ -268,8 +269,9 @@ EVERYWHERE = {
     ("", "nodes"): {"get"},
     ("", "pods"): {"get", "list", "watch"},
     ("", "namespaces"): {"get", "list", "watch"},
-    ("diagon.gke.io", "mlruns"): {"get", "list", "watch", "create", "delete"},
+    ("diagon.gke.io", "mlruns"): {"get", "list", "watch", "create", "patch", "delete"},
     ("diagon.gke.io", "mlruns/status"): {"update"},
+    ("kueue.x-k8s.io", "workloads"): {"list", "watch"},
 }
 EVERYWHERE |= {
     (kind.group, kind.plural): {"get", "list"} if kind.kind == "ReplicaSet" else {"get", "list", "watch"}

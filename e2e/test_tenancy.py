@@ -111,7 +111,7 @@ TRIGGERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(trigger=TRIGGERS, release=st.sampled_from(sorted(RELEASES)))
 def test_property_admission_and_operator_agree(requests: Requests, trigger: dict[str, Any], release: str) -> None:
     namespace, values = RELEASES[release]

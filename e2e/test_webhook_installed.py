@@ -5,21 +5,23 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import pytest
-from cluster.progress import ClusterError
 from demo import injecting, installation
 from demo.installation import NAMESPACE, Helm
 from demo.kubectl import Kubectl, eventually, repeating
 from release.parts import WEBHOOK
 from release.render import setting
+from support.impersonation import Requests
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("webhook")]
 
 CONFIGURATION = f"{WEBHOOK.name}-mutating-webhook-config"
 HERE = f"--namespace={NAMESPACE}"
 DEADLINE_S = 60
+LOAD_PAUSE_S = 0.05
 DURATIONS = "apiserver_admission_webhook_admission_duration_seconds_bucket"
 LE = re.compile(r'le="(2\.5|\+Inf)"')
 
@@ -40,21 +42,19 @@ class Load:
 
 @contextmanager
 def load(kubectl: Kubectl) -> Iterator[Load]:
-    """Create labelled pods in the namespace `default` during the block."""
-    results = Load()
+    """Create labelled pods in the namespace `default` during the block, as dry runs."""
+    results, requests, pod = Load(), Requests(kubectl.kubeconfig), injecting.probe_pod("default")
 
     def create() -> None:
-        try:
-            pod = injecting.labelled_pod(kubectl, "default")
-        except ClusterError as refusal:
-            results.refused.append(str(refusal))
+        answer = requests("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
+        if answer.status != HTTPStatus.CREATED:
+            results.refused.append(answer.message)
+        elif injecting.run_of(answer.body):
+            results.injected += 1
         else:
-            if injecting.run_of(pod):
-                results.injected += 1
-            else:
-                results.not_injected.append(json.dumps(pod["metadata"]))
+            results.not_injected.append(json.dumps(answer.body["metadata"]))
 
-    with repeating(create):
+    with repeating(create, pause_s=LOAD_PAUSE_S):
         eventually(lambda: results.pods > 0, "creation of pods", deadline_s=DEADLINE_S)
         yield results
         so_far = results.pods
@@ -122,13 +122,27 @@ def test_its_pods_are_restricted_and_ready(kubectl: Kubectl) -> None:
     assert deployment["status"]["readyReplicas"] == 3
 
 
-def test_an_upgrade_under_load_keeps_injecting(helm: Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
-    before = {pod["metadata"]["uid"] for pod in kubectl.items("pods", HERE, selector())}
+def test_an_upgrade_under_load_keeps_injecting_and_its_values_reach_the_pods(
+    helm: Helm, kubectl: Kubectl, webhook_image: list[str]
+) -> None:
+    settings = {
+        "storage": "gs://bucket/runs",
+        "sinks": ["jsonl:", "otlp://collector:4317"],
+        "viewUrl": "https://view.example.com",
+    }
+    values = [f"--set-json={setting(key, value)}" for key, value in settings.items()]
+    before = uids(kubectl)
     with load(kubectl) as results:
-        installation.install(WEBHOOK, helm, [*webhook_image, "--set-string=podAnnotations.upgraded=yes"])
+        installation.install(WEBHOOK, helm, [*webhook_image, *values, "--set=cluster.name=projects/p/clusters/named"])
         injecting.until_replaced(kubectl)
     assert not before & uids(kubectl)
     assert (results.refused, results.not_injected) == ([], [])
+    (container,) = injecting.labelled_pod(kubectl, "default")["spec"]["containers"]
+    env = {entry["name"]: entry.get("value", "") for entry in container["env"]}
+    assert env["MLDIAG_STORAGE"] == "gs://bucket/runs"
+    assert env["MLDIAG_SINKS"] == "jsonl:,otlp://collector:4317"
+    assert env["MLDIAG_VIEW_URL"] == "https://view.example.com"
+    assert json.loads(env["GKE_DIAGON_IDENTIFIER"])["clustername"] == "projects/p/clusters/named"
 
 
 def selector() -> str:
@@ -137,27 +151,6 @@ def selector() -> str:
 
 def uids(kubectl: Kubectl) -> set[str]:
     return {pod["metadata"]["uid"] for pod in kubectl.items("pods", HERE, selector())}
-
-
-def test_values_reach_the_pods(helm: Helm, kubectl: Kubectl, webhook_image: list[str]) -> None:
-    settings = {
-        "storage": "gs://bucket/runs",
-        "sinks": ["jsonl:", "otlp://collector:4317"],
-        "viewUrl": "https://view.example.com",
-    }
-    values = [f"--set-json={setting(key, value)}" for key, value in settings.items()]
-    installation.install(WEBHOOK, helm, [*webhook_image, *values, "--set=cluster.name=projects/p/clusters/named"])
-
-    def variables() -> dict[str, str] | None:
-        (container,) = injecting.labelled_pod(kubectl, "default")["spec"]["containers"]
-        env = {entry["name"]: entry.get("value", "") for entry in container.get("env", [])}
-        return env if "MLDIAG_STORAGE" in env else None
-
-    env = eventually(variables, "an answer of a new replica", deadline_s=DEADLINE_S)
-    assert env["MLDIAG_STORAGE"] == "gs://bucket/runs"
-    assert env["MLDIAG_SINKS"] == "jsonl:,otlp://collector:4317"
-    assert env["MLDIAG_VIEW_URL"] == "https://view.example.com"
-    assert json.loads(env["GKE_DIAGON_IDENTIFIER"])["clustername"] == "projects/p/clusters/named"
 
 
 def test_pods_start_while_it_is_uninstalled_and_get_runs_after_reinstallation(

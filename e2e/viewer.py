@@ -8,10 +8,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from cluster.health import free_ports
+from cluster.ports import free_ports
 from demo.kubectl import eventually
 
-START_DEADLINE_S = 60
+START_DEADLINE_S = 120
 
 
 def hosts_in_xprof(log_directory: Path, session: str) -> set[str]:
@@ -21,12 +21,21 @@ def hosts_in_xprof(log_directory: Path, session: str) -> set[str]:
     command += ["--grpc_port", str(grpc_port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            runs = eventually(lambda: _answer(port, "runs"), "the list of runs in XProf", deadline_s=START_DEADLINE_S)
-            if session not in runs:
-                raise AssertionError(f"XProf lists {runs}, not {session}")
-            hosts = _answer(port, f"hosts?run={session}&tag=trace_viewer%40")
+            return hosts_served(port, session)
         finally:
             server.terminate()
+
+
+def hosts_served(port: int, session: str) -> set[str]:
+    """Return the hosts that XProf's server on a local port lists for a session, once it answers."""
+    runs = eventually(lambda: _answer(port, "runs"), "the list of runs in XProf", deadline_s=START_DEADLINE_S)
+    if session not in runs:
+        raise AssertionError(f"XProf lists {runs}, not {session}")
+    hosts = eventually(
+        lambda: _answer(port, f"hosts?run={session}&tag=trace_viewer%40"),
+        f"the hosts of {session} in XProf",
+        deadline_s=START_DEADLINE_S,
+    )
     return {host["hostname"] for host in hosts} - {"ALL_HOSTS"}
 
 

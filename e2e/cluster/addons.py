@@ -4,7 +4,8 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from cluster.provider import Provider
 from cluster.sources import go, go_environment
 from cluster.tools import TOOLS, tool
 
+# A controller looks for its new certificate with a growing pause: 15 s usually, 140 s once on a busy machine.
+AVAILABLE_DEADLINE_S = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Addon:
@@ -38,6 +42,8 @@ class Addon:
     binaries: tuple[str, ...]
     repository: str
     chart: str = ""
+    pinned: str = ""
+    """Folder in `e2e/tools` of the module that pins it; empty is that of its name."""
 
     def image(self, binary: str) -> str:
         """Return the name of the compiled image of a binary."""
@@ -63,6 +69,7 @@ ADDONS = {
             "jobset-system",
             ("jobset",),
             "registry.k8s.io/jobset/jobset",
+            pinned="cluster",
         ),
         Addon("lws", "sigs.k8s.io/lws", "config/crd/bases", "lws-system", ("lws",), "registry.k8s.io/lws/lws"),
         Addon(
@@ -104,33 +111,47 @@ def install(name: str, provider: Provider) -> None:
     Raises:
         ClusterError: a tool is missing, or the controller does not become available.
     """
+    with installed(name, provider):
+        pass
+
+
+@contextmanager
+def installed(name: str, provider: Provider) -> Iterator[None]:
+    """Install an addon, and wait at the end of the block until it is available.
+
+    Its pods start while the block works. Raises what `install` raises.
+    """
     addon = _addon(name)
     kubectl = [str(tool("kubectl")), f"--kubeconfig={provider.kubeconfig}"]
     wait = ["wait", "--for=condition=Available", "deployment", "--all", f"--namespace={addon.namespace}"]
     if subprocess.run([*kubectl, *wait, "--timeout=1s"], capture_output=True, check=False).returncode == 0:
         echo(f"{addon.name} is already available")
+        yield
         return
-    tool("helm" if addon.chart else "kustomize")
+    if addon.chart:
+        tool("helm")
     loaded = {binary: _loaded(addon, binary, provider) for binary in addon.binaries}
-    expected = installing(addon.name)
-    with step(expected.title, about_s=expected.usual_s):
+    applying, waiting = installing(addon.name)
+    with step(applying.title, about_s=applying.usual_s):
         rendered = _from_chart(addon) if addon.chart else _from_kustomize(addon)
         objects = for_small_cluster(_in_namespace(rendered, addon), addon, loaded)
         run([*kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"], given=yaml.safe_dump_all(objects))
-        run([*kubectl, *wait, "--timeout=120s"])
+    yield
+    with step(waiting.title, about_s=waiting.usual_s):
+        run([*kubectl, *wait, f"--timeout={AVAILABLE_DEADLINE_S}s"])
         until_reached(kubectl, objects)
 
 
-def installing(name: str) -> Expected:
-    """Return the step that `install` is, with tools and images."""
-    return Expected(f"Installing {name}", 30)
+def installing(name: str) -> tuple[Expected, Expected]:
+    """Return the two steps of an installation: applying its objects, and waiting for its pods."""
+    return Expected(f"Installing {name}", 5), Expected(f"Waiting until {name} is available", 15)
 
 
 def tools_of(name: str, provider: Provider) -> tuple[str, ...]:
     """Return the tools that the installation of an addon uses, before there is a cluster."""
     addon = _addon(name)
     compiled = [binary for binary in addon.binaries if not provider.may_pull(addon.released(binary))]
-    return ("helm" if addon.chart else "kustomize", *compiled)
+    return ("helm" if addon.chart else "kubectl", *compiled)
 
 
 def for_small_cluster(objects: list[dict[str, Any]], addon: Addon, loaded: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -202,7 +223,7 @@ def _from_kustomize(addon: Addon) -> list[dict[str, Any]]:
                 directory.chmod(0o755)
         overlay = {"resources": ["config/default"], "namespace": addon.namespace}
         (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-        rendered = run([str(tool("kustomize")), "build", str(folder)])
+        rendered = run([str(tool("kubectl")), "kustomize", str(folder)])
     return [each for each in yaml.safe_load_all(rendered) if each]
 
 
@@ -214,7 +235,8 @@ def _in_namespace(objects: list[dict[str, Any]], addon: Addon) -> list[dict[str,
 
 def _module_folder(addon: Addon) -> Path:
     command = [go(), "mod", "download", "-json", addon.module]
-    downloaded = run(command, folder=E2E / "tools" / addon.name, environment=go_environment(), logs_to_output=True)
+    folder = E2E / "tools" / (addon.pinned or addon.name)
+    downloaded = run(command, folder=folder, environment=go_environment(), logs_to_output=True)
     return Path(json.loads(downloaded)["Dir"])
 
 

@@ -23,7 +23,7 @@ from cluster.controlplane import (
     scheduler_command,
 )
 from cluster.durations import Expected
-from cluster.health import free_ports, get, healthy, ready
+from cluster.health import get, healthy, ready
 from cluster.kubeconfig import write_kubeconfig
 from cluster.locks import exclusive
 from cluster.node import (
@@ -38,6 +38,7 @@ from cluster.node import (
     proxy_config,
 )
 from cluster.paths import cache
+from cluster.ports import free_ports
 from cluster.process import Daemon, wait_until
 from cluster.progress import ClusterError, echo, step, tail
 from cluster.sources import reachable
@@ -95,10 +96,13 @@ class Bare:
         missing = [name for name, bit in CAPABILITIES.items() if not effective >> bit & 1]
         if missing:
             return f"this container lacks {' and '.join(missing)}; start it with these capabilities"
-        absent = packages.missing_packages(packages.RUNTIME, cni=True)
+        absent = self.packages()
         if absent and shutil.which("apt-get") is None:
             return f"needs the Debian packages {', '.join(absent)}, and there is no apt-get; install them"
         return None
+
+    def packages(self) -> list[str]:
+        return packages.missing_packages(packages.RUNTIME, cni=True)
 
     def running(self) -> bool:
         return self._processes_run() and self._node_ready()
@@ -112,7 +116,7 @@ class Bare:
                 return
             self._remove()
             self._check_no_other_kubernetes()
-            packages.install(packages.missing_packages(packages.RUNTIME, cni=True))
+            packages.install(self.packages())
             for name in in_order(TOOLS):
                 tool(name)
             DATA.mkdir(mode=0o755)

@@ -17,7 +17,11 @@ from cluster.sources import reachable
 
 OWN_BASE = "localhost/mldiagnostics-base:1"
 PUBLIC_REGISTRY = "registry-1.docker.io"
-MAKING = Expected("Making a base image from Debian packages", 60)
+MAKING = Expected("Making a base image from Debian packages", 45)
+DEBIAN = "bookworm"
+# The folders of / are links into /usr from the start; else usrmerge makes them, which brings perl.
+MERGED = "/usr/share/mmdebstrap/hooks/merged-usr"
+KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
 
 
@@ -47,7 +51,7 @@ def base_of(dockerfile: str, *, with_docker: bool) -> str:
 
 def obstacle() -> str | None:
     """Return the reason why a base cannot be made from Debian packages; None if it can."""
-    return None if os.geteuid() == 0 else "debootstrap needs root"
+    return None if os.geteuid() == 0 else "mmdebstrap needs root"
 
 
 def is_missing() -> bool:
@@ -67,17 +71,21 @@ def own_base() -> Path:
             return archive
         if reason := obstacle():
             raise ClusterError(f"{OWN_BASE}: cannot be made: {reason}; use sudo, or set BASE to an image")
-        packages.install(packages.missing_packages({"debootstrap": "debootstrap"}))
+        packages.install(_missing_packages())
         with (
             step(MAKING.title, about_s=MAKING.usual_s),
             tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
         ):
-            root, layer = Path(scratch) / "root", Path(scratch) / "layer.tar"
-            bootstrap = ["debootstrap", "--variant=minbase", f"--include={DEBIAN_PACKAGES}", "bookworm", str(root)]
-            run(bootstrap, logs_to_output=True)
-            left_out = [f"--exclude=./{name}" for name in ("var/cache/apt/*", "var/lib/apt/lists/*", "dev/*", "proc/*")]
-            run(["tar", "--numeric-owner", *left_out, "-C", str(root), "-cf", str(layer), "."])
+            layer = Path(scratch) / "layer.tar"
+            options = [f"--include={DEBIAN_PACKAGES}", "--variant=minbase", "--skip=output/dev", f"--hook-dir={MERGED}"]
+            run(["mmdebstrap", *options, DEBIAN, str(layer)], logs_to_output=True)
             return layer_image(archive, OWN_BASE, layer, entrypoint=["python3"])
+
+
+def _missing_packages() -> list[str]:
+    """Return the Debian packages to install: the program, and on another distribution the keys of Debian's archive."""
+    keys = [] if KEYS.exists() else [KEYS.stem]
+    return [*packages.missing_packages({"mmdebstrap": "mmdebstrap"}), *keys]
 
 
 def _archive() -> Path:

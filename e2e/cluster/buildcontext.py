@@ -3,13 +3,13 @@
 import hashlib
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cluster.progress import ClusterError
 
 # Written by Python and its build tools beside the sources; never part of an image.
-LEFT_OUT = {"__pycache__", "build", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+LEFT_OUT = {"__pycache__", "build", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
 
 def copied(dockerfile: str) -> list[str]:
@@ -41,13 +41,19 @@ def files(context: Path, dockerfile: str) -> list[Path]:
 
 def digest(context: Path, dockerfile: str, *arguments: str) -> str:
     """Return 12 hex digits that depend on the Dockerfile, the copied files and build arguments."""
-    whole = hashlib.sha256("\0".join((dockerfile, *arguments)).encode())
+    (only,) = digests(context, dockerfile, [arguments])
+    return only
+
+
+def digests(context: Path, dockerfile: str, choices: Iterable[Sequence[str]]) -> list[str]:
+    """Return the digest for each choice of build arguments; this reads the copied files once."""
+    content = b""
     for name in files(context, dockerfile):
         path = context / name
         executable = bool(path.stat().st_mode & 0o100)
-        whole.update(f"\0{name}\0{executable}\0".encode())
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()[:12]
+        content += f"\0{name}\0{executable}\0".encode() + hashlib.sha256(path.read_bytes()).digest()
+    heads = ("\0".join((dockerfile, *arguments)).encode() for arguments in choices)
+    return [hashlib.sha256(head + content).hexdigest()[:12] for head in heads]
 
 
 def stage(context: Path, dockerfile: str, destination: Path) -> None:

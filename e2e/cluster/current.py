@@ -33,6 +33,9 @@ class Current:
             return f"{self.kubeconfig} does not exist; set KUBECONFIG"
         return None
 
+    def packages(self) -> list[str]:
+        return []
+
     def running(self) -> bool:
         return self.kubeconfig.exists() and self._kubectl("get", "--raw=/readyz").returncode == 0
 

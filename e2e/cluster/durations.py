@@ -11,6 +11,8 @@ from cluster.paths import cache
 
 # A machine is not taken for faster or slower than this, from few measured steps.
 SLOWEST, FASTEST = 8.0, 0.1
+# Seconds of a machine of the usual speed beside the measured ones: a step of some seconds says little about long ones.
+DOUBT_S = 60.0
 # Share of a step that is still expected when it takes longer than expected.
 OVERDUE = 0.1
 
@@ -32,10 +34,11 @@ class Measured:
 
 
 def slowness(measured: Iterable[Measured]) -> float:
-    """Return how many times longer than usual the measured steps took; 1 without any."""
+    """Return how many times longer than usual the measured steps took; near 1 until they are minutes."""
     known = [each for each in measured if each.usual_s > 0]
-    usual = sum(each.usual_s for each in known)
-    return min(SLOWEST, max(FASTEST, sum(each.seconds for each in known) / usual)) if usual else 1.0
+    usual = DOUBT_S + sum(each.usual_s for each in known)
+    took = DOUBT_S + sum(each.seconds for each in known)
+    return min(SLOWEST, max(FASTEST, took / usual))
 
 
 def expected_s(step: Expected, measured: Mapping[str, Measured]) -> float:

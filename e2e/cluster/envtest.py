@@ -16,8 +16,9 @@ from cluster.controlplane import (
     controller_manager_command,
     etcd_command,
 )
-from cluster.health import free_ports, healthy, post, ready
+from cluster.health import healthy, post, ready
 from cluster.kubeconfig import write_kubeconfig
+from cluster.ports import free_ports
 from cluster.process import Daemon, wait_until
 from cluster.tools import tool
 
@@ -104,10 +105,16 @@ class ApiServer:
         certificates = self._plane.certificates
         self._wait(lambda: ready(self.url, "/readyz", certificates), self._etcd, self._apiserver)
 
-    def forget_history(self) -> None:
-        """Compact etcd and restart: older watches get `410 Gone`."""
+    def forget_history(self, *, deleted: str = "") -> None:
+        """Compact etcd and restart: older watches get `410 Gone`.
+
+        Args:
+            deleted: Key in etcd of an object that is deleted meanwhile, so that no watch shows it.
+        """
         self.stop_apiserver()
         port, key = self._plane.etcd_port, base64.b64encode(b"any").decode()
+        if deleted:
+            post(port, "/v3/kv/deleterange", {"key": base64.b64encode(deleted.encode()).decode()})
         revision = post(port, "/v3/kv/range", {"key": key})["header"]["revision"]
         post(port, "/v3/kv/compaction", {"revision": revision})
         self.start_apiserver()

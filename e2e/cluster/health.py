@@ -3,25 +3,12 @@
 import http
 import http.client
 import json
-import socket
 import ssl
 import urllib.parse
 from typing import Any
 
 from cluster.certificates import Certificates
 from cluster.progress import ClusterError
-
-
-def free_ports(count: int) -> list[int]:
-    """Return different free loopback ports."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def ready(url: str, path: str, certificates: Certificates) -> bool:

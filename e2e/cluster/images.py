@@ -13,8 +13,11 @@ from cluster.paths import cache
 from cluster.progress import ClusterError, echo, step
 from cluster.provider import Provider
 
+_STAMP = "[0-9a-f]" * 12
 CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
+# Archives of an image with different contents, of several checkouts; all images of one content have 1.2 GB.
+ARCHIVES_KEPT = 4
 
 
 def loading(reference: str) -> Expected:
@@ -22,13 +25,12 @@ def loading(reference: str) -> Expected:
     return Expected(f"Loading {_file_name(reference)}", 10)
 
 
-def pending(references: Iterable[str]) -> list[Expected]:
-    """Return the steps that build the images of these names which were never built; others may still be outdated."""
+def pending(wanted: Iterable[tuple[Path, str]], context: Path) -> list[Expected]:
+    """Return the steps that build these images, each a Dockerfile and a full name, unless they are up to date."""
     builder = "docker" if docker.builder_obstacle() is None else "buildah"
-    missing = [reference for reference in references if not any(_folder().glob(f"{_file_name(reference)}-*.tar"))]
-    steps = [_building(reference, builder) for reference in missing]
-    base = [baseimage.MAKING] if steps and builder == "buildah" and baseimage.is_missing() else []
-    return [*base, *steps]
+    missing = [reference for dockerfile, reference in wanted if not _is_built(dockerfile, context, reference)]
+    base = [baseimage.MAKING] if missing and builder == "buildah" and baseimage.is_missing() else []
+    return [*base, *(_building(reference, builder) for reference in missing)]
 
 
 def obstacle() -> str | None:
@@ -75,31 +77,40 @@ def build(
     archive = folder / f"{name}-{stamp}.tar"
     with exclusive(folder / f".{name}.lock", f"it builds {reference}"):
         if archive.exists():
+            archive.touch()
             echo(f"{reference} is up to date")
             return archive
+        for killed in folder.glob(f"{name}-{_STAMP}.unfinished"):
+            killed.unlink()
         unfinished = archive.with_suffix(".unfinished")
-        unfinished.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory() as staged:
             buildcontext.stage(context, text, Path(staged))
             builder = _with_docker if with_docker else _with_buildah
             builder(Path(staged), reference, base, unfinished, options)
         unfinished.replace(archive)
-        for outdated in folder.glob(f"{name}-{'[0-9a-f]' * 12}.tar"):
-            if outdated != archive:
-                outdated.unlink()
+        used = {path: path.stat().st_mtime for path in folder.glob(f"{name}-{_STAMP}.tar")}
+        for path in outdated(used, archive):
+            path.unlink()
     return archive
 
 
+def outdated(used: Mapping[Path, float], newest: Path) -> list[Path]:
+    """Return the archives of one image to remove, from the time of the last use of each: all but the last few."""
+    others = sorted((path for path in used if path != newest), key=lambda path: used[path], reverse=True)
+    return others[ARCHIVES_KEPT - 1 :]
+
+
 def load(archive: Path, provider: Provider) -> None:
-    """Load an archive into the cluster, unless it was loaded before."""
-    mark = provider.folder / "loaded" / archive.name
-    if mark.exists():
+    """Load an archive into the cluster, unless it was the last one of its image that was loaded."""
+    image = re.sub(r"-[0-9a-f]{12}$", "", archive.stem)
+    mark = provider.folder / "loaded" / image
+    if mark.is_file() and mark.read_text() == archive.name:
         return
-    expected = loading(re.sub(r"-[0-9a-f]{12}$", "", archive.stem))
+    expected = loading(image)
     with step(expected.title, about_s=expected.usual_s):
         provider.load_image(archive)
     mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+    mark.write_text(archive.name)
 
 
 def build_arguments(environment: Mapping[str, str], base: str) -> list[str]:
@@ -113,7 +124,17 @@ def build_arguments(environment: Mapping[str, str], base: str) -> list[str]:
     return arguments
 
 
+def _is_built(dockerfile: Path, context: Path, reference: str) -> bool:
+    """Return whether there is an archive of these contents; this tries all bases instead of looking for one."""
+    choices = [(base, reference) for base in (os.environ.get("BASE", ""), "", baseimage.OWN_BASE)]
+    stamps = buildcontext.digests(context, dockerfile.read_text(), choices)
+    return any((_folder() / f"{_file_name(reference)}-{stamp}.tar").exists() for stamp in stamps)
+
+
 def _building(reference: str, builder: str) -> Expected:
+    """Return the step that builds an image; a change of its contents takes less than the first build."""
+    if any(_folder().glob(f"{_file_name(reference)}-{_STAMP}.tar")):
+        return Expected(f"Building {reference} again with {builder}", 25)
     return Expected(f"Building {reference} with {builder}", 60)
 
 
@@ -136,8 +157,7 @@ def _with_docker(context: Path, reference: str, base: str, archive: Path, option
 
 def _with_buildah(context: Path, reference: str, base: str, archive: Path, options: Sequence[str]) -> None:
     buildah.install()
-    if base == baseimage.OWN_BASE:
-        buildah.load(base, baseimage.own_base())
+    own = (base, baseimage.own_base()) if base == baseimage.OWN_BASE else None
     expected = _building(reference, "buildah")
     with step(expected.title, about_s=expected.usual_s):
-        buildah.build(context, reference, [*build_arguments(os.environ, base), *options], archive)
+        buildah.build(context, reference, [*build_arguments(os.environ, base), *options], archive, base=own)

@@ -46,6 +46,9 @@ class Kind:
         except ClusterError as error:
             return str(error)
 
+    def packages(self) -> list[str]:
+        return []
+
     def running(self) -> bool:
         if shutil.which("docker") is None or not self.kubeconfig.exists():
             return False

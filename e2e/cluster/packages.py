@@ -1,11 +1,12 @@
 """Programs from Debian packages, installed if they are missing."""
 
 import shutil
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cluster.command import run
-from cluster.progress import ClusterError, step
+from cluster.durations import Expected
+from cluster.progress import ClusterError, step, tail
 
 CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 # Debian package of each program.
@@ -27,6 +28,12 @@ def cni_binaries() -> Path | None:
     return next((folder for folder in CNI_FOLDERS if (folder / "bridge").exists()), None)
 
 
+def installing(packages: Iterable[str]) -> list[Expected]:
+    """Return the step that `install` is; an empty list of packages takes none."""
+    names = " ".join(packages)
+    return [Expected(f"Installing Debian packages {names}", 40)] if names else []
+
+
 def install(packages: Iterable[str]) -> None:
     """Install Debian packages; an empty list does nothing."""
     wanted = list(packages)
@@ -36,7 +43,8 @@ def install(packages: Iterable[str]) -> None:
         raise ClusterError(
             f"this machine has no apt-get; install the programs of the Debian packages {', '.join(wanted)}"
         )
-    with step(f"Installing Debian packages {' '.join(wanted)}", about_s=40):
+    (expected,) = installing(wanted)
+    with step(expected.title, about_s=expected.usual_s):
         _apt("update")
         _apt("install", "--yes", "--no-install-recommends", *wanted)
 
@@ -45,4 +53,14 @@ def _apt(*arguments: str) -> None:
     # Several processes may install packages at the same time: wait for apt's lock.
     command = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"]
     command += arguments
-    run(command, title=f"apt-get {' '.join(arguments)}")
+    # In a session of its own, and never killed: a half-installed package would fail the next installation.
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True
+    )
+    try:
+        log, _ = process.communicate()
+    except BaseException:
+        process.communicate()
+        raise
+    if process.returncode:
+        raise ClusterError(f"`apt-get {' '.join(arguments)}` ended with {process.returncode}:\n{tail(log, 30)}")

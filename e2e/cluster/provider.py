@@ -31,6 +31,9 @@ class Provider(Protocol):
     def obstacle(self) -> str | None:
         """Return the reason why it cannot run here and a remedy; None if it can run."""
 
+    def packages(self) -> list[str]:
+        """Return the Debian packages that `up` installs, because the machine lacks their programs."""
+
     def running(self) -> bool:
         """Return whether the cluster answers."""
 

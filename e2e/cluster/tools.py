@@ -12,6 +12,7 @@ from cluster.sources import Download, GoBuild, Source, Unavailable, Wheel
 from cluster.versions import BUILT, KUBERNETES
 
 GITHUB = "https://github.com"
+DAEMONS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +29,41 @@ class Tool:
         return cache() / self.name / self.version / self.name
 
 
-def _kubernetes(name: str, about_s: float) -> Tool:
+@dataclass(frozen=True, slots=True)
+class ProgramOf:
+    """Program of a binary that is several programs and chooses one by its file name."""
+
+    whole: Tool
+
+    def expected(self, title: str) -> Expected | None:
+        return Expected(f"Linking {title}", 1) if self.whole.path.exists() else _expected(self.whole)
+
+    def obtain(self, title: str, destination: Path) -> None:  # noqa: ARG002
+        whole = _made(self.whole)
+        destination.unlink(missing_ok=True)
+        destination.hardlink_to(whole)
+
+
+def _released(name: str) -> Download:
     url = f"https://dl.k8s.io/v{KUBERNETES}/bin/{{os}}/{{arch}}/{name}"
-    download = Download(url, f"{url}.sha256")
-    if KUBERNETES != BUILT:
-        return Tool(name, KUBERNETES, (download,))
-    major, minor, _ = KUBERNETES.split(".")
+    return Download(url, f"{url}.sha256")
+
+
+def _compiled(package: str, about_s: float) -> GoBuild:
+    major, minor, _ = BUILT.split(".")
     version = "k8s.io/component-base/version"
     symbols = (
-        f"{version}.gitVersion=v{KUBERNETES}",
+        f"{version}.gitVersion=v{BUILT}",
         f"{version}.gitMajor={major}",
         f"{version}.gitMinor={minor}",
         f"{version}.gitTreeState=clean",
     )
-    build = GoBuild("kubernetes", f"k8s.io/kubernetes/cmd/{name}", about_s, symbols)
-    return Tool(name, KUBERNETES, (download, build))
+    return GoBuild("cluster", package, about_s, symbols)
+
+
+def _kubernetes(name: str, compiled: Source) -> Tool:
+    """Return a program of the chosen version: the released one, else a compiled one if that is the built version."""
+    return Tool(name, KUBERNETES, (_released(name), compiled) if KUBERNETES == BUILT else (_released(name),))
 
 
 def _etcd(name: str) -> Tool:
@@ -62,19 +83,8 @@ def _etcd(name: str) -> Tool:
 def _helm(version: str) -> Tool:
     url = f"https://get.helm.sh/helm-v{version}-{{os}}-{{arch}}.tar.gz"
     symbols = (f"helm.sh/helm/v3/internal/version.version=v{version}",)
-    build = GoBuild("helm", "helm.sh/helm/v3/cmd/helm", 120, symbols)
+    build = GoBuild("cluster", "helm.sh/helm/v3/cmd/helm", 45, symbols)
     return Tool("helm", version, (Download(url, f"{url}.sha256sum", "{os}-{arch}/helm"), build))
-
-
-def _kustomize(version: str) -> Tool:
-    release = f"{GITHUB}/kubernetes-sigs/kustomize/releases/download/kustomize%2Fv{version}"
-    download = Download(
-        f"{release}/kustomize_v{version}_{{os}}_{{arch}}.tar.gz", f"{release}/checksums.txt", "kustomize"
-    )
-    symbols = (f"sigs.k8s.io/kustomize/api/provenance.version=v{version}",)
-    return Tool(
-        "kustomize", version, (download, GoBuild("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", 15, symbols))
-    )
 
 
 def _kubeconform(version: str) -> Tool:
@@ -89,7 +99,7 @@ def _kubeconform(version: str) -> Tool:
 
 def _coredns(version: str) -> Tool:
     url = f"{GITHUB}/coredns/coredns/releases/download/v{version}/coredns_{version}_{{os}}_{{arch}}.tgz"
-    build = GoBuild("coredns", "github.com/coredns/coredns", 150)
+    build = GoBuild("cluster", "./coredns", 15)
     return Tool("coredns", version, (Download(url, f"{url}.sha256", "coredns"), build))
 
 
@@ -103,23 +113,21 @@ def _cert_manager(part: str, about_s: float) -> Tool:
     return Tool(f"cert-manager-{part}", "1.11.0", (build,))
 
 
+# Five programs in one binary, which is linked once.
+_DAEMONS = Tool("kubernetes", BUILT, (_compiled("./kubernetes", 270),))
 TOOLS = {
     tool.name: tool
     for tool in (
         _etcd("etcd"),
         _etcd("etcdctl"),
-        _kubernetes("kube-apiserver", 285),
-        _kubernetes("kubectl", 30),
-        _kubeconform("0.8.0"),
-        _kustomize("5.8.1"),
-        _helm("3.22.0"),
-        Tool("fake-gcs-server", "1.56.1", (GoBuild("fake-gcs-server", "github.com/fsouza/fake-gcs-server", 65),)),
-        _kubernetes("kube-controller-manager", 60),
-        _kubernetes("kube-scheduler", 20),
-        _kubernetes("kubelet", 45),
-        _kubernetes("kube-proxy", 10),
-        Tool("jobset", "0.12.0", (GoBuild("jobset", "sigs.k8s.io/jobset", 95, system="linux"),)),
+        # One core links while images are built on the other one, so the small programs are first.
+        _kubernetes("kubectl", _compiled("k8s.io/kubernetes/cmd/kubectl", 260)),
+        _helm("3.19.5"),
+        Tool("jobset", "0.12.0", (GoBuild("cluster", "sigs.k8s.io/jobset", 60, system="linux"),)),
         _coredns("1.12.4"),
+        *(_kubernetes(name, ProgramOf(_DAEMONS)) for name in DAEMONS),
+        _kubeconform("0.8.0"),
+        Tool("fake-gcs-server", "1.56.1", (GoBuild("fake-gcs-server", "github.com/fsouza/fake-gcs-server", 65),)),
         Tool("kwok", "0.8.0", (GoBuild("kwok", "sigs.k8s.io/kwok/cmd/kwok", 95),)),
         Tool("lws", "0.9.0", (GoBuild("lws", "sigs.k8s.io/lws/cmd", 80, system="linux"),)),
         Tool(
@@ -132,7 +140,7 @@ TOOLS = {
         _cert_manager("webhook", 15),
         _kind("0.30.0"),
         Tool("otelcol", "0.156.0", (GoBuild("otelcol", ".", 90),)),
-        Tool("pause", "1", (GoBuild("pause", ".", 5, system="linux"),)),
+        Tool("pause", "1", (GoBuild("pause", ".", 1, system="linux"),)),
     )
 }
 
@@ -146,7 +154,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 def pending(names: Iterable[str]) -> list[Expected]:
     """Return the steps that make the tools of these names which are not in the cache, without making them."""
     steps = [_expected(TOOLS[name]) for name in in_order(names) if not TOOLS[name].path.exists()]
-    return [each for each in steps if each is not None]
+    return list(dict.fromkeys(each for each in steps if each is not None))  # several programs may be one build
 
 
 def tool(name: str) -> Path:
@@ -159,7 +167,10 @@ def tool(name: str) -> Path:
     """
     if name not in TOOLS:
         raise ClusterError(f"tool {name!r}: unknown; use one of {', '.join(TOOLS)}")
-    wanted = TOOLS[name]
+    return _made(TOOLS[name])
+
+
+def _made(wanted: Tool) -> Path:
     if not wanted.path.exists():
         with exclusive(wanted.path.with_name(".lock"), f"it downloads or builds {wanted.name} {wanted.version}"):
             if not wanted.path.exists():

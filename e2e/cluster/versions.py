@@ -5,7 +5,7 @@ import re
 
 from cluster.progress import ClusterError
 
-# Pinned by e2e/tools/kubernetes/go.mod; change both together.
+# Pinned by e2e/tools/cluster/go.mod; change both together.
 BUILT = "1.34.4"
 # The oldest that the charts accept, and the newest. Only their released programs are used.
 TESTED = {"oldest": "1.32.13", "newest": "1.37.2"}

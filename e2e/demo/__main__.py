@@ -20,7 +20,7 @@ from mldiagnostics.errors import MLDiagnosticsError
 from release.parts import PARTS
 from rich.console import Console
 
-from demo import diagnosis, installation, on_cluster, on_processes, preparation, waiting
+from demo import diagnosis, installation, on_cluster, on_processes, preparation, viewing, waiting
 from demo.kubectl import Kubectl
 from demo.profiles import UnreadableError
 
@@ -39,7 +39,10 @@ def main() -> int:
             is_first_shown = True
             echo(f"First result after {duration(time.monotonic() - started)}; its files stay in {output}.")
             if tools is not None and (chosen := _cluster()) is not None:
-                _on_cluster(console, chosen, tools, output)
+                kubeconfig = _on_cluster(console, chosen, tools, output)
+                echo(f"Result on the cluster after {duration(time.monotonic() - started)}.")
+                echo(f"It keeps running: export KUBECONFIG={kubeconfig}. Run `make clean` to remove it.")
+            viewing.how_to_view(console, output / on_processes.RUNS)
     except (ClusterError, MLDiagnosticsError, UnreadableError) as error:
         echo(f"\nThe demo failed: {error}")
         return 1
@@ -64,27 +67,25 @@ def _cluster() -> Provider | None:
         return None
 
 
-def _on_cluster(console: Console, chosen: Provider, tools: preparation.Preparation, output: Path) -> None:
-    def remaining() -> list[durations.Expected]:
-        return [*preparation.preparing(chosen), *preparation.following(chosen)]
-
-    left = durations.about(durations.left_s(remaining(), durations.load()))
+def _on_cluster(console: Console, chosen: Provider, tools: preparation.Preparation, output: Path) -> Path:
+    """Show the result on a cluster; return its kubeconfig."""
+    following = preparation.following(chosen)
+    left_s = waiting.Countdown().left_s(preparation.preparing(chosen), time.monotonic())
+    left = durations.about(left_s + durations.left_s(following, durations.load()))
     echo(f"\nThe same on a `{chosen.name}` cluster follows in about {left}. Ctrl-C ends the demo here.")
-    waiting.wait(console, tools, remaining)
+    waiting.wait(console, tools, lambda: preparation.preparing(chosen), following)
     if not chosen.running():
         with step(chosen.start.title, about_s=chosen.start.usual_s):
             chosen.up()
     kubectl = Kubectl(tool("kubectl"), chosen.kubeconfig)
     helm = installation.Helm(tool("helm"), chosen.kubeconfig)
     try:
-        installation.prepare(chosen)
-        values = [(part, installation.load_image(part, chosen)) for part in PARTS]
-        on_cluster.run(console, kubectl, helm, values, output)
+        on_cluster.run(console, kubectl, helm, installation.prepare(chosen, PARTS), output)
     except ClusterError:
         for title, output_text in diagnosis.collect(kubectl).items():
             echo(f"\n--- {title}\n{output_text}")
         raise
-    echo(f"The cluster keeps running: export KUBECONFIG={chosen.kubeconfig}. Run `make clean` to remove it.")
+    return chosen.kubeconfig
 
 
 if __name__ == "__main__":

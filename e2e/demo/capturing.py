@@ -1,7 +1,5 @@
 """Follow a capture until it is finished, and copy its files."""
 
-import io
-import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,16 +7,11 @@ from typing import Any
 
 from cluster.progress import ClusterError
 
-from demo.installation import NAMESPACE
+from demo.command_line import mldiag
 from demo.kubectl import Kubectl
 
 RESOURCE = "mldiagnosticsconnections.diagon.gke.io"
 VOLUME = "volume://"
-ARCHIVE = """
-import sys, tarfile
-with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
-    archive.add(sys.argv[1], sys.argv[2])
-"""
 VOLUME_ROOT = "/var/lib/mldiagnostics"  # mount path of the chart
 
 
@@ -77,18 +70,11 @@ def until(
 def fetch(kubectl: Kubectl, capture: dict[str, Any], into: Path) -> Path:
     """Copy the session of a capture from the operator's volume; return the local log directory.
 
-    Read from the operator's pod that ran the capture: without a claim every pod has its own volume.
+    Raises:
+        ClusterError: it cannot be copied; the message is that of `mldiag`.
     """
     status = capture["status"]
-    pod = status["holder"].partition("/")[0]
-    inside = (f"--namespace={NAMESPACE}", pod, "--")
-    location: str = status["captureResult"]["outputLocation"].removeprefix(VOLUME).strip("/")
-    session = f"plugins/profile/{status['sessionId']}"
-    # The image has Python, but neither a shell nor tar.
-    program = ("python", "-c", ARCHIVE, f"{VOLUME_ROOT}/{location}/{session}", session)
-    archive = kubectl.binary_output("exec", *inside, *program)
-    target = into / location
-    target.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(target, filter="data")
-    return target
+    session = f"{status['captureResult']['outputLocation']}/{status['sessionId']}"
+    where = f"--kubeconfig={kubectl.kubeconfig}"
+    mldiag(["profiles", "download", session, "--to", str(into), where])
+    return into

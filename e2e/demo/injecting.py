@@ -67,15 +67,20 @@ def labelled_pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
     Raises:
         ClusterError: the API server rejects it.
     """
-    pod = {
+    pod = probe_pod(namespace)
+    output = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=json.dumps(pod))
+    created: dict[str, Any] = json.loads(output)
+    return created
+
+
+def probe_pod(namespace: str) -> dict[str, Any]:
+    """Return the manifest of a labelled pod."""
+    return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "probe-of-injection", "namespace": namespace, "labels": {OPT_IN: "true"}},
         "spec": {"containers": [{"name": "main", "image": "none"}]},
     }
-    output = kubectl("create", "--dry-run=server", "--output=json", "--filename=-", stdin=json.dumps(pod))
-    created: dict[str, Any] = json.loads(output)
-    return created
 
 
 def injected_runs(kubectl: Kubectl, namespace: str, jobset: str) -> list[InjectedRun]:

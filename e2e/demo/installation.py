@@ -1,9 +1,11 @@
 """Installation for the demo: the JobSet controller, the images, and both charts."""
 
+import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cluster import addons, images
 from cluster.durations import Expected
@@ -44,10 +46,15 @@ class Helm:
         return done.stdout
 
 
-def prepare(provider: Provider) -> None:
-    """Install the JobSet controller and load the image of the training job."""
-    addons.install(ADDON, provider)
-    images.load(images.build(EXAMPLE / "Dockerfile", REPOSITORY, TRAINING_IMAGE), provider)
+def prepare(provider: Provider, parts: Sequence[Part] = ()) -> list[tuple[Part, list[str]]]:
+    """Install the JobSet controller, and load the images of the training job and of these parts while it starts.
+
+    Returns:
+        The parts, each with the helm arguments of `load_image`.
+    """
+    with addons.installed(ADDON, provider):
+        images.load(images.build(EXAMPLE / "Dockerfile", REPOSITORY, TRAINING_IMAGE), provider)
+        return [(part, load_image(part, provider)) for part in parts]
 
 
 def load_image(part: Part, provider: Provider) -> list[str]:
@@ -63,7 +70,12 @@ def load_image(part: Part, provider: Provider) -> list[str]:
 
 def installing(part: Part) -> Expected:
     """Return the step that `install` is."""
-    return Expected(f"helm install {part.name}", 25)
+    return Expected(f"helm install {part.name}", 10)
+
+
+def settings(values: Mapping[str, Any]) -> list[str]:
+    """Return the helm arguments for values by dotted path."""
+    return [part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
 
 
 def install(part: Part, helm: Helm, values: Sequence[str] = ()) -> None:

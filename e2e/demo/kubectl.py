@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from cluster.progress import ClusterError
 
 Value = TypeVar("Value")
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +92,21 @@ def repeating(action: Callable[[], object], *, pause_s: float = 0.0) -> Iterator
         running.result()
 
 
-def eventually(poll: Callable[[], Value | None], what: str, *, deadline_s: float, pause_s: float = 0.3) -> Value:
+def eventually(
+    poll: Callable[[], Value | None], what: str, *, deadline_s: float, pause_s: float | None = None
+) -> Value:
     """Call `poll` until it returns a true value, and return that value.
+
+    Without `pause_s` the pauses grow: each kubectl takes CPU time from the pods that it waits for.
 
     Raises:
         ClusterError: the deadline passed; the message starts with `what`.
     """
     end = time.monotonic() + deadline_s
+    growing_s = FIRST_PAUSE_S
     while not (value := poll()):
         if time.monotonic() > end:
             raise ClusterError(f"{what}: not within {deadline_s:.0f} s")
-        time.sleep(pause_s)
+        time.sleep(growing_s if pause_s is None else pause_s)
+        growing_s = min(1.5 * growing_s, LONGEST_PAUSE_S)
     return value

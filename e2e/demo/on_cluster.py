@@ -1,24 +1,29 @@
 """Demo on Kubernetes: install operator and webhook, train on two hosts, capture, show the result."""
 
+import json
 import re
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+import yaml
 from cluster.durations import Expected
 from cluster.progress import ClusterError, step
 from release.parts import Part
 from rich.console import Console
 
-from demo import capturing, injecting, installation, show
+from demo import following, injecting, installation, show
+from demo.command_line import mldiag, shown
 from demo.kubectl import Kubectl, eventually
 
 NAMESPACE = "default"
 HOSTS = 2
 TRAINING_DEADLINE_S = 180
-CAPTURE_DEADLINE_S = 120
-TRAINING = Expected("Starting the training job: a JobSet with two hosts", 20)
+SESSION_DEADLINE_S = 60
+"""A capture is in the status of its run within seconds."""
+RETRY_S = 1
+TRAINING = Expected("Starting the training job: a JobSet with two hosts", 10)
 PODS = "--selector=jobset.sigs.k8s.io/jobset-name=training"
 
 
@@ -47,37 +52,63 @@ def run(
             installation.install(part, helm, values)
     with step("Waiting until the API server reaches the webhook"):
         injecting.until_injected(kubectl, NAMESPACE)
+        following.until_published(kubectl, NAMESPACE)
     with step(TRAINING.title, about_s=TRAINING.usual_s):
-        pods = start_training(kubectl, NAMESPACE)
-    show.runs(console, injecting.injected_runs(kubectl, NAMESPACE, "training"))
-    name = f"training-{datetime.now(UTC):%H%M%S}"
-    console.print(f"\nApplying a capture of {', '.join(pods)}:")
-    manifest = capture_of(pods, name=name, namespace=NAMESPACE)
-    console.print(manifest, style="dim", highlight=False)
-    kubectl.apply(manifest)
-    capture = _followed(console, kubectl, name)
-    console.print("\n$ kubectl get mldc", style="bold")
-    console.print(kubectl("get", "mldc", f"--namespace={NAMESPACE}"), highlight=False)
-    results = capture["status"].get("results", [])
-    show.hosts(console, [_host(result) for result in results])
-    if capture["status"]["phase"] != "Succeeded":
-        raise ClusterError(f"the capture failed: {capture['status'].get('message')}")
-    with step("Copying the files from the operator's volume"):
-        directory = capturing.fetch(kubectl, capture, output)
-    show.reading(console, directory, capture["status"]["sessionId"])
-    show.how_to_open(console, directory)
-    show.recorded(console, recorded_in(kubectl, NAMESPACE, pods[0]), "python -m mldiagnostics.runs STORAGE")
+        start_training(kubectl, NAMESPACE)
+    injected = injecting.injected_runs(kubectl, NAMESPACE, "training")
+    show.runs(console, injected)
+    with step("Waiting until both hosts report to the control plane"):
+        mlrun = following.until_reported(kubectl, NAMESPACE, injected[0].run, HOSTS)
+    commands = _Commands(console, kubectl)
+    commands.run("runs", "list")
+    session = f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    commands.run("capture", "jobset/training", "--duration", "2s", "--session", session, "--wait", with_remarks=True)
+    commands.run("profiles", "download", f"{mlrun}/{session}", "--to", str(output), deadline_s=SESSION_DEADLINE_S)
+    show.reading(console, output, session)
+    show.how_to_open(console, output)
+    with step("Waiting until the operator has accounted the time of the run"):
+        following.until_accounted(kubectl, NAMESPACE, injected[0].run)
+    commands.run("goodput", mlrun)
+    commands.run("runs", "get", mlrun, "--hosts")
+    show.command(console, f"kubectl events --for mlrun/{mlrun}", following.story(kubectl, NAMESPACE, mlrun))
 
 
-def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
+class _Commands:
+    """Runs commands of `mldiag` on the cluster and prints them with their output."""
+
+    def __init__(self, console: Console, kubectl: Kubectl) -> None:
+        self._console, self._env = console, {"KUBECONFIG": str(kubectl.kubeconfig)}
+
+    def run(self, *arguments: str, with_remarks: bool = False, deadline_s: float = 0) -> None:
+        """Run one command, again until the deadline if it fails. Raises `ClusterError` with its message."""
+        command = [*arguments, f"--namespace={NAMESPACE}"]
+        end = time.monotonic() + deadline_s
+        while True:
+            try:
+                output = mldiag(command, self._env, with_remarks=with_remarks)
+            except ClusterError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(RETRY_S)
+            else:
+                show.command(self._console, shown(command), output)
+                return
+
+
+def start_training(kubectl: Kubectl, namespace: str, *, rest_seconds: float | None = None) -> list[str]:
     """Start the example's JobSet again; return the names of its pods once all of them train.
+
+    Args:
+        kubectl: Client of the cluster.
+        namespace: Namespace of the JobSet.
+        rest_seconds: Pause after each step. Default: the example's own.
 
     Raises:
         ClusterError: some pods do not train within the deadline; the message quotes their logs.
     """
     where = f"--namespace={namespace}"
     kubectl("delete", "jobset", "training", where, "--ignore-not-found", "--cascade=foreground", timeout_s=90)
-    kubectl("apply", where, "--filename=-", stdin=(installation.EXAMPLE / "jobset.yaml").read_text())
+    kubectl("apply", where, "--filename=-", stdin=_jobset(rest_seconds))
     try:
         return eventually(
             lambda: training_pods(kubectl, namespace),
@@ -88,6 +119,16 @@ def start_training(kubectl: Kubectl, namespace: str) -> list[str]:
         logs = kubectl("logs", PODS, where, "--tail=10", "--prefix")
         pods = kubectl("get", "pods", where, "--output=wide")
         raise ClusterError(f"{error}\n{pods}\n{logs}") from error
+
+
+def _jobset(rest_seconds: float | None) -> str:
+    text = (installation.EXAMPLE / "jobset.yaml").read_text()
+    if rest_seconds is None:
+        return text
+    jobset = yaml.safe_load(text)
+    (container,) = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    container["env"].append({"name": "REST_SECONDS", "value": str(rest_seconds)})
+    return json.dumps(jobset)
 
 
 def training_pods(kubectl: Kubectl, namespace: str) -> list[str] | None:
@@ -108,16 +149,6 @@ def last_step(kubectl: Kubectl, namespace: str, pod: str) -> int:
     return max((int(number) for number in re.findall(r"^step (\d+):", log, re.MULTILINE)), default=0)
 
 
-def recorded_in(kubectl: Kubectl, namespace: str, pod: str) -> str:
-    """Return the run that the training pod recorded, printed by the SDK's reader in the pod.
-
-    Raises:
-        ClusterError: the pod has no run or cannot be reached.
-    """
-    read = ("/opt/training/bin/python", "-m", "mldiagnostics.runs", "/tmp/mldiagnostics")
-    return kubectl("exec", pod, f"--namespace={namespace}", "--", *read).strip()
-
-
 def capture_of(pods: list[str], *, name: str, namespace: str) -> str:
     """Return the example's capture with the names of these pods."""
     manifest = (installation.EXAMPLE / "capture.yaml").read_text()
@@ -130,25 +161,3 @@ def capture_of(pods: list[str], *, name: str, namespace: str) -> str:
     ):
         manifest = re.sub(pattern, line, manifest, flags=re.MULTILINE)
     return manifest
-
-
-def _followed(console: Console, kubectl: Kubectl, name: str) -> dict[str, Any]:
-    """Print each change of a capture until it is finished."""
-    capture: dict[str, Any] = {}
-    for capture in capturing.follow(kubectl, NAMESPACE, name, deadline_s=CAPTURE_DEADLINE_S):
-        status = capture.get("status", {})
-        words = (status.get("phase", "Pending"), status.get("progress", ""), status.get("message", ""))
-        console.print(f"  {datetime.now(UTC):%H:%M:%S}  " + "  ".join(word for word in words if word), highlight=False)
-    return capture
-
-
-def _host(result: dict[str, Any]) -> show.Host:
-    started = result.get("startTime")
-    return show.Host(
-        name=result["pod"],
-        rank=result.get("rank"),
-        node=result.get("node", "-"),
-        size=result.get("bytes", 0),
-        start_s=datetime.fromisoformat(started).timestamp() if started else None,
-        reason=result.get("reason", result.get("state", "-")),
-    )

@@ -5,19 +5,21 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster.health import free_ports
 from cluster.paths import REPOSITORY
+from cluster.ports import free_ports
 from cluster.progress import ClusterError, step, tail
-from mldiagnostics.capture import Outcome, TargetState, capture
 from rich.console import Console
 
-from demo import show
+from demo import show, viewing
+from demo.command_line import mldiag, shown
 from demo.kubectl import eventually
 
 HOSTS = 2
-DURATION_MS = 2000
+RUNS = "runs"
+DURATION_S = 2
 PYTHON = REPOSITORY / ".venv/bin/python"
 TRAINING_DEADLINE_S = 120
 GOODPUT_DEADLINE_S = 30
@@ -29,25 +31,29 @@ def run(console: Console, output: Path) -> None:
     Raises:
         ClusterError: the job does not train, or a process was not captured.
     """
-    runs = output / "runs"
+    runs = output / RUNS
     earlier = set(runs.glob("*"))
     with (
         tempfile.TemporaryDirectory(prefix="mldiagnostics-demo-") as folder,
+        viewing.view(runs) as view,
         training(Path(folder), runs) as addresses,
     ):
-        call = f"capture({addresses}, duration_ms={DURATION_MS}, storage={str(output)!r})"
-        console.print(f"\n>>> {call}\n", soft_wrap=True, highlight=False)
-        report = capture(addresses, duration_ms=DURATION_MS, storage=str(output))
+        session = f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        where = ["--log-directory", str(output), "--session", session]
+        captured = ["capture", *addresses, "--duration", f"{DURATION_S}s", *where]
+        show.command(console, shown(captured), mldiag(captured))
         [own] = set(runs.glob("*")) - earlier
-        recorded = _printed("mldiagnostics.runs", runs, own.name)
-        account = eventually(lambda: _account(own), "an account of the run's time", deadline_s=GOODPUT_DEADLINE_S)
-    show.hosts(console, [_host(rank, outcome) for rank, outcome in enumerate(report.outcomes)])
-    if failed := [outcome for outcome in report.outcomes if outcome.state is not TargetState.CAPTURED]:
-        raise ClusterError("; ".join(f"{outcome.target.address}: {outcome.message}" for outcome in failed))
-    show.reading(console, output, report.session)
+        recorded = ["runs", "get", own.name, "--storage", str(runs)]
+        run_text = mldiag(recorded)
+        account = ["goodput", str(own)]
+        account_text = eventually(
+            lambda: _account(account), "an account of the run's time", deadline_s=GOODPUT_DEADLINE_S
+        )
+        view.check(own.name)
+    show.reading(console, output, session)
     show.how_to_open(console, output)
-    show.recorded(console, recorded, f"python -m mldiagnostics.runs {runs}")
-    show.goodput(console, account, f"python -m mldiagnostics.goodput {own}")
+    show.command(console, shown(recorded), run_text)
+    show.command(console, shown(account), account_text)
 
 
 @contextmanager
@@ -88,17 +94,12 @@ def _process(rank: int, coordinator_port: int, profiler_port: int, log: Path, ru
         return subprocess.Popen([PYTHON, program], env=environment, stdout=output, stderr=output)
 
 
-def _account(run: Path) -> str:
+def _account(arguments: list[str]) -> str:
     """Return the account of the run's time; empty before its first events are written."""
     try:
-        return _printed("mldiagnostics.goodput", run)
-    except subprocess.CalledProcessError:
+        return mldiag(arguments)
+    except ClusterError:
         return ""
-
-
-def _printed(module: str, *arguments: str | Path) -> str:
-    command = [PYTHON, "-m", module, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _train(processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:
@@ -107,14 +108,3 @@ def _train(processes: list[subprocess.Popen[bytes]], logs: list[Path]) -> bool:
         if process.poll() is not None:
             raise ClusterError(f"a training process exited with status {process.returncode}:\n{tail(log.read_text())}")
     return all("\nstep " in log.read_text() for log in logs)
-
-
-def _host(rank: int, outcome: Outcome) -> show.Host:
-    return show.Host(
-        name=outcome.target.address,
-        rank=rank,
-        node="local",
-        size=outcome.bytes or 0,
-        start_s=None if outcome.start_ns is None else outcome.start_ns / 1e9,
-        reason=outcome.reason,
-    )

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 POLL_S = 0.5
 LINE_S = 60.0
+LOOK_S = 10.0
+"""Pause between two looks at the steps that are left: a look hashes the sources of all images."""
 
 
 class Work(Protocol):
@@ -26,38 +28,51 @@ class Work(Protocol):
 
 
 class Countdown:
-    """Time that the remaining steps take; the first of them has run since it became the first."""
+    """Time that work in parallel takes, each a list of steps; the first step has run since it became the first."""
 
-    def __init__(self, now: float) -> None:
-        self._first: Expected | None = None
-        self._since = now
+    def __init__(self) -> None:
+        self._first: dict[int, tuple[Expected | None, float]] = {}
 
-    def left_s(self, steps: Sequence[Expected], now: float) -> float:
-        """Return the seconds that are left at this moment."""
+    def left_s(self, parallel: Sequence[Sequence[Expected]], now: float) -> float:
+        """Return the seconds that are left at this moment: those of the longest work."""
+        measured = durations.load()
+        return max(
+            durations.left_s(steps, measured, self._running_s(i, steps, now)) for i, steps in enumerate(parallel)
+        )
+
+    def _running_s(self, index: int, steps: Sequence[Expected], now: float) -> float:
         first = steps[0] if steps else None
-        if first != self._first:
-            self._first, self._since = first, now
-        return durations.left_s(steps, durations.load(), now - self._since)
+        known, since = self._first.get(index, (None, now))
+        if first != known:
+            since = now
+        self._first[index] = (first, since)
+        return now - since
 
 
-def wait(console: Console, work: Work, remaining: Callable[[], Sequence[Expected]]) -> None:
+def wait(
+    console: Console, work: Work, parallel: Callable[[], Sequence[Sequence[Expected]]], following: Sequence[Expected]
+) -> None:
     """Wait until the work has ended and show its progress.
 
     Args:
         console: Place of the bar, if it is a terminal.
         work: The work; its `finished` may raise.
-        remaining: Returns the steps that are left, the running one first.
+        parallel: Returns the steps that are left of each part of the work, the running one first.
+        following: The steps after the work.
     """
     started = now = time.monotonic()
-    countdown = Countdown(started)
+    countdown = Countdown()
     bar = _bar(console)
     task = bar.add_task("", total=1.0, left="")
     next_line = started
+    steps, looked_at = parallel(), started
     with bar if console.is_terminal else nullcontext():
         while True:
             ended = work.finished()
             lines, now = work.lines(), time.monotonic()
-            left = countdown.left_s(remaining(), now)
+            if now >= looked_at + LOOK_S:
+                steps, looked_at = parallel(), now
+            left = countdown.left_s(steps, now) + durations.left_s(following, durations.load())
             if console.is_terminal:
                 text = next((line.strip() for line in reversed(lines) if line.strip()), None)
                 share = (now - started) / (now - started + left)

@@ -8,7 +8,7 @@ from cluster.paths import REPOSITORY
 from cluster.progress import ClusterError, echo
 
 from release import manifests, notes, package, publish, version
-from release.parts import PARTS
+from release.parts import IMAGES
 
 
 def main(arguments: list[str]) -> int:
@@ -61,7 +61,7 @@ def _version(options: argparse.Namespace) -> None:
 
 
 def _images(options: argparse.Namespace) -> None:
-    for part in PARTS:
+    for part in IMAGES:
         for platform in _platforms(options) or [""]:
             print(package.image(part, options.version, options.registry, platform, options.source))
 

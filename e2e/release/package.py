@@ -17,17 +17,17 @@ from cluster.platforms import architecture
 from cluster.progress import ClusterError, echo, step
 
 from release import readme, sbom
-from release.parts import DEFAULT_REGISTRY, NAMESPACE, PARTS, Part
+from release.parts import DEFAULT_REGISTRY, IMAGES, NAMESPACE, PARTS, Image, Part
 from release.render import as_yaml, everything, helm
 
 DIST = REPOSITORY / "dist"
 
 
-def image(part: Part, version: str, registry: str, platform: str = "", source: str = "") -> Path:
-    """Build the image of a part and return its archive.
+def image(part: Image, version: str, registry: str, platform: str = "", source: str = "") -> Path:
+    """Build an image and return its archive.
 
     Args:
-        part: The part to build.
+        part: The image to build.
         version: Version of the image.
         registry: Registry of the image.
         platform: Such as `linux/arm64`, which the name of the image then ends with; empty is that of this machine.
@@ -56,7 +56,7 @@ def pinned_base(dockerfile: str) -> str:
     return f"{named[1]}@{digest}" if digest else ""
 
 
-def image_archive(part: Part, version: str, platform: str = "") -> Path:
+def image_archive(part: Image, version: str, platform: str = "") -> Path:
     """Return the path of an image in the package."""
     return DIST / "images" / f"{part.name}-{version}{f'-{architecture(platform)}' if platform else ''}.tar"
 
@@ -66,7 +66,7 @@ def chart_archive(part: Part, version: str) -> Path:
     return DIST / "charts" / f"{part.name}-{version}.tgz"
 
 
-def sbom_file(part: Part, version: str) -> Path:
+def sbom_file(part: Image, version: str) -> Path:
     """Return the path of a bill of materials in the package."""
     return DIST / "sbom" / f"{part.name}-{version}.spdx.json"
 
@@ -74,12 +74,12 @@ def sbom_file(part: Part, version: str) -> Path:
 def files(version: str) -> list[Path]:
     """Return the files of a release, without the images, which a registry has."""
     manifests = [_manifest(part, variant) for part in PARTS for variant in part.variants]
-    others = [path for part in PARTS for path in (chart_archive(part, version), sbom_file(part, version))]
+    others = [chart_archive(part, version) for part in PARTS] + [sbom_file(part, version) for part in IMAGES]
     wheels = sorted((DIST / "wheels").glob(f"*-{version.replace('-rc.', 'rc')}-*.whl"))
     return [path for path in (*manifests, *others, *wheels) if path.exists()]
 
 
-def reference(part: Part, version: str, registry: str) -> str:
+def reference(part: Image, version: str, registry: str) -> str:
     """Return the full name of the image."""
     return f"{registry.rstrip('/')}/{part.name}:{version}"
 
@@ -135,15 +135,17 @@ def package(version: str, registry: str, source: str = "", platforms: Sequence[s
         os.environ["BASE"] = base  # one base for all images, also if its tag moves meanwhile
         echo(f"The base of all images is {base}")
     publishing, installing = [], []
-    for part in PARTS:
+    for part in IMAGES:
         archives = [image_archive(part, version, each) for each in platforms or [""]]
         for each, archive in zip(platforms or [""], archives, strict=True):
             shutil.copy(image(part, version, registry, each, source), archive)
         sbom_file(part, version).write_text(json.dumps(_bill(part, version), indent=1) + "\n")
+        publishing += [f"  {_shown(path)}" for path in (*archives, sbom_file(part, version))]
+    for part in PARTS:
         with step(f"Packaging the chart and the YAML of the {part.folder}", about_s=3):
             packaged = chart(part, version, registry, DIST / "charts", source)
             manifests = _write_manifests(part, packaged)
-        publishing += [f"  {_shown(path)}" for path in (*archives, packaged, sbom_file(part, version))]
+        publishing.append(f"  {_shown(packaged)}")
         installing.append(_installing(part, packaged, manifests))
     options = f"VERSION={version} REGISTRY={registry}" + (f" PLATFORM={','.join(platforms)}" if platforms else "")
     echo("\n".join(["\nMade:", *publishing, f"Publish them with `make publish {options}` (DRY_RUN=1 prints how)."]))
@@ -162,7 +164,7 @@ def _manifest(part: Part, variant: str) -> Path:
     return DIST / f"{part.title(variant)}.yaml"
 
 
-def _bill(part: Part, version: str) -> dict[str, Any]:
+def _bill(part: Image, version: str) -> dict[str, Any]:
     text = part.dockerfile.read_text()
     members = [source for source in buildcontext.copied(text) if (REPOSITORY / source / "pyproject.toml").exists()]
     names = [tomllib.loads((REPOSITORY / each / "pyproject.toml").read_text())["project"]["name"] for each in members]

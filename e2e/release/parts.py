@@ -1,4 +1,4 @@
-"""Installable parts: chart, image, and values of each variant of the plain YAML."""
+"""Images, and parts with a chart and values of each variant of the plain YAML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,18 +15,12 @@ DEFAULT_REGISTRY = "localhost/mldiagnostics"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One chart; `variants` are the values of each installation without helm, by name suffix."""
+class Image:
+    """One image."""
 
     name: str
-    """Name of the chart, the release and the image."""
     folder: str
     """Folder of the Dockerfile."""
-    variants: Mapping[str, Mapping[str, Any]]
-
-    @property
-    def chart(self) -> Path:
-        return REPOSITORY / "charts" / self.name
 
     @property
     def dockerfile(self) -> Path:
@@ -36,6 +30,20 @@ class Part:
     def default_image(self) -> str:
         """Full name of the image that the chart of this checkout uses."""
         return f"{DEFAULT_REGISTRY}/{self.name}:{version.current()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Image):
+    """One chart with its image; both, and the release, have one name.
+
+    `variants` are the values of each installation without helm, by name suffix.
+    """
+
+    variants: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def chart(self) -> Path:
+        return REPOSITORY / "charts" / self.name
 
     def title(self, variant: str) -> str:
         """Return the name of a variant's folder and file."""
@@ -56,3 +64,6 @@ WEBHOOK = Part(
     },
 )
 PARTS = (OPERATOR, WEBHOOK)
+COMMAND_LINE = Image("mldiagnostics-cli", "cli")
+XPROF = Image("mldiagnostics-xprof", "cli/xprof")
+IMAGES = (*PARTS, COMMAND_LINE, XPROF)

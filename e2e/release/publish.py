@@ -17,7 +17,7 @@ from cluster.tools import tool
 
 from release import notes, package
 from release.package import DIST, chart_archive, image_archive, reference, sbom_file
-from release.parts import PARTS, Part
+from release.parts import IMAGES, PARTS, Image, Part
 
 UNKNOWN_DIGEST = "sha256:DIGEST"
 
@@ -65,11 +65,11 @@ def publish(version: str, registry: str, platforms: Sequence[str], *, signed: bo
     if dry_run:
         absent = [name for name in ("docker", "cosign") if shutil.which(name) is None]
         echo(f"Not installed here: {', '.join(absent) or 'nothing'}\nThese commands publish {version}:")
-    for part in PARTS:
+    for part in IMAGES:
         image = _push_image(commands, part, version, registry, platforms)
-        chart = _push_chart(commands, part, version, registry)
+        charts = [_push_chart(commands, part, version, registry)] if isinstance(part, Part) else []
         if signed:
-            for each in (image, chart):
+            for each in (image, *charts):
                 commands("cosign", "sign", "--yes", each)
             predicate = f"--predicate={sbom_file(part, version)}"
             commands("cosign", "attest", "--yes", "--type=spdxjson", predicate, image)
@@ -91,11 +91,12 @@ def announce(version: str, *, dry_run: bool) -> None:
 
 
 def _files(version: str, platforms: Sequence[str]) -> list[Path]:
-    images = [image_archive(part, version, each) for part in PARTS for each in platforms or [""]]
-    return images + [path for part in PARTS for path in (chart_archive(part, version), sbom_file(part, version))]
+    images = [image_archive(part, version, each) for part in IMAGES for each in platforms or [""]]
+    charts = [chart_archive(part, version) for part in PARTS]
+    return [*images, *charts, *(sbom_file(part, version) for part in IMAGES)]
 
 
-def _push_image(commands: Commands, part: Part, version: str, registry: str, platforms: Sequence[str]) -> str:
+def _push_image(commands: Commands, part: Image, version: str, registry: str, platforms: Sequence[str]) -> str:
     """Push the images of all platforms under one name; return it with its digest."""
     name = reference(part, version, registry)
     names = [f"{name}-{architecture(each)}" for each in platforms] or [name]

@@ -1,6 +1,7 @@
 """Charts rendered to plain objects, with and without the parts for helm only."""
 
 import copy
+import functools
 import json
 import re
 import subprocess
@@ -61,8 +62,14 @@ def rendered(
     """
     settings = [argument for key, value in (values or {}).items() for argument in ("--set-json", setting(key, value))]
     options = ["--namespace", namespace, "--kube-version", KUBERNETES, *settings]
-    text = helm("template", release or part.name, *options, chart=chart or part.chart)
-    return [document for document in yaml.safe_load_all(text) if document]
+    template = helm if chart else _of_own_chart
+    text = template("template", release or part.name, *options, chart=chart or part.chart)
+    # libyaml: 0.04 s for the operator's objects instead of 0.35 s.
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+
+
+_of_own_chart = functools.cache(helm)
+"""Renders a chart of this repository with the same values once: helm needs 0.2 s."""
 
 
 def setting(key: str, value: Any) -> str:

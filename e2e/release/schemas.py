@@ -65,7 +65,7 @@ def kubernetes_module() -> Path:
     """Return the folder of the Go module of Kubernetes; download it if it is missing."""
     done = subprocess.run(
         [go(), "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"],
-        cwd=E2E / "tools" / "kubernetes",
+        cwd=E2E / "tools" / "cluster",
         env=go_environment(),
         capture_output=True,
         text=True,

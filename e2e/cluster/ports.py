@@ -1,0 +1,31 @@
+"""Ports for servers that cannot choose one themselves.
+
+The kernel gives the ports of its own range to outgoing connections at any moment, also one that was free a moment ago.
+These are below that range, and drawn, so that two processes hardly ever draw the same one.
+"""
+
+import secrets
+import socket
+
+LOWEST = 12_000
+HIGHEST = 29_999  # NodePorts begin at 30000, outgoing connections of Linux at 32768
+
+
+def free_port() -> int:
+    """Return a free loopback port."""
+    (port,) = free_ports(1)
+    return port
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different free loopback ports."""
+    found: set[int] = set()
+    while len(found) < count:
+        port = LOWEST + secrets.randbelow(HIGHEST - LOWEST + 1)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.add(port)
+    return list(found)

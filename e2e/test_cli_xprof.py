@@ -1,0 +1,152 @@
+"""`mldiag capture`, `profiles` and `xprof` on a cluster: from the operator's claim to a page of XProf here."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cluster import images
+from cluster.paths import REPOSITORY
+from cluster.provider import Provider
+from demo.command_line import MLDIAG, mldiag
+from demo.installation import NAMESPACE as OPERATORS
+from demo.kubectl import Kubectl, eventually
+from release.parts import OPERATOR, XPROF
+from scene import NAMESPACE
+from viewer import hosts_served
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
+
+CLAIM = "e2e-profiles"
+SHORT = "short"
+FOLDER = "/var/tmp/mldiagnostics-e2e"
+"""Of the node."""
+MAKE_WRITABLE = """
+import os, shutil
+for each in os.scandir("/v"):
+    shutil.rmtree(each.path)
+os.chown("/v", 65532, 65532)
+"""
+
+
+@pytest.fixture(scope="module")
+def operator_values(kubectl: Kubectl, operator_image: list[str]) -> dict[str, Any]:
+    """Values of an operator whose volume is a claim."""
+    assert operator_image, "it is loaded"
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATORS}})
+    kubectl("delete", "pod", CLAIM, "--ignore-not-found")
+    for manifest in claim():
+        kubectl.apply(manifest)
+    kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{CLAIM}", "--timeout=60s", timeout_s=70)
+    return {"policy.allowedStorage": {"*": ["volume:///"]}, "volume.existingClaim": CLAIM}
+
+
+def claim() -> list[dict[str, Any]]:
+    """Return a claim over an empty directory of the node, and the pod that lets the operator write there."""
+    volume = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "",
+        "hostPath": {"path": FOLDER, "type": "DirectoryOrCreate"},
+        "claimRef": {"namespace": OPERATORS, "name": CLAIM},
+    }
+    wanted = {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "",
+        "volumeName": CLAIM,
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    container = {
+        "name": "main",
+        "image": OPERATOR.default_image,
+        "command": ["python", "-c", MAKE_WRITABLE],
+        "securityContext": {"runAsUser": 0},
+        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [{"name": "v", "hostPath": volume["hostPath"]}],
+    }
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": CLAIM}, "spec": volume},
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": CLAIM, "namespace": OPERATORS},
+            "spec": wanted,
+        },
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": CLAIM, "namespace": "default"}, "spec": pod},
+    ]
+
+
+@pytest.fixture(scope="module")
+def xprof_image(running_cluster: Provider) -> str:
+    """Load the image of XProf's server and return its name."""
+    images.load(images.build(XPROF.dockerfile, REPOSITORY, XPROF.default_image), running_cluster)
+    return XPROF.default_image
+
+
+def test_a_capture_on_the_operators_claim_is_downloaded_and_opened_in_xprof(
+    running_cluster: Provider, kubectl: Kubectl, training: list[str], xprof_image: str, tmp_path: Path
+) -> None:
+    env = {"KUBECONFIG": str(running_cluster.kubeconfig)}
+
+    def document(*arguments: str) -> Any:
+        return json.loads(mldiag([*arguments, "-o", "json"], env))
+
+    def state(server: str) -> str:
+        servers = document("xprof", "list", "-n", OPERATORS)
+        return next(str(each["state"]) for each in servers if each["name"] == server)
+
+    capture = ("capture", "jobset/training", "--duration", "500ms", "--log-directory", "volume:///e2e/shown", "--wait")
+    captured = document(*capture, "-n", NAMESPACE)
+    directory, session = captured["directory"], captured["session"]
+    [copied] = document("profiles", "download", f"{directory}/{session}", "--to", str(tmp_path), "-n", NAMESPACE)
+    assert (copied["session"], copied["files"]) == (session, 3), "two traces and the record"
+    traces = (tmp_path / "plugins/profile" / session).glob("*.xplane.pb")
+    stored = {target["pod"]: target["bytes"] for target in captured["targets"]}
+    assert {path.name.removesuffix(".xplane.pb"): path.stat().st_size for path in traces} == stored
+
+    where = ("-n", OPERATORS)
+    create = ("xprof", "create", directory, "--on", "kubernetes", "--image", xprof_image, "--claim", CLAIM)
+    [made] = document(*create, "--memory", "1Gi", *where)
+    assert (made["state"], made["logDirectory"]) == ("Running", directory)
+    try:
+        assert [each["name"] for each in document(*create, *where)] == [made["name"]], "the first is shown"
+        assert document("xprof", "list", *where) == [made]
+        # It ends while the other one is read; the probes of the kubelet go on until then.
+        document(*create, "--new", "--name", SHORT, "--idle-after", "30s", "--memory", "1Gi", "--no-wait", *where)
+        with connected(made["name"], env) as port:
+            assert hosts_served(port, session) == set(training)
+            pods = f"--selector=app.kubernetes.io/name=mldiag-xprof,app.kubernetes.io/instance={made['name']}"
+            kubectl("delete", "pod", pods, f"--namespace={OPERATORS}", "--force", "--grace-period=0")
+            assert hosts_served(port, session) == set(training), "the same link goes to the pod that replaces it"
+        eventually(lambda: state(SHORT) == "Idle", "the end of the server that nobody reads", deadline_s=120)
+        with connected(SHORT, env) as port:
+            assert hosts_served(port, session) == set(training), "connect starts it again"
+    finally:
+        mldiag(["xprof", "delete", *(each["name"] for each in document("xprof", "list", *where)), "--yes", *where], env)
+    assert document("xprof", "list", *where) == []
+
+
+@contextmanager
+def connected(server: str, env: dict[str, str]) -> Iterator[int]:
+    """Run `mldiag xprof connect`, end it with Ctrl-C, and yield the port of its link."""
+    command = [str(MLDIAG), "xprof", "connect", server, "-n", OPERATORS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}) as connection:
+        try:
+            assert connection.stdout
+            link = connection.stdout.readline()
+            port = urlsplit(link).port
+            assert port, link
+            yield port
+        finally:
+            connection.send_signal(signal.SIGINT)
+            assert connection.wait(30) == 130
