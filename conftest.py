@@ -6,11 +6,14 @@ Tests that need root are the exception: `sudo make root` runs these.
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.stage_process import FAILED_NOW
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Each run draws other examples; `make fuzz` draws many.
+settings.register_profile("default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", parent=settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -29,10 +32,24 @@ NEEDS_ROOT = "needs root; run `sudo make root`"
 OUR_OWN = ("MLDIAG_CACHE", "MLDIAG_KUBERNETES", "MLDIAG_REQUIRE_ALL")
 
 
-def pytest_configure() -> None:
+class FailuresAtOnce:
+    """Names each failed test when it fails; pytest shows them at its end only."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the name on a line of its own."""
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write(f"\n{FAILED_NOW}{report.nodeid}\n", flush=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let tests interrupt their programs: one that is started in the background inherits that SIGINT is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(FailuresAtOnce(config))
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from cluster.envtest import apiserver
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.client import ApiClient
 from support.connections import disconnected
+from support.emulator import running_emulator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -54,3 +55,13 @@ async def namespace(admin: ApiClient) -> str:
     name = f"test-{uuid4().hex[:8]}"
     await admin.create(path_to("", "v1", "namespaces"), {"metadata": {"name": name}})
     return name
+
+
+@pytest.fixture
+def gcs_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of an empty bucket of an emulator, which Google's client of this process and of commands uses."""
+    with running_emulator() as emulator:
+        monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", emulator.url)
+        emulator.make_bucket("bucket")
+        yield "bucket"

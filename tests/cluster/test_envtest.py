@@ -11,9 +11,11 @@ from cluster.tools import tool
 
 pytestmark = pytest.mark.apiserver
 
+DEADLINE_S = 120
+
 
 def kubectl(server: ApiServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(tool("kubectl")), f"--kubeconfig={server.kubeconfig}", "--request-timeout=10s", *arguments]
+    command = [str(tool("kubectl")), f"--kubeconfig={server.kubeconfig}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -39,10 +41,10 @@ def test_with_a_controller_manager_namespaces_are_deleted_and_addon_crds_work() 
             for path in () if addon.chart else crd_paths(addon.name):
                 created = kubectl(server, "create", "--filename", str(path))
                 assert created.returncode == 0, created.stderr
-        waited = kubectl(server, "wait", "crd", "--all", "--for=condition=Established", "--timeout=20s")
+        waited = kubectl(server, "wait", "crd", "--all", "--for=condition=Established", f"--timeout={DEADLINE_S}s")
         assert waited.returncode == 0, waited.stderr
         assert "jobsets" in kubectl(server, "api-resources", "--api-group=jobset.x-k8s.io").stdout
         assert kubectl(server, "create", "namespace", "going").returncode == 0
-        assert kubectl(server, "delete", "namespace", "going", "--timeout=20s").returncode == 0
+        assert kubectl(server, "delete", "namespace", "going", f"--timeout={DEADLINE_S}s").returncode == 0
         account = kubectl(server, "create", "token", "default", "--audience=mldiagnostics")
         assert account.stdout.count(".") == 2

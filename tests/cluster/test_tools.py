@@ -1,20 +1,25 @@
 """The table of tools and the pinned modules have the same versions."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from cluster.durations import Expected
 from cluster.paths import E2E
 from cluster.progress import ClusterError
 from cluster.sources import GoBuild
-from cluster.tools import TOOLS, Tool, tool
+from cluster.tools import TOOLS, ProgramOf, Tool, tool
 from cluster.versions import BUILT
 
+# Main packages of `e2e/tools/cluster`, and the module whose version each has.
+OWN_PACKAGES = {"./coredns": "github.com/coredns/coredns", "./kubernetes": "k8s.io/kubernetes"}
+WHOLE = [source.whole for tool in TOOLS.values() for source in tool.sources if isinstance(source, ProgramOf)]
 BUILDS = [
     pytest.param(tool, source, id=tool.name)
-    for tool in TOOLS.values()
+    for tool in [*TOOLS.values(), *dict.fromkeys(WHOLE)]
     for source in tool.sources
     if isinstance(source, GoBuild) and source.package != "."
 ]
@@ -33,16 +38,33 @@ def _module(folder: str) -> dict[str, list[dict[str, str]]]:
 @pytest.mark.parametrize(("tool", "source"), BUILDS)
 def test_a_build_uses_the_version_of_the_table(tool: Tool, source: GoBuild) -> None:
     module = _module(source.folder)
-    assert source.package in {each["Path"] for each in module["Tool"]}
+    package = OWN_PACKAGES.get(source.package, source.package)
+    assert source.package in OWN_PACKAGES or package in {each["Path"] for each in module["Tool"]}
     pinned = {each["Path"]: each["Version"] for each in module["Require"]}
-    owner = max((path for path in pinned if f"{source.package}/".startswith(f"{path}/")), key=len)
+    owner = max((path for path in pinned if f"{package}/".startswith(f"{path}/")), key=len)
     assert pinned[owner] == f"v{tool.version}"
     assert (E2E / "tools" / source.folder / "go.sum").exists()
 
 
 def test_kubernetes_and_its_libraries_have_one_version() -> None:
-    versions = {each["New"]["Version"] for each in _module("kubernetes")["Replace"]}  # type: ignore[index]
-    assert versions == {f"v0.{BUILT.removeprefix('1.')}"}
+    replaced = {each["Old"]["Path"]: each["New"]["Version"] for each in _module("cluster")["Replace"]}  # type: ignore[index]
+    libraries = {path: version for path, version in replaced.items() if re.fullmatch(r"v0\.[1-9]\d\.\d+", version)}
+    ours = {version for path, version in libraries.items() if path.startswith("k8s.io/")}
+    assert ours == {f"v0.{BUILT.removeprefix('1.')}"}
+
+
+def test_programs_of_one_binary_are_links_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLDIAG_CACHE", str(tmp_path))
+    whole = Tool("whole", "1", (GoBuild("cluster", "./kubernetes", 300),))
+    program = ProgramOf(whole)
+    assert program.expected("kubelet 1") == Expected("Building whole 1", 300)
+    whole.path.parent.mkdir(parents=True)
+    whole.path.write_text("all programs")
+    (tmp_path / "kubelet").write_text("of an interrupted run")
+    for name in ("kube-proxy", "kubelet"):
+        program.obtain(f"{name} 1", tmp_path / name)
+        assert (tmp_path / name).samefile(whole.path)
+    assert program.expected("kubelet 1") == Expected("Linking kubelet 1", 1)
 
 
 def test_an_unknown_tool_is_rejected_with_the_known_ones() -> None:

@@ -33,10 +33,11 @@ def test_without_a_cluster_two_local_processes_are_profiled_and_read(tmp_path: P
         read = re.search(rf"{file.name.removesuffix('.xplane.pb')} +(\d+) +[\d.]+ ms", done.stdout)
         assert read, done.stdout
         assert int(read[1]) > 5
-    assert re.search(r"Active +step \d+ +training", done.stdout), done.stdout
+    for command in ("capture 127.0.0.1:", "runs get ", "goodput "):
+        assert f"$ mldiag {command}" in done.stdout, done.stdout
+    assert f"mldiag view {tmp_path}/runs\n" in done.stdout, done.stdout
+    assert re.search(r"127\.0\.0\.1:\d+ +Captured", done.stdout), done.stdout
     assert re.search(r"goodput \d+\.\d %", done.stdout), done.stdout
-    [run] = tmp_path.glob("runs/*/run.json")
-    assert f"python -m mldiagnostics.goodput {run.parent}" in done.stdout
     assert re.search(rf"First result after .*; its files stay in {tmp_path}", done.stderr), done.stderr
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cluster.ports import free_port
 from mldiagnostics.runs import read_records
-from support.jax_programs import free_port
 from support.programs import Programs
 from support.xprof_reader import names_in
 

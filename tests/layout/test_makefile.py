@@ -40,5 +40,5 @@ def test_recipes_do_not_depend_on_shell_flags() -> None:
     """make 3.81 of macOS has none: the exit status of a pipe is that of its last command."""
     recipes = re.sub(r"\\\n", "", (ROOT / "Makefile").read_text())
     pipes = [line for line in recipes.splitlines() if line.startswith("\t") and re.search(r"(?<!\|)\|(?!\|)", line)]
-    assert all("| diff " in line or "echo hatchling |" in line for line in pipes)
+    assert all("| diff " in line or "hatchling" in line for line in pipes)
     assert ".SHELLFLAGS" not in re.sub(r"#.*", "", recipes)

@@ -17,7 +17,9 @@ PACKAGES = {
     "operator": ROOT / "operator/src/mldiagnostics_operator",
     "webhook": ROOT / "webhook/src/mldiagnostics_webhook",
     "cli": ROOT / "cli/src/mldiagnostics_cli",
+    "view": ROOT / "view/src/mldiagnostics_view",
 }
+PAGE = ROOT / "view/web/src"
 OF_A_WHOLE_PACKAGE = {"public_surface", "peers"}
 TESTS = [path for member in PACKAGES for path in sorted((ROOT / "tests" / member).rglob("test_*.py"))]
 
@@ -41,8 +43,8 @@ def test_the_layers_and_the_purity_of_decisions_hold() -> None:
 @pytest.mark.parametrize("test", TESTS, ids=lambda path: str(path.relative_to(ROOT / "tests")))
 def test_every_test_file_stands_where_its_source_does(test: Path) -> None:
     member, *folders, file = test.relative_to(ROOT / "tests").parts
-    source = PACKAGES[member].joinpath(*folders)
-    modules = {path.stem.strip("_") for path in source.iterdir() if path.suffix == ".py" or path.is_dir()}
+    source = PAGE if (member, *folders) == ("view", "web") else PACKAGES[member].joinpath(*folders)
+    modules = {path.stem.strip("_") for path in source.iterdir() if path.suffix in {".py", ".ts"} or path.is_dir()}
     subject = file.removeprefix("test_").removesuffix(".py")
     assert any(subject == name or subject.startswith(f"{name}_") for name in modules | OF_A_WHOLE_PACKAGE)
 

@@ -7,13 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.stages import Result, Stage, ready, run, summary
+from support.stage_process import FAILED_NOW, Result, Stage
+from support.stages import ready, run, summary
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,8 +27,9 @@ def stage(name: str, script: str = "", **fields: Any) -> Stage:
 def run_all(folder: Path, *stages: Stage, limit: int = 2) -> tuple[dict[str, Result], str]:
     """Run the stages; return their results and the output."""
     out = io.StringIO()
-    results = run(stages, folder, limit=limit, out=out)
-    return results, out.getvalue() + summary(stages, results, folder)
+    outcomes = run(stages, folder, limit=limit, out=out)
+    results = {name: outcome.result for name, outcome in outcomes.items()}
+    return results, out.getvalue() + summary(stages, outcomes, folder)
 
 
 def test_two_stages_run_side_by_side_and_each_output_is_shown_whole(tmp_path: Path) -> None:
@@ -60,7 +63,23 @@ def test_a_failed_stage_is_reported_and_stops_only_those_that_need_it(tmp_path: 
     assert "never" not in output
     at_the_end = output.rpartition("==>")[2]
     assert "    FAILED tests/test_x.py::test_x - assert 1 == 2\n" in at_the_end
-    assert "not run  stage contract" in at_the_end
+    assert "not run    0.0 min  stage contract" in at_the_end
+
+
+def test_a_failed_test_is_named_while_its_stage_runs(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    class Opening(io.StringIO):
+        def write(self, text: str) -> int:
+            if "failed: test_x.py::test_x" in text:
+                pipe.write_text("the stage may end\n")
+            return super().write(text)
+
+    failing = stage("unit", f"echo '{FAILED_NOW}test_x.py::test_x'; read line < {pipe}; echo end")
+    out = Opening()
+    run([failing], tmp_path, limit=1, out=out)
+    assert out.getvalue().index("failed: test_x.py::test_x") < out.getvalue().index("end")
 
 
 def test_an_order_holds_where_one_could_start_earlier(tmp_path: Path) -> None:
@@ -74,7 +93,7 @@ def test_an_interrupt_ends_the_stages_that_run(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     program = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nfrom pathlib import Path\n"
-    program += "from support.stages import *\n"
+    program += "from support.stage_process import Stage\nfrom support.stages import run\n"
     program += f"sleeper = Stage('x', 'x', ['sh', '-c', 'exec sleep 600 > {pipe}'], Path('/'), 'long')\n"
     program += f"run([sleeper], Path({str(tmp_path)!r}), limit=2)\n"
     process = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stderr=subprocess.PIPE)
@@ -84,6 +103,25 @@ def test_an_interrupt_ends_the_stages_that_run(tmp_path: Path) -> None:
     _, errors = process.communicate()
     assert process.returncode
     assert b"KeyboardInterrupt" in errors
+
+
+def test_a_stage_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    """Its output names where it hung, and the next stage runs."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    program = f"import faulthandler, os\nfaulthandler.enable()\nos.system('exec sleep 600 > {pipe}')\n"
+    stages = [
+        Stage("unit", "unit", [sys.executable, "-c", program], ROOT, "long"),
+        Stage("contract", "contract", ["true"], ROOT, "short", after=("unit",)),
+    ]
+    out = io.StringIO()
+    with ThreadPoolExecutor() as threads:
+        ended = threads.submit(run, stages, tmp_path, limit=1, out=out, silence_s=2.0)
+        with pipe.open("rb") as held_by_what_it_started:
+            assert held_by_what_it_started.read() == b""
+    assert [outcome.result for outcome in ended.result().values()] == [Result.FAILED, Result.PASSED]
+    assert "unit: no output for 2 s; ended" in out.getvalue()
+    assert 'File "<string>", line 3 in <module>' in out.getvalue()
 
 
 @given(st.data())
@@ -112,11 +150,27 @@ def test_stages_start_only_in_order_and_within_the_limit(data: st.DataObject) ->
         results[ended] = Result.PASSED
 
 
+@pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 3", 1)])
+def test_the_exit_status_says_whether_every_stage_passed(tmp_path: Path, script: str, status: int) -> None:
+    program = (
+        "import pathlib, sys, run_all\n"
+        "from support.stage_process import Stage\n"
+        "run_all.LOGS = pathlib.Path(sys.argv[1])\n"
+        "chosen = [Stage('first', 'first', ['true'], run_all.ROOT, '1 s'),"
+        " Stage('last', 'last', ['sh', '-c', sys.argv[2]], run_all.ROOT, '1 s')]\n"
+        "run_all.chosen_stages = lambda names: chosen\n"
+        "sys.exit(run_all.main([]))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), script]
+    done = subprocess.run(command, cwd=ROOT / "tests", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, ""), done.stdout
+
+
 @pytest.mark.parametrize(
     ("names", "stages"),
     [
-        ([], ["tools", "environments", "parts", "gate", "contract", "unit", "cluster"]),
-        (["unit"], ["unit"]),
+        ([], ["tools", "environments", "parts", "browser", "gate", "unit", "contract", "cluster"]),
+        (["unit"], ["browser", "unit"]),
         (["apiserver"], ["tools", "apiserver"]),
         (["contract"], ["tools", "environments", "contract"]),
         (["cluster", "gate"], ["gate", "cluster"]),

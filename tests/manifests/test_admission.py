@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.request import CaptureRequest, check
+from mldiagnostics_api.resources import RUNS
+from mldiagnostics_api.run_storage import run_root
 from mldiagnostics_kube.apiserver import RequestRejected, path_to
 from release.parts import OPERATOR
 from release.render import rendered
@@ -18,6 +20,8 @@ from support.builders import connection, parsed
 from support.definitions import connections, install
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from mldiagnostics_kube.client import ApiClient
 
 Object = dict[str, Any]
@@ -25,6 +29,7 @@ Object = dict[str, Any]
 PURE: Final = 50_000
 """Locations for each policy."""
 SENT: Final = 400
+SENT_RUNS: Final = 100
 IN_FLIGHT: Final = 16
 ROOTS: Final = (
     *("gs://", "gs://shared", "gs://shared/", "gs://other/", "volume:///", "volume:///", "volume://", "volume:/"),
@@ -49,11 +54,16 @@ def location(choose: random.Random) -> str:
     return choose.choice(ROOTS) + choose.choice(("/", "/", "//", "/./")).join(parts)
 
 
-def objects(values: Object, namespace: str) -> dict[str, Object]:
-    found = {item["kind"]: item for item in rendered(OPERATOR, {**values, "watch.namespaces": [namespace]})}
-    return {
-        kind: found[kind] for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap")
-    }
+def objects(values: Object, namespace: str) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for item in rendered(OPERATOR, {**values, "watch.namespaces": [namespace]}):
+        found.setdefault(item["kind"], []).append(item)
+    return found
+
+
+def policy_of(made: dict[str, list[Object]]) -> Policy:
+    [text] = [item["data"]["policy.json"] for item in made["ConfigMap"] if "policy.json" in item.get("data", {})]
+    return Policy.parse(text)
 
 
 def admits(text: str, namespace: str, allowed: dict[str, list[str]]) -> bool:
@@ -78,50 +88,84 @@ def accepts(policy: Policy, namespace: str, **trigger: Any) -> bool:
     return isinstance(check(capture, policy), CaptureRequest)
 
 
-def allowed_of(made: dict[str, Object]) -> dict[str, list[str]]:
-    variables = made["ValidatingAdmissionPolicy"]["spec"]["variables"]
-    [text] = [each["expression"] for each in variables if each["name"] == "allowedStorage"]
+def accepts_run(policy: Policy, namespace: str, text: str) -> bool:
+    """Decide about the storage of a run as the operator does."""
+    try:
+        return str(run_root(text, namespace, policy)) != ""
+    except ValueError:
+        return False
+
+
+def allowed_of(made: dict[str, list[Object]]) -> dict[str, list[str]]:
+    variables = [each for item in made["ValidatingAdmissionPolicy"] for each in item["spec"]["variables"]]
+    [text] = {each["expression"] for each in variables if each["name"] == "allowedStorage"}
     allowed: dict[str, list[str]] = json.loads(text)
     return allowed
+
+
+def run(namespace: str, text: str | None) -> Object:
+    return {
+        "apiVersion": RUNS.api_version,
+        "kind": RUNS.kind,
+        "metadata": {"name": "run", "namespace": namespace},
+        "spec": {} if text is None else {"storageLocation": text},
+    }
 
 
 @pytest.mark.parametrize("values", [{}, RULES], ids=["default", "rules"])
 def test_every_location_has_the_same_verdict(values: Object) -> None:
     made = objects(values, "ml")
-    policy, allowed = Policy.parse(made["ConfigMap"]["data"]["policy.json"]), allowed_of(made)
+    policy, allowed = policy_of(made), allowed_of(made)
     choose = random.Random(12)
     texts = {location(choose) for _ in range(PURE)} - {""}
     verdicts = {text: accepts(policy, "ml", storageLocation=text) for text in texts}
     assert [text for text, verdict in verdicts.items() if admits(text, "ml", allowed) != verdict] == []
     assert 100 < sum(verdicts.values()) < len(texts) / 2
+    assert [text for text, verdict in verdicts.items() if accepts_run(policy, "ml", text) != verdict] == []
 
 
 @pytest.mark.apiserver
 @pytest.mark.parametrize("values", [{}, RULES], ids=["default", "rules"])
 async def test_the_api_server_has_the_same_verdict(cluster: ApiClient, namespace: str, values: Object) -> None:
     await install(cluster)
+    await install(cluster, RUNS)
     values = json.loads(json.dumps(values).replace('"ml"', f'"{namespace}"'))
     made = objects(values, namespace)
-    policy, allowed = Policy.parse(made["ConfigMap"]["data"]["policy.json"]), allowed_of(made)
+    policy, allowed = policy_of(made), allowed_of(made)
+    runs = path_to(*RUNS.gvr, namespace=namespace)
+    kept = await cluster.create(runs, run(namespace, "gs://Kept/before/the/policy"))
     for kind, plural in (("Policy", "policies"), ("PolicyBinding", "policybindings")):
-        body = made[f"ValidatingAdmission{kind}"]
-        body["metadata"]["name"] = namespace
-        if kind == "PolicyBinding":
-            body["spec"]["policyName"] = namespace
-        await cluster.create(path_to("admissionregistration.k8s.io", "v1", f"validatingadmission{plural}"), body)
+        for body in made[f"ValidatingAdmission{kind}"]:
+            body["metadata"]["name"] += f"-{namespace}"
+            if kind == "PolicyBinding":
+                body["spec"]["policyName"] += f"-{namespace}"
+            await cluster.create(path_to("admissionregistration.k8s.io", "v1", f"validatingadmission{plural}"), body)
     slots = asyncio.Semaphore(IN_FLIGHT)
 
-    async def admitted(trigger: Object) -> bool:
-        body = connection("capture", namespace=namespace, podName="a", **trigger)
+    hostile = "gs://in-force/://"
+
+    async def passes(request: Awaitable[Any]) -> bool:
         async with slots:
             try:
-                await cluster.create(f"{connections(namespace)}?dryRun=All", body)
+                await request
             except RequestRejected:
                 return False
             return True
 
+    async def admitted(trigger: Object) -> bool:
+        body = connection("capture", namespace=namespace, podName="a", **trigger)
+        return await passes(cluster.create(f"{connections(namespace)}?dryRun=All", body))
+
+    async def admitted_run(text: str) -> bool:
+        created = await passes(cluster.create(f"{runs}?dryRun=All", run(namespace, text) | {"metadata": {"name": "r"}}))
+        changed = await passes(cluster.patch(f"{runs}/run?dryRun=All", {"spec": {"storageLocation": text}}))
+        assert created == changed or text == hostile, text
+        return created or changed
+
     async with asyncio.timeout(60):
-        while await admitted({"storageLocation": "gs://in-force/://"}):  # noqa: ASYNC110 - the API server is polled
+        while await admitted({"storageLocation": hostile}):  # noqa: ASYNC110 - the API server is polled
+            await asyncio.sleep(0.05)
+        while await admitted_run(hostile):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)
     choose = random.Random(12)
     everything = sorted({location(choose).replace("ml", namespace) for _ in range(PURE // 5)} - {""})
@@ -133,3 +177,13 @@ async def test_the_api_server_has_the_same_verdict(cluster: ApiClient, namespace
     ours = [accepts(policy, namespace, **trigger) for trigger in triggers]
     differing = zip(triggers, sent, ours, strict=True)
     assert [trigger for trigger, theirs, verdict in differing if theirs != verdict] == []
+
+    few = texts[:: len(texts) // SENT_RUNS]
+    by_run = await asyncio.gather(*map(admitted_run, few))
+    assert [
+        text for text, verdict in zip(few, by_run, strict=True) if accepts_run(policy, namespace, text) != verdict
+    ] == []
+    assert {True, False} == set(by_run)
+    unchanged = {"metadata": {"labels": {"a": "b"}}, "spec": kept["spec"]}
+    assert await passes(cluster.patch(f"{runs}/run", unchanged)), "a run from before the policy can still be changed"
+    assert await passes(cluster.patch(f"{runs}/run", {"spec": {"storageLocation": None}}))

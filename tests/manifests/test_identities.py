@@ -19,11 +19,12 @@ OTHERS: dict[str, dict[str, tuple[Any, ...]]] = {
         "watch.namespaces": (*LISTS, ["kube-public"]),
         "networkPolicy.profilerPorts.namespaces": LISTS,
         "controlPlane.publish": (None, False, True),
+        "view.proxy": ({}, {"userHeader": "X-User", "secretName": "proxy"}),
     },
     WEBHOOK.name: {"certificates.provided.caBundle": ("", CERTIFICATE)},
 }
 ALWAYS: dict[str, Object] = {
-    OPERATOR.name: {"controlPlane.certificates.provided.secretName": "mine"},
+    OPERATOR.name: {"controlPlane.certificates.provided.secretName": "mine", "volume.existingClaim": "claim"},
     WEBHOOK.name: {"certificates.provided.secretName": "mine", "port": 8443},
 }
 RELEASES = ("a", "1.2-rc", "mldiagnostics-connection-operator", "x" * 53)
@@ -53,7 +54,7 @@ def shared(objects: list[Object]) -> list[tuple[str, str, str]]:
 
 
 # Not shrunk: each example runs helm twice.
-@settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=10, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(operator=values_of(OPERATOR), webhook=values_of(WEBHOOK), release=st.sampled_from(RELEASES))
 def test_property_no_two_objects_of_both_charts_share_an_identity(
     operator: Object, webhook: Object, release: str

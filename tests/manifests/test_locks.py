@@ -8,11 +8,16 @@ import pytest
 from cluster.paths import REPOSITORY
 
 EXTRAS: dict[str, dict[str, tuple[str, ...]]] = {
-    "operator": {"operator": (), "kube": ("plugins",), "api": (), "sdk": ("capture", "gcs")},
+    "operator": {"operator": (), "kube": (), "api": (), "sdk": ("capture", "gcs")},
+    "cli": {"cli": ("gcs",), "view": (), "kube": (), "api": (), "sdk": ("capture", "gcs")},
     "webhook": {"webhook": (), "kube": ("certificates",), "api": (), "sdk": ()},
 }
 """Members of each image, with the extras that they need."""
-LOCKS = ("requirements.lock", *(f"{image}/{name}.lock" for image in EXTRAS for name in ("requirements", "build")))
+LOCKS = (
+    "requirements.lock",
+    "cli/xprof/requirements.lock",
+    *(f"{image}/{name}.lock" for image in EXTRAS for name in ("requirements", "build")),
+)
 each_image = pytest.mark.parametrize("image", EXTRAS)
 
 

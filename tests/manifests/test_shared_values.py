@@ -17,7 +17,15 @@ from support.charts import EVERY_SWITCH, environment, one, pod_template, with_ol
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
 
 PREFIXES = {OPERATOR.name: "mldiag.", WEBHOOK.name: "mldiag-injection."}
-SHARED = ("_common.tpl", "extraobjects.yaml", "metrics.yaml", "poddisruptionbudget.yaml", "serviceaccount.yaml")
+SHARED = (
+    "_common.tpl",
+    "alerts.yaml",
+    "dashboards.yaml",
+    "extraobjects.yaml",
+    "metrics.yaml",
+    "poddisruptionbudget.yaml",
+    "serviceaccount.yaml",
+)
 """Templates that are equal in both charts except for the prefix of template names."""
 IDS = {"runAsUser", "runAsGroup", "fsGroup"}
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from cluster.paths import REPOSITORY
-from release.parts import PARTS, Part
+from release.parts import IMAGES, Image
 from release.sbom import Locked, document, locked
 
 LOCK = """\
@@ -21,8 +21,8 @@ def test_packages_of_other_systems_are_left_out() -> None:
     assert locked(LOCK) == [Locked("aiohttp", "3.14.5"), Locked("uvloop", "0.23.0")]
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.folder)
-def test_every_locked_package_is_read(part: Part) -> None:
+@pytest.mark.parametrize("part", IMAGES, ids=lambda part: part.folder)
+def test_every_locked_package_is_read(part: Image) -> None:
     text = (REPOSITORY / part.folder / "requirements.lock").read_text()
     names = set(re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE))
     assert {package.name for package in locked(text)} == names - {"colorama"}

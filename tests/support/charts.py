@@ -24,6 +24,7 @@ _OF_BOTH: Object = {
     "cluster.name": "projects/p/locations/l/clusters/c",
     "log.level": "DEBUG",
     "commonLabels": {"team": "ml"},
+    "metrics.dashboards.enabled": True,
     "podSecurityContext.runAsUser": 1000650000,
     "extraVolumes": [{"name": "more", "emptyDir": {}}],
     "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
@@ -46,6 +47,20 @@ EVERY_SWITCH: dict[str, Object] = {
         "controlPlane.certificates.provided.secretName": "mine",
         "controlPlane.peer.enabled": True,
         "controlPlane.peer.port": 9080,
+        "view": {
+            "enabled": True,
+            "url": "https://view.example.com/runs/",
+            "port": 9425,
+            "mountVolume": True,
+            "proxy": {
+                "userHeader": "X-Forwarded-User",
+                "groupsHeader": "X-Forwarded-Groups",
+                "secretHeader": "X-Secret",
+                "secretName": "proxy",
+                "from": [{"podSelector": {"matchLabels": {"app": "oauth2-proxy"}}}],
+            },
+            "serviceAccount": {"annotations": {"iam.gke.io/gcp-service-account": "v@b.iam.gserviceaccount.com"}},
+        },
     },
     WEBHOOK.name: _OF_BOTH
     | {
@@ -129,6 +144,7 @@ def umbrella(folder: Path, values: Object, *, conditions: bool = True) -> Path:
 SINCE_0_1_0 = {
     OPERATOR.name: (
         *("commonLabels", "controlPlane", "enabled", "extraObjects", "global", "podSecurityContext", "strategy"),
+        "view",
     ),
     WEBHOOK.name: (
         *("commonLabels", "configuration", "dnsPolicy", "enabled", "extraObjects", "extraVolumeMounts", "extraVolumes"),

@@ -25,6 +25,7 @@ from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.control_plane.server import ControlPlane
 from mldiagnostics_operator.control_plane.table import ReportTable
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from support import builders
 
@@ -191,6 +192,7 @@ async def serving(
         telemetry,
         table,
         certificate,
+        storage=Storage(config.volume_root),
         clock=clock,
         journal_interval_s=0.01,
         account_interval_s=0.01,

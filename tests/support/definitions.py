@@ -37,8 +37,28 @@ def connection(name: str, **capture: Any) -> dict[str, Any]:
     }
 
 
+def kueue_workload() -> dict[str, Any]:
+    """Return the definition of Kueue's Workload, reduced to the fields that the product reads."""
+    text = {"type": "string"}
+    truth = {"type": "string", "enum": ["True", "False", "Unknown"]}
+    time = {"type": "string", "format": "date-time"}
+    fields = {"type": text, "status": truth, "reason": text, "message": text, "lastTransitionTime": time}
+    condition = {"type": "object", "properties": fields, "required": [*fields]}
+    checks = {"type": "object", "properties": {"name": text, "state": text, "message": text}}
+    status = {
+        "conditions": {"type": "array", "items": condition, "maxItems": 16},
+        "admissionChecks": {"type": "array", "items": checks, "maxItems": 8},
+    }
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    parts = {"spec": anything, "status": {"type": "object", "properties": status}}
+    definition = permissive("kueue.x-k8s.io/v1beta2", "Workload")
+    [version] = definition["spec"]["versions"]
+    version |= {"subresources": {"status": {}}, "schema": {"openAPIV3Schema": {"type": "object", "properties": parts}}}
+    return definition
+
+
 def permissive(api_version: str, kind: str) -> dict[str, Any]:
-    """Return the definition of a kind that keeps unknown fields."""
+    """Return the definition of a kind with a status that keeps unknown fields."""
     group, _, version = api_version.rpartition("/")
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
@@ -49,6 +69,8 @@ def permissive(api_version: str, kind: str) -> dict[str, Any]:
             "group": group,
             "scope": "Namespaced",
             "names": {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+            "versions": [
+                {"name": version, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+            ],
         },
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -12,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster.ports import free_port
 from cluster.tools import tool
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Emulator:
 @contextlib.contextmanager
 def running_emulator() -> Iterator[Emulator]:
     """Run an empty emulator in memory, on its own port on 127.0.0.1."""
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     host, port = address.split(":")
     command = [
         *(str(tool("fake-gcs-server")), "-scheme", "http", "-host", host, "-port", port, "-backend", "memory"),
@@ -57,13 +57,6 @@ def running_emulator() -> Iterator[Emulator]:
     finally:
         process.terminate()
         process.wait(timeout=_START_LIMIT_S)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mldiagnostics.goodput.events import CheckpointEvent, Event, EventCode
+from mldiagnostics.goodput.payload import payload_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 S = 1_000_000
 BEGIN = 1_790_000_000 * S
@@ -81,3 +88,12 @@ def finished() -> Story:
     job.train(0, 120)
     job.log(EventCode.JOB_END)
     return job
+
+
+def write_log(file: Path, events: Sequence[Event], run: str = "", *, garbage: str = "") -> Path:
+    """Write a log as the peer keeps it, one payload a line."""
+    payloads = [{**payload_of(event, "trainer"), "run_id": run} for event in events if event.code.name != "ALIVE"]
+    text = "".join(json.dumps(payload) + "\n" for payload in payloads)
+    with file.open("a", encoding="utf-8") as log:
+        log.write(text + garbage)
+    return file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import textwrap
@@ -75,12 +74,6 @@ class Ended:
     def _records(self) -> Iterator[Record]:
         for row in list_runs(self.storage):
             yield from read_records(self.storage, row.run_id, kinds={"session"})
-
-
-def free_port() -> int:
-    """Return a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def start_program(

@@ -20,6 +20,7 @@ from mldiagnostics_kube.clock import Clock, utc_now
 from mldiagnostics_operator.captures.controller import CaptureController
 from mldiagnostics_operator.config import OperatorConfig
 from mldiagnostics_operator.controller import WatchedResource
+from mldiagnostics_operator.storage import Storage
 from mldiagnostics_operator.telemetry import OperatorMetrics
 from mldiagnostics_operator.watching import watch
 from support import builders
@@ -196,7 +197,9 @@ async def operating(
         pod_namespace=namespace,
     )
     operator = Operating(
-        CaptureController(cluster, config, OperatorMetrics(), holder=me, exchange=exchange, clock=clock)
+        CaptureController(
+            cluster, config, OperatorMetrics(), holder=me, exchange=exchange, storage=Storage(volume), clock=clock
+        )
     )
     watched = WatchedResource(
         resource=operator.captures.resource,
@@ -237,7 +240,14 @@ class Process:
 
 @asynccontextmanager
 async def operator_process(
-    kubeconfig: Path, namespace: str, volume: Path, *, pod: str = "operator-0", uid: str = "uid-0", log: Path
+    kubeconfig: Path,
+    namespace: str,
+    volume: Path,
+    *,
+    pod: str = "operator-0",
+    uid: str = "uid-0",
+    log: Path,
+    **settings: str,
 ) -> AsyncIterator[Process]:
     """Run `python -m mldiagnostics_operator` over one namespace; killed at the end of the block, if it still runs."""
     policy = volume.parent / "policy.json"
@@ -256,6 +266,7 @@ async def operator_process(
         "MLDIAG_LEASE_DURATION_SECONDS": "4",
         "MLDIAG_LEASE_RENEW_DEADLINE_SECONDS": "2",
         "MLDIAG_LEASE_RETRY_SECONDS": "0.5",
+        **settings,
     }
     with log.open("ab") as output:
         command = (sys.executable, "-m", "mldiagnostics_operator")

@@ -1,6 +1,7 @@
 """The fake profiler server as a process: it can be killed, and runs beside a blocked event loop."""
 
 import asyncio
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.profiler_servers import FakeProfiler
+
+POLL_S = 0.1
 
 
 class ProfilerProcess:
@@ -19,7 +22,10 @@ class ProfilerProcess:
         self._process = process
         self.port = int(self._lines.readline())
 
-    def wait_until_recording(self) -> None:
+    def wait_until_recording(self, client: subprocess.Popen[str] | None = None) -> None:
+        """Wait for a capture. Fails if the client that makes it ends before."""
+        while client is not None and not select.select([self._lines], [], [], POLL_S)[0]:
+            assert client.poll() is None, f"the client has ended with code {client.returncode}"
         assert self._lines.readline() == "recording\n"
 
     def kill(self) -> None:

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
+from cluster.ports import free_port
 from cluster.tools import tool
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_pb2
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
@@ -165,7 +166,7 @@ class Collector:
 
     def __init__(self, behind: HttpReceiver) -> None:
         self.behind = behind
-        self.grpc_port, self.http_port = _free_port(), _free_port()
+        self.grpc_port, self.http_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -268,9 +269,3 @@ def mute_listener() -> Iterator[int]:
 def plain(attributes: list[Any]) -> dict[str, Any]:
     """Return OTLP's attributes as a dictionary."""
     return {each["key"]: next(iter(each["value"].values()), None) for each in attributes}
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

@@ -14,7 +14,7 @@ from cluster.addons import crd_paths
 from mldiagnostics_api.names import PROFILER_PORTS_ANNOTATION
 from mldiagnostics_kube.apiserver import Conflict, NotFound, path_to
 from support import builders
-from support.definitions import DEFINITIONS, permissive
+from support.definitions import DEFINITIONS, kueue_workload, permissive
 
 if TYPE_CHECKING:
     from mldiagnostics_kube.client import ApiClient
@@ -102,6 +102,8 @@ async def _serve(cluster: ApiClient, api_version: str, kind: str) -> None:
 
 
 def _definition(api_version: str, kind: str) -> Object:
+    if kind == "Workload":
+        return kueue_workload()
     if kind in _WITHOUT_MODULE:
         return permissive(
             api_version, kind

@@ -3,74 +3,36 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from support.stage_process import Outcome, Result, RunningStage, Stage, start
+
 POLL_S = 0.05
 PROGRESS_S = 30.0
-# Time in which the commands end by themselves after Ctrl-C, which the terminal sends to all of them.
+# Time in which the commands end by themselves after Ctrl-C.
 INTERRUPTED_S = 20.0
+# Longest time without output; the longest step of a preparation, and a test, write within half of it.
+SILENCE_S = 900.0
 FAILURE = re.compile(r"(FAILED|ERROR) ")  # lines of pytest's summary
 FAILURES_SHOWN = 40
 
 
-class Result(Enum):
-    """The end of a stage."""
-
-    PASSED = "passed"
-    FAILED = "FAILED"
-    NOT_RUN = "not run"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One command; `after` only orders, without `needs` passed it is not run. Other names than those that run are fine.
-
-    A stage that prepares others runs beside any number of stages, and its output is shown only if it fails.
-    """
-
-    name: str
-    title: str
-    command: Sequence[str | Path]
-    folder: Path
-    about: str
-    after: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    prepares: bool = False
-
-
-@dataclass
-class _Running:
-    """A stage that has started."""
-
-    stage: Stage
-    log: Path
-    process: subprocess.Popen[bytes]
-    started: float = field(default_factory=time.monotonic)
-
-    def last_line(self) -> str:
-        """Return the last line of the output so far, without a line break."""
-        with self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - 2000))
-            lines = log.read().decode(errors="replace").split("\n")
-        return next((line.strip()[-100:] for line in reversed(lines) if line.strip()), "")
-
-
-def ready(stages: Sequence[Stage], results: Mapping[str, Result], running: Collection[str], limit: int) -> list[Stage]:
+def ready(stages: Sequence[Stage], ended: Collection[str], running: Collection[str], limit: int) -> list[Stage]:
     """Return the stages that can start now, at most `limit` at a time beside those that prepare."""
     names = {stage.name for stage in stages}
     busy = sum(not stage.prepares for stage in stages if stage.name in running)
     starting: list[Stage] = []
     for stage in stages:
-        if stage.name in results or stage.name in running:
+        if stage.name in ended or stage.name in running:
             continue
-        waits = any(name in names and name not in results for name in (*stage.after, *stage.needs))
+        waits = any(name in names and name not in ended for name in (*stage.after, *stage.needs))
         if waits or not (stage.prepares or busy < limit):
             continue
         busy += not stage.prepares
@@ -78,45 +40,47 @@ def ready(stages: Sequence[Stage], results: Mapping[str, Result], running: Colle
     return starting
 
 
-def run(stages: Sequence[Stage], logs: Path, *, limit: int, out: TextIO = sys.stdout) -> dict[str, Result]:
-    """Run the stages, earlier ones first where several can start; return their results in the order of `stages`.
+def run(
+    stages: Sequence[Stage], logs: Path, *, limit: int, out: TextIO = sys.stdout, silence_s: float = SILENCE_S
+) -> dict[str, Outcome]:
+    """Run the stages, earlier ones first where several can start; return their outcomes in the order of `stages`.
 
     Each stage writes `<logs>/<name>.log`. A stage that cannot be started because what it needs failed is `NOT_RUN`.
+    One that writes nothing for `silence_s` hangs, and is ended.
     """
     logs.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Result] = {}
-    running: dict[str, _Running] = {}
+    outcomes: dict[str, Outcome] = {}
+    running: dict[str, RunningStage] = {}
     progress = _Progress(out)
-    try:
-        while len(results) < len(stages):
-            for stage in ready(stages, results, running, limit):
-                if any(results.get(name, Result.PASSED) is not Result.PASSED for name in stage.needs):
-                    results[stage.name] = Result.NOT_RUN
+    with _ended(running), _interrupt_noted() as interrupted:
+        while len(outcomes) < len(stages):
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+            for stage in ready(stages, outcomes, running, limit):
+                if any(name in outcomes and outcomes[name].result is not Result.PASSED for name in stage.needs):
+                    outcomes[stage.name] = Outcome(Result.NOT_RUN)
                 else:
                     _say(out, f"==> {stage.title}: started (about {stage.about})")
-                    running[stage.name] = _start(stage, logs)
+                    running[stage.name] = start(stage, logs)
             for name, each in list(running.items()):
+                if each.silence() > silence_s:
+                    _say(out, f"    {name}: no output for {silence_s:g} s; ended")
+                    each.abort()
                 if each.process.poll() is not None:
                     del running[name]
-                    results[name] = _finish(each, out)
+                    outcomes[name] = _finish(each, out)
             progress.show(running.values())
             time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        _await(running.values(), INTERRUPTED_S)
-        raise
-    finally:
-        for each in running.values():
-            each.process.terminate()
-            each.process.wait()
-    return {stage.name: results[stage.name] for stage in stages}
+    return {stage.name: outcomes[stage.name] for stage in stages}
 
 
-def summary(stages: Sequence[Stage], results: Mapping[str, Result], logs: Path) -> str:
-    """Return a line for each stage, and below it the tests that failed."""
+def summary(stages: Sequence[Stage], outcomes: Mapping[str, Outcome], logs: Path) -> str:
+    """Return a line with the time of each stage, and below it the tests that failed."""
     lines = []
     for stage in stages:
-        lines.append(f"{results[stage.name].value:8} {stage.title}")
-        if results[stage.name] is Result.FAILED:
+        outcome = outcomes[stage.name]
+        lines.append(f"{outcome.result.value:8} {outcome.seconds / 60:5.1f} min  {stage.title}")
+        if outcome.result is Result.FAILED:
             output = (logs / f"{stage.name}.log").read_text(errors="replace").splitlines()
             failures = [line for line in output if FAILURE.match(line)]
             lines += [f"    {line[:240]}" for line in failures[:FAILURES_SHOWN]]
@@ -126,20 +90,28 @@ def summary(stages: Sequence[Stage], results: Mapping[str, Result], logs: Path) 
     return "\n".join(lines)
 
 
+def all_passed(outcomes: Mapping[str, Outcome]) -> bool:
+    """Return whether every stage passed; one that was not run did not."""
+    return all(outcome.result is Result.PASSED for outcome in outcomes.values())
+
+
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Progress:
-    """Prints the last line of each running stage, at most every `PROGRESS_S`, if one has changed."""
+    """Prints each failed test at once, and every `PROGRESS_S` the last line of a running stage if it has changed."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._next = time.monotonic() + PROGRESS_S
         self._shown: dict[str, str] = {}
 
-    def show(self, running: Collection[_Running]) -> None:
+    def show(self, running: Collection[RunningStage]) -> None:
+        for each in running:
+            for test in each.new_failures():
+                _say(self._out, f"    {each.stage.name}, {each.seconds() / 60:.1f} min: failed: {test}")
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + PROGRESS_S
@@ -147,33 +119,53 @@ class _Progress:
             line = each.last_line()
             if line and line != self._shown.get(each.stage.name):
                 self._shown[each.stage.name] = line
-                minutes = (time.monotonic() - each.started) / 60
-                _say(self._out, f"    {each.stage.name}, {minutes:.1f} min: {line}")
+                _say(self._out, f"    {each.stage.name}, {each.seconds() / 60:.1f} min: {line}")
 
 
-def _start(stage: Stage, logs: Path) -> _Running:
-    log = logs / f"{stage.name}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            stage.command, cwd=stage.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-        )
-    return _Running(stage, log, process)
+@contextlib.contextmanager
+def _interrupt_noted() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C sets; as an exception it could come between the start of a stage and its entry."""
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    previous = signal.signal(signal.SIGINT, lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
-def _finish(each: _Running, out: TextIO) -> Result:
-    """Show the output of a stage that has ended; return its result."""
-    result = Result.FAILED if each.process.returncode else Result.PASSED
-    took = f"{result.value} in {time.monotonic() - each.started:.0f} s"
-    if each.stage.prepares and result is Result.PASSED:
+@contextlib.contextmanager
+def _ended(running: Mapping[str, RunningStage]) -> Iterator[None]:
+    """End the stages that run, after Ctrl-C or an error."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        for each in running.values():
+            each.signal(signal.SIGINT)
+        _await(running.values(), INTERRUPTED_S)
+        raise
+    finally:
+        for each in running.values():
+            each.process.terminate()
+            each.process.wait()
+
+
+def _finish(each: RunningStage, out: TextIO) -> Outcome:
+    """Show the output of a stage that has ended; return its outcome."""
+    outcome = Outcome(Result.FAILED if each.process.returncode else Result.PASSED, each.seconds())
+    took = f"{outcome.result.value} in {outcome.seconds:.0f} s"
+    if each.stage.prepares and outcome.result is Result.PASSED:
         _say(out, f"==> {each.stage.title}: {took}")
-        return result
+        return outcome
     _say(out, f"\n==> {each.stage.title}: output")
     _say(out, each.log.read_text(errors="replace").rstrip())
     _say(out, f"==> {each.stage.title}: {took}\n")
-    return result
+    return outcome
 
 
-def _await(running: Collection[_Running], seconds: float) -> None:
+def _await(running: Collection[RunningStage], seconds: float) -> None:
     """Wait until the stages have ended, at most this long."""
     deadline = time.monotonic() + seconds
     for each in running:

@@ -1,13 +1,14 @@
 """Real training processes to profile, with several frameworks, each with visible progress."""
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from cluster.ports import free_port
 
 _HERE = Path(__file__).parent
 _START_DEADLINE_S = 120.0
@@ -40,7 +41,7 @@ class Training:
 @contextmanager
 def training(python: Path, program: str, folder: Path, *flags: str) -> Iterator[Training]:
     """Start a training program of this folder and wait for its first step."""
-    port = _free_port()
+    port = free_port()
     progress = folder / f"progress-{port}"
     log = folder / f"log-{port}"
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -55,9 +56,3 @@ def training(python: Path, program: str, folder: Path, *flags: str) -> Iterator[
     finally:
         process.kill()
         process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
