@@ -162,9 +162,12 @@ def _replicated(name: str) -> Manifest:
 
 
 def _ray_pod(name: str, *, restart: str = "Always") -> Manifest:
-    """Return a pod without a command: KubeRay composes it."""
+    """Return a pod without a command: KubeRay composes it.
+
+    Ray ends if one of its processes needs 15 s to start, so it gets most of a busy machine's time for pods.
+    """
     env = [*ENV, {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"}]
-    resources = {"requests": {"cpu": "20m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}}
+    resources = {"requests": {"cpu": "200m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}}
     spec = pod_spec(name, restart=restart, env=env, resources=resources)
     del spec["containers"][0]["command"]
     return spec

@@ -11,6 +11,8 @@ from demo.kubectl import Kubectl, eventually
 from injection_scene import Object
 
 DEADLINE_S = 240
+# Ray starts within 20 s, on a busy machine within 100 s; it ends and starts again if that was too slow for itself.
+RAY_DEADLINE_S = 420
 LIST_FILES = """
 import pathlib, sys
 root = pathlib.Path(*sys.argv[1:])
@@ -42,7 +44,7 @@ class Runs:
             mine = (run for run in self.all() if run.get("status", {}).get("workload") == workload)
             return next((run for run in mine if holds(run["status"])), None)
 
-        return eventually(poll, f"the run of {workload}", deadline_s=DEADLINE_S)
+        return eventually(poll, f"the run of {workload}", deadline_s=deadline_s(workload))
 
     def wait(self, run: Object, condition: str) -> None:
         """Wait for a condition of a run with `kubectl wait`."""
@@ -79,6 +81,11 @@ class Runs:
     def delete(self, workload: str) -> None:
         """Delete a workload without waiting for its end."""
         self.kubectl("delete", workload, self.here, "--wait=false")
+
+
+def deadline_s(workload: str) -> float:
+    """Return how long a test waits for the next state of a workload."""
+    return RAY_DEADLINE_S if workload.startswith("RayJob/") else DEADLINE_S
 
 
 def phase(expected: str) -> Condition:

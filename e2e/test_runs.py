@@ -12,7 +12,7 @@ from cluster.provider import Provider
 from demo import installation
 from demo.kubectl import Kubectl, eventually
 from injection_scene import OPTED_IN, RUN_LABEL, Object, injected_run, parked, placed, pods_of, temporary_namespace
-from run_scene import DEADLINE_S, Runs, in_attempt, phase, truths, waits
+from run_scene import DEADLINE_S, RAY_DEADLINE_S, Runs, in_attempt, phase, truths, waits
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook")]
 
@@ -64,6 +64,7 @@ def runs(kubectl: Kubectl) -> Runs:
     return Runs(kubectl, NAMESPACE)
 
 
+@pytest.mark.timeout(840)
 @pytest.mark.parametrize("workload", ["JobSet/ends", "RayJob/ends"])
 def test_a_workload_that_ends_completes_its_run(runs: Runs, workload: str) -> None:
     run = runs.until(workload, phase("Completed"))
@@ -71,6 +72,7 @@ def test_a_workload_that_ends_completes_its_run(runs: Runs, workload: str) -> No
     assert run["status"]["completionTime"] >= run["status"]["startTime"]
 
 
+@pytest.mark.timeout(840)
 @pytest.mark.parametrize(
     ("workload", "reason"), [("JobSet/fails", "ReachedMaxRestarts"), ("RayJob/fails", "PreRunningDeadlineExceeded")]
 )
@@ -134,7 +136,7 @@ def test_a_suspended_job_waits_and_is_resumed_in_the_same_attempt(runs: Runs, ku
     runs.delete(workload)
 
 
-@pytest.mark.timeout(900)  # two starts of Ray, 20 s each, on a busy machine 100 s
+@pytest.mark.timeout(840)  # three starts of Ray; a stage that is silent for 900 s is ended
 def test_a_ray_job_is_one_run_over_a_retry_and_a_suspension_until_it_is_deleted(runs: Runs, kubectl: Kubectl) -> None:
     """Each attempt, and each start after a suspension, has a Ray cluster of its own."""
     workload = "RayJob/retried"
@@ -156,7 +158,7 @@ def test_a_ray_job_is_one_run_over_a_retry_and_a_suspension_until_it_is_deleted(
     runs.change(workload, suspend=False)
     runs.until(workload, lambda status: status.get("attempt") == 1)
     runs.change(workload, entrypoint="sleep infinity")  # read when the next cluster is ready
-    eventually(computes, "the second attempt of the Ray job", deadline_s=DEADLINE_S)
+    eventually(computes, "the second attempt of the Ray job", deadline_s=RAY_DEADLINE_S)
     runs.until(workload, in_attempt(1, "Active"))
     (second,) = clusters()
     runs.change(workload, suspend=True)
