@@ -26,6 +26,7 @@ from mldiagnostics.identity import run_id
 from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_kube.client import ApiClient
 
+from bench.process_usage import cpu_seconds, peak_rss_mib
 from bench.table import Section
 
 RUNS: Final = 20
@@ -190,7 +191,7 @@ async def _measure() -> list[list[str]]:
             port = int(await asyncio.to_thread(process.stdout.readline))
             start = await _round(hosts, process.pid, port, tls)
             rounds = [await _round(hosts, process.pid) for _ in range(ROUNDS)]
-            peak_mib = _peak_mib(process.pid)
+            peak_mib = peak_rss_mib(process.pid)
             process.stdin.close()
             reviews = float(await asyncio.to_thread(process.stdout.readline))
         for host in hosts:
@@ -219,7 +220,7 @@ def _serving(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.P
 
 async def _round(hosts: list[Host], pid: int, port: int = 0, tls: ssl.SSLContext | None = None) -> Phase:
     """Let every host report once, spread over an interval; the time of connecting counts."""
-    begin, cpu = time.perf_counter(), _cpu_seconds(pid)
+    begin, cpu = time.perf_counter(), cpu_seconds(pid)
     latencies_ms: list[float] = []
     statuses: list[int] = []
 
@@ -236,7 +237,7 @@ async def _round(hosts: list[Host], pid: int, port: int = 0, tls: ssl.SSLContext
             group.create_task(one(host))
     await asyncio.sleep(max(0.0, begin + INTERVAL_S - time.perf_counter()))
     refused = sum(status != 200 for status in statuses)
-    return Phase(latencies_ms, refused, time.perf_counter() - begin, _cpu_seconds(pid) - cpu)
+    return Phase(latencies_ms, refused, time.perf_counter() - begin, cpu_seconds(pid) - cpu)
 
 
 async def _hosts(cluster: ApiClient) -> list[Host]:
@@ -273,13 +274,3 @@ async def _pod(cluster: ApiClient, name: str, job: Object) -> Object:
     spec = {"serviceAccountName": "trainer", "nodeName": "node", "containers": [{"name": "c", "image": "i"}]}
     body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
     return await cluster.create(path_to("", "v1", "pods", namespace=NAMESPACE), body)
-
-
-def _cpu_seconds(pid: int) -> float:
-    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
-
-
-def _peak_mib(pid: int) -> float:
-    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) / 1024

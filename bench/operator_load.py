@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ from mldiagnostics_kube.client import ApiClient
 from support.definitions import connections, install
 from typing_extensions import override
 
+from bench.few_at_once import few_at_once
+from bench.process_usage import rss_mb, settled_rss_mb
 from bench.profiler_fleet import Fleet
 from bench.table import Section
 
@@ -42,7 +44,6 @@ CAPTURES = connections(NAMESPACE)
 PODS = path_to("", "v1", "pods", namespace=NAMESPACE)
 SESSION_ID = 6
 IN_FLIGHT, CROWD = 100, 10_000
-PARALLEL_WRITES = 32
 CAPTURE_S = 10
 PAUSE_S = 0.05  # so that all of them are in flight together before the first one ends
 DEADLINE_S = 300.0
@@ -122,19 +123,21 @@ async def _measure() -> Load:
                 _print(f"{IN_FLIGHT} captures in flight")
                 async with _operator(cluster, server, port) as (pid, _):
                     idle_rss_mb = rss_mb(pid)
-                    await _all(_running_pod(cluster, f"host-{n}", address) for n, address in enumerate(addresses))
+                    await few_at_once(
+                        _running_pod(cluster, f"host-{n}", address) for n, address in enumerate(addresses)
+                    )
                     paced_s = await _latencies(cluster, fleet, port, addresses, PAUSE_S)
                     burst_s = await _latencies(cluster, fleet, port, addresses, 0)
                 _print(f"creating {CROWD} finished captures (a minute or two)")
                 await _finished_captures(cluster)
                 async with _operator(cluster, server, port) as (pid, over_finished_s):
-                    finished_rss_mb = await _settled(pid)
+                    finished_rss_mb = await settled_rss_mb(pid, pause_s=5)
                 _print(f"creating {CROWD} pods (a minute or two)")
                 with _kwok(server):
                     await _crowd(cluster)
                     async with _operator(cluster, server, port) as (pid, over_pods_s):
                         await _dry_run(cluster, "crowd", {"target": {"selector": {"matchLabels": {"app": "crowd"}}}})
-                        pods_rss_mb = await _settled(pid)
+                        pods_rss_mb = await settled_rss_mb(pid, pause_s=5)
         finally:
             await cluster.aclose()
     return Load(paced_s, burst_s, idle_rss_mb, over_finished_s, finished_rss_mb, over_pods_s, pods_rss_mb)
@@ -271,7 +274,7 @@ async def _finished_captures(cluster: ApiClient) -> None:
         await cluster.create(CAPTURES, _connection(f"old-{n}", "trainer-0,trainer-1", 9999))
         await cluster.patch(f"{CAPTURES}/old-{n}/status", {"status": status})
 
-    await _all(make(n) for n in range(CROWD))
+    await few_at_once(make(n) for n in range(CROWD))
 
 
 @contextmanager
@@ -288,7 +291,7 @@ def _kwok(server: ApiServer) -> Iterator[None]:
 async def _crowd(cluster: ApiClient) -> None:
     """Create 10 000 pods on one fake node and wait until kwok has them all running."""
     await cluster.create(path_to("", "v1", "nodes"), {"metadata": {"name": "fake", "labels": {"type": "kwok"}}})
-    await _all(cluster.create(PODS, _pod(f"crowd-{n}", "fake")) for n in range(CROWD))
+    await few_at_once(cluster.create(PODS, _pod(f"crowd-{n}", "fake")) for n in range(CROWD))
 
     async def all_running() -> bool:
         running = await cluster.items(PODS, lambda _: True, labels="app=crowd", fields="status.phase=Running")
@@ -339,37 +342,6 @@ def _connection(name: str, pods: str, port: int) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"triggerCapture": capture},
     }
-
-
-def rss_mb(pid: int) -> float:
-    """Return the resident memory of a process, in MB."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError(f"/proc/{pid}/status: no line VmRSS; the process has ended")
-
-
-async def _settled(pid: int) -> float:
-    """Return the resident memory once it grows by less than 1 MB in 5 s."""
-    before = rss_mb(pid)
-    while True:
-        await asyncio.sleep(5)
-        now = rss_mb(pid)
-        if now - before < 1:
-            return now
-        before = now
-
-
-async def _all(work: Iterable[Awaitable[Any]]) -> None:
-    limit = asyncio.Semaphore(PARALLEL_WRITES)
-
-    async def one(item: Awaitable[Any]) -> None:
-        async with limit:
-            await item
-
-    async with asyncio.TaskGroup() as group:
-        for item in work:
-            group.create_task(one(item))
 
 
 async def _until(condition: Callable[[], Awaitable[bool]], what: str) -> None:

@@ -7,11 +7,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from cluster.envtest import ApiServer, apiserver
@@ -23,7 +22,8 @@ from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_operator.runs.run import run_manifest
 from support.definitions import install
 
-from bench.operator_load import rss_mb
+from bench.few_at_once import few_at_once
+from bench.process_usage import cpu_seconds, rss_mb, settled_rss_mb
 from bench.table import Section
 
 NAMESPACE: Final = "ml"
@@ -31,7 +31,6 @@ CROWD: Final = int(os.environ.get("CROWD", "10000"))
 CHANGES: Final = int(os.environ.get("CHANGES", "100"))
 RUN_PATH: Final = path_to(*RUNS.gvr, namespace=NAMESPACE)
 JOB_PATH: Final = path_to("batch", "v1", "jobs", namespace=NAMESPACE)
-PARALLEL_WRITES: Final = 32
 SETTLE_S: Final = 15.0
 DEADLINE_S: Final = 600.0
 Object = dict[str, Any]
@@ -80,10 +79,10 @@ async def _measure() -> Figures:
             await install(cluster, RUNS)
             await cluster.create(path_to("", "v1", "namespaces"), {"metadata": {"name": NAMESPACE}})
             async with _operator(cluster, server, "first") as (pid, _, _):
-                idle_rss_mb = await _settled(pid)
-            await _all(_old_run(cluster, number) for number in range(CROWD))
+                idle_rss_mb = await settled_rss_mb(pid, pause_s=SETTLE_S)
+            await few_at_once(_old_run(cluster, number) for number in range(CROWD))
             async with _operator(cluster, server, "second") as (pid, start_s, start_cpu_s):
-                crowd_rss_mb = await _settled(pid)
+                crowd_rss_mb = await settled_rss_mb(pid, pause_s=SETTLE_S)
                 names = [await _new_run(cluster, f"job-{number}") for number in range(CHANGES)]
                 for name in names:
                     await _until_phase(cluster, name, "Pending")
@@ -91,8 +90,8 @@ async def _measure() -> Figures:
                 await asyncio.sleep(SETTLE_S)
                 crowd_rss_mb = max(crowd_rss_mb, rss_mb(pid))
                 begin = time.perf_counter()
-                await _all(_finish(cluster, f"job-{number}") for number in range(CHANGES))
-                await _all(_until_phase(cluster, name, "Completed") for name in names)
+                await few_at_once(_finish(cluster, f"job-{number}") for number in range(CHANGES))
+                await few_at_once(_until_phase(cluster, name, "Completed") for name in names)
                 burst_s = time.perf_counter() - begin
         finally:
             await cluster.aclose()
@@ -119,7 +118,7 @@ async def _operator(cluster: ApiClient, server: ApiServer, job: str) -> AsyncIte
         )
         try:
             await _until_phase(cluster, await _new_run(cluster, job), "Pending")
-            yield process.pid, time.perf_counter() - begin, _cpu_seconds(process.pid)
+            yield process.pid, time.perf_counter() - begin, cpu_seconds(process.pid)
         finally:
             with suppress(ProcessLookupError):
                 process.terminate()
@@ -202,31 +201,3 @@ async def _phase(cluster: ApiClient, name: str) -> str:
     with suppress(NotFound):
         return str(((await cluster.get(f"{RUN_PATH}/{name}")).get("status") or {}).get("phase", ""))
     return ""
-
-
-async def _settled(pid: int) -> float:
-    """Return the resident memory once it grows by less than 1 MB in a while."""
-    before = rss_mb(pid)
-    while True:
-        await asyncio.sleep(SETTLE_S)
-        now = rss_mb(pid)
-        if now - before < 1:
-            return now
-        before = now
-
-
-async def _all(work: Iterable[Awaitable[Any]]) -> None:
-    limit = asyncio.Semaphore(PARALLEL_WRITES)
-
-    async def one(item: Awaitable[Any]) -> None:
-        async with limit:
-            await item
-
-    async with asyncio.TaskGroup() as group:
-        for item in work:
-            group.create_task(one(item))
-
-
-def _cpu_seconds(pid: int) -> float:
-    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9

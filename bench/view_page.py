@@ -19,6 +19,7 @@ from playwright.async_api import Browser, async_playwright
 from playwright.async_api import Request as PageRequest
 from support.browser import REMEDY, executable
 
+from bench.process_usage import cpu_seconds, peak_rss_mib
 from bench.table import Section
 
 MLDIAG = Path(sys.executable).parent / "mldiag"
@@ -99,28 +100,17 @@ async def _start(browser: Browser, folder: str) -> Start:
     started = time.monotonic()
     server, url = _served(folder)
     try:
-        address_s, cpu_s = time.monotonic() - started, _cpu_s(server.pid)
+        address_s, cpu_s = time.monotonic() - started, cpu_seconds(server.pid)
         await page.goto(url)
         await page.get_by_role("link", name=f"run {RUNS - 1}", exact=True).wait_for()
         painted_s = time.monotonic() - started
         sizes = [await request.sizes() for request in ended]
         transfer = sum(each["responseBodySize"] + each["responseHeadersSize"] for each in sizes)
-        return Start(address_s, cpu_s, painted_s, _peak_mib(server.pid), transfer / 1000)
+        return Start(address_s, cpu_s, painted_s, peak_rss_mib(server.pid), transfer / 1000)
     finally:
         await context.close()
         server.kill()
         server.wait()
-
-
-def _cpu_s(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_mib(process: int) -> float:
-    peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
-    assert peak is not None
-    return int(peak[1]) / 1024
 
 
 def _served(folder: str) -> tuple[subprocess.Popen[str], str]:

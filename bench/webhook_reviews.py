@@ -24,7 +24,7 @@ from mldiagnostics_kube.client import ApiClient
 from support.definitions import DEFINITIONS
 from support.reviews import LABEL, encoded, job, jobset, pod_of, review_of
 
-from bench.operator_load import rss_mb
+from bench.process_usage import rss_mb
 from bench.table import Section
 from bench.webhook_load import Figures, Job
 
