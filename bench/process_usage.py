@@ -1,4 +1,4 @@
-"""What a process uses, from `/proc`."""
+"""Memory and CPU time of a process, from `/proc`."""
 
 import asyncio
 from pathlib import Path
