@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics_kube.apiserver import Unavailable
 from mldiagnostics_kube.failures import ClusterFailure
 from mldiagnostics_kube.operator_volume import copy_from_volume, extract
 from mldiagnostics_kube.pod_exec import PodContainer, ProgramFailed, run_in_container
@@ -49,6 +50,32 @@ async def test_a_directory_is_copied_from_the_pod_that_has_it(cluster: ApiClient
     with tarfile.open(fileobj=archive) as files:
         assert {each.name: each.size for each in files} == {"a.xplane.pb": 20_000, "capture.json": 2}
     assert kubelet.ran == ["first", "second"]
+
+
+@pytest.mark.parametrize("fault", ["unready", "broken"])
+async def test_a_pod_that_cannot_be_read_is_skipped(cluster: ApiClient, kubelet: Kubelet, fault: str) -> None:
+    getattr(kubelet, fault).add("first")
+    archive = io.BytesIO()
+    await copy_from_volume(cluster, f"volume:///{SESSION}", SUFFIXES, archive.write, cluster="cluster 'lab'")
+    archive.seek(0)
+    with tarfile.open(fileobj=archive) as files:
+        assert sorted(files.getnames()) == ["a.xplane.pb", "capture.json"]
+
+
+async def test_pods_that_could_not_be_read_are_named(cluster: ApiClient, kubelet: Kubelet) -> None:
+    kubelet.unready.add("second")
+    message = r"could not be read in pod ops/second \(the API server returned 500: .*\); run the command again when the"
+    with pytest.raises(ClusterFailure, match=message):
+        await copy_from_volume(cluster, f"volume:///{SESSION}", SUFFIXES, bytes, cluster="cluster 'lab'")
+    assert kubelet.ran == ["first", "second"]
+
+
+async def test_half_an_archive_is_never_followed_by_that_of_another_pod(cluster: ApiClient, kubelet: Kubelet) -> None:
+    kubelet.pods.reverse()
+    kubelet.broken.add("second")
+    with pytest.raises(Unavailable, match="second: the connection to the program broke"):
+        await copy_from_volume(cluster, f"volume:///{SESSION}", SUFFIXES, bytes, cluster="cluster 'lab'")
+    assert kubelet.ran == ["second"]
 
 
 async def test_failures_say_what_to_do(cluster: ApiClient, kubelet: Kubelet) -> None:

@@ -24,10 +24,15 @@ def pod(name: str, container: str = "operator", phase: str = "Running") -> dict[
 
 
 class Kubelet:
-    """Pods whose volumes are directories; `forbidden` refuses to run programs."""
+    """Pods whose volumes are directories.
+
+    `forbidden` refuses to run programs; a pod that is `unready` runs none, and the connection to a `broken` one breaks
+    before the program ends.
+    """
 
     def __init__(self, volumes: Path) -> None:
         self.volumes, self.forbidden, self.ran = volumes, False, list[str]()
+        self.unready, self.broken = set[str](), set[str]()
         self.pods = [pod("old", phase="Failed"), pod("first"), pod("second"), pod("webhook", container="webhook")]
 
     async def list(self, _: web.Request) -> web.Response:
@@ -41,6 +46,8 @@ class Kubelet:
         self.ran.append(name)
         if self.forbidden:
             return web.json_response({"message": "no pods/exec for jane"}, status=403)
+        if name in self.unready:
+            return web.json_response({"message": "container not found"}, status=500)
         socket = web.WebSocketResponse(protocols=[PROTOCOL])
         await socket.prepare(request)
         process = await asyncio.create_subprocess_exec(
@@ -53,6 +60,9 @@ class Kubelet:
         out, errors = await process.communicate()
         for start in range(0, len(out), 5000):
             await socket.send_bytes(b"\x01" + out[start : start + 5000])
+        if name in self.broken:
+            await socket.close()
+            return socket
         await socket.send_bytes(b"\x02" + errors)
         causes = [{"reason": "ExitCode", "message": str(process.returncode)}]
         failure = {"status": "Failure", "message": "failed", "details": {"causes": causes}}

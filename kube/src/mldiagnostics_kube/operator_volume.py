@@ -52,7 +52,8 @@ async def copy_from_volume(
 ) -> None:
     """Copy the files below a directory of the operator's volume as a tar archive.
 
-    Without a claim each pod of the operator has a volume of its own, so all of them are tried.
+    Without a claim each pod of the operator has a volume of its own, so all of them are tried. One that cannot be read,
+    such as a replica that ends, is skipped.
 
     Args:
         client: Client of the cluster, with the rights of the caller.
@@ -63,39 +64,69 @@ async def copy_from_volume(
 
     Raises:
         ConfigurationError: No pod of the operator has the directory.
-        ClusterFailure: The caller may not list the pods or run programs in them.
-        ClusterError: A pod cannot be reached.
+        ClusterFailure: The caller may not list the pods or run programs in them, or some pods could not be read and no
+            other has the directory.
+        ClusterError: The connection to a pod broke while it sent the archive, or the cluster cannot be reached.
     """
     directory = location.partition("://")[2].strip("/")
     if ".." in directory.split("/"):
         raise ConfigurationError(f"{location}: not a directory of the volume; remove '..'")
     command = ["python", "-c", _PROGRAM, directory, *suffixes]
     containers = await operator_containers(client)
+    unreadable: list[str] = []
+    copied = 0
+
+    def forward(part: bytes) -> None:
+        nonlocal copied
+        copied += len(part)
+        write(part)
+
     for container in containers:
         try:
-            await run_in_container(client, container, command, write)
-        except ProgramFailed as failure:
-            if failure.code != _MISSING:
-                raise
+            if await _is_copied(client, container, command, forward):
+                return
         except ClusterError as error:
-            if error.status not in NOT_PERMITTED:
+            if error.status in NOT_PERMITTED:
+                raise ClusterFailure(
+                    f"{location}: lies on the operator's volume, and {cluster} does not let you run programs "
+                    f"in pod {container.namespace}/{container.pod}; ask the administrator for the right to create "
+                    "pods/exec there, or capture to a bucket with --log-directory gs://…",
+                    status=error.status,
+                ) from error
+            if copied:  # the archive of another pod would follow half of this one
                 raise
-            raise ClusterFailure(
-                f"{location}: lies on the operator's volume, and {cluster} does not let you run programs "
-                f"in pod {container.namespace}/{container.pod}; ask the administrator for the right to create "
-                "pods/exec there, or capture to a bucket with --log-directory gs://…",
-                status=error.status,
-            ) from error
-        else:
-            return
+            unreadable.append(f"pod {container.namespace}/{container.pod} ({_problem(error)})")
     if not containers:
         raise ConfigurationError(
             f"{location}: no pod of the operator runs in {cluster}; `mldiag doctor` checks the installation"
+        )
+    if unreadable:
+        raise ClusterFailure(
+            f"{location}: the volume could not be read in {', '.join(unreadable)}; "
+            "run the command again when the pods of the operator are ready",
+            status=0,
         )
     raise ConfigurationError(
         f"{location}: the operator's volume has no such directory; without a claim its files end with the operator's "
         "pod, so set the chart's value volume.claim.enabled"
     )
+
+
+async def _is_copied(
+    client: ApiClient, container: PodContainer, command: Sequence[str], write: Callable[[bytes], object]
+) -> bool:
+    """Copy from one container; return False if it does not have the directory."""
+    try:
+        await run_in_container(client, container, command, write)
+    except ProgramFailed as failure:
+        if failure.code != _MISSING:
+            raise
+        return False
+    return True
+
+
+def _problem(error: ClusterError) -> str:
+    return " ".join((error.cause if error.status else error.detail or error.cause).split())
 
 
 def extract(archive: BinaryIO, folder: Path) -> None:

@@ -77,7 +77,8 @@ async def run_in_container(
     finally:
         await socket.close()
     if status is None:
-        raise Unavailable(f"{container.pod}: the connection to the program broke")
+        problem = "the connection to the program broke"
+        raise Unavailable(f"{container.pod}: {problem}", detail=problem)
     if status.get("status") != "Success":
         problem = errors.decode(errors="replace").strip().rpartition("\n")[2] or str(status.get("message", ""))
         raise ProgramFailed(problem, code=_exit_code(status))
