@@ -25,6 +25,7 @@ from mldiagnostics_kube.apiserver import (
     error_of,
     metadata_only_type,
 )
+from mldiagnostics_kube.failures import connection_problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -241,8 +242,7 @@ class ApiClient:
                 async for line in _lines(response.content):
                     yield _parse("GET", path, line)
         except (aiohttp.ClientError, OSError) as failure:
-            cause = str(failure) or type(failure).__name__
-            raise Unavailable(f"watch {path}: the connection failed: {cause}") from failure
+            raise Unavailable(f"watch {path}: the connection failed: {connection_problem(failure)}") from failure
 
     async def open_socket(self, path: str, *, protocol: str, query: Query = ()) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket, such as that of the subresource `portforward` of a pod.
@@ -269,8 +269,7 @@ class ApiClient:
         except aiohttp.WSServerHandshakeError as refusal:
             raise error_of("GET", path, refusal.status, refusal.message.encode()) from refusal
         except (aiohttp.ClientError, OSError) as failure:
-            cause = str(failure) or type(failure).__name__
-            raise Unavailable(f"GET {path}: the connection failed: {cause}") from failure
+            raise Unavailable(f"GET {path}: the connection failed: {connection_problem(failure)}") from failure
 
     async def _open_watch(self, path: str, **options: Any) -> aiohttp.ClientResponse:
         """Wait for the response head, which comes before the first event."""
@@ -316,9 +315,8 @@ class ApiClient:
                 self._exchange(method, path, max_bytes=max_bytes, timeout=timeout, **options)
             )
         except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
-            cause = str(failure) or type(failure).__name__
             raise Unavailable(
-                f"{method} {path}: the API server did not respond in {timeout_s:g} s: {cause}"
+                f"{method} {path}: the API server did not respond in {timeout_s:g} s: {connection_problem(failure)}"
             ) from failure
         if status >= 400:
             raise error_of(method, path, status, raw)
