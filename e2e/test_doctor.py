@@ -22,7 +22,7 @@ def test_a_whole_installation_is_fine(running_cluster: Provider, namespace: str,
     states = {each["part"]: each["state"] for each in found}
     parts = {"client", "cluster", "resources", "operator", "webhook", "certificate", "labels", "injection"}
     parts |= {"control plane", "right to see runs", "right to capture", "right to see pods", "right to reach pods"}
-    parts |= {"profiler", "network"}
+    parts |= {"profiler", "network", "sdk of the pod"}
     assert {part: states.get(part) for part in parts} == dict.fromkeys(parts, "fine")
 
 
