@@ -45,4 +45,4 @@ def test_mistakes_have_a_remedy(mldiag: CommandLine) -> None:
     assert "--port" in mldiag.failure("view", "--port", "99999", code=64)
     message = mldiag.failure("view", ".", "--host", "0.0.0.0", "--no-open")
     assert message.startswith("--host: '0.0.0.0' is reachable from the network")
-    assert f"Default: {DEFAULT_PORT};" in mldiag.run("view", "--help").out
+    assert f"Default: {DEFAULT_PORT}, or the next free one;" in mldiag.run("view", "--help").out

@@ -74,7 +74,7 @@ async def serving(config: DeploymentConfig, client: ApiClient, assets: Mapping[s
     authentication = Authentication(headers, SubjectReviews(client)) if headers else None
     files = CheckedFiles(config.policy, volume_root=config.volume_root)
     sources = {scope or "cluster": _source(client, scope, files) for scope in config.watch_namespaces or (None,)}
-    address = Address("" if headers else "127.0.0.1", config.port, config.hosts)
+    address = Address("" if headers else "127.0.0.1", (config.port,), config.hosts)
     async with listening(Catalog(sources), address, assets, authentication) as port:
         yield port
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import asynccontextmanager
+from errno import EADDRINUSE
 from typing import TYPE_CHECKING, NamedTuple
 
 from aiohttp import web
@@ -40,11 +42,11 @@ async def serving(settings: Settings, assets: Mapping[str, Body] | None = None) 
         The URL of the page.
 
     Raises:
-        ConfigurationError: The port is taken, a cluster has no credentials, or the page was not bundled.
+        ConfigurationError: No port can be used, a cluster has no credentials, or the page was not bundled.
     """
     assets = load_assets() if assets is None else assets
     catalog = Catalog(await _sources(settings))
-    address = Address(settings.host, settings.port, settings.names)
+    address = Address(settings.host, settings.ports, settings.names)
     async with listening(catalog, address, assets) as port:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         yield f"http://{host}:{port}/"
@@ -55,7 +57,8 @@ class Address(NamedTuple):
 
     host: str
     """Empty: all addresses."""
-    port: int
+    ports: Sequence[int]
+    """Ports to try, in order; 0 is any."""
     names: Sequence[str] = ()
 
 
@@ -75,7 +78,7 @@ async def listening(
         The port.
 
     Raises:
-        ConfigurationError: The port is taken.
+        ConfigurationError: No port can be used.
     """
     open_runs, guard = OpenRuns(), Guard(address.host, address.names)
     middlewares = [problems, guard.middleware, *([authentication.middleware] if authentication else [])]
@@ -85,21 +88,29 @@ async def listening(
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        try:
-            if address.host:
-                site: web.BaseSite = web.TCPSite(runner, address.host, address.port)
-            else:
-                site = web.SockSite(runner, listen(address.port))
-            await site.start()
-        except OSError as error:
-            raise ConfigurationError(
-                f"--port: {address.port} cannot be used: {error.strerror or error}; give another one, or 0 for any"
-            ) from error
+        await _listen(runner, address)
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
         await open_runs.aclose()
         await catalog.aclose()
+
+
+async def _listen(runner: web.AppRunner, address: Address) -> None:
+    """Listen on the first port of an address that is free."""
+    for port in address.ports:
+        try:
+            if address.host:
+                site: web.BaseSite = web.TCPSite(runner, address.host, port)
+            else:
+                site = web.SockSite(runner, listen(port))
+            await site.start()
+        except OSError as error:
+            if error.errno == EADDRINUSE and port != address.ports[-1]:
+                continue
+            problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            raise ConfigurationError(f"--port: {port}: {problem}; give another one, or 0 for any") from error
+        return
 
 
 async def _sources(settings: Settings) -> dict[str, ListedSource]:

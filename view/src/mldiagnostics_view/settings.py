@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "parse"]
 
 DEFAULT_PORT: Final = 8425
+_PORTS_TRIED: Final = 10
+"""From the default port on, for several views on one machine."""
 DEFAULT_ROOT: Final = "mldiagnostics"
 """Directory that the SDK writes by default."""
 
@@ -30,10 +32,16 @@ class Settings:
     """Roots of runs: absolute paths or URLs."""
     cluster: ClusterPlace | None = None
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
+    port: int | None = None
+    """Port to listen on, 0 for any; None for the default or, if that is in use, the next free one."""
     names: tuple[str, ...] = ()
     """Further names under which browsers may reach the server."""
     opens_browser: bool = False
+
+    @property
+    def ports(self) -> Sequence[int]:
+        """Ports to try, in order."""
+        return range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED) if self.port is None else (self.port,)
 
 
 def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings:
@@ -53,7 +61,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
     parser.add_argument("-n", "--namespace", help="namespace of the runs")
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="runs of all namespaces")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="port, 0 for any (default: %(default)s)")
+    parser.add_argument("--port", type=_port, help=f"port, 0 for any (default: {DEFAULT_PORT}, or the next free one)")
     parser.add_argument(
         "--allowed-host", action="append", default=[], metavar="NAME", help="further host name of URLs (repeatable)"
     )

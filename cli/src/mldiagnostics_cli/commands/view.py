@@ -25,7 +25,13 @@ __all__ = ["view"]
 )
 @click.argument("sources", nargs=-1, metavar="[DIR|URL]...")
 @click.option("--cluster", "in_cluster", is_flag=True, help="The MLRuns of a cluster, read with your own rights.")
-@click.option("-p", "--port", type=click.IntRange(0, 65535), metavar="PORT", help="Default: 8425; 0 for a free one.")
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Default: 8425, or the next free one; 0 for any.",
+)
 @click.option("--host", metavar="ADDRESS", help="Address to listen on; default: 127.0.0.1.")
 @click.option(
     "--allowed-host",
