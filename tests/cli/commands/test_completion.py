@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
+TYPED = {
+    "bash": (["--norc", "-i"], "source {folder}/completion"),
+    "zsh": (["-f", "-i"], "autoload -Uz compinit; compinit -u -d {folder}/dump; source {folder}/completion"),
+}
+"""Arguments of a shell in a terminal, and the line that prepares it."""
 SCRIPTS = {
     "bash": """
         source {script}
@@ -52,17 +57,17 @@ def test_a_shell_completes_a_command(
     assert [each.split("\t")[0] for each in done.stdout.splitlines()] == [completed], done.stderr
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell == "zsh"])
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell in TYPED])
 def test_a_line_that_is_typed_in_a_terminal_is_completed(shell: str, mldiag: CommandLine, tmp_path: Path) -> None:
-    script, shown = tmp_path / "completion", tmp_path / "shown"
-    script.write_text("\n".join(mldiag.lines("completion", shell)) + "\n")
+    shown = tmp_path / "shown"
+    (tmp_path / "completion").write_text("\n".join(mldiag.lines("completion", shell)) + "\n")
+    arguments, setup = TYPED[shell]
     terminal, end = pty.openpty()
     process = subprocess.Popen(
-        [shell, "-f", "-i"], stdin=end, stdout=end, stderr=end, env=with_scripts(mldiag, tmp_path) | {"TERM": "dumb"}
+        [shell, *arguments], stdin=end, stdout=end, stderr=end, env=with_scripts(mldiag, tmp_path) | {"TERM": "dumb"}
     )
     os.close(end)
-    setup = f"autoload -Uz compinit; compinit -u -d {tmp_path}/dump; source {script}"
-    os.write(terminal, f"{setup}\nmldiag runs ge\t --help > {shown}\nexit\n".encode())
+    os.write(terminal, f"{setup.format(folder=tmp_path)}\nmldiag runs ge\t --help > {shown}\nexit\n".encode())
     printed = b""
     try:
         while part := os.read(terminal, 65536):
