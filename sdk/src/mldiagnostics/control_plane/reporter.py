@@ -133,11 +133,13 @@ class Reporter:
         from mldiagnostics.control_plane.client import ControlPlaneClient  # noqa: PLC0415 - brings TLS, in this thread
 
         client = ControlPlaneClient(self.endpoint, self._origin.run_id)
-        is_persisted = False
+        is_control_plane, is_persisted = True, False
         try:
-            while self._deadline == math.inf and self._report(client):
-                self._wait()
-            is_persisted = self._close(client)
+            while is_control_plane and self._deadline == math.inf:
+                is_control_plane = self._report(client)
+                if is_control_plane:
+                    self._wait()
+            is_persisted = is_control_plane and self._close(client)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end silently
             warn_once("control-plane-fault", f"control plane: reports of this process end: {error!r}; please report it")
         finally:
@@ -159,8 +161,6 @@ class Reporter:
 
     def _close(self, client: ControlPlaneClient) -> bool:
         """Report the end until it is persisted or the time is over."""
-        if self._deadline == math.inf:  # the server is not a control plane
-            return False
         was_down = self._failures > 0 and (self._pause_s > _LONG_PAUSE_S or not self._was_reached)
         pause_s = _CLOSING_PAUSE_S
         last = self._sequence + 1
@@ -176,7 +176,7 @@ class Reporter:
         return False
 
     def _report(self, client: ControlPlaneClient, *, timeout_s: float = _TIMEOUT_S) -> bool:
-        """Send a report; return whether others may follow."""
+        """Send a report; return whether others may follow: the server is a control plane."""
         from mldiagnostics.control_plane.client import ReportFailed  # noqa: PLC0415 - loaded already
 
         body = self._body()
