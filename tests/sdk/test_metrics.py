@@ -119,7 +119,7 @@ def test_a_misspelt_key_gets_a_suggestion(tmp_path: Path) -> None:
 
 HINTS = {
     "record('loss', 1.0, stp=3)": "metrics.record: unknown parameter 'stp' is ignored; did you mean 'step'?",
-    "record('loss', 1.0, 3, None, True, 5)": "metrics.record: too many positional arguments; the last 1 is ignored",
+    "record('loss', 1.0, 3, None, True, 5)": "metrics.record: too many positional arguments, the last 1 ignored; the",
     "record_metrics([{'metric_name': 'loss', 'value': 1.0}], steps=3)": (
         "metrics.record_metrics: unknown parameter 'steps' is ignored; did you mean 'step'?"
     ),

@@ -11,8 +11,12 @@ import logging
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.text.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
 
 LOGGER = logging.getLogger("mldiagnostics")
 
@@ -36,6 +40,27 @@ def warn_once(key: str, message: str, *, level: int = logging.WARNING) -> None:
             LOGGER.log(level, "%s", _safe(message))
         elif LOGGER.isEnabledFor(logging.DEBUG):
             LOGGER.debug("%s (time %d)", _safe(message), seen + 1)
+
+
+def warn_ignored(
+    function: str, source: Callable[..., Any], extra: Collection[object], unknown: Collection[str]
+) -> None:
+    """Warn once about arguments that a function does not have and ignores.
+
+    Args:
+        function: The function as users write it, such as `xprof.start`.
+        source: The function itself, for its parameters.
+        extra: Positional arguments after the last parameter.
+        unknown: Names of keyword arguments.
+    """
+    from mldiagnostics.text.suggest import parameters, unknown_parameters  # noqa: PLC0415 - only after a mistake
+
+    known = parameters(source)
+    if unknown:
+        warn_once(f"{function}-parameters", unknown_parameters(function, unknown, known))
+    if extra:
+        problem = f"too many positional arguments, the last {len(extra)} ignored"
+        warn_once(f"{function}-arguments", f"{function}: {problem}; the parameters are {', '.join(known) or 'none'}")
 
 
 def counts() -> dict[str, int]:

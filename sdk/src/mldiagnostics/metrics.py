@@ -13,7 +13,7 @@ from mldiagnostics.pipeline.buffer import PROCESS
 from mldiagnostics.pipeline.drops import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import datetime
     from typing import NoReturn
 
@@ -69,7 +69,7 @@ def record(
         _append((time() if timestamp is None else timestamp, "metric", metric_name, value, step, None, None, 0))
     else:
         if unknown or surplus:
-            _warn_unknown(unknown, surplus)
+            _warn_ignored(record, surplus, unknown)
         PROCESS.add("metric", metric_name, value=value, step=step, labels=labels, t=timestamp)
 
 
@@ -100,7 +100,7 @@ def record_metrics(
         >>> metrics.record_metrics([loss, mfu], step=1)
     """
     if unknown or surplus:
-        _warn_unknown(unknown, surplus, record_metrics)
+        _warn_ignored(record_metrics, surplus, unknown)
     now = time() if timestamp is None else timestamp
     try:
         for metric in metrics_data:
@@ -134,18 +134,10 @@ def _explain(metric: object, error: Exception) -> str:
     return f"an item of type {type(metric).__name__}: {shown(error)}"
 
 
-def _warn_unknown(
-    unknown: Mapping[str, object], surplus: tuple[object, ...], function: Callable[..., None] | None = None
-) -> None:
-    from mldiagnostics.diagnostics import warn_once  # noqa: PLC0415 - an import alone needs no logging
-    from mldiagnostics.text.suggest import parameters, unknown_parameters  # noqa: PLC0415 - only after a mistake
+def _warn_ignored(function: Callable[..., None], surplus: Collection[object], unknown: Collection[str]) -> None:
+    from mldiagnostics.diagnostics import warn_ignored  # noqa: PLC0415 - an import alone needs no logging
 
-    called = function or record
-    name = f"metrics.{called.__name__}"
-    if unknown:
-        warn_once(f"arguments-{name}", unknown_parameters(name, unknown, parameters(called)))
-    if surplus:
-        warn_once(f"positions-{name}", f"{name}: too many positional arguments; the last {len(surplus)} is ignored")
+    warn_ignored(f"metrics.{function.__name__}", function, surplus, unknown)
 
 
 class _Recorder:

@@ -246,7 +246,7 @@ def test_unknown_parameters_are_ignored_with_a_hint(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert ended.reported == {"port": port, "problems": {"on-demand-parameters": 1}}
+    assert ended.reported == {"port": port, "problems": {"start_on_demand_xprof-parameters": 1}}
     assert "start_on_demand_xprof: unknown parameter 'prt' is ignored; did you mean 'port'?" in ended.log
 
 

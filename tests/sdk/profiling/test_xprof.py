@@ -630,7 +630,7 @@ def test_unknown_parameters_are_ignored_with_a_hint_and_the_profile_is_taken(tmp
     names = ("xprof", "xprof.start", "xprof.stop")
     assert ended.reported["problems"] == {f"{name}-{kind}": 1 for name in names for kind in ("parameters", "arguments")}
     assert "xprof: unknown parameters 'duration', 'session' are ignored; did you mean 'session_id'?" in ended.log
-    assert "xprof: too many arguments; mine is ignored" in ended.log
+    assert "xprof: too many positional arguments, the last 1 ignored; the parameters are run, " in ended.log
 
 
 def test_xprof_is_a_class_like_that_of_googles_sdk() -> None:

@@ -105,6 +105,17 @@ def test_a_repeated_step_is_the_same_step(programs: Programs) -> None:
     assert goodput_events(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
 
 
+def test_arguments_that_a_step_does_not_have_are_reported_once_and_ignored(programs: Programs) -> None:
+    ended = programs.run(f"{BEGIN}\nfor _ in range(2):\n    run.step(5, 6)\n    run.step(num=7, loss=0.1)")
+    hints = [
+        "run.step: too many positional arguments, the last 1 ignored; the parameters are number",
+        "run.step: unknown parameters 'loss', 'num' are ignored; did you mean 'number'?",
+    ]
+    assert (ended.code, ended.err.splitlines()[1:]) == (0, hints)
+    steps = [("step_start_time", step) for step in (5, 6, 5, 6)]
+    assert goodput_events(programs) == [("job_start_time", None), *steps, ("job_end_time", None)]
+
+
 def test_other_ranks_record_only_explicit_events(programs: Programs) -> None:
     body = f"{BEGIN}\nrun.step(0)\nwith run.recorder.checkpoint_save(0): pass"
     ended = programs.run(body, env={"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mldiagnostics.configs.detection import detect
-from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.lifecycle.current_run import current
 from mldiagnostics.profiling.frameworks import recorder_once_imported
 from mldiagnostics.profiling.imports import ImportWatch
 from mldiagnostics.profiling.ports import is_free, listener
 from mldiagnostics.profiling.recorder import CannotRecord
-from mldiagnostics.text.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
     from mldiagnostics.profiling.recorder import ProfilerServer
@@ -59,8 +58,7 @@ def start_on_demand_xprof(port: int | None = None, **unknown: object) -> int | N
     """
     global _running  # noqa: PLW0603 - a process has one profiler server
     if unknown:
-        known = parameters(start_on_demand_xprof)
-        warn_once("on-demand-parameters", unknown_parameters("start_on_demand_xprof", unknown, known))
+        warn_ignored("start_on_demand_xprof", start_on_demand_xprof, (), unknown)
     run = current()
     with _lock:
         if _running is not None:

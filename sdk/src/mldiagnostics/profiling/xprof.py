@@ -8,14 +8,13 @@ import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
-from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.errors import ConfigurationError
 from mldiagnostics.lifecycle.current_run import current
 from mldiagnostics.pipeline.drops import shown
 from mldiagnostics.profiling.naming import named_session, numbered_session, step_session, window
 from mldiagnostics.profiling.session import start
 from mldiagnostics.profiling.wrapping import Function, wrap
-from mldiagnostics.text.suggest import parameters, unknown_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -84,7 +83,7 @@ class Xprof:
         every_n_steps: int | None = None,
         **unknown: object,
     ) -> None:
-        _ignore("xprof", Xprof.__init__, extra, unknown)
+        warn_ignored("xprof", Xprof.__init__, extra, unknown)
         self._given_run = _run(run)
         self._ranks = None if process_index_list is None else _ranks(process_index_list)
         self._session_id = session_id
@@ -103,7 +102,7 @@ class Xprof:
         Args:
             session_id: The name of the session, the same on all hosts. Default: as of the object.
         """
-        _ignore("xprof.start", Xprof.start, extra, unknown)
+        warn_ignored("xprof.start", Xprof.start, extra, unknown)
         if self._active is not None:
             warn_once("profile-started-twice", "xprof.start: this object is recording already; call stop() first")
             return
@@ -111,7 +110,7 @@ class Xprof:
 
     def stop(self, *extra: object, **unknown: object) -> None:
         """Stop the profile; its trace is stored in the background."""
-        _ignore("xprof.stop", Xprof.stop, extra, unknown)
+        warn_ignored("xprof.stop", Xprof.stop, extra, unknown)
         if not self._stop():
             warn_once("profile-not-running", "xprof.stop: no profile was started; call start() first")
 
@@ -230,11 +229,3 @@ def _ranks(listed: Iterable[int]) -> frozenset[int]:
             "list like [0], or None for all ranks",
         )
         return frozenset()
-
-
-def _ignore(function: str, source: Callable[..., Any], extra: tuple[object, ...], unknown: dict[str, object]) -> None:
-    """Warn about the ignored arguments of a call."""
-    if unknown:
-        warn_once(f"{function}-parameters", unknown_parameters(function, unknown, parameters(source)))
-    if extra:
-        warn_once(f"{function}-arguments", f"{function}: too many arguments; {', '.join(map(shown, extra))} is ignored")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.configs.detection import detect
 from mldiagnostics.configs.kinds import Framework, RunPhase
-from mldiagnostics.diagnostics import warn_once
+from mldiagnostics.diagnostics import warn_ignored, warn_once
 from mldiagnostics.lifecycle import current_run
 from mldiagnostics.lifecycle.outcome import Phase, RunOutcome, judge, terminating
 from mldiagnostics.pipeline.recorder import CloseSummary
@@ -23,6 +23,7 @@ from mldiagnostics.run.state import RunState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
+    from typing import NoReturn
 
     from mldiagnostics.cloud import CloudEnvironment
     from mldiagnostics.control_plane.reporter import Reporter
@@ -167,7 +168,7 @@ class MLRun(RunFields):
         """Whether the run has ended for this process."""
         return self._closed is not None
 
-    def step(self, number: int | None = None) -> None:
+    def step(self, number: int | None = None, *extra: NoReturn, **unknown: NoReturn) -> None:
         """Record that a training step starts.
 
         Goodput is computed from the steps: a step lasts until the next one starts, and a number below the last one
@@ -180,6 +181,8 @@ class MLRun(RunFields):
             >>> for batch in batches:  # doctest: +SKIP
             ...     run.step()
         """
+        if extra or unknown:
+            warn_ignored("run.step", MLRun.step, extra, unknown)
         try:
             last = self._state.step
             step = int(number) if number is not None else 0 if last is None else last + 1
