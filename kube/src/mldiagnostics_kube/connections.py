@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -117,6 +117,9 @@ class ConnectionServer(web.Server):
         limit: Most connections at a time, handshakes included.
         times: Longest times of a connection.
         closed: Called with `TooMany` or `TimedOut` for each connection that the server closes before its client.
+        head_line_bytes: Longest line of a request's head.
+        head_lines: Most lines of a request's head.
+        **options: Further options of `web.Server`.
     """
 
     def __init__(
@@ -126,18 +129,21 @@ class ConnectionServer(web.Server):
         limit: int,
         times: ConnectionTimes,
         closed: Callable[[str], None],
+        head_line_bytes: int = HEAD_LINE_BYTES,
+        head_lines: int = HEAD_LINES,
+        **options: Any,
     ) -> None:
         super().__init__(
             handle,
-            handler_cancellation=True,
             logger=_http_log,
             access_log=None,
             auto_decompress=False,
             lingering_time=_LINGER_S,
-            max_line_size=HEAD_LINE_BYTES,
-            max_field_size=HEAD_LINE_BYTES,
-            max_headers=HEAD_LINES,
+            max_line_size=head_line_bytes,
+            max_field_size=head_line_bytes,
+            max_headers=head_lines,
             read_bufsize=_STREAM_BYTES,
+            **{"handler_cancellation": True, **options},
         )
         self._limit = limit
         self._times = times
@@ -267,11 +273,20 @@ class ConnectionServer(web.Server):
         self._changed.set()
 
 
-def listen(port: int) -> socket.socket:
-    """Open one socket that listens on all IPv4 and IPv6 addresses."""
-    both = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.AF_INET
-    listener = socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+def listen(port: int, host: str = "") -> socket.socket:
+    """Open one socket that listens on a host, or on all IPv4 and IPv6 addresses.
+
+    Raises:
+        OSError: The port is taken, or this machine does not have the address.
+    """
+    if host:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = min(addresses, key=lambda each: each[0] != socket.AF_INET)
+        listener = socket.create_server(address, family=family, backlog=BACKLOG)
+    else:
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        listener = socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
     listener.setblocking(False)  # noqa: FBT003 - the socket's own signature
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
     return listener

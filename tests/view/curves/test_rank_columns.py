@@ -64,8 +64,8 @@ def test_heartbeats_show_the_slow_host(reader: CurveReader) -> None:
 def test_metrics_of_hosts_are_joined_or_apart(reader: CurveReader) -> None:
     shown = rank_columns(reader, RankQuery(metric="host_cpu_utilization", columns=4))
     assert [row[0] for row in shown["rows"]] == [0.0, 10.0, 20.0]
-    [metric] = metrics_of(reader)
-    assert (metric["ranks"], metric["labels"], metric["steps"], metric["times"]) == (3, [], None, [1000.0, 2390.0])
+    [metric] = metrics_of(reader)["metrics"]
+    assert (metric["ranks"], metric["steps"], metric["times"]) == (3, None, [1000.0, 2390.0])
 
     def labels(by: str) -> list[tuple[int, int | None, dict[str, str]]]:
         query = CurveQuery(("host_cpu_utilization",), "time", None, None, 4, by)

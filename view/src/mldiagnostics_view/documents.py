@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mldiagnostics.text.strict_json import finite
+
+from mldiagnostics_view.limits import MAX_DEPTH, MAX_LISTED, MAX_SESSIONS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +34,7 @@ def runs_document(lists: Sequence[SourceList]) -> dict[str, Any]:
 def _listed(source: str, run: ListedRun) -> dict[str, Any]:
     row = run.row
     return {
-        **row.to_json(),
+        **_clipped(row.to_json()),
         "source": source,
         "key": run.key,
         "profileSessions": None if row.sessions is None else len(row.sessions),
@@ -40,14 +43,31 @@ def _listed(source: str, run: ListedRun) -> dict[str, Any]:
 
 def run_document(source: str, key: str, detail: RunDetail) -> dict[str, Any]:
     """Return one run: header, attempts, hosts, profiles and configurations."""
+    sessions = sorted(detail.sessions, key=lambda session: session.t or 0.0)[-MAX_SESSIONS:]
     document: dict[str, Any] = {
         "source": source,
         "key": key,
         "run": detail.row.to_json(),
         "hasFiles": detail.has_files,
-        "attempts": [attempt.to_json() for attempt in detail.attempts],
-        "hosts": [host.to_json() for host in detail.hosts],
-        "sessions": [session.to_json() for session in detail.sessions],
-        "configs": finite(dict(detail.configs)),
+        "attempts": [attempt.to_json() for attempt in detail.attempts[-MAX_LISTED:]],
+        "hosts": [host.to_json() for host in detail.hosts[:MAX_LISTED]],
+        "sessions": [session.to_json() for session in sessions],
+        "configs": detail.configs,
     }
-    return document
+    omitted = {name: len(getattr(detail, name)) - len(document[name]) for name in ("attempts", "hosts", "sessions")}
+    return {**_clipped(document), "omitted": omitted}
+
+
+def _clipped(value: Any, depth: int = 0) -> Any:
+    """Return a stored value as JSON, with its texts, lists and depth cut at their limits."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT_CHARS else f"{value[:MAX_TEXT_CHARS]}…"
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, Mapping | list | tuple) and depth == MAX_DEPTH:
+        return "…"
+    if isinstance(value, Mapping):
+        return {_clipped(str(name)): _clipped(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clipped(each, depth + 1) for each in value[:MAX_LISTED]]
+    return value

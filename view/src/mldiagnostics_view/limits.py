@@ -7,6 +7,9 @@ from typing import Final
 REFRESH_S: Final = 5.0
 """Age at which a list of runs is read again, while somebody looks: a heartbeat is due every 10 s."""
 
+FIRST_LIST_S: Final = 10.0
+"""A page waits so long for the first list of a source; then it shows the reason why there is none."""
+
 MAX_RUNS: Final = 10_000
 """Runs of one source, the newest. A row takes about 2 KiB."""
 
@@ -34,6 +37,27 @@ FIRST_ANSWER_S: Final = 0.6
 MAX_BUCKETS: Final = 4000
 """Buckets of one window: an 8K screen has 7680 pixels, and a bucket has a lowest and a highest value."""
 
+MAX_CURVE_BUCKETS: Final = 100_000
+"""Buckets of all curves of one response, 4 MB: the more curves, the coarser each of them."""
+
+MAX_KEY_CHARS: Final = 2048
+"""Length of the name of a metric with its labels; longer ones are left out."""
+
+MAX_LISTED_METRICS: Final = 2000
+"""Metrics of one list, 0.4 MB; a search finds the others."""
+
+MAX_TEXT_CHARS: Final = 2000
+"""Length of a stored text in a document; the rest is cut."""
+
+MAX_DEPTH: Final = 64
+"""Depth of a stored value in a document."""
+
+MAX_LISTED: Final = 4096
+"""Hosts, attempts, or files of one document."""
+
+MAX_SESSIONS: Final = 200
+"""Profile sessions of one document, the newest: each has a list of its files."""
+
 MAX_METRICS: Final = 32
 """Metrics of one request."""
 
@@ -46,8 +70,32 @@ MAX_HEAT_CELLS: Final = 60_000
 MAX_QUERY_BYTES: Final = 8 * 1024
 """Length of the path and query of a request: 32 names of metrics."""
 
+MAX_X: Final = 1e19
+"""Largest step or time that is shown: steps are below 2^63, and differences of numbers near 1e308 overflow."""
+
+MAX_HEAD_LINES: Final = 64
+"""Headers of a request: a browser sends 20, a proxy adds some."""
+
+MAX_CONNECTIONS: Final = 256
+"""Connections at a time: browsers open six each. The oldest idle one is closed for a new one."""
+
+HEAD_S: Final = 10.0
+"""Time in which a new connection must send its first request."""
+
+IDLE_S: Final = 120.0
+"""Time between two requests of a connection, and for the rest of a second request."""
+
 MAX_REQUESTS: Final = 64
-"""Requests at a time; a browser sends six."""
+"""Requests at a time besides streams; a browser sends six."""
+
+REQUEST_S: Final = 60.0
+"""Time for one answer: a store gives up after so long."""
+
+DELIVERY_S: Final = 30.0
+"""Time in which a client must read a response: 1 MB at 35 kB/s. Then its connection is closed."""
+
+MAX_UNREAD_BYTES: Final = 64 * 2**20
+"""All responses together that clients have not read yet."""
 
 MAX_STREAMS: Final = 64
 """Open streams of events; one for each page that somebody looks at."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import asynccontextmanager
 from errno import EADDRINUSE
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from mldiagnostics_kube.connections import listen
 
 from mldiagnostics_view.curves.open_runs import OpenRuns
 from mldiagnostics_view.endpoints.assets import load_assets
+from mldiagnostics_view.endpoints.delivery import Delivery, accepting
 from mldiagnostics_view.endpoints.guard import Guard
 from mldiagnostics_view.endpoints.problems import problems
 from mldiagnostics_view.endpoints.routes import Routes
@@ -81,36 +83,37 @@ async def listening(
         ConfigurationError: No port can be used.
     """
     open_runs, guard = OpenRuns(), Guard(address.host, address.names)
-    middlewares = [problems, guard.middleware, *([authentication.middleware] if authentication else [])]
+    routes = Routes(catalog, open_runs, assets)
+    delivery = Delivery(routes.is_stream)
+    middlewares = [
+        delivery.middleware,
+        problems,
+        guard.middleware,
+        *([authentication.middleware] if authentication else []),
+    ]
     app = web.Application(middlewares=middlewares, client_max_size=0)
     app.on_response_prepare.append(guard.add_headers)
-    Routes(catalog, open_runs, assets).add_to(app)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
-    await runner.setup()
+    routes.add_to(app)
     try:
-        await _listen(runner, address)
-        yield runner.addresses[0][1]
+        async with accepting(app, _listener(address)) as port:
+            yield port
     finally:
-        await runner.cleanup()
         await open_runs.aclose()
         await catalog.aclose()
 
 
-async def _listen(runner: web.AppRunner, address: Address) -> None:
-    """Listen on the first port of an address that is free."""
+def _listener(address: Address) -> socket.socket:
+    """Return a socket on the first port of an address that is free."""
     for port in address.ports:
         try:
-            if address.host:
-                site: web.BaseSite = web.TCPSite(runner, address.host, port)
-            else:
-                site = web.SockSite(runner, listen(port))
-            await site.start()
+            return listen(port, address.host)
         except OSError as error:
             if error.errno == EADDRINUSE and port != address.ports[-1]:
                 continue
-            problem = os.strerror(error.errno).lower() if error.errno else str(error)
+            is_name = isinstance(error, socket.gaierror) or not error.errno
+            problem = str(error) if is_name else os.strerror(error.errno or 0).lower()
             raise ConfigurationError(f"--port: {port}: {problem}; give another one, or 0 for any") from error
-        return
+    raise ConfigurationError("--port: no port is given; give one, or 0 for any")
 
 
 async def _sources(settings: Settings) -> dict[str, ListedSource]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["configs", "find_run", "line_of", "list_runs", "run_at"]
 
 PARALLEL_READS = 32
+_MAX_RECORD_BYTES = 4 * 2**20
+"""A larger run.json is not read: 32 are in memory at a time."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,6 +43,7 @@ def list_runs(
     since: float | None = None,
     limit: int | None = None,
     now: float | None = None,
+    unreadable: Callable[[str], None] = lambda _: None,
 ) -> list[RunRow]:
     """Return the runs below a root, the newest first.
 
@@ -58,6 +61,7 @@ def list_runs(
         since: Only runs that started, ended or showed a sign of life after this moment, in Unix seconds.
         limit: At most so many.
         now: As of when, in Unix seconds; by default now.
+        unreadable: Called, in any thread, with the name of each directory whose run.json cannot be read.
 
     Raises:
         ConfigurationError: The root is not a path or URL that can be read.
@@ -79,7 +83,7 @@ def list_runs(
         return since is None or max(row.created or 0, row.started or 0, row.heartbeat or 0, row.ended or 0) > since
 
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="mldiagnostics-runs") as readers:
-        read = _map_all(readers, lambda folder: _row(store, folder, moment), list(store.folders()))
+        read = _map_all(readers, lambda folder: _row(store, folder, moment, unreadable), list(store.folders()))
         rows = sorted(
             (row for row in read if row is not None and matches(row)),
             key=lambda row: (-(row.created or 0.0), row.run_id),
@@ -179,18 +183,28 @@ def line_of(row: RunRow, *, with_id: bool = True) -> str:
     return f"{run_id}{start}  {phase:24}  step {row.step if row.step is not None else '-'}  {row.name}"
 
 
-def _row(store: Store, folder: str, now: float) -> RunRow | None:
+def _row(store: Store, folder: str, now: float, unreadable: Callable[[str], None] = lambda _: None) -> RunRow | None:
     try:
         with store.open(f"{folder}/{RUN_RECORD}") as file:
-            document = json.load(file)
+            document = _object(file.read(_MAX_RECORD_BYTES + 1))
     except NotStored:
         return None
     except (ValueError, RecursionError, MLDiagnosticsError) as error:
-        warn_once("unreadable-run", f"{store.url(folder)}: its run.json cannot be read, the run is left out: {error}")
-        return None
-    if not isinstance(document, Mapping):
+        warn_once(
+            "unreadable-run", f"{store.url()}/{folder}: its run.json cannot be read, the run is left out: {error}"
+        )
+        unreadable(folder)
         return None
     return run_row({"runId": folder, **document}, directory=store.url(folder), storage=store.url(), now=now)
+
+
+def _object(content: bytes) -> Mapping[str, Any]:
+    if len(content) > _MAX_RECORD_BYTES:
+        raise ValueError(f"it has more than {_MAX_RECORD_BYTES >> 20} MiB")
+    document = json.loads(content)
+    if not isinstance(document, Mapping):
+        raise ValueError("it is not an object")  # noqa: TRY004 - what json.loads raises
+    return document
 
 
 def _with_sessions(store: Store, row: RunRow) -> RunRow:

@@ -30,6 +30,8 @@ _METRIC = b'"kind":"metric"'
 _NUMBER = rb"([-+.0-9e]+)"
 _REST = rb'(?:,"step":(-?[0-9]{1,18}))?(?:,"labels":(\{[^{}]*\}))?(?:,"unit":("[^"]*"))?'
 _MAX_LABELS = 4096
+_MAX_CACHED_BYTES = 4096
+"""Longer names and sets of labels are parsed each time: the two caches have at most 32 MiB."""
 _MAX_STEP = 2**63
 
 
@@ -158,6 +160,8 @@ class MetricLines:
         if not quoted:
             return ""
         if quoted not in self._texts:
+            if len(quoted) > _MAX_CACHED_BYTES:
+                return str(json.loads(quoted))
             if len(self._texts) > _MAX_LABELS:
                 self._texts.clear()
             self._texts[quoted] = json.loads(quoted)
@@ -167,6 +171,8 @@ class MetricLines:
         if text not in self._labels:
             if len(self._labels) > _MAX_LABELS:
                 self._labels = {b"": ()}
-            labels = json.loads(text)
-            self._labels[text] = tuple(sorted((str(name), str(value)) for name, value in labels.items()))
+            labels = tuple(sorted((str(name), str(value)) for name, value in json.loads(text).items()))
+            if len(text) > _MAX_CACHED_BYTES:
+                return labels
+            self._labels[text] = labels
         return self._labels[text]

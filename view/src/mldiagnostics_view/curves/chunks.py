@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from mldiagnostics.runs.points import NO_STEP, PointColumns
 
-from mldiagnostics_view.limits import CHUNK_POINTS
+from mldiagnostics_view.limits import CHUNK_POINTS, MAX_X
 
 if TYPE_CHECKING:
     from mldiagnostics.runs.points import PointSource
@@ -100,8 +100,9 @@ class CurveChunks:
                 self._open = PointColumns()
 
     def extent(self, axis: Axis) -> Extent | None:
-        """Return the range of x with points; None without any."""
-        extent = self._wider(axis, _summary(self._open, 0))
+        """Return the range of x with points, within `MAX_X`; None without any."""
+        start, end = self._wider(axis, _summary(self._open, 0))
+        extent = Extent(max(start, -MAX_X), min(end, MAX_X))
         return extent if extent.start <= extent.end else None
 
     def fill(self, buckets: Buckets) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from mldiagnostics.runs.row_values import timestamp
 
 from mldiagnostics_view.curves.windows import Buckets, Window
-from mldiagnostics_view.limits import MAX_SERIES
+from mldiagnostics_view.limits import MAX_CURVE_BUCKETS, MAX_LISTED_METRICS, MAX_SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,13 +50,22 @@ class _SeriesKey(NamedTuple):
     device: int
 
 
-def metrics_of(reader: CurveReader) -> list[dict[str, Any]]:
-    """Return the metrics of a run, by name, as JSON."""
+def metrics_of(reader: CurveReader, search: str = "") -> dict[str, Any]:
+    """Return the metrics of a run as JSON, those without a group first; `omitted` counts those beyond the limit.
+
+    Args:
+        reader: The run.
+        search: Only metrics whose names have each of these words.
+    """
+    words = search.lower().split()
     with reader.reading:
         grouped: dict[str, list[tuple[ProcessCurve, CurveChunks]]] = defaultdict(list)
         for of, curve in reader.curves(None).items():
             grouped[of.key.metric].append((of, curve))
-        return [_metric(name, curves) for name, curves in sorted(grouped.items())]
+        names = [name for name in grouped if all(word in name.lower() for word in words)]
+        names.sort(key=lambda name: ("/" in name, name))
+        listed = [_metric(name, grouped[name]) for name in names[:MAX_LISTED_METRICS]]
+        return {"metrics": listed, "omitted": len(names) - len(listed)}
 
 
 def _metric(name: str, curves: Sequence[tuple[ProcessCurve, CurveChunks]]) -> dict[str, Any]:
@@ -66,7 +75,6 @@ def _metric(name: str, curves: Sequence[tuple[ProcessCurve, CurveChunks]]) -> di
         "unit": curves[-1][1].unit,
         "ranks": len({of.rank for of, _ in curves}),
         "devices": len({of.key.device for of, _ in curves}),
-        "labels": sorted({label for of, _ in curves for label, _ in of.key.labels} - _OF_PROCESS),
         "count": sum(curve.count for _, curve in curves),
         "steps": _range(curves, "step"),
         "times": _range(curves, "time"),
@@ -90,12 +98,13 @@ def curves_of(reader: CurveReader, query: CurveQuery) -> dict[str, Any]:
     """
     with reader.reading:
         curves = reader.curves(frozenset(query.metrics))
-        window = _window(query, list(curves.values()))
         grouped: dict[_SeriesKey, list[CurveChunks]] = defaultdict(list)
         units: dict[str, str] = {}
         for of, curve in curves.items():
             grouped[_series(of, query.by)].append(curve)
             units[of.key.metric] = curve.unit
+        most = MAX_CURVE_BUCKETS // max(1, min(len(grouped), MAX_SERIES))
+        window = _window(query, list(curves.values()), most)
         shown = [
             _curve(key, members, window, units[key.metric]) for key, members in sorted(grouped.items())[:MAX_SERIES]
         ]
@@ -130,8 +139,8 @@ def _curve(key: _SeriesKey, members: Sequence[CurveChunks], window: Window, unit
     }
 
 
-def _window(query: CurveQuery, curves: Sequence[CurveChunks]) -> Window:
+def _window(query: CurveQuery, curves: Sequence[CurveChunks], most_buckets: int) -> Window:
     extents = [extent for curve in curves if (extent := curve.extent(query.axis))]
     start = min((extent.start for extent in extents), default=0.0) if query.start is None else query.start
     end = max((extent.end for extent in extents), default=start) if query.end is None else query.end
-    return Window(query.axis, start, max(start, end), query.buckets)
+    return Window(query.axis, start, max(start, end), min(query.buckets, most_buckets))

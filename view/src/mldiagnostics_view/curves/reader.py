@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from contextlib import closing
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,7 @@ from mldiagnostics.runs.record_reader import RecordBlock, RecordReader
 
 from mldiagnostics_view.curves.chunks import CurveChunks, SpillFile
 from mldiagnostics_view.curves.heartbeats import beats_of
-from mldiagnostics_view.limits import JOINED_BLOCKS, MAX_CURVE_BYTES, MAX_SPILL_BYTES
+from mldiagnostics_view.limits import JOINED_BLOCKS, MAX_CURVE_BYTES, MAX_KEY_CHARS, MAX_SPILL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,14 +149,15 @@ class CurveReader:
 
     def _add(self, block: RecordBlock) -> None:
         segment = block.segment
-        if beats := beats_of(block.lines):
+        if self._spill.size <= MAX_SPILL_BYTES and (beats := beats_of(block.lines)):
             process = RunProcess(segment.rank, segment.attempt, segment.incarnation)
             self.beats.setdefault(process, CurveChunks(self._spill)).extend(beats)
         for key, added in self._lines.parse(block.lines).items():
             of = ProcessCurve(key, segment.rank, segment.attempt, segment.incarnation)
             curve = self._curves.get(of)
             before = 0 if curve is None else curve.memory_bytes
-            if self._memory_bytes > MAX_CURVE_BYTES or self._spill.size > MAX_SPILL_BYTES:
+            is_full = self._memory_bytes > MAX_CURVE_BYTES or self._spill.size > MAX_SPILL_BYTES
+            if is_full or len(key.metric) + sum(map(len, chain.from_iterable(key.labels))) > MAX_KEY_CHARS:
                 self._left_out += len(added.points)
                 continue
             if curve is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,4 +51,9 @@ async def json_response(request: web.Request, document: Callable[[], Any]) -> we
 
 def json_body(document: Callable[[], Any]) -> Body:
     """Return the body of a document."""
-    return Body(orjson.dumps(document(), option=orjson.OPT_NON_STR_KEYS), "application/json")
+    value = document()
+    try:
+        content = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:  # stored values: a part of a surrogate pair, a number above 2^64, or deep nesting
+        content = json.dumps(value, allow_nan=False).encode()
+    return Body(content, "application/json")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from mldiagnostics_view.endpoints.problems import problem_response
-from mldiagnostics_view.limits import MAX_QUERY_BYTES, MAX_REQUESTS
+from mldiagnostics_view.limits import MAX_QUERY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -56,7 +56,6 @@ class Guard:
 
     def __init__(self, host: str, names: Iterable[str]) -> None:
         self._names = frozenset({*_LOOPBACK, host.lower(), *(name.lower() for name in names)})
-        self._requests = 0
 
     @staticmethod
     async def add_headers(_request: web.Request, response: web.StreamResponse) -> None:
@@ -80,12 +79,4 @@ class Guard:
             return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "This server only reads; use GET.")
         if len(request.raw_path) > MAX_QUERY_BYTES:
             return problem_response(HTTPStatus.REQUEST_URI_TOO_LONG, f"The address exceeds {MAX_QUERY_BYTES} bytes.")
-        if self._requests >= MAX_REQUESTS:
-            response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests at a time; try again.")
-            response.headers["Retry-After"] = "1"
-            return response
-        self._requests += 1
-        try:
-            return await handler(request)
-        finally:
-            self._requests -= 1
+        return await handler(request)

@@ -52,7 +52,10 @@ class EventStreams:
             looks: By name of the event: returns a small document, and whether it is still growing fast.
         """
         if len(self._open) >= MAX_STREAMS:
-            raise RequestProblem(HTTPStatus.SERVICE_UNAVAILABLE, "Too many pages are open; close some.")
+            raise RequestProblem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"More than {MAX_STREAMS} pages are open; close some to follow this one.",
+            )
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a handler runs in a task
@@ -60,26 +63,30 @@ class EventStreams:
         try:
             await response.prepare(request)
             try:
-                await self._follow(response, looks)
+                await self._follow(request, response, looks)
             except LOOK_FAILURES as failure:
                 if isinstance(failure, TimeoutError | ConnectionError):
                     raise
                 # The head is sent, so the page learns the reason from the request that this event leads to.
                 await _write(response, _event(next(iter(looks)), orjson.dumps({"revision": ""})))
         except (TimeoutError, ConnectionError):  # a client that does not read, or is gone
-            pass
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._open.discard(task)
         return response
 
     async def _follow(
-        self, response: web.StreamResponse, looks: Mapping[str, Callable[[], Awaitable[tuple[Any, bool]]]]
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        looks: Mapping[str, Callable[[], Awaitable[tuple[Any, bool]]]],
     ) -> None:
         loop = asyncio.get_running_loop()
         known: dict[str, bytes] = {}
         sent_at = loop.time()
         await _write(response, b"retry: 3000\n\n")
-        while True:
+        while request.transport is not None:  # else the client is gone
             is_growing = False
             for name, look in looks.items():
                 document, grows = await look()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from math import isfinite
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, get_args
 
 from mldiagnostics_view.curves.queries import CurveQuery, Grouping
 from mldiagnostics_view.curves.rank_columns import RankQuery
 from mldiagnostics_view.curves.windows import Axis
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_METRICS
+from mldiagnostics_view.limits import MAX_BUCKETS, MAX_LISTED_REPORTS, MAX_METRICS, MAX_X
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Parameters", "curve_query", "rank_query", "run_names"]
+__all__ = ["Parameters", "curve_query", "metric_search", "rank_query", "run_names"]
 
 _DEFAULT_BUCKETS: Final = 600
 _DEFAULT_COLUMNS: Final = 120
+_SHOWN: Final = 40
+"""Characters of a value in a message."""
 _KNOWN: Final = frozenset({"metric", "axis", "from", "to", "buckets", "by"})
 
 T = TypeVar("T", bound=str)
@@ -49,6 +50,12 @@ def curve_query(parameters: Parameters) -> CurveQuery:
     return CurveQuery(metrics=metrics, axis=axis, start=start, end=end, buckets=buckets, by=by)
 
 
+def metric_search(parameters: Parameters) -> str:
+    """Return the words that the names of listed metrics have. Raises `RequestProblem`."""
+    _reject_unknown(parameters, frozenset({"q"}))
+    return _one(parameters, "q") or ""
+
+
 def rank_query(parameters: Parameters) -> RankQuery:
     """Return the query of a request for values by rank. Raises `RequestProblem`."""
     _reject_unknown(parameters, frozenset({"metric", "columns"}))
@@ -57,7 +64,7 @@ def rank_query(parameters: Parameters) -> RankQuery:
 
 def _reject_unknown(parameters: Parameters, known: frozenset[str]) -> None:
     if unknown := sorted(set(parameters.keys()) - known):
-        raise _bad(f"{unknown[0]}: not a parameter; use {', '.join(sorted(known))}")
+        raise _bad(f"{unknown[0][:_SHOWN]}: not a parameter; use {', '.join(sorted(known))}")
 
 
 def _count(parameters: Parameters, name: str, default: int) -> int:
@@ -91,8 +98,8 @@ def _number(parameters: Parameters, name: str) -> float | None:
         number = float(text)
     except ValueError:
         number = float("nan")
-    if not isfinite(number):
-        raise _bad(f"{name}: '{text[:40]}' is not a number")
+    if not abs(number) <= MAX_X:
+        raise _bad(f"{name}: '{text[:_SHOWN]}' is not a number from -{MAX_X:g} to {MAX_X:g}")
     return number
 
 
@@ -101,7 +108,7 @@ def _choice(parameters: Parameters, name: str, choices: tuple[T, ...]) -> T:
     for choice in choices:
         if text in (None, choice):
             return choice
-    raise _bad(f"{name}: '{(text or '')[:40]}' is not known; use {', '.join(choices)}")
+    raise _bad(f"{name}: '{(text or '')[:_SHOWN]}' is not known; use {', '.join(choices)}")
 
 
 def _bad(detail: str) -> RequestProblem:

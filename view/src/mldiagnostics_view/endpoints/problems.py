@@ -45,10 +45,9 @@ async def problems(
         return await handler(request)
     except RequestProblem as problem:
         return problem_response(problem.status, problem.detail)
-    except RunUnknown:
-        return problem_response(
-            HTTPStatus.NOT_FOUND, "This source has no such run; it may have been deleted. Go back to the list of runs."
-        )
+    except RunUnknown as error:
+        reason = "This source has no such run; it may have been deleted. Go back to the list of runs."
+        return problem_response(HTTPStatus.NOT_FOUND, str(error) or reason)
     except web.HTTPException as error:
         return problem_response(HTTPStatus(error.status), f"{request.path}: {error.reason}")
     except StoreForbidden as error:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from aiohttp import web
 from mldiagnostics.errors import MLDiagnosticsError
@@ -18,7 +19,7 @@ from mldiagnostics_view.endpoints.assets import PAGE
 from mldiagnostics_view.endpoints.authentication import access_of
 from mldiagnostics_view.endpoints.bodies import json_response, send
 from mldiagnostics_view.endpoints.live import EventStreams, revision_of
-from mldiagnostics_view.endpoints.parameters import curve_query, rank_query, run_names
+from mldiagnostics_view.endpoints.parameters import curve_query, metric_search, rank_query, run_names
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.endpoints.reports import Reports
 from mldiagnostics_view.sources.source import RunUnknown
@@ -65,6 +66,10 @@ class Routes:
         app.router.add_get("/{unknown:(?!api/).*}", self.unknown_page)
         app.on_shutdown.append(self._streams.aclose)
 
+    def is_stream(self, request: web.Request) -> bool:
+        """Return whether the response is a stream of events, which lasts as long as its page."""
+        return request.match_info.handler in (self.live_runs, self.live_run)
+
     async def runs(self, request: web.Request) -> web.Response:
         """Return the runs of all sources."""
         lists = await self._seen(request).lists()
@@ -78,11 +83,12 @@ class Routes:
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Return the metrics of a run, with the progress of their reader."""
+        search = metric_search(request.query)
         reader, progress, is_complete = await self._reader(request)
         return await json_response(
             request,
             lambda: {
-                "metrics": metrics_of(reader),
+                **metrics_of(reader, search),
                 "steps": steps_at_times(reader),
                 "progress": _progress(progress, is_complete),
             },
@@ -169,7 +175,7 @@ class Routes:
         pages = [f"{each.name}/{run.key}" for each in lists for run in each.runs if run.row.run_id == run_id]
         if not pages:
             return await self.unknown_page(request)
-        return web.Response(status=HTTPStatus.FOUND, headers={"Location": f"/runs/{pages[0]}"})
+        return web.Response(status=HTTPStatus.FOUND, headers={"Location": f"/runs/{quote(pages[0])}"})
 
     async def page(self, request: web.Request) -> web.Response:
         """Return the page, which reads its state from the URL."""

@@ -21,7 +21,7 @@ from mldiagnostics_kube.credentials import find_access
 from mldiagnostics_kube.informer import Backoff, Informer, InformerMetrics, Selection, SyncState
 from typing_extensions import override
 
-from mldiagnostics_view.limits import MAX_RUNS
+from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS
 from mldiagnostics_view.sources.followed_runs import FollowedRuns, namespace_in
 from mldiagnostics_view.sources.run_files import UserFiles
 from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail
@@ -39,8 +39,6 @@ __all__ = ["ClusterSource"]
 
 _BUCKET: Final = "gs://"
 _READABLE: Final = (_BUCKET, "volume://")
-_FIRST_LIST_S: Final = 10.0
-"""A page waits so long for the first list; then it shows the reason why there is none."""
 
 
 class _NoMetrics(InformerMetrics):
@@ -164,5 +162,5 @@ class ClusterSource(ListedSource):
 
     async def _wait_for_list(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._started + _FIRST_LIST_S):
+            async with asyncio.timeout_at(self._started + FIRST_LIST_S):
                 await self._store.is_settled.wait()

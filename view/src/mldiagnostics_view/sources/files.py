@@ -12,7 +12,7 @@ from mldiagnostics.locations import local_path
 from mldiagnostics.runs import attempt_rows, find_run, list_runs, ranks, sessions
 from typing_extensions import override
 
-from mldiagnostics_view.limits import MAX_RUNS, REFRESH_S
+from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS, REFRESH_S
 from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail, RunUnknown
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["FileSource"]
 
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_NAMED: Final = 3
 
 
 class FileSource(ListedSource):
@@ -36,6 +37,8 @@ class FileSource(ListedSource):
         self._listed_at = float("-inf")
         self._listing: asyncio.Task[None] | None = None
         self._problem = ""
+        self._broken: list[str] = []
+        """Directories whose run.json cannot be read."""
 
     @property
     @override
@@ -58,7 +61,9 @@ class FileSource(ListedSource):
         if self._listing is None and loop.time() - self._listed_at >= REFRESH_S:
             self._listing = asyncio.create_task(self._list())
         if self._rows is None and self._listing is not None:
-            await asyncio.wait([self._listing])
+            await asyncio.wait([self._listing], timeout=FIRST_LIST_S)
+        if self._rows is None:
+            self._problem = f"{self._root}: has not responded yet; its runs appear once it does"
         return self._rows or ()
 
     @override
@@ -79,21 +84,34 @@ class FileSource(ListedSource):
 
     async def _list(self) -> None:
         try:
-            rows = await asyncio.to_thread(list_runs, self._root, limit=MAX_RUNS)
+            broken: list[str] = []
+            rows = await asyncio.to_thread(list_runs, self._root, limit=MAX_RUNS, unreadable=broken.append)
+            self._broken = sorted(broken)
             self._rows = [
                 ListedRun(row.directory.rpartition("/")[2], replace(row, configs={}, document={})) for row in rows
             ]
-            path = local_path(self._root)
-            is_missing = path is not None and not path.is_dir()
-            self._problem = f"{self._root}: no such directory; it is read once it exists" if is_missing else ""
+            self._problem = await asyncio.to_thread(self._problem_of_root)
         except (MLDiagnosticsError, OSError) as error:
             self._rows = self._rows or []
             self._problem = str(error)
         self._listed_at = asyncio.get_running_loop().time()
         self._listing = None
 
+    def _problem_of_root(self) -> str:
+        path = local_path(self._root)
+        if path is not None and not path.is_dir():
+            return f"{self._root}: no such directory; it is read once it exists"
+        if not self._broken:
+            return ""
+        named = ", ".join(self._broken[:_NAMED]) + (", …" if len(self._broken) > _NAMED else "")
+        count = len(self._broken)
+        return f"{self._root}: {count} with a broken run.json left out: {named}; repair or delete the file"
+
     def _read(self, key: str) -> RunDetail:
-        if not _KEY.fullmatch(key):
+        if key in self._broken:
+            raise RunUnknown(f"{key}: its run.json cannot be read; repair or delete the file.")
+        is_listed = any(key == listed.key for listed in self._rows or ())
+        if not is_listed and not _KEY.fullmatch(key):
             raise RunUnknown
         try:
             row = find_run(self._root, key)

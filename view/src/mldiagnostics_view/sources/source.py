@@ -14,7 +14,7 @@ __all__ = ["ListedRun", "ListedSource", "RunDetail", "RunUnknown"]
 
 
 class RunUnknown(Exception):
-    """A source has no run with a key."""
+    """A source has no run with a key; the message, if there is one, has the reason."""
 
 
 class ListedRun(NamedTuple):

@@ -1,0 +1,160 @@
+"""Clients that read or send slowly, or open too much: others are served, and their resources come back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from mldiagnostics_kube.connections import ConnectionTimes, listen
+from mldiagnostics_view.endpoints import delivery, live
+from mldiagnostics_view.endpoints.bodies import Body
+from mldiagnostics_view.endpoints.problems import problems
+from mldiagnostics_view.server import serving
+from mldiagnostics_view.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+DEADLINE_S = 120
+LARGE = os.urandom(24 * 2**20)
+"""More than the buffers of the kernel for one connection."""
+ASSETS = {"index.html": Body(b"<!doctype html>", "text/html"), "large.js": Body(LARGE, "text/javascript")}
+HEAD = b"GET %s HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> AsyncIterator[str]:
+    async with serving(Settings(roots=(str(tmp_path),), port=0), ASSETS) as url, asyncio.timeout(DEADLINE_S):
+        yield url
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as client:
+        yield client
+
+
+@asynccontextmanager
+async def connection(url: str, sent: bytes) -> AsyncIterator[asyncio.StreamReader]:
+    """A connection with a small buffer, which has sent something and does not read by itself."""
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        opened.setblocking(False)  # noqa: FBT003 - the socket's own signature
+        port = int(url.rstrip("/").rpartition(":")[2])
+        await asyncio.get_running_loop().sock_connect(opened, ("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection(sock=opened, limit=4096)
+        writer.write(sent)
+        yield reader
+        writer.transport.abort()
+
+
+async def status(client: aiohttp.ClientSession, url: str) -> int:
+    async with client.get(url) as response:
+        return response.status
+
+
+async def until(client: aiohttp.ClientSession, url: str, wanted: int) -> None:
+    """Request until the status is the wanted one."""
+    while await status(client, url) != wanted:
+        pass
+
+
+async def test_slow_heads_and_many_connections_leave_room_for_others(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(delivery, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(delivery, "_TIMES", ConnectionTimes(first_request_s=3, idle_s=2, young_s=0.1))
+    async with AsyncExitStack() as stack, asyncio.timeout(DEADLINE_S):
+        small = await stack.enter_async_context(serving(Settings(roots=(str(tmp_path),), port=0), ASSETS))
+        slow = [await stack.enter_async_context(connection(small, HEAD % b"/")) for _ in range(12)]
+        assert await status(client, small) == 200
+        for each in slow:
+            try:
+                assert await each.read() == b""
+            except ConnectionError:
+                continue
+        idle = await stack.enter_async_context(connection(small, HEAD % b"/" + b"\r\n"))
+        assert (await idle.read()).startswith(b"HTTP/1.1 200")  # `read` ends when the server closes the connection
+
+
+async def test_a_response_that_is_not_read_is_dropped_after_a_time(
+    url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "MAX_UNREAD_BYTES", len(LARGE) * 3 // 2)
+    monkeypatch.setattr(delivery, "DELIVERY_S", 3.0)
+    async with connection(url, HEAD % b"/assets/large.js" + b"\r\n") as slow:
+        assert await slow.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await status(client, f"{url}assets/large.js") == 503, "there is no room for a second one"
+        assert await status(client, f"{url}api/runs") == 200
+        await until(client, f"{url}assets/large.js", 200)
+
+
+async def test_a_stream_that_is_not_read_is_closed_after_a_time(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MAX_STREAMS", 1)
+    monkeypatch.setattr(live, "WRITE_S", 1.0)
+    monkeypatch.setattr(live, "_WHILE_READING_S", 0.0)
+    streams, count = live.EventStreams(), 0
+
+    async def look() -> tuple[Any, bool]:
+        nonlocal count
+        count += 1
+        return str(count) * 2**18, True
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        return await streams.send(request, {"run": look})
+
+    app = web.Application(middlewares=[delivery.Delivery(lambda _: True).middleware, problems])
+    app.router.add_get("/", stream)
+    async with asyncio.timeout(DEADLINE_S), delivery.accepting(app, listen(0, "127.0.0.1")) as port:
+        url = f"http://127.0.0.1:{port}/"
+        async with connection(url, HEAD % b"/" + b"\r\n") as slow:
+            assert await slow.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert await status(client, url) == 503
+            await until(client, url, 200)
+            looked = count
+        assert looked < 1000, "it does not look while nobody reads"
+
+
+async def test_streams_and_requests_have_bounds_of_their_own(
+    url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MAX_STREAMS", 2)
+    monkeypatch.setattr(live, "REFRESH_S", 0.05)
+    monkeypatch.setattr(delivery, "MAX_REQUESTS", 1)
+    async with client.get(f"{url}api/live") as first, client.get(f"{url}api/live") as second:
+        assert (first.status, second.status) == (200, 200)
+        assert await status(client, f"{url}api/runs") == 200
+        async with client.get(f"{url}api/live") as third:
+            assert (third.status, (await third.json(content_type=None))["detail"]) == (
+                503,
+                "More than 2 pages are open; close some to follow this one.",
+            )
+    await until(client, f"{url}api/live", 200)
+
+
+async def test_an_answer_that_takes_too_long_says_so(
+    client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "REQUEST_S", 0.2)
+
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = web.Application(middlewares=[delivery.Delivery(lambda _: False).middleware, problems])
+    app.router.add_get("/", never)
+    async with (
+        delivery.accepting(app, listen(0, "127.0.0.1")) as port,
+        client.get(f"http://127.0.0.1:{port}/") as response,
+    ):
+        assert response.status == 504
+        assert "did not respond within" in (await response.json(content_type=None))["detail"]
