@@ -26,7 +26,8 @@ SHARED += ["-o", "faulthandler_timeout=360", "-o", "faulthandler_exit_on_timeout
 # In the order in which the tests use them; a cluster gets the others by itself.
 CONTRACT_TOOLS = ["fake-gcs-server", "helm", "kubeconform", "etcd", "kube-apiserver"]
 CONTRACT_TOOLS += ["kube-controller-manager", "kubectl", "jobset", "lws", "kuberay", "otelcol"]
-CONTRACT_TOOLS += ["cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"]
+# The last module of the cluster tests needs them: nothing waits for their 8 minutes of compiling.
+LAST_TOOLS = ["cert-manager-controller", "cert-manager-cainjector", "cert-manager-webhook"]
 LOGS = ROOT / ".tools/tests"
 # The tests of the cluster take longest and wait for pods most of the time: they start as early as they can, beside the
 # unit tests, and then beside the contract tests.
@@ -40,6 +41,15 @@ STAGES = (
         [sys.executable, "-m", "cluster", "tools", *CONTRACT_TOOLS],
         ROOT / "e2e",
         "seconds when cached, up to 30 min when not",
+        prepares=True,
+    ),
+    Stage(
+        "last-tools",
+        "tools of the last cluster tests",
+        [sys.executable, "-m", "cluster", "tools", *LAST_TOOLS],
+        ROOT / "e2e",
+        "seconds when cached, up to 10 min when not",
+        after=("tools",),
         prepares=True,
     ),
     Stage(
@@ -100,7 +110,7 @@ STAGES = (
     ),
 )
 NAMES = [stage.name for stage in STAGES if not stage.prepares]
-DEFAULT = ["parts", *(name for name in NAMES if name != "apiserver")]
+DEFAULT = ["parts", "last-tools", *(name for name in NAMES if name != "apiserver")]
 
 
 def main(names: list[str]) -> int:
