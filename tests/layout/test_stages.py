@@ -169,7 +169,7 @@ def test_the_exit_status_says_whether_every_stage_passed(tmp_path: Path, script:
 @pytest.mark.parametrize(
     ("names", "stages"),
     [
-        ([], ["tools", "environments", "parts", "browser", "gate", "unit", "contract", "cluster"]),
+        ([], ["tools", "last-tools", "environments", "parts", "browser", "gate", "unit", "contract", "cluster"]),
         (["unit"], ["browser", "unit"]),
         (["apiserver"], ["tools", "apiserver"]),
         (["contract"], ["tools", "environments", "contract"]),
