@@ -5,12 +5,11 @@ It replaces the `kubernetes` package, whose import costs each process 30 MB.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import aiohttp
 import orjson
 from mldiagnostics.errors import ConfigurationError
 
@@ -22,13 +21,14 @@ from mldiagnostics_kube.apiserver import (
     TABLE,
     ResponseTooLarge,
     Unavailable,
-    error_of,
     metadata_only_type,
 )
-from mldiagnostics_kube.failures import connection_problem
+from mldiagnostics_kube.transport import CALL_TIMEOUT_S, MAX_RESPONSE_BYTES, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+
+    import aiohttp
 
     from mldiagnostics_kube.credentials import Credentials
 
@@ -37,21 +37,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CALL_TIMEOUT_S: Final = 10.0
 WATCH_S: Final = 120
 """How long one watch lasts. A quiet watch sends nothing, not even bookmarks, so only its end shows a dead stream."""
 FIRST_PAGE: Final = 50
 PAGE: Final = 500
 PAGE_BYTES: Final = 2 * 2**20
 """Largest page of a list: a larger one is dropped while it arrives and read again with fewer objects."""
-MAX_RESPONSE_BYTES: Final = 10 * 2**20
-"""Largest response: above one object of 1.5 MiB, etcd's limit, of characters that JSON writes with six bytes each."""
-PARALLEL_CALLS: Final = 64
-_MAX_LINE_BYTES: Final = 8 * 2**20
 _ORJSON_BYTES: Final = 2**20
 """Longer responses are parsed by the standard library: orjson allocates 12 times the length, measured."""
-_UNCOMPRESSED: Final = {"Accept-Encoding": "identity"}
-"""A few compressed kilobytes may expand to a page of many megabytes at once, before it can be dropped."""
 
 
 class ApiClient:
@@ -69,11 +62,7 @@ class ApiClient:
 
     def __init__(self, access: Credentials) -> None:
         self.access: Final = access
-        tls = access.tls() or True
-        self._calls = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=tls, limit=PARALLEL_CALLS), headers=_UNCOMPRESSED, proxy=access.proxy
-        )
-        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0), proxy=access.proxy)
+        self._transport = Transport(access)
 
     @classmethod
     async def connect(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -94,8 +83,7 @@ class ApiClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._calls.close()
-        await self._streams.close()
+        await self._transport.aclose()
 
     async def request(
         self,
@@ -121,7 +109,9 @@ class ApiClient:
         """
         data: dict[str, Any] = {} if body is None else {"data": orjson.dumps(body)}
         headers = {"Accept": accept, "Content-Type": content_type}
-        return _parse(method, path, await self._send(method, path, timeout_s, params=query, headers=headers, **data))
+        return _parse(
+            method, path, await self._transport.send(method, path, timeout_s, params=query, headers=headers, **data)
+        )
 
     async def get(self, path: str, *, metadata_only: bool = False, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Read one object, or only its metadata."""
@@ -232,51 +222,13 @@ class ApiClient:
             ("resourceVersion", resource_version),
             ("timeoutSeconds", str(for_s)),
         ]
-        headers = {"Accept": accept, **await self._authorization()}
-        timeout = aiohttp.ClientTimeout(total=for_s + CALL_TIMEOUT_S, connect=CALL_TIMEOUT_S)
-        try:
-            opening = self._open_watch(path, params=query, headers=headers, timeout=timeout)
-            async with await _run_to_completion(opening, discard=aiohttp.ClientResponse.close) as response:
-                if response.status >= 400:
-                    raise error_of("GET", path, response.status, await response.read())
-                async for line in _lines(response.content):
-                    yield _parse("GET", path, line)
-        except (aiohttp.ClientError, OSError) as failure:
-            raise Unavailable(f"watch {path}: the connection failed: {connection_problem(failure)}") from failure
+        async with aclosing(self._transport.lines(path, query=query, accept=accept, for_s=for_s)) as lines:
+            async for line in lines:
+                yield _parse("GET", path, line)
 
     async def open_socket(self, path: str, *, protocol: str, query: Query = ()) -> aiohttp.ClientWebSocketResponse:
-        """Open a WebSocket, such as that of the subresource `portforward` of a pod.
-
-        Args:
-            path: URL path, as `apiserver.path_to` builds it.
-            protocol: Subprotocol, such as `v4.channel.k8s.io`.
-            query: Query parameters, in order.
-
-        Raises:
-            ClusterError: The socket was not opened; after a refusal with its status.
-        """
-        try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
-                return await self._streams.ws_connect(
-                    self.access.server + path,
-                    params=query,
-                    protocols=(protocol,),
-                    headers=await self._authorization(),
-                    server_hostname=self.access.server_name,
-                    autoclose=True,
-                    max_msg_size=0,
-                )
-        except aiohttp.WSServerHandshakeError as refusal:
-            raise error_of("GET", path, refusal.status, refusal.message.encode()) from refusal
-        except (aiohttp.ClientError, OSError) as failure:
-            raise Unavailable(f"GET {path}: the connection failed: {connection_problem(failure)}") from failure
-
-    async def _open_watch(self, path: str, **options: Any) -> aiohttp.ClientResponse:
-        """Wait for the response head, which comes before the first event."""
-        async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await self._streams.get(
-                self.access.server + path, server_hostname=self.access.server_name, **options
-            )
+        """Open a WebSocket, as `Transport.open_socket` does."""
+        return await self._transport.open_socket(path, protocol=protocol, query=query)
 
     async def _pages(
         self, path: str, query: list[tuple[str, str]], *, accept: str, page: int, timeout_s: float
@@ -288,7 +240,7 @@ class ApiClient:
             params = [*query, ("limit", str(size)), *([("continue", token)] if token else [])]
             most = PAGE_BYTES if size > 1 else MAX_RESPONSE_BYTES
             try:
-                raw = await self._send("GET", path, timeout_s, max_bytes=most, params=params, headers=headers)
+                raw = await self._transport.send("GET", path, timeout_s, max_bytes=most, params=params, headers=headers)
             except ResponseTooLarge:
                 if size == 1:
                     raise
@@ -305,77 +257,9 @@ class ApiClient:
             if not token:
                 return
 
-    async def _send(
-        self, method: str, path: str, timeout_s: float, *, max_bytes: int = MAX_RESPONSE_BYTES, **options: Any
-    ) -> bytearray:
-        """Send one request and return the body of the response."""
-        timeout = aiohttp.ClientTimeout(total=timeout_s)
-        try:
-            status, raw = await _run_to_completion(
-                self._exchange(method, path, max_bytes=max_bytes, timeout=timeout, **options)
-            )
-        except (aiohttp.ClientError, OSError) as failure:  # TimeoutError is an OSError
-            raise Unavailable(
-                f"{method} {path}: the API server did not respond in {timeout_s:g} s: {connection_problem(failure)}"
-            ) from failure
-        if status >= 400:
-            raise error_of(method, path, status, raw)
-        return raw
-
-    async def _exchange(
-        self, method: str, path: str, *, max_bytes: int, headers: dict[str, str], **more: Any
-    ) -> tuple[int, bytearray]:
-        headers = headers | await self._authorization()
-        url, name = self.access.server + path, self.access.server_name
-        async with self._calls.request(method, url, headers=headers, server_hostname=name, **more) as response:
-            raw = bytearray()
-            async for chunk in response.content.iter_any():
-                raw += chunk
-                if len(raw) > max_bytes:
-                    raw.clear()  # the traceback would keep it
-                    raise ResponseTooLarge(f"{method} {path}: the response is longer than {max_bytes} bytes")
-            return response.status, raw
-
-    async def _authorization(self) -> dict[str, str]:
-        token = await self.access.token()
-        return {"Authorization": f"Bearer {token}", **self.access.user} if token else dict(self.access.user)
-
-
-async def _run_to_completion(work: Coroutine[Any, Any, T], *, discard: Callable[[T], None] = lambda _: None) -> T:
-    """Await the work; if the caller is cancelled, finish the work first.
-
-    So two writes of one caller never run at once, and no connection is dropped during its TLS handshake, which would
-    leak it (CPython 3.11 forgets the transport).
-
-    Args:
-        work: The work.
-        discard: Frees the result if the caller was cancelled and cannot use it.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        if not task.cancelled() and not task.exception():
-            discard(task.result())
-        raise
-
 
 def _selectors(labels: str, fields: str) -> list[tuple[str, str]]:
     return [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Split a stream into lines; aiohttp's own reader rejects very long lines."""
-    rest = bytearray()
-    async for chunk in content.iter_any():
-        rest += chunk
-        if b"\n" in chunk:
-            *lines, rest = rest.split(b"\n")
-            for line in lines:
-                yield bytes(line)
-        elif len(rest) > _MAX_LINE_BYTES:
-            raise Unavailable(f"watch: an event is longer than {_MAX_LINE_BYTES} bytes")
 
 
 def _parse(method: str, path: str, raw: bytes | bytearray) -> Json:
