@@ -8,8 +8,10 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mldiagnostics_api.capture_object import CaptureStatus
 from mldiagnostics_api.resources import CONNECTIONS
 from mldiagnostics_kube.apiserver import ClusterError, Unavailable, path_to
+from mldiagnostics_kube.captures import cancel_capture
 from mldiagnostics_kube.failures import ClusterFailure
 
 from mldiagnostics_cli.captures.capture_object import (
@@ -18,7 +20,7 @@ from mldiagnostics_cli.captures.capture_object import (
     path_of,
     withdraw_capture,
 )
-from mldiagnostics_cli.captures.connection import CaptureStatus, manifest
+from mldiagnostics_cli.captures.connection import exit_code_of, manifest, result_document
 from mldiagnostics_cli.captures.ending import CaptureEnd
 from mldiagnostics_cli.captures.live_line import LiveLine
 from mldiagnostics_cli.cluster.connection import connect
@@ -79,7 +81,7 @@ async def capture_in_cluster(
         status = await _Follower(cluster, made, interruption).follow()
     show_result(status, output)
     return CaptureEnd(
-        exit_code=INTERRUPTED if interruption.is_requested else status.exit_code,
+        exit_code=INTERRUPTED if interruption.is_requested else exit_code_of(status),
         directory=status.location if status.captured else "",
         session=status.session,
         namespace=status.namespace,
@@ -100,7 +102,7 @@ def show_detached(status: CaptureStatus, output: OutputFormat) -> None:
 def show_result(status: CaptureStatus, output: OutputFormat) -> None:
     """Print the outcome of each target, and where the profiles are."""
     if output in {OutputFormat.JSON, OutputFormat.YAML}:
-        show_document(status.to_json(), output)
+        show_document(result_document(status), output)
         return
     if output is OutputFormat.NAME:
         show(f"{CONNECTIONS.definition_name}/{status.name}")
@@ -191,7 +193,7 @@ class _Follower:
 
     async def _patch(self) -> None:
         try:
-            await self._cluster.client.patch(self._path, {"spec": {"cancel": True}})
+            await cancel_capture(self._cluster.client, self._status.namespace, self._status.name)
         except ClusterError as error:  # it is followed anyway
             note(f"mldiag: {self._status.name}: not cancelled: {error}")
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from mldiagnostics_api.resources import CONNECTIONS
-from mldiagnostics_kube.apiserver import NotFound, path_to
+from mldiagnostics_kube import captures
+from mldiagnostics_kube.apiserver import NotFound
 
 from mldiagnostics_cli.output import note
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["create_capture", "delete_capture", "path_of", "withdraw_capture"]
 
-STRICT = ("fieldValidation", "Strict")
-"""An older resource would drop the fields that it does not have, and its operator capture other pods."""
-
 
 async def create_capture(cluster: Cluster, namespace: str, body: Body, interruption: Interruption) -> Body:
     """Create an object and return it.
@@ -33,10 +31,9 @@ async def create_capture(cluster: Cluster, namespace: str, body: Body, interrupt
         Abort: Ctrl-C while it was created; it is deleted then.
         ClusterError: It is rejected, or the cluster cannot be reached.
     """
-    collection = path_to(*CONNECTIONS.gvr, namespace=namespace)
     try:
         with interruption.stopping(lambda: None):  # the response has the name by which it is deleted
-            made: Body = await cluster.client.request("POST", collection, query=[STRICT], body=body)
+            made: Body = await captures.create_capture(cluster.client, namespace, body)
             if interruption.is_requested:
                 await withdraw_capture(cluster, made)
     except asyncio.CancelledError:
@@ -61,4 +58,4 @@ async def delete_capture(cluster: Cluster, made: Body) -> None:
 def path_of(made: Body) -> str:
     """Return the URL path of an object."""
     metadata = made["metadata"]
-    return path_to(*CONNECTIONS.gvr, namespace=metadata["namespace"], name=metadata["name"])
+    return captures.path_of_capture(metadata["namespace"], metadata["name"])
