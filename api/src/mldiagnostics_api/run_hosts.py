@@ -8,6 +8,7 @@ from mldiagnostics.runs.rank_row import RankRow
 from mldiagnostics.runs.row_values import FieldReader
 
 from mldiagnostics_api.pods import PodView
+from mldiagnostics_api.profiler_ports import published_ports
 from mldiagnostics_api.ranking import order, slice_of, without_superseded
 
 _PHASES: Final = {"Pending": "Pending", "Succeeded": "Completed", "Failed": "Failed"}
@@ -15,6 +16,8 @@ _PHASES: Final = {"Pending": "Pending", "Succeeded": "Completed", "Failed": "Fai
 
 def hosts_of(body: Mapping[str, Any], pods: Iterable[PodView], *, attempt: int | None) -> list[RankRow]:
     """Return the ranks of an MLRun, by rank.
+
+    A pod that publishes several profiler ports has a rank for each, as in captures.
 
     Args:
         body: The MLRun as the API returns it: its exceptions are the reasons and messages.
@@ -26,12 +29,21 @@ def hosts_of(body: Mapping[str, Any], pods: Iterable[PodView], *, attempt: int |
         fields.text("host"): fields for fields in map(FieldReader, exceptions if isinstance(exceptions, list) else ())
     }
     ordered = sorted(without_superseded(pods), key=order)
+    ports = [(pod, port) for pod in ordered for port in _ports(pod) or (None,)]
     return [
-        _rank_row(rank, pod, by_host.get(pod.name, FieldReader({})), attempt or 0) for rank, pod in enumerate(ordered)
+        _rank_row(rank, pod, port, by_host.get(pod.name, FieldReader({})), attempt or 0)
+        for rank, (pod, port) in enumerate(ports)
     ]
 
 
-def _rank_row(rank: int, pod: PodView, exception: FieldReader, attempt: int) -> RankRow:
+def _ports(pod: PodView) -> tuple[int, ...]:
+    try:
+        return published_ports(pod)
+    except ValueError:  # a capture says what is wrong with them
+        return ()
+
+
+def _rank_row(rank: int, pod: PodView, port: int | None, exception: FieldReader, attempt: int) -> RankRow:
     return RankRow(
         rank=rank,
         attempt=attempt,
@@ -46,4 +58,5 @@ def _rank_row(rank: int, pod: PodView, exception: FieldReader, attempt: int) -> 
         pod_uid=pod.uid,
         node=pod.node or None,
         slice=slice_of(pod),
+        port=port,
     )

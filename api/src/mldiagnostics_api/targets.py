@@ -7,10 +7,11 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final, Self
 
-from mldiagnostics_api.formats import enumerated, quote
-from mldiagnostics_api.names import DEFAULT_PORT, PROFILER_PORTS_ANNOTATION, SkipReason
-from mldiagnostics_api.pods import MAX_PROFILER_PORTS, PORTS_LENGTH, PodView
+from mldiagnostics_api.formats import enumerated
+from mldiagnostics_api.names import DEFAULT_PORT, SkipReason
+from mldiagnostics_api.pods import PodView
 from mldiagnostics_api.policy import Policy
+from mldiagnostics_api.profiler_ports import published_ports
 from mldiagnostics_api.ranges import Ranges
 from mldiagnostics_api.ranking import natural, order, part_of, slice_of, without_superseded
 from mldiagnostics_api.reported_profilers import ReportedProfilers
@@ -135,7 +136,7 @@ def _examine(
     fault = _pod_fault(pod, policy, container)
     ports: tuple[int, ...] = ()
     try:
-        ports = reported.ports or _ports(pod, container, port)
+        ports = reported.ports or published_ports(pod, container) or (port or DEFAULT_PORT,)
     except ValueError as error:
         fault = fault or (SkipReason.PORT_INVALID, str(error))
     several = len(ports) > 1
@@ -206,34 +207,6 @@ def _address_fault(text: str) -> _Fault | None:
             f"{text} is a loopback, link-local or multicast address, which is not allowed for a pod",
         )
     return None
-
-
-def _ports(pod: PodView, container: str | None, port: int | None) -> tuple[int, ...]:
-    """Return the profiler ports: from annotation, container ports or the spec.
-
-    Raises:
-        ValueError: The annotation is invalid.
-    """
-    if pod.published_ports is not None:
-        return _published(pod.published_ports)
-    named = [p for c in pod.containers if container in (None, c.name) for p in c.profiler_ports]
-    return tuple(dict.fromkeys(named)) or (port or DEFAULT_PORT,)
-
-
-def _published(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if len(text) > PORTS_LENGTH or len(parts) > MAX_PROFILER_PORTS:
-        raise ValueError(
-            f"annotation {PROFILER_PORTS_ANNOTATION}: longer than {MAX_PROFILER_PORTS} ports or {PORTS_LENGTH} "
-            "characters; list one port for each rank in the pod"
-        )
-    ports = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 5]
-    if len(set(ports)) < len(parts) or not all(1 <= port <= 65535 for port in ports):
-        raise ValueError(
-            f"annotation {PROFILER_PORTS_ANNOTATION}: {quote(text)} is not a list of distinct ports such as "
-            "'9999,10000'"
-        )
-    return tuple(ports)
 
 
 def _ranges(name: str, text: str | None) -> Ranges | None:
