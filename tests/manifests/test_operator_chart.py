@@ -323,3 +323,19 @@ def test_the_notes_of_a_disabled_chart_are_one_line(tmp_path: Path) -> None:
     assert notes(OPERATOR, tmp_path, {"enabled": False}).strip() == (
         f"{OPERATOR.name}: enabled is false; the release has no objects."
     )
+
+
+@pytest.mark.parametrize("captures", [False, True])
+@pytest.mark.parametrize("proxy", [{}, {"userHeader": "X-User", "secretName": "proxy"}])
+def test_the_view_may_make_captures_only_by_value_and_behind_a_proxy(captures: bool, proxy: Object) -> None:
+    for namespaces, kind in (([], "ClusterRole"), (["ml"], "Role")):
+        view = {"enabled": True, "captures": captures, "proxy": proxy}
+        objects = rendered(OPERATOR, {"view": view, "watch.namespaces": namespaces})
+        rules = one(objects, kind, f"{OPERATOR.name}-web-view")["rules"]
+        verbs = {verb for rule in rules if "mldiagnosticsconnections" in rule["resources"] for verb in rule["verbs"]}
+        assert verbs == ({"get", "create", "patch"} if captures and proxy else set())
+        [deployment] = [
+            each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-web-view")
+        ]
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert {"name": "MLDIAG_VIEW_CAPTURES", "value": str(captures).lower()} in container["env"]

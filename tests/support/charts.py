@@ -52,6 +52,7 @@ EVERY_SWITCH: dict[str, Object] = {
             "url": "https://view.example.com/runs/",
             "port": 9425,
             "mountVolume": True,
+            "captures": True,
             "proxy": {
                 "userHeader": "X-Forwarded-User",
                 "groupsHeader": "X-Forwarded-Groups",

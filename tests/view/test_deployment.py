@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import aiohttp
 import pytest
-import yaml
 from mldiagnostics.store import open_store
-from mldiagnostics_api.names import RUN_LABEL
 from mldiagnostics_api.policy import Policy
 from mldiagnostics_api.resources import RUNS
-from mldiagnostics_api.run_names import run_label
-from mldiagnostics_kube.apiserver import Conflict, path_to
-from mldiagnostics_kube.client import ApiClient
+from mldiagnostics_kube.apiserver import path_to
 from mldiagnostics_view import authorization
 from mldiagnostics_view.deployment import serving
 from mldiagnostics_view.deployment_settings import load
 from mldiagnostics_view.endpoints.bodies import Body
-from release.parts import NAMESPACE, OPERATOR
-from release.render import rendered
-from support.charts import one
 from support.definitions import install
 from support.grants import grant
 from support.run_files import put_run
+from support.view_deployments import HOST, SECRET, account_of_chart, environment, make_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
+    from mldiagnostics_kube.client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 
@@ -39,30 +33,6 @@ ASSETS = {"index.html": Body(b"<!doctype html>", "text/html")}
 READ = ["get", "list", "watch"]
 RUN = "4f6c" + 60 * "0"
 LIMIT_S = 60
-TOKEN = "the secret of the proxy"
-
-
-async def make_run(admin: ApiClient, namespace: str, name: str, run_id: str) -> None:
-    """Make an MLRun with a pod."""
-    body = {"apiVersion": RUNS.api_version, "kind": RUNS.kind, "metadata": {"name": name}}
-    await admin.create(path_to(*RUNS.gvr, namespace=namespace), {**body, "spec": {"runId": run_id}})
-    pod = {"metadata": {"name": name, "labels": {RUN_LABEL: run_label(run_id)}}}
-    containers = [{"name": "train", "image": "train:1"}]
-    await admin.create(path_to("", "v1", "pods", namespace=namespace), {**pod, "spec": {"containers": containers}})
-
-
-async def account_of_chart(api_server: ApiServer, admin: ApiClient, folder: Path) -> ApiClient:
-    """Return a client that has the rights of the chart's service account, and no others."""
-    objects = rendered(OPERATOR, {"view": {"enabled": True, "proxy": {"userHeader": "X-User", "secretName": "s"}}})
-    name = f"{OPERATOR.name}-web-view"
-    for kind in ("ClusterRole", "ClusterRoleBinding"):
-        path = path_to("rbac.authorization.k8s.io", "v1", f"{kind.lower()}s")
-        with suppress(Conflict):
-            await admin.create(path, one(objects, kind, name))
-    config = yaml.safe_load(api_server.kubeconfig.read_text())
-    config["users"][0]["user"]["as"] = f"system:serviceaccount:{NAMESPACE}:{name}"
-    (folder / "kubeconfig").write_text(yaml.safe_dump(config))
-    return await ApiClient.connect({"KUBECONFIG": str(folder / "kubeconfig")})
 
 
 async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
@@ -80,17 +50,7 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
     await make_run(admin, other, "thief", RUN)  # its author wants to see the files of the run of another namespace
     put_run(open_store(str(tmp_path / "volume")), RUN, namespace=namespace, records=1)
 
-    (tmp_path / "secret").write_text(f"former\n{TOKEN}\n")
-    config = load(
-        {
-            "MLDIAG_VIEW_PORT": "0",
-            "MLDIAG_VIEW_HOSTS": "view.example.com",
-            "MLDIAG_VIEW_USER_HEADER": "X-Forwarded-User",
-            "MLDIAG_VIEW_GROUPS_HEADER": "X-Forwarded-Groups",
-            "MLDIAG_VIEW_SECRET_FILE": str(tmp_path / "secret"),
-            "MLDIAG_VOLUME_ROOT": str(tmp_path / "volume"),
-        }
-    )
+    config = load(environment(tmp_path, MLDIAG_VOLUME_ROOT=str(tmp_path / "volume")))
     assert config.policy == Policy()
     monkeypatch.setattr(authorization, "VERDICT_AGE_S", 0)  # the API server learns rights late
     client = await account_of_chart(api_server, admin, tmp_path)
@@ -98,7 +58,7 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
 
         async def get(path: str, user: str = "", groups: str = "", **headers: str) -> tuple[int, Any]:
             named = {"X-Forwarded-User": user, "X-Forwarded-Groups": groups}
-            given = {"Host": "view.example.com", "X-Mldiag-Proxy-Secret": TOKEN, **named, **headers}
+            given = {"Host": HOST, "X-Mldiag-Proxy-Secret": SECRET, **named, **headers}
             async with browser.get(path, headers=given) as response:
                 return response.status, await response.json(content_type=None)
 
@@ -124,7 +84,7 @@ async def test_a_tenant_sees_what_kubectl_get_mlruns_shows(
         assert (await get(f"{own}/metrics", "jane"))[0] == 200
         assert (await get(f"{thief}/metrics", "joe", "research"))[0] == 409
 
-        linked = {"Host": "view.example.com", "X-Mldiag-Proxy-Secret": TOKEN, "X-Forwarded-User": "jane"}
+        linked = {"Host": HOST, "X-Mldiag-Proxy-Secret": SECRET, "X-Forwarded-User": "jane"}
         async with browser.get(f"/{RUN}", headers=linked, allow_redirects=False) as link:
             assert (link.status, link.headers["Location"]) == (302, f"/runs/cluster/{namespace}:own")
 

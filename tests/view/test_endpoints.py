@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -13,13 +14,14 @@ from mldiagnostics.pipeline.records import Record
 from mldiagnostics.store import open_store
 from mldiagnostics_view.endpoints import live
 from mldiagnostics_view.endpoints.bodies import Body
+from mldiagnostics_view.limits import MAX_BODY_BYTES
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import Settings
 from support.run_files import put_records, put_run
 from yarl import URL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 ASSETS = {"index.html": Body(b"<!doctype html>", "text/html")}
@@ -120,12 +122,71 @@ async def test_foreign_pages_are_rejected(server: aiohttp.ClientSession) -> None
             assert response.status == status
             assert "default-src 'none'" in response.headers["Content-Security-Policy"]
             assert response.headers["X-Content-Type-Options"] == "nosniff"
-    async with server.post("/api/runs") as response:
-        assert response.status == 405
+    for method in ("PUT", "DELETE", "OPTIONS"):
+        async with server.request(method, "/api/runs") as response:
+            assert response.status == 405
     async with server.get("/api/runs") as response:
         etag = response.headers["ETag"]
     async with server.get("/api/runs", headers={"If-None-Match": etag}) as response:
         assert response.status == 304
+
+
+async def test_only_the_own_page_changes_something(server: aiohttp.ClientSession, root: Path) -> None:
+    await read(server, "/api/runs")
+    base = f"/api/runs/{root.name}/trained"
+    own = f"http://{server._base_url.authority}"
+    order = b'{"ranks": [0], "durationMilliseconds": 10}'
+    json_type = {"Content-Type": "application/json"}
+    same = {"Sec-Fetch-Site": "same-origin"}
+    for headers, body, status in (
+        (json_type, order, 403),
+        ({**json_type, "Origin": "https://evil.example"}, order, 403),
+        ({**json_type, "Origin": "null"}, order, 403),
+        ({**json_type, "Origin": f"{own}1"}, order, 403),
+        ({**json_type, "Origin": own, "Sec-Fetch-Site": "same-site"}, order, 403),
+        ({**json_type, "Origin": own, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, order, 403),
+        ({"Origin": own, "Content-Type": "text/plain"}, order, 415),
+        ({"Origin": own, "Content-Type": "application/x-www-form-urlencoded"}, order, 415),
+        ({**json_type, **same}, b" " * (MAX_BODY_BYTES + 1), 413),
+        ({**json_type, **same}, b"{}", 400),
+        ({**json_type, **same}, b'{"ranks": [], "durationMilliseconds": 10}', 400),
+        ({**json_type, **same}, order, 409),  # the run has ended
+        ({**json_type, "Origin": own}, order, 409),
+    ):
+        async with server.post(f"{base}/captures", data=body, headers=headers) as response:
+            assert (response.status, response.content_type) == (status, "application/problem+json"), headers
+    chunks = (b" " * 1024 for _ in range(MAX_BODY_BYTES))
+    async with server.post(f"{base}/captures", data=_all(chunks), headers={**json_type, **same}) as response:
+        assert response.status == 413
+
+
+async def _all(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+async def test_a_source_of_files_has_neither_captures_nor_xprof_without_the_command_line(tmp_path: Path) -> None:
+    put_run(open_store(str(tmp_path)), "open", phase="Active")
+    line = Record("phase", time.time(), "Active", rank=0, attempt=0, payload={"host": "h"})
+    put_records(open_store(str(tmp_path)), "open", "a0-r0-00000000-00001", line)
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    async with (
+        serving(Settings(roots=(str(tmp_path),), port=0), ASSETS) as url,
+        aiohttp.ClientSession(url, headers=headers) as client,
+    ):
+        source = (await read(client, "/api/runs"))[1]["sources"][0]["name"]
+        base = f"/api/runs/{source}/open"
+        _, run = await read(client, base)
+        assert (run["canCapture"], run["captureObstacle"], run["canOpenXprof"]) == (False, None, False)
+        [host] = run["hosts"]
+        for path, body, status in (
+            (f"{base}/captures", {"ranks": [host["rank"]], "durationMilliseconds": 10}, 403),
+            (f"{base}/captures/any/cancel", {}, 403),
+            (f"{base}/sessions/any/xprof", {}, 409),
+            (f"/api/runs/{source}/gone/captures", {"ranks": [0], "durationMilliseconds": 10}, 404),
+        ):
+            async with client.post(path, json=body) as response:
+                assert response.status == status, await response.text()
 
 
 async def test_a_broken_run_does_not_hide_others_and_a_deleted_one_ends_its_stream(

@@ -1,4 +1,4 @@
-"""The MLDiagnosticsConnection that a program makes for its user: its manifest, and its status as a result; pure."""
+"""The manifest and the status of a capture that a program makes for its user."""
 
 import re
 from collections.abc import Mapping

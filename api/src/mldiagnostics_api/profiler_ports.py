@@ -1,4 +1,4 @@
-"""Profiler ports that a pod publishes: by its annotation, else by the names of its container ports."""
+"""Profiler ports of a pod: of its annotation, else of its container ports."""
 
 from mldiagnostics_api.formats import quote
 from mldiagnostics_api.names import PROFILER_PORTS_ANNOTATION

@@ -2,7 +2,7 @@
 {{- define "mldiag.view" -}}
 {{- $proxy := dict "userHeader" "" "groupsHeader" "" "secretHeader" "X-Mldiag-Proxy-Secret" "secretName" "" "from" list }}
 {{- $image := dict "repository" "mldiagnostics-cli" "tag" "" "digest" "" }}
-{{- $defaults := dict "enabled" false "url" "" "port" 8425 "mountVolume" false "image" $image "proxy" $proxy }}
+{{- $defaults := dict "enabled" false "url" "" "port" 8425 "mountVolume" false "captures" false "image" $image "proxy" $proxy }}
 {{- $_ := set $defaults "serviceAccount" (dict "annotations" dict) }}
 {{- $_ := set $defaults "resources" dict }}
 {{- toYaml (mergeOverwrite $defaults (deepCopy (default dict .Values.view))) }}
@@ -39,9 +39,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Permissions of the view in each namespace whose runs it shows. A test exercises every verb. */}}
 {{- define "mldiag.viewRules" -}}
+{{- $view := include "mldiag.view" . | fromYaml }}
 - {apiGroups: [diagon.gke.io], resources: [mlruns], verbs: [list, watch]}
 # The hosts of a run.
 - {apiGroups: [""], resources: [pods], verbs: [list]}
+{{- if and $view.captures $view.proxy.userHeader }}
+# Captures for viewers who have these rights themselves.
+- {apiGroups: [diagon.gke.io], resources: [mldiagnosticsconnections], verbs: [get, create, patch]}
+{{- end }}
 {{- end }}
 
 {{- define "mldiag.viewEnv" -}}
@@ -58,6 +63,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if $view.mountVolume }}
 - {name: MLDIAG_VOLUME_ROOT, value: /var/lib/mldiagnostics}
 {{- end }}
+- {name: MLDIAG_VIEW_CAPTURES, value: {{ $view.captures | quote }}}
 {{- with $view.proxy }}
 {{- if .userHeader }}
 - {name: MLDIAG_VIEW_USER_HEADER, value: {{ .userHeader }}}

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["ViewOptions", "start_view"]
 
 _MODULE = "mldiagnostics_view"
+_MLDIAG = "mldiagnostics_cli"
+"""The view opens sessions in XProf by this command line, as a program of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ def _arguments(cluster: ClusterOptions, options: ViewOptions) -> list[str]:
         "--namespace": cluster.namespace,
         "--context": cluster.context,
         "--kubeconfig": cluster.kubeconfig,
+        "--mldiag": _MLDIAG,
         "--host": options.host,
         "--port": options.port,
     }

@@ -31,5 +31,5 @@ async def create_capture(client: ApiClient, namespace: str, body: Mapping[str, A
 
 
 async def cancel_capture(client: ApiClient, namespace: str, name: str) -> dict[str, Any]:
-    """Cancel a capture and return its object; traces that were recorded are stored. Raises `ClusterError`."""
+    """Cancel a capture, which keeps recorded traces. Raises `ClusterError`."""
     return await client.patch(path_of_capture(namespace, name), {"spec": {"cancel": True}})

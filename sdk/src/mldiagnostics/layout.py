@@ -123,6 +123,17 @@ def session_of(key: str) -> str | None:
     return rest.partition("/")[0] if name and not prefix and is_trace(key) else None
 
 
+def xprof_page(session: str) -> str:
+    """Return the page of a session below the address of XProf.
+
+    >>> xprof_page("20261121-100000-ab12")
+    'data/plugin/profile/overview_page?run=20261121-100000-ab12&tag=overview_page'
+    """
+    from urllib.parse import urlencode  # noqa: PLC0415 - training processes never need it
+
+    return f"data/plugin/profile/overview_page?{urlencode({'run': session, 'tag': 'overview_page'})}"
+
+
 def record_segment_key(*, attempt: int, rank: int, incarnation: str, number: int) -> str:
     """Return the key of one file of records, below the run's directory.
 

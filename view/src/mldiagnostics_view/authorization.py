@@ -43,6 +43,10 @@ LIST_PODS: Final = Right("list", "", "pods")
 class Access(Protocol):
     """Decides whether the viewer of one request has a right."""
 
+    @property
+    def viewer(self) -> str:
+        """Return the name of the viewer; empty if the server does not know it."""
+
     async def allows(self, right: Right, namespace: str) -> bool:
         """Return whether the viewer has a right in a namespace; in all of them if it is empty.
 
@@ -53,6 +57,11 @@ class Access(Protocol):
 
 class _Anybody(Access):
     """The server has the rights of its only viewer, or its viewers are its administrators."""
+
+    @property
+    @override
+    def viewer(self) -> str:
+        return ""
 
     @override
     async def allows(self, right: Right, namespace: str) -> bool:
@@ -104,6 +113,11 @@ class _ReviewedAccess(Access):
 
     def __init__(self, reviews: SubjectReviews, viewer: Viewer) -> None:
         self._reviews, self._viewer = reviews, viewer
+
+    @property
+    @override
+    def viewer(self) -> str:
+        return self._viewer.name
 
     @override
     async def allows(self, right: Right, namespace: str) -> bool:

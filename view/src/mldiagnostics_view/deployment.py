@@ -19,6 +19,8 @@ from mldiagnostics_kube import http, logs
 from mldiagnostics_kube.client import ApiClient
 
 from mldiagnostics_view.authorization import SubjectReviews
+from mldiagnostics_view.captures.captures import NoCaptures
+from mldiagnostics_view.captures.cluster_captures import ClusterCaptures
 from mldiagnostics_view.deployment_settings import load
 from mldiagnostics_view.endpoints.assets import load_assets
 from mldiagnostics_view.endpoints.authentication import Authentication, ProxyHeaders
@@ -30,6 +32,7 @@ from mldiagnostics_view.sources.cluster import ClusterSource
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from mldiagnostics_view.captures.captures import Captures
     from mldiagnostics_view.deployment_settings import DeploymentConfig
     from mldiagnostics_view.endpoints.bodies import Body
 
@@ -73,15 +76,26 @@ async def serving(config: DeploymentConfig, client: ApiClient, assets: Mapping[s
         )
     authentication = Authentication(headers, SubjectReviews(client)) if headers else None
     files = CheckedFiles(config.policy, volume_root=config.volume_root)
-    sources = {scope or "cluster": _source(client, scope, files) for scope in config.watch_namespaces or (None,)}
+    captures = _captures(config, client)
+    sources = {
+        scope or "cluster": _source(client, scope, files, captures) for scope in config.watch_namespaces or (None,)
+    }
     address = Address("" if headers else "127.0.0.1", (config.port,), config.hosts)
     async with listening(Catalog(sources), address, assets, authentication) as port:
         yield port
 
 
-def _source(client: ApiClient, scope: str | None, files: CheckedFiles) -> ClusterSource:
+def _source(client: ApiClient, scope: str | None, files: CheckedFiles, captures: Captures) -> ClusterSource:
     place = f"namespace '{scope}'" if scope else "the cluster"
-    return ClusterSource(client, scope=scope, place=place, files=files)
+    return ClusterSource(client, scope=scope, place=place, files=files, captures=captures)
+
+
+def _captures(config: DeploymentConfig, client: ApiClient) -> Captures:
+    if not config.captures:
+        return NoCaptures("Captures from this page are turned off; the administrator can set view.captures.")
+    if not config.user_header:
+        return NoCaptures("Captures from this page need an authenticating proxy, which names the viewer.")
+    return ClusterCaptures(client, cluster="the cluster")
 
 
 async def _run(config: DeploymentConfig) -> None:

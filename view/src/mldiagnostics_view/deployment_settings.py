@@ -89,6 +89,14 @@ class DeploymentConfig:
             settings.absolute_path,
         ),
     ] = None
+    captures: Annotated[
+        bool,
+        Setting(
+            "MLDIAG_VIEW_CAPTURES",
+            "`true` lets viewers start captures where they may create MLDiagnosticsConnections. Needs a proxy.",
+            settings.switch,
+        ),
+    ] = False
     log_level: Annotated[
         str, Setting("MLDIAG_LOG_LEVEL", f"One of {', '.join(settings.LOG_LEVELS)}.", settings.log_level)
     ] = "INFO"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mldiagnostics.text.strict_json import finite
 
@@ -12,10 +12,19 @@ from mldiagnostics_view.limits import MAX_DEPTH, MAX_LISTED, MAX_SESSIONS, MAX_T
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mldiagnostics_api.capture_object import CaptureStatus
+
     from mldiagnostics_view.sources.catalog import SourceList
     from mldiagnostics_view.sources.source import ListedRun, RunDetail
 
-__all__ = ["run_document", "runs_document"]
+__all__ = ["RunActions", "capture_document", "run_document", "runs_document"]
+
+
+class RunActions(NamedTuple):
+    """Actions that a viewer has for a run; see `Captures.obstacle`."""
+
+    capture_obstacle: str | None
+    can_open_xprof: bool
 
 
 def runs_document(lists: Sequence[SourceList]) -> dict[str, Any]:
@@ -41,8 +50,8 @@ def _listed(source: str, run: ListedRun) -> dict[str, Any]:
     }
 
 
-def run_document(source: str, key: str, detail: RunDetail) -> dict[str, Any]:
-    """Return one run: header, attempts, hosts, profiles and configurations."""
+def run_document(source: str, key: str, detail: RunDetail, actions: RunActions) -> dict[str, Any]:
+    """Return one run: header, attempts, hosts, profiles, configurations, actions."""
     sessions = sorted(detail.sessions, key=lambda session: session.t or 0.0)[-MAX_SESSIONS:]
     document: dict[str, Any] = {
         "source": source,
@@ -53,6 +62,9 @@ def run_document(source: str, key: str, detail: RunDetail) -> dict[str, Any]:
         "hosts": [host.to_json() for host in detail.hosts[:MAX_LISTED]],
         "sessions": [session.to_json() for session in sessions],
         "configs": detail.configs,
+        "canCapture": actions.capture_obstacle is None,
+        "captureObstacle": actions.capture_obstacle or None,
+        "canOpenXprof": actions.can_open_xprof,
     }
     omitted = {name: len(getattr(detail, name)) - len(document[name]) for name in ("attempts", "hosts", "sessions")}
     return {**_clipped(document), "omitted": omitted}
@@ -71,3 +83,19 @@ def _clipped(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [_clipped(each, depth + 1) for each in value[:MAX_LISTED]]
     return value
+
+
+def capture_document(status: CaptureStatus) -> dict[str, Any]:
+    """Return the progress of a capture, and at its end the result."""
+    return {
+        "name": status.name,
+        "namespace": status.namespace,
+        "phase": status.phase or None,
+        "isStarted": status.is_started,
+        "isComplete": status.is_complete,
+        "reason": status.reason or None,
+        "message": status.message or None,
+        "captured": status.captured,
+        "total": status.total,
+        "session": status.session or None,
+    }

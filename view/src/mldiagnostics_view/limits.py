@@ -147,3 +147,18 @@ SECRET_AGE_S: Final = 10.0
 
 PARALLEL_FILES: Final = 16
 """Directories of runs that are checked at a time."""
+
+MAX_BODY_BYTES: Final = 96 * 1024
+"""Body of a request: the ranks of 10 000 hosts."""
+
+READ_BODY_S: Final = 10.0
+"""Time in which the body of a request must arrive."""
+
+MAX_CAPTURE_MS: Final = 3_600_000
+"""Duration of a capture; the administrator's limit is far lower."""
+
+MAX_XPROF_SERVERS: Final = 4
+"""Servers of XProf that one page starts: each takes 0.5 GiB and more."""
+
+XPROF_WAIT_S: Final = 5.0
+"""Longest wait of a request for the start of XProf, which takes up to two minutes; the page then asks again."""

@@ -18,8 +18,10 @@ from mldiagnostics_view.endpoints.delivery import Delivery, accepting
 from mldiagnostics_view.endpoints.guard import Guard
 from mldiagnostics_view.endpoints.problems import problems
 from mldiagnostics_view.endpoints.routes import Routes
+from mldiagnostics_view.limits import MAX_BODY_BYTES
 from mldiagnostics_view.sources.catalog import Catalog, short_name
 from mldiagnostics_view.sources.files import FileSource
+from mldiagnostics_view.xprof_servers import XprofServers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -49,7 +51,8 @@ async def serving(settings: Settings, assets: Mapping[str, Body] | None = None) 
     assets = load_assets() if assets is None else assets
     catalog = Catalog(await _sources(settings))
     address = Address(settings.host, settings.ports, settings.names)
-    async with listening(catalog, address, assets) as port:
+    xprof = XprofServers(settings.mldiag) if settings.mldiag and not settings.is_shared else None
+    async with listening(catalog, address, assets, xprof=xprof) as port:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         yield f"http://{host}:{port}/"
 
@@ -66,15 +69,21 @@ class Address(NamedTuple):
 
 @asynccontextmanager
 async def listening(
-    catalog: Catalog, address: Address, assets: Mapping[str, Body], authentication: Authentication | None = None
+    catalog: Catalog,
+    address: Address,
+    assets: Mapping[str, Body],
+    authentication: Authentication | None = None,
+    *,
+    xprof: XprofServers | None = None,
 ) -> AsyncIterator[int]:
-    """Serve a catalog while the block runs; close it then.
+    """Serve a catalog while the block runs; close it then, and end the servers of XProf.
 
     Args:
         catalog: The runs.
         address: Address of the server.
         assets: Files of the page.
         authentication: Recognises viewers; None shows all to everybody.
+        xprof: Servers of XProf on this machine; None where sessions cannot be opened.
 
     Yields:
         The port.
@@ -83,7 +92,7 @@ async def listening(
         ConfigurationError: No port can be used.
     """
     open_runs, guard = OpenRuns(), Guard(address.host, address.names)
-    routes = Routes(catalog, open_runs, assets)
+    routes = Routes(catalog, open_runs, assets, xprof)
     delivery = Delivery(routes.is_stream)
     middlewares = [
         delivery.middleware,
@@ -91,13 +100,15 @@ async def listening(
         guard.middleware,
         *([authentication.middleware] if authentication else []),
     ]
-    app = web.Application(middlewares=middlewares, client_max_size=0)
+    app = web.Application(middlewares=middlewares, client_max_size=MAX_BODY_BYTES)
     app.on_response_prepare.append(guard.add_headers)
     routes.add_to(app)
     try:
         async with accepting(app, _listener(address)) as port:
             yield port
     finally:
+        if xprof is not None:
+            await xprof.aclose()
         await open_runs.aclose()
         await catalog.aclose()
 
@@ -121,7 +132,7 @@ async def _sources(settings: Settings) -> dict[str, ListedSource]:
     if settings.cluster is not None:
         from mldiagnostics_view.sources.cluster import ClusterSource  # noqa: PLC0415 - half of the time of a start
 
-        cluster = await ClusterSource.connect(settings.cluster)
+        cluster = await ClusterSource.connect(settings.cluster, is_shared=settings.is_shared)
         sources["cluster"] = cluster
     for root in settings.roots:
         sources[short_name(root, sources)] = FileSource(root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,13 @@ class Settings:
     names: tuple[str, ...] = ()
     """Further names under which browsers may reach the server."""
     opens_browser: bool = False
+    mldiag: tuple[str, ...] = ()
+    """The command `mldiag`, which hosts XProf; empty if it is not installed."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether others than the user may reach the page."""
+        return bool(self.names)
 
     @property
     def ports(self) -> Sequence[int]:
@@ -66,6 +74,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
         "--allowed-host", action="append", default=[], metavar="NAME", help="further host name of URLs (repeatable)"
     )
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
+    parser.add_argument("--mldiag", metavar="MODULE", help="Python module of the command line, which hosts XProf")
     given = parser.parse_args(arguments)
     has_cluster = given.cluster or given.context or given.kubeconfig or given.namespace or given.all_namespaces
     if given.namespace and given.all_namespaces:
@@ -90,6 +99,7 @@ def parse(arguments: Sequence[str], *, program: str = "mldiag view") -> Settings
         port=given.port,
         names=tuple(given.allowed_host),
         opens_browser=not given.no_open,
+        mldiag=(sys.executable, "-P", "-m", given.mldiag) if given.mldiag else (),
     )
 
 

@@ -26,6 +26,11 @@ export interface Session {
 }
 export interface RunDocument {
   run: Run; hasFiles: boolean; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; configs: Record<string, unknown>;
+  canCapture: boolean; captureObstacle: string | null; canOpenXprof: boolean;
+}
+export interface Capture {
+  name: string; phase: string | null; isStarted: boolean; isComplete: boolean; reason: string | null; message: string | null;
+  captured: number; total: number; session: string | null;
 }
 export interface Progress { readBytes: number; totalBytes: number; leftOut: number; badLines: number; complete: boolean }
 /** `steps` and `times` are the first and the last one. */
@@ -61,12 +66,18 @@ export class RequestFailed extends Error {
 }
 
 /** Return a document of the server. Throws `RequestFailed`, or `AbortError` of `signal`. */
-export async function get<T>(path: string, signal: AbortSignal | null = null): Promise<T> {
+export const get = <T>(path: string, signal: AbortSignal | null = null): Promise<T> => request<T>(path, { signal });
+
+/** Send an order to the server and return its document. Throws `RequestFailed`. */
+export const post = <T>(path: string, body: unknown): Promise<T> =>
+  request<T>(path, { method: "POST", body: JSON.stringify(body), signal: null });
+
+async function request<T>(path: string, options: { signal: AbortSignal | null; method?: string; body?: string }): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(path, { headers: { Accept: "application/json" }, signal });
+    response = await fetch(path, { ...options, headers: { Accept: "application/json", ...(options.body ? { "Content-Type": "application/json" } : {}) } });
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if (options.signal?.aborted) throw error;
     throw new RequestFailed(0, "The server does not respond. Start it again; this page reconnects.");
   }
   const document = await response.json();

@@ -1,21 +1,33 @@
-// The profiles of a run: sessions with their hosts, how to open them in XProf, and a form for a new one.
+// The profiles of a run: sessions with their hosts, XProf, and a form for a new one with its progress.
 import type { RunDocument, Session } from "./api.js";
 import { captureForm } from "./capture_form.js";
+import { captureProgress } from "./capture_progress.js";
 import { command, quoted } from "./copying.js";
 import { bytes, element, moment, table } from "./elements.js";
 import type { Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
+import { xprofOpener } from "./xprof_opener.js";
 
 const HOSTS = 2;
 const FOLDER = "/plugins/profile/";
+const VOLUME = "volume://";
 
 /** Return the part with the profiles. */
-export function profilesPart(): Part {
-  const list = element("div"), form = captureForm();
-  const box = element("section", {}, list, element("h2", {}, "Capture now"), form.box);
+export function profilesPart(base: string): Part {
+  const list = element("div"), progress = captureProgress(base), form = captureForm(base, (name) => change({ capture: name, session: "" }));
+  const box = element("section", {}, list, element("h2", {}, "Capture now"), progress.box, form.box);
+  const openers = new Map<string, HTMLElement>();  // they keep their progress when the list is drawn again
   let run: RunDocument | null = null;
 
+  function opener({ session, files }: Session): HTMLElement | null {
+    if (!run?.canOpenXprof || !files.length) return null;
+    const made = openers.get(session) ?? xprofOpener(base, session);
+    openers.set(session, made);
+    return made;
+  }
+
   function draw(): void {
+    progress.redraw();
     if (!run) return;
     const { sessions } = run, wanted = sessions.find(({ session }) => session === parameter("session"));
     const heads = ["Session", "Made by", "Time", "Step", "Size", "Skew", "Targets", "Hosts"];
@@ -23,7 +35,7 @@ export function profilesPart(): Part {
       moment(each.time), each.step, bytes(each.bytes), each.skewMilliseconds === null ? null : `${each.skewMilliseconds.toFixed(1)} ms`,
       targetsOf(each), hostsOf(each)]);
     list.replaceChildren(sessions.length ? table(heads, rows.reverse()) : element("p", { className: "muted" }, "This run has no profiles yet."),
-      ...(wanted ? [detail(wanted)] : []));
+      ...(wanted ? [detail(wanted, opener(wanted), run.run.namespace)] : []));
   }
   return { box, update: (changed) => { run = changed; form.update(changed); draw(); }, redraw: draw };
 }
@@ -44,12 +56,16 @@ function targetsOf({ targets }: Session): string | null {
   return targets ? Object.entries(targets).map(([state, count]) => `${count} ${state}`).join(", ") : null;
 }
 
-/** Return a session with its files and the command that opens it. */
-function detail({ session, files, url }: Session): HTMLElement {
+/** Return a session with its files, and what opens it. */
+function detail({ session, files, url }: Session, opener: HTMLElement | null, namespace: string | null): HTMLElement {
   const directory = url.includes(FOLDER) ? url.slice(0, url.lastIndexOf(FOLDER)) : url;
-  return element("div", { className: "detail" }, element("h2", {}, session),
-    element("p", {}, "Open it in XProf; choose the session in the list of runs there:"),
-    command(`mldiag xprof create --on local ${quoted(directory)} --open`),
+  const commands = directory.startsWith(VOLUME)
+    ? [`mldiag profiles download ${quoted(`${directory}/${session}`)}${namespace ? ` -n ${quoted(namespace)}` : ""} --to profiles`,
+      "mldiag xprof create --on local profiles --open"]
+    : [`mldiag xprof create --on local ${quoted(directory)} --open`];
+  const lines = commands.map(command), how = "Open it in XProf; choose the session in the list of runs there:";
+  return element("div", { className: "detail" }, element("h2", {}, session), opener,
+    opener ? element("details", {}, element("summary", {}, "Command"), ...lines) : element("div", {}, element("p", {}, how), ...lines),
     element("p", { className: "muted" }, url),
     ...(files.length ? [table(["Host", "Size"], files.map((file) => [file.host, bytes(file.bytes)]))] : []));
 }

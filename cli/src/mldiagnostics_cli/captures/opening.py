@@ -6,9 +6,9 @@ import asyncio
 import webbrowser
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from mldiagnostics.errors import ConfigurationError
+from mldiagnostics.layout import xprof_page
 from mldiagnostics.store import open_store
 
 from mldiagnostics_cli.captures.settings import DEFAULT_DIRECTORY
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mldiagnostics_cli.cluster.options import ClusterOptions
     from mldiagnostics_cli.xprof.instances import XprofInstance
 
-__all__ = ["open_capture", "session_path"]
+__all__ = ["open_capture"]
 
 _BUCKET = "gs://"
 
@@ -54,25 +54,16 @@ def open_capture(end: CaptureEnd, options: ClusterOptions) -> None:
         directory = _copied(end, replace(options, namespace=end.namespace))
     elif end.namespace and not directory.startswith(_BUCKET):
         raise ConfigurationError(f"--open: the traces are in the pods, in {directory}; copy them with `kubectl cp`")
-    url = host_here(directory, idle_s=IDLE_S).url + session_path(end.session)
+    url = host_here(directory, idle_s=IDLE_S).url + xprof_page(end.session)
     note(f"XProf: {url}")
     webbrowser.open(url)
-
-
-def session_path(session: str) -> str:
-    """Return the page of a session below the address of XProf.
-
-    >>> session_path("20261121-100000-ab12")
-    'data/plugin/profile/overview_page?run=20261121-100000-ab12&tag=overview_page'
-    """
-    return f"data/plugin/profile/overview_page?{urlencode({'run': session, 'tag': 'overview_page'})}"
 
 
 async def _connect(options: ClusterOptions, server: XprofInstance, run: str) -> None:
     """Forward a port to a server until Ctrl-C, and open a session that it calls `run`."""
 
     def opened(port: int) -> None:
-        url = f"http://127.0.0.1:{port}/{session_path(run)}"
+        url = f"http://127.0.0.1:{port}/{xprof_page(run)}"
         note(f"XProf: {url}")
         note("Ctrl-C ends the connection; the server goes on.")
         webbrowser.open(url)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from mldiagnostics_view.endpoints.problems import problem_response
-from mldiagnostics_view.limits import MAX_QUERY_BYTES
+from mldiagnostics_view.limits import MAX_BODY_BYTES, MAX_QUERY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -43,6 +43,23 @@ def host_name(header: str) -> str:
     return header.partition(":")[0].lower()
 
 
+def _rejected_post(request: web.Request) -> tuple[HTTPStatus, str] | None:
+    """Return why a request that changes something is rejected; None if a page of this server sends it.
+
+    A browser adds `Sec-Fetch-Site`, or where it does not, `Origin` to every POST, and pages cannot change them. A form
+    of another site cannot send JSON, and a script cannot without a preflight request, which is rejected.
+    """
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
+    is_host = origin.partition("://")[2].lower() == request.headers.get("Host", "").lower()
+    if not (is_host if site is None else site == "same-origin"):
+        return HTTPStatus.FORBIDDEN, "Only the page of this server may do this."
+    if request.content_type != "application/json":
+        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must be application/json."
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body exceeds {MAX_BODY_BYTES} bytes."
+    return None
+
+
 class Guard:
     """Rejects requests that no page of this server sends.
 
@@ -75,8 +92,11 @@ class Guard:
         is_page = request.headers.get("Sec-Fetch-Mode") == "navigate"
         if request.headers.get("Sec-Fetch-Site") == "cross-site" and not is_page:
             return problem_response(HTTPStatus.FORBIDDEN, "Pages of other sites may not read this server.")
-        if request.method not in {"GET", "HEAD"}:
-            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "This server only reads; use GET.")
+        if request.method == "POST":
+            if rejected := _rejected_post(request):
+                return problem_response(*rejected)
+        elif request.method not in {"GET", "HEAD"}:
+            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "Use GET or POST.")
         if len(request.raw_path) > MAX_QUERY_BYTES:
             return problem_response(HTTPStatus.REQUEST_URI_TOO_LONG, f"The address exceeds {MAX_QUERY_BYTES} bytes.")
         return await handler(request)

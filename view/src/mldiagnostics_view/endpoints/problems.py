@@ -12,6 +12,7 @@ from mldiagnostics.errors import ConfigurationError, MissingExtraError, MLDiagno
 from mldiagnostics_kube.apiserver import NOT_PERMITTED, ClusterError
 from mldiagnostics_kube.failures import ClusterFailure
 
+from mldiagnostics_view.captures.captures import CaptureUnknown
 from mldiagnostics_view.sources.source import RunUnknown
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RequestProblem", "problem_response", "problems"]
 
+_UNKNOWN: Final = {
+    RunUnknown: "This source has no such run; it may have been deleted. Go back to the list of runs.",
+    CaptureUnknown: "This run has no such capture; its object may have been deleted.",
+}
+_INVALID: Final = frozenset({400, 422})
+"""Statuses of objects that the resource or an admission webhook rejects."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -45,24 +52,29 @@ async def problems(
         return await handler(request)
     except RequestProblem as problem:
         return problem_response(problem.status, problem.detail)
-    except RunUnknown as error:
-        reason = "This source has no such run; it may have been deleted. Go back to the list of runs."
-        return problem_response(HTTPStatus.NOT_FOUND, str(error) or reason)
+    except (RunUnknown, CaptureUnknown) as error:
+        return problem_response(HTTPStatus.NOT_FOUND, str(error) or _UNKNOWN[type(error)])
     except web.HTTPException as error:
         return problem_response(HTTPStatus(error.status), f"{request.path}: {error.reason}")
-    except StoreForbidden as error:
-        return problem_response(HTTPStatus.FORBIDDEN, str(error))
-    except ClusterFailure as error:
-        is_refusal = error.status in NOT_PERMITTED
-        return problem_response(HTTPStatus.FORBIDDEN if is_refusal else HTTPStatus.BAD_GATEWAY, str(error))
-    except (ConfigurationError, MissingExtraError) as error:
-        return problem_response(HTTPStatus.BAD_REQUEST, str(error))
     except (MLDiagnosticsError, ClusterError, OSError) as error:
         if isinstance(error, ConnectionError):  # the browser is gone
             raise
-        return problem_response(HTTPStatus.BAD_GATEWAY, str(error))
+        return problem_response(_status_of(error), str(error))
     except Exception:  # noqa: BLE001 - a page needs an answer
         _log.exception("request failed path=%s", request.path)
         return problem_response(
             HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed; its output has the reason. Reload the page."
         )
+
+
+def _status_of(error: Exception) -> HTTPStatus:
+    match error:
+        case StoreForbidden():
+            return HTTPStatus.FORBIDDEN
+        case ClusterFailure(status=status):
+            refusal = HTTPStatus.FORBIDDEN if status in NOT_PERMITTED else HTTPStatus.BAD_GATEWAY
+            return HTTPStatus.UNPROCESSABLE_ENTITY if status in _INVALID else refusal
+        case ConfigurationError() | MissingExtraError():
+            return HTTPStatus.BAD_REQUEST
+        case _:
+            return HTTPStatus.BAD_GATEWAY

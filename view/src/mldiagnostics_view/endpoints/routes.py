@@ -14,7 +14,8 @@ from mldiagnostics.errors import MLDiagnosticsError
 
 from mldiagnostics_view.curves.queries import curves_of, metrics_of
 from mldiagnostics_view.curves.rank_columns import rank_columns, steps_at_times
-from mldiagnostics_view.documents import run_document, runs_document
+from mldiagnostics_view.documents import RunActions, run_document, runs_document
+from mldiagnostics_view.endpoints.actions import Actions
 from mldiagnostics_view.endpoints.assets import PAGE
 from mldiagnostics_view.endpoints.authentication import access_of
 from mldiagnostics_view.endpoints.bodies import json_response, send
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mldiagnostics_view.curves.reader import CurveReader, ReadProgress
     from mldiagnostics_view.endpoints.bodies import Body
     from mldiagnostics_view.sources.catalog import Catalog
+    from mldiagnostics_view.xprof_servers import XprofServers
 
 __all__ = ["Routes"]
 
@@ -42,8 +44,11 @@ _FOREVER: Final = "public, max-age=31536000, immutable"
 class Routes:
     """Handlers over the sources, the open curves and the page."""
 
-    def __init__(self, catalog: Catalog, open_runs: OpenRuns, assets: Mapping[str, Body]) -> None:
+    def __init__(
+        self, catalog: Catalog, open_runs: OpenRuns, assets: Mapping[str, Body], xprof: XprofServers | None
+    ) -> None:
         self._catalog, self._open_runs, self._assets = catalog, open_runs, assets
+        self._actions = Actions(self._seen, xprof)
         self._reports, self._streams = Reports(), EventStreams()
 
     def add_to(self, app: web.Application) -> None:
@@ -59,6 +64,7 @@ class Routes:
         app.router.add_get(f"{run}/goodput", self.goodput)
         app.router.add_get(f"{run}/steptimes", self.step_times)
         app.router.add_get(f"{run}/live", self.live_run, allow_head=False)
+        self._actions.add_to(app, run)
         app.router.add_get("/assets/{name}", self.asset)
         for page in ("/", "/compare", "/runs/{source}/{key}"):
             app.router.add_get(page, self.page)
@@ -77,9 +83,8 @@ class Routes:
 
     async def run(self, request: web.Request) -> web.Response:
         """Return one run."""
-        source, key = _address(request)
-        detail = await self._seen(request).source(source).detail(key)
-        return await json_response(request, lambda: run_document(source, key, detail))
+        document = await self._document(request)
+        return await json_response(request, lambda: document)
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Return the metrics of a run, with the progress of their reader."""
@@ -140,12 +145,10 @@ class Routes:
 
     async def live_run(self, request: web.Request) -> web.StreamResponse:
         """Send an event when a run or its curves have changed."""
-        source, key = _address(request)
         directory = await self._directory(request, needed=False)
 
         async def look_at_run() -> tuple[Any, bool]:
-            detail = await self._seen(request).source(source).detail(key)
-            return {"revision": revision_of(run_document(source, key, detail))}, False
+            return {"revision": revision_of(await self._document(request))}, False
 
         async def look_at_curves() -> tuple[Any, bool]:
             _, progress, is_complete = await self._open_runs.get(directory, wait_s=0)
@@ -196,6 +199,13 @@ class Routes:
 
     def _seen(self, request: web.Request) -> Catalog:
         return self._catalog.seen_with(access_of(request))
+
+    async def _document(self, request: web.Request) -> dict[str, Any]:
+        source, key = _address(request)
+        seen = self._seen(request).source(source)
+        detail = await seen.detail(key)
+        actions = RunActions(await seen.captures.obstacle(key), self._actions.opens_xprof)
+        return await asyncio.to_thread(run_document, source, key, detail, actions)
 
     async def _reader(self, request: web.Request) -> tuple[CurveReader, ReadProgress, bool]:
         return await self._open_runs.get(await self._directory(request))

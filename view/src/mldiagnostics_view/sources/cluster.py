@@ -21,6 +21,8 @@ from mldiagnostics_kube.credentials import find_access
 from mldiagnostics_kube.informer import Backoff, Informer, InformerMetrics, Selection, SyncState
 from typing_extensions import override
 
+from mldiagnostics_view.captures.captures import NoCaptures
+from mldiagnostics_view.captures.cluster_captures import ClusterCaptures
 from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS
 from mldiagnostics_view.sources.followed_runs import FollowedRuns, namespace_in
 from mldiagnostics_view.sources.run_files import UserFiles
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import RankRow
 
+    from mldiagnostics_view.captures.captures import Captures
     from mldiagnostics_view.sources.cluster_place import ClusterPlace
     from mldiagnostics_view.sources.run_files import RunFiles
     from mldiagnostics_view.sources.source import ListedRun
@@ -39,6 +42,9 @@ __all__ = ["ClusterSource"]
 
 _BUCKET: Final = "gs://"
 _READABLE: Final = (_BUCKET, "volume://")
+_SHARED: Final = (
+    "The page has --allowed-host: everybody who reaches it would capture with the rights of the user who started it."
+)
 
 
 class _NoMetrics(InformerMetrics):
@@ -61,10 +67,14 @@ class ClusterSource(ListedSource):
         scope: Namespace of the runs; None for all.
         place: The cluster and its namespaces, for people.
         files: Makes the files of runs readable.
+        captures: Captures of the runs.
     """
 
-    def __init__(self, client: ApiClient, *, scope: str | None, place: str, files: RunFiles) -> None:
+    def __init__(
+        self, client: ApiClient, *, scope: str | None, place: str, files: RunFiles, captures: Captures
+    ) -> None:
         self._client, self._scope, self._place, self._files = client, scope, place, files
+        self._captures = captures
         self._store = FollowedRuns()
         self._informer = Informer(
             RUNS.plural,
@@ -79,14 +89,23 @@ class ClusterSource(ListedSource):
         self._following = asyncio.create_task(self._informer.run())
 
     @classmethod
-    async def connect(cls, options: ClusterPlace) -> ClusterSource:
-        """Return the source of a cluster. Raises `ConfigurationError` without credentials."""
+    async def connect(cls, options: ClusterPlace, *, is_shared: bool = False) -> ClusterSource:
+        """Return the source of a cluster.
+
+        Args:
+            options: The cluster.
+            is_shared: Whether others than the user may reach the page: they must not act with the user's rights.
+
+        Raises:
+            ConfigurationError: There are no credentials.
+        """
         access = await find_access(os.environ, path=options.kubeconfig, context=options.context)
         scope = None if options.all_namespaces else options.namespace or access.namespace
         cluster = f"cluster '{access.context or access.credentials.server}'"
         place = f"{cluster}, " + ("all namespaces" if scope is None else f"namespace '{scope}'")
         client = ApiClient.of(access.credentials)
-        return cls(client, scope=scope, place=place, files=UserFiles(client, cluster=cluster))
+        captures = NoCaptures(_SHARED) if is_shared else ClusterCaptures(client, cluster=cluster)
+        return cls(client, scope=scope, place=place, files=UserFiles(client, cluster=cluster), captures=captures)
 
     @property
     @override
@@ -106,6 +125,11 @@ class ClusterSource(ListedSource):
         if not reason and self._store.left_out:
             reason = f"more than {MAX_RUNS} runs; the others are left out, give a namespace with -n"
         return f"{self._place}: {reason}" if reason else ""
+
+    @property
+    @override
+    def captures(self) -> Captures:
+        return self._captures
 
     @override
     def namespace(self, key: str) -> str:

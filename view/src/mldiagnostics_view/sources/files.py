@@ -12,11 +12,14 @@ from mldiagnostics.locations import local_path
 from mldiagnostics.runs import attempt_rows, find_run, list_runs, ranks, sessions
 from typing_extensions import override
 
+from mldiagnostics_view.captures.captures import NoCaptures
 from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS, REFRESH_S
 from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail, RunUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mldiagnostics_view.captures.captures import Captures
 
 __all__ = ["FileSource"]
 
@@ -49,6 +52,11 @@ class FileSource(ListedSource):
     @override
     def problem(self) -> str:
         return self._problem
+
+    @property
+    @override
+    def captures(self) -> Captures:
+        return NoCaptures("")
 
     @override
     def namespace(self, key: str) -> str:

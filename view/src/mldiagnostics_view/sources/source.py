@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from mldiagnostics.runs import AttemptRow, RankRow, RunRow, SessionRow
 
+    from mldiagnostics_view.captures.captures import Captures
+
 __all__ = ["ListedRun", "ListedSource", "RunDetail", "RunUnknown"]
 
 
@@ -51,6 +53,10 @@ class ListedSource(Protocol):
     @property
     def problem(self) -> str:
         """Return the reason why the list may be old; empty if it is not."""
+
+    @property
+    def captures(self) -> Captures:
+        """Return the captures of its runs."""
 
     def namespace(self, key: str) -> str:
         """Return the namespace of the run that a key names; empty if runs have none here, or the key is invalid."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from mldiagnostics_view.authorization import ANYBODY, GET_RUN, LIST_PODS, LIST_RUNS
+from mldiagnostics_view.captures.viewed_captures import ViewedCaptures
 from mldiagnostics_view.sources.source import ListedSource, RunDetail, RunUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mldiagnostics_view.authorization import Access
+    from mldiagnostics_view.captures.captures import Captures
     from mldiagnostics_view.sources.source import ListedRun
 
 __all__ = ["ViewedSource", "viewed"]
@@ -43,6 +45,11 @@ class ViewedSource(ListedSource):
     @override
     def problem(self) -> str:
         return self._source.problem
+
+    @property
+    @override
+    def captures(self) -> Captures:
+        return ViewedCaptures(self._source.captures, self._access)
 
     @override
     async def rows(self) -> Sequence[ListedRun]:

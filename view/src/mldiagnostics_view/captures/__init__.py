@@ -1,0 +1,1 @@
+"""Captures that a viewer starts from the page of a run."""

@@ -1,0 +1,73 @@
+"""The interface of captures, and that of places that have none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from mldiagnostics_kube.failures import ClusterFailure
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from mldiagnostics_api.capture_object import CaptureStatus
+    from mldiagnostics_api.ranges import Ranges
+
+__all__ = ["CaptureUnknown", "Captures", "NoCaptures"]
+
+_FORBIDDEN = 403
+
+
+class CaptureUnknown(Exception):
+    """A run has no capture with a name."""
+
+
+class Captures(Protocol):
+    """Captures of the runs of one source, by the key of the run.
+
+    Methods raise `ClusterFailure` if the cluster rejects the request or does not respond.
+    """
+
+    async def obstacle(self, key: str) -> str | None:
+        """Return why the viewer cannot capture, for people; empty without a reason, None if they can."""
+
+    async def create(self, key: str, *, ranks: Ranges | None, milliseconds: int, requester: str = "") -> CaptureStatus:
+        """Create the object of a capture.
+
+        Args:
+            key: The run.
+            ranks: Ranks to capture; None for all.
+            milliseconds: Duration.
+            requester: The viewer, if the object is not made with their own credentials.
+        """
+
+    async def status(self, key: str, name: str) -> CaptureStatus:
+        """Return the status of a capture of a run. Raises `CaptureUnknown`."""
+
+    async def cancel(self, key: str, name: str) -> CaptureStatus:
+        """Stop a capture of a run; traces that were recorded are stored. Raises `CaptureUnknown`."""
+
+
+class NoCaptures(Captures):
+    """No captures, for a reason; empty where nobody expects them."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    @override
+    async def obstacle(self, key: str) -> str | None:
+        return self._reason
+
+    @override
+    async def create(self, key: str, *, ranks: Ranges | None, milliseconds: int, requester: str = "") -> CaptureStatus:
+        self._reject()
+
+    @override
+    async def status(self, key: str, name: str) -> CaptureStatus:
+        self._reject()
+
+    @override
+    async def cancel(self, key: str, name: str) -> CaptureStatus:
+        self._reject()
+
+    def _reject(self) -> NoReturn:
+        reason = self._reason or "This source has no cluster; use `mldiag capture`."
+        raise ClusterFailure(reason, status=_FORBIDDEN)

@@ -1,0 +1,114 @@
+"""The requests that change something: captures, and servers of XProf."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from mldiagnostics.errors import StoreNotFound
+from mldiagnostics.layout import is_trace, sanitize, session_prefix, xprof_page
+from mldiagnostics.store import open_store
+
+from mldiagnostics_view.documents import capture_document
+from mldiagnostics_view.endpoints.bodies import json_response
+from mldiagnostics_view.endpoints.capture_order import capture_order, ranks_to_capture
+from mldiagnostics_view.endpoints.problems import RequestProblem
+from mldiagnostics_view.limits import READ_BODY_S, XPROF_WAIT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from mldiagnostics_view.sources.catalog import Catalog
+    from mldiagnostics_view.sources.source import ListedSource
+    from mldiagnostics_view.xprof_servers import XprofServers
+
+__all__ = ["Actions"]
+
+
+class Actions:
+    """Handlers of the orders of a viewer.
+
+    Args:
+        seen: Returns the catalog as the viewer of a request sees it.
+        xprof: Servers of XProf on the viewer's machine; None if the server runs elsewhere.
+    """
+
+    def __init__(self, seen: Callable[[web.Request], Catalog], xprof: XprofServers | None) -> None:
+        self._seen, self._xprof = seen, xprof
+
+    def add_to(self, app: web.Application, run: str) -> None:
+        """Add the addresses below that of a run."""
+        app.router.add_post(f"{run}/captures", self.capture)
+        app.router.add_get(f"{run}/captures/{{name}}", self.capture_status)
+        app.router.add_post(f"{run}/captures/{{name}}/cancel", self.cancel)
+        app.router.add_post(f"{run}/sessions/{{session}}/xprof", self.open_xprof)
+
+    @property
+    def opens_xprof(self) -> bool:
+        """Return whether sessions can be opened from the page."""
+        return self._xprof is not None
+
+    async def capture(self, request: web.Request) -> web.Response:
+        """Create the object of a capture."""
+        order = capture_order(await _body(request))
+        source, key = self._run(request)
+        ranks = ranks_to_capture(order, await source.detail(key))
+        status = await source.captures.create(key, ranks=ranks, milliseconds=order.milliseconds)
+        response = await json_response(request, lambda: capture_document(status))
+        response.set_status(HTTPStatus.CREATED)
+        return response
+
+    async def capture_status(self, request: web.Request) -> web.Response:
+        """Return the progress of a capture."""
+        source, key = self._run(request)
+        status = await source.captures.status(key, request.match_info["name"])
+        return await json_response(request, lambda: capture_document(status))
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """Stop a capture."""
+        source, key = self._run(request)
+        status = await source.captures.cancel(key, request.match_info["name"])
+        return await json_response(request, lambda: capture_document(status))
+
+    async def open_xprof(self, request: web.Request) -> web.Response:
+        """Start or find the server of XProf for the directory of a run, and return the address of a session in it.
+
+        It is null while XProf starts: the page sends the request again.
+        """
+        if self._xprof is None:
+            raise RequestProblem(HTTPStatus.CONFLICT, "This server is not on your machine; use `mldiag xprof create`.")
+        source, key = self._run(request)
+        session = request.match_info["session"]
+        directory = await source.directory(key)
+        if not directory or not await asyncio.to_thread(_has_traces, directory, session):
+            raise RequestProblem(
+                HTTPStatus.NOT_FOUND,
+                f"session '{session[:100]}': has no traces in the directory of this run that can be read from here; "
+                "use the command below",
+            )
+        url = await self._xprof.url(directory, wait_s=XPROF_WAIT_S)
+        return await json_response(request, lambda: {"url": url and url + xprof_page(session)})
+
+    def _run(self, request: web.Request) -> tuple[ListedSource, str]:
+        return self._seen(request).source(request.match_info["source"]), request.match_info["key"]
+
+
+async def _body(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(READ_BODY_S):
+            return await request.read()
+    except TimeoutError:
+        raise RequestProblem(HTTPStatus.REQUEST_TIMEOUT, f"The body took more than {READ_BODY_S:g} s.") from None
+
+
+def _has_traces(directory: str, session: str) -> bool:
+    """Return whether a directory has traces of a session; a name that is a path has none."""
+    if sanitize(session) != session:
+        return False
+    try:
+        return any(is_trace(entry.key) for entry in open_store(directory).list(session_prefix(session)))
+    except StoreNotFound:
+        return False
