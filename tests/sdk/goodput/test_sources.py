@@ -26,10 +26,12 @@ def begin():
     return machinelearning_run("job", run_workload_id="job", log_system_metrics=False)
 """
 EVENTS = """
-durations = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, duration, **_: durations.append((event, time.time() - duration, time.time()))
-)
+def seen():
+    events = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, duration, **_: events.append((event, duration, time.time()))
+    )
+    return events
 """
 
 
@@ -61,7 +63,9 @@ def test_every_compilation_is_recorded_once(tmp_path: Path, environment: str | N
         f"""
 import jax, jax.numpy as jnp
 {EVENTS}
+before = seen()
 begin()
+after = seen()
 
 @jax.jit
 def inner(x):
@@ -76,9 +80,14 @@ def outer(x):
 
 for _ in range(3):
     outer(jnp.ones((8, 8))).block_until_ready()
-print(json.dumps([(start, end) for event, start, end in durations if event.startswith("/jax/core/compile/")]))
+print(json.dumps([
+    (then - duration, now)
+    for (event, duration, now), (_, _, then) in zip(before, after, strict=True)
+    if event.startswith("/jax/core/compile/")
+]))
 """,
     )
+    # The run is told of an event between the program's own two: its start is at most this, and its end at least.
     phases = [(start, end) for start, end in json.loads(ended.out)]
     compilations = spans(programs)
     assert all(end <= start for (_, end), (start, _) in pairwise(compilations))
