@@ -222,7 +222,7 @@ async def test_a_stream_sends_the_first_state(server: aiohttp.ClientSession, roo
     await read(server, "/api/runs")
     async with server.get(f"/api/runs/{root.name}/trained/live") as stream:
         events = set()
-        while events != {b"run", b"curves"}:
+        while events != {b"run", b"curves", b"progress"}:
             line = await stream.content.readline()
             assert line
             if line.startswith(b"event: "):

@@ -28,11 +28,23 @@ MAX_SPILL_BYTES: Final = 4 * 2**30
 JOINED_BLOCKS: Final = 8
 """Blocks of lines (256 KiB each) that are parsed together: 200 metrics take half of the time."""
 
+SAMPLED_BYTES: Final = 16 * 2**20
+"""Unread records of a run that are sampled first: less takes half a second to read."""
+
+SAMPLE_PIECES: Final = 128
+"""Places of a sample at equal distances: a point of a curve every few pixels, for 0.3 s of work."""
+
+SAMPLED_PIECE_BYTES: Final = 32 * 1024
+"""Bytes that are read at each place: a line of each of 200 metrics."""
+
+SAMPLED_OBJECTS: Final = 8
+"""Objects of a bucket that are sampled: each must be fetched as a whole, and eight are fetched at a time."""
+
 READ_SLICE_S: Final = 0.2
 """Longest work of a reader before others may read what it has."""
 
 FIRST_ANSWER_S: Final = 0.6
-"""A request for curves waits so long for a reader; then it returns what was read, with the progress."""
+"""A request for curves waits so long for a sample or all lines; then it returns what was read, with the progress."""
 
 MAX_BUCKETS: Final = 4000
 """Buckets of one window: an 8K screen has 7680 pixels, and a bucket has a lowest and a highest value."""

@@ -28,7 +28,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const note = element("p", { className: "muted", role: "status" }), charts = element("div", { className: "charts" });
   const more = button("", () => { limit += AT_ONCE; arrange(); });
   let metrics: Metrics = { metrics: [], steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, leftOut: 0, badLines: 0, complete: false } };
-  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0;
+  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0, percent = 0, found = 0;
   const tools = curveTools(defaults), list = sparklines(base, open);
   const box = element("section", {}, tools.box, note, list.box, charts, more);
   more.hidden = true;
@@ -110,7 +110,8 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     more.hidden = isList || isAlone || rest <= 0;
     more.textContent = `Show ${Math.min(rest, AT_ONCE)} more of ${rest}`;
     tools.update(isAlone);
-    describe(matching.length);
+    found = matching.length;
+    describe();
     schedule();
   }
 
@@ -123,10 +124,10 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     return card;
   }
 
-  function describe(matching: number): void {
-    const { complete, readBytes, totalBytes, leftOut, badLines } = metrics.progress;
-    const parts = [matching === own.length ? `${own.length} metrics` : `${matching} of ${own.length} metrics`];
-    if (!complete) parts.push(`${Math.floor((100 * readBytes) / Math.max(1, totalBytes))} % read`);
+  function describe(): void {
+    const { complete, leftOut, badLines } = metrics.progress;
+    const parts = [found === own.length ? `${own.length} metrics` : `${found} of ${own.length} metrics`];
+    if (!complete && percent < 100) parts.push(`${percent} % read; until then, charts show some of the points`);
     if (leftOut) parts.push(`${leftOut} points left out, because there are too many curves`);
     if (badLines) parts.push(`${badLines} lines cannot be read`);
     const restarts = marks.filter((mark) => mark.kind === "restart").length;
@@ -142,6 +143,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   async function refresh(): Promise<void> {
     try {
       metrics = await get<Metrics>(`${base}/metrics`);
+      percent = Math.floor((100 * metrics.progress.readBytes) / Math.max(1, metrics.progress.totalBytes));
       own = metrics.metrics.filter(({ metric }) => SYSTEM.test(metric) === (kind === "system")).sort(byName);
       marks = run ? marksOf(run, metrics.steps) : [];
       arrange();
@@ -154,6 +156,10 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     box,
     update: (changed) => { run = changed; },
     refresh: () => void refresh(),
+    progress: (read) => {
+      percent = read;
+      if (metrics.metrics.length) describe();
+    },
     redraw: () => { if (metrics.metrics.length) arrange(); },
   };
 }

@@ -5,7 +5,7 @@ const RETRY_MS = 3000;
 type State = "live" | "reconnecting";
 
 /** Call back on each event of a stream, while the page is visible; the header says if the connection is lost. */
-export function follow(path: string, handlers: Record<string, () => void>, onState: (state: State) => void = () => {}): void {
+export function follow(path: string, handlers: Record<string, (data: string) => void>, onState: (state: State) => void = () => {}): void {
   let stream: EventSource | null = null, timer = 0;
   function open(): void {
     clearTimeout(timer);
@@ -16,7 +16,7 @@ export function follow(path: string, handlers: Record<string, () => void>, onSta
       show("reconnecting");
       if (stream?.readyState === EventSource.CLOSED) timer = setTimeout(open, RETRY_MS);  // rejected: the browser gives up
     });
-    for (const [name, handler] of Object.entries(handlers)) stream.addEventListener(name, handler);
+    for (const [name, handler] of Object.entries(handlers)) stream.addEventListener(name, ({ data }: MessageEvent<string>) => handler(data));
   }
   function show(state: State): void {
     const sign = document.getElementById("connection");

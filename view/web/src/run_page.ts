@@ -88,7 +88,7 @@ export function showRun(main: HTMLElement, path: string): void {
   const loadSoon = throttled(load, PAUSE_MS);
   const refreshSoon = throttled(async () => { if (content.firstElementChild === part().box) part().refresh?.(); }, PAUSE_MS);
   onChange(draw);
-  follow(`${base}/live`, { run: loadSoon, curves: refreshSoon }, (connection) => {
+  follow(`${base}/live`, { run: loadSoon, curves: refreshSoon, progress: (data) => part().progress?.(JSON.parse(data).percent) }, (connection) => {
     if (connection === "reconnecting") loadSoon();
   });
   loadSoon();

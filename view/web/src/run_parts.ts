@@ -8,6 +8,8 @@ export interface Part {
   update: (run: RunDocument) => void;
   /** Read new points of metrics. */
   refresh?: () => void;
+  /** Show how many percent of the lines are read. */
+  progress?: (percent: number) => void;
   /** Show the state of the URL. */
   redraw?: () => void;
 }

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from array import array
 from math import inf, isfinite
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mldiagnostics.runs.points import NO_STEP, PointColumns
 
 from mldiagnostics_view.limits import CHUNK_POINTS, MAX_X
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from io import FileIO
+
+    from mldiagnostics.layout import RecordSegment
     from mldiagnostics.runs.points import PointSource
 
     from mldiagnostics_view.curves.windows import Axis, Buckets
@@ -32,27 +38,32 @@ class Extent(NamedTuple):
 
 
 class SpillFile:
-    """A file without a name that takes the points of all curves of a run."""
+    """A file without a name that takes the points of all curves of a run.
 
-    def __init__(self, file: BinaryIO) -> None:
+    Args:
+        file: An unbuffered file.
+    """
+
+    def __init__(self, file: FileIO) -> None:
         self._file = file
         self.size = 0
 
     def append(self, points: PointColumns) -> int:
         """Write a chunk; return its offset. Raises `OSError`."""
         offset = self.size
-        self._file.seek(offset)
-        for column in (points.t, points.step, points.value):
-            self._file.write(column.tobytes())
-        self.size += 3 * CHUNK_POINTS * _BYTES
+        chunk = b"".join([points.t.tobytes(), points.step.tobytes(), points.value.tobytes()])
+        if os.pwrite(self._file.fileno(), chunk, offset) < len(chunk):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.size += len(chunk)
         return offset
 
     def read(self, offset: int) -> PointColumns:
         """Return the chunk at an offset."""
         points, size = PointColumns(), CHUNK_POINTS * _BYTES
-        self._file.seek(offset)
-        for column in (points.t, points.step, points.value):
-            column.frombytes(self._file.read(size))
+        chunk = os.pread(self._file.fileno(), 3 * size, offset)
+        points.t.frombytes(chunk[:size])
+        points.step.frombytes(chunk[size : 2 * size])
+        points.value.frombytes(chunk[2 * size :])
         return points
 
 
@@ -63,7 +74,7 @@ class CurveChunks:
         spill: File that takes each full chunk.
     """
 
-    __slots__ = ("_extents", "_open", "_spill", "_summaries", "count", "last", "unit")
+    __slots__ = ("_extents", "_open", "_sampled", "_spill", "_summaries", "count", "last", "unit")
 
     def __init__(self, spill: SpillFile) -> None:
         self._spill = spill
@@ -71,7 +82,10 @@ class CurveChunks:
         self._open = PointColumns()
         self._extents = {axis: Extent(inf, -inf) for axis in _BOUNDS}
         """Of the full chunks."""
+        self._sampled: dict[RecordSegment, tuple[PointColumns, list[float]]] = {}
+        """Some points of files that are not read yet, and their summary."""
         self.count = 0
+        """Points that were read; those of samples are not counted."""
         self.last: tuple[float, float] | None = None
         """Time and value of the last point."""
         self.unit = ""
@@ -81,13 +95,31 @@ class CurveChunks:
         """About the memory of the curve."""
         return 1024 + _BYTES * len(self._summaries) + 3 * _BYTES * CHUNK_POINTS
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not self.count and not self._sampled
+
+    def put_sample(self, segment: RecordSegment, points: PointColumns) -> None:
+        """Show some points of a file that is not read yet; later, all points of that file are added."""
+        self._sampled[segment] = points, _summary(points, 0)
+        self.last = points.t[-1], points.value[-1]
+
+    def drop_sample(self, segment: RecordSegment, read_t: float = inf) -> None:
+        """Forget the sample of a file up to a time: that of the last point that was read."""
+        points, _ = self._sampled.pop(segment, (None, None))
+        if points is not None and (left := [at for at, t in enumerate(points.t) if t > read_t]):
+            rest = points.select(left)
+            self._sampled[segment] = rest, _summary(rest, 0)
+
     def extend(self, added: PointSource) -> None:
         """Add points."""
         size = len(added)
         if not size:
             return
         self.count += size
-        self.last = added.t[size - 1], added.value[size - 1]
+        if not self._sampled:
+            self.last = added.t[size - 1], added.value[size - 1]
         at = 0
         while at < size:
             end = min(size, at + CHUNK_POINTS - len(self._open))
@@ -96,12 +128,13 @@ class CurveChunks:
             if len(self._open) == CHUNK_POINTS:
                 summary = _summary(self._open, self._spill.append(self._open))
                 self._summaries.extend(summary)
-                self._extents = {axis: self._wider(axis, summary) for axis in _BOUNDS}
+                self._extents = {axis: self._wider(axis, [summary]) for axis in _BOUNDS}
                 self._open = PointColumns()
 
     def extent(self, axis: Axis) -> Extent | None:
         """Return the range of x with points, within `MAX_X`; None without any."""
-        start, end = self._wider(axis, _summary(self._open, 0))
+        sampled = [summary for _, summary in self._sampled.values()]
+        start, end = self._wider(axis, [_summary(self._open, 0), *sampled])
         extent = Extent(max(start, -MAX_X), min(end, MAX_X))
         return extent if extent.start <= extent.end else None
 
@@ -131,15 +164,22 @@ class CurveChunks:
             else:
                 _add(self._spill.read(int(summaries[at + _OFFSET])), buckets)
         _add(self._open, buckets)
+        for points, _ in self._sampled.values():
+            _add(points, buckets)
 
-    def _wider(self, axis: Axis, summary: list[float]) -> Extent:
-        """Return the range of the full chunks and of another summary."""
+    def _wider(self, axis: Axis, summaries: Sequence[list[float]]) -> Extent:
+        """Return the range of the full chunks and of other summaries."""
         (start, end), (low, high) = self._extents[axis], _BOUNDS[axis]
-        return Extent(min(start, summary[low]), max(end, summary[high]))
+        return Extent(
+            min(start, *(summary[low] for summary in summaries)), max(end, *(summary[high] for summary in summaries))
+        )
 
 
 def _add(points: PointColumns, buckets: Buckets) -> None:
     is_time = buckets.window.axis == "time"
+    if points.value and isfinite(sum(points.value)) and (is_time or min(points.step) != NO_STEP):
+        buckets.add_points(points.t if is_time else points.step, points.value)
+        return
     shown = [at for at, value in enumerate(points.value) if isfinite(value) and (is_time or points.step[at] != NO_STEP)]
     xs = points.t if is_time else points.step
     buckets.add_points([xs[at] for at in shown], [points.value[at] for at in shown])

@@ -11,7 +11,7 @@ from mldiagnostics_view.curves.reader import CurveReader
 from mldiagnostics_view.limits import FIRST_ANSWER_S, MAX_OPEN_RUNS, READ_SLICE_S, REFRESH_S
 
 if TYPE_CHECKING:
-    from mldiagnostics_view.curves.reader import ReadProgress
+    from mldiagnostics_view.curves.progress import ReadProgress
 
 __all__ = ["OpenRuns"]
 
@@ -20,6 +20,8 @@ __all__ = ["OpenRuns"]
 class _OpenRun:
     reader: CurveReader
     work: asyncio.Task[None] | None = None
+    sampled: asyncio.Future[None] = field(default_factory=asyncio.Future)
+    """Done once the work has sampled a large run."""
     read_at: float = field(default=float("-inf"))
     """When all lines had been read, in seconds of the loop's clock."""
 
@@ -35,7 +37,8 @@ class OpenRuns:
 
         Args:
             directory: The directory of the run: a path or URL.
-            wait_s: Wait so long for the lines that are new; reading goes on afterwards.
+            wait_s: Wait so long for the lines that are new, or for a sample if they are many; reading goes on
+                afterwards.
 
         Raises:
             StoreError: The files cannot be read.
@@ -51,9 +54,9 @@ class OpenRuns:
         self._close_oldest()
         loop = asyncio.get_running_loop()
         if run.work is None and loop.time() - run.read_at >= REFRESH_S:
-            run.work = asyncio.create_task(self._read(run))
+            run.work, run.sampled = asyncio.create_task(self._read(run)), loop.create_future()
         if run.work is not None:
-            await asyncio.wait([run.work], timeout=wait_s)
+            await asyncio.wait([run.work, run.sampled], timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
         if run.work is not None and run.work.done():
             work, run.work = run.work, None
             work.result()
@@ -69,6 +72,8 @@ class OpenRuns:
         self._runs.clear()
 
     async def _read(self, run: _OpenRun) -> None:
+        if await asyncio.to_thread(run.reader.sample):
+            run.sampled.set_result(None)
         while not await asyncio.to_thread(run.reader.read, READ_SLICE_S):
             pass
         run.read_at = asyncio.get_running_loop().time()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["Axis", "Buckets", "Window"]
 
 Axis = Literal["step", "time"]
+
+_WORTH_SLICES: Final = 8
+"""Ordered points of a bucket that are added at once if they are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,34 @@ class Buckets:
 
     def add_points(self, xs: Sequence[float], values: Sequence[float]) -> None:
         """Add finite points; those outside the window are left out."""
+        ordered = list(xs)
+        if ordered == sorted(ordered):
+            self._add_ordered(ordered, values)
+        else:
+            self._add_each(xs, values)
+
+    def _add_ordered(self, xs: Sequence[float], values: Sequence[float]) -> None:
+        """Add points in the order of x, those of one bucket at once where that is less work."""
+        window = self.window
+        at, end = bisect_left(xs, window.start), bisect_right(xs, window.end)
+        if at >= end:
+            return
+        if end - at < _WORTH_SLICES * (window.bucket(xs[end - 1]) - window.bucket(xs[at]) + 1):
+            self._add_each(xs[at:end], values[at:end])
+            return
+        while at < end:
+            bucket = window.bucket(xs[at])
+            after = bisect_right(xs, bucket, at, end, key=window.bucket)
+            part = values[at:after]
+            self.count[bucket] += after - at
+            self.x[bucket] += sum(xs[at:after])
+            self.value[bucket] += sum(part)
+            lowest, highest = min(part), max(part)
+            self.low[bucket] = min(self.low[bucket], lowest)
+            self.high[bucket] = max(self.high[bucket], highest)
+            at = after
+
+    def _add_each(self, xs: Sequence[float], values: Sequence[float]) -> None:
         start, end, bucket = self.window.start, self.window.end, self.window.bucket
         count, x_sums, value_sums, low, high = self.count, self.x, self.value, self.low, self.high
         for x, value in zip(xs, values, strict=True):

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from aiohttp import web
 from mldiagnostics.errors import MLDiagnosticsError
 
+from mldiagnostics_view.curves.progress import ReadingStages
 from mldiagnostics_view.curves.queries import curves_of, metrics_of
 from mldiagnostics_view.curves.rank_columns import rank_columns, steps_at_times
 from mldiagnostics_view.documents import RunActions, run_document, runs_document
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from mldiagnostics.runs import RunRow
 
     from mldiagnostics_view.curves.open_runs import OpenRuns
-    from mldiagnostics_view.curves.reader import CurveReader, ReadProgress
+    from mldiagnostics_view.curves.progress import ReadProgress
+    from mldiagnostics_view.curves.reader import CurveReader
     from mldiagnostics_view.endpoints.bodies import Body
     from mldiagnostics_view.sources.catalog import Catalog
     from mldiagnostics_view.xprof_servers import XprofServers
@@ -144,19 +146,25 @@ class Routes:
         return await self._streams.send(request, {"runs": look})
 
     async def live_run(self, request: web.Request) -> web.StreamResponse:
-        """Send an event when a run or its curves have changed."""
+        """Send an event when a run or its curves have changed, or more of its lines are read."""
         directory = await self._directory(request, needed=False)
 
         async def look_at_run() -> tuple[Any, bool]:
             return {"revision": revision_of(await self._document(request))}, False
 
+        stages = ReadingStages()
+
         async def look_at_curves() -> tuple[Any, bool]:
             _, progress, is_complete = await self._open_runs.get(directory, wait_s=0)
-            return _progress(progress, is_complete), not is_complete
+            return {"revision": stages.after(progress, is_complete=is_complete)}, not is_complete
+
+        async def look_at_progress() -> tuple[Any, bool]:
+            _, progress, is_complete = await self._open_runs.get(directory, wait_s=0)
+            return {"percent": progress.percent // 5 * 5}, not is_complete
 
         looks = {"run": look_at_run}
         if directory:
-            looks["curves"] = look_at_curves
+            looks |= {"curves": look_at_curves, "progress": look_at_progress}
         return await self._streams.send(request, looks)
 
     async def asset(self, request: web.Request) -> web.Response:
