@@ -30,19 +30,20 @@ def put_records(store: Store, run: str, file: str, *records: Record, torn: bytes
 def write_large_run(records: Path, process: str, *, metrics: int, steps: range, file_steps: int) -> None:
     """Write files of a process that records `metrics` values at each step, as the SDK writes them.
 
-    The value of metric `n` at step `s` is `s + n / 1000`, at the second `START_S + s / 10`.
+    The value of metric `n` at step `s` is `s + n / 1000`, at the second `START_S + s / 10`. A heartbeat follows each
+    100 steps.
     """
-    line = encode(Record("metric", 0.5, "NAME", 0.25, 77, unit="1"))
-    parts = [
-        line.replace("0.5", "%.1f").replace("NAME", metric_name(at)).replace("0.25", f"%d.{at:03d}").replace("77", "%d")
-        for at in range(metrics)
-    ]
+    line = encode(Record("metric", 0.5, "NAME", 0.25, 77, unit="1")).replace("77", "%d").replace("0.5", "%.1f")
+    parts = [line.replace("NAME", metric_name(at)).replace("0.25", f"%d.{at:03d}") for at in range(metrics)]
     text = "".join(parts)
     records.mkdir(parents=True, exist_ok=True)
     for number, first in enumerate(range(steps.start, steps.stop, file_steps), start=1):
         with (records / f"{process}-{number:05d}.jsonl").open("w", buffering=1 << 20) as file:
             for step in range(first, min(steps.stop, first + file_steps)):
-                file.write(text % ((START_S + step / 10, step, step) * metrics))
+                t = START_S + step / 10
+                file.write(text % ((t, step, step) * metrics))
+                if step % 100 == 0:
+                    file.write(encode(Record("heartbeat", t, "alive", step=step, payload={"intervalSeconds": 10})))
 
 
 def metric_name(at: int) -> str:

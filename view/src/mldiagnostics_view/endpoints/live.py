@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["EventStreams"]
 
 _WHILE_READING_S: Final = 0.5
-"""Pause between two looks while a reader is at work: the curves of a page fill."""
+"""Pause between two looks at something that grows fast: the curves of a page fill while a reader is at work."""
 
 
 LOOK_FAILURES: Final = (RunUnknown, MLDiagnosticsError, ClusterError, OSError)
@@ -84,13 +84,15 @@ class EventStreams:
     ) -> None:
         loop = asyncio.get_running_loop()
         known: dict[str, bytes] = {}
+        due = dict.fromkeys(looks, 0.0)
         sent_at = loop.time()
         await _write(response, b"retry: 3000\n\n")
         while request.transport is not None:  # else the client is gone
-            is_growing = False
             for name, look in looks.items():
-                document, grows = await look()
-                is_growing = is_growing or grows
+                if loop.time() < due[name]:
+                    continue
+                document, is_growing = await look()
+                due[name] = loop.time() + (_WHILE_READING_S if is_growing else REFRESH_S)
                 text = orjson.dumps(document)
                 if known.get(name) != text:
                     known[name] = text
@@ -99,7 +101,7 @@ class EventStreams:
             if loop.time() - sent_at >= PING_S:
                 sent_at = loop.time()
                 await _write(response, b": still here\n\n")
-            await asyncio.sleep(_WHILE_READING_S if is_growing else REFRESH_S)
+            await asyncio.sleep(max(0.0, min(due.values()) - loop.time()))
 
 
 def _event(name: str, text: bytes) -> bytes:
