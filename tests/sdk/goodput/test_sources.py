@@ -87,7 +87,7 @@ print(json.dumps([
 ]))
 """,
     )
-    # The run is told of an event between the program's own two: its start is at most this, and its end at least.
+    # The run receives an event between the program's own two: its start is at most this, and its end at least.
     phases = [(start, end) for start, end in json.loads(ended.out)]
     compilations = spans(programs)
     assert all(end <= start for (_, end), (start, _) in pairwise(compilations))
