@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 from mldiagnostics.errors import MLDiagnosticsError
+from mldiagnostics_kube.apiserver import ClusterError
 
 from mldiagnostics_view.curves.progress import ReadingStages
 from mldiagnostics_view.curves.queries import curves_of, metrics_of
@@ -220,7 +221,12 @@ class Routes:
 
     async def _directory(self, request: web.Request, *, needed: bool = True) -> str:
         source, key = _address(request)
-        directory = await self._seen(request).source(source).directory(key)
+        directory = ""
+        try:
+            directory = await self._seen(request).source(source).directory(key)
+        except (MLDiagnosticsError, ClusterError):
+            if needed:
+                raise
         if needed and not directory:
             raise RequestProblem(
                 HTTPStatus.CONFLICT,
