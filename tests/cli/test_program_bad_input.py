@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -282,3 +283,32 @@ def test_ctrl_c_ends_a_command_that_waits(mldiag: CommandLine, store: Store) -> 
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors.strip()) == (INTERRUPTED, b"")
+
+
+INTERRUPTED_IMPORT = """
+import os, sys
+module = sys.argv[1]
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), 2)
+sys.meta_path.insert(0, Interrupting())
+from mldiagnostics_cli.__main__ import main
+sys.argv[1:] = ["runs", "list"]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "mldiagnostics_cli.exit_codes", "mldiagnostics_cli.runs.listing"])
+def test_ctrl_c_during_the_start_ends_quietly(mldiag: CommandLine, store: Store, module: str) -> None:
+    put_run(store, RUN)
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
+        cwd=mldiag.folder,
+        env=mldiag.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (INTERRUPTED, "", "")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-
-from mldiagnostics_cli.exit_codes import CLOSED_PIPE, FAILED, INTERRUPTED, INVALID_USAGE
 
 TRACEBACK = "MLDIAG_TRACEBACK"
 """Environment variable: any value shows the traceback of an unexpected error."""
 
 EXTRAS = ("gcs", "xprof")
 """Extras of the command line, named instead of the SDK's."""
+
+_INTERRUPTED = 130
+"""That of `exit_codes`, known before the first import: Ctrl-C during any of them ends quietly."""
 
 _PLUGIN = "kubectl-"
 _NEWLINE = "\n"
@@ -22,16 +22,20 @@ def main() -> None:
     """Run the command line of this process and exit with its code."""
     try:
         code = _run(sys.argv[1:], os.path.basename(sys.argv[0]))  # noqa: PTH119 - pathlib takes as long as click
+
+        import signal  # noqa: PLC0415 - see _INTERRUPTED
+
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception in the end of the interpreter prints a traceback
     except KeyboardInterrupt:
-        code = INTERRUPTED
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception in the end of the interpreter prints a traceback
+        os._exit(_INTERRUPTED)  # without its threads, which may wait for a network
     sys.exit(code)
 
 
 def _run(arguments: list[str], script: str) -> int:
-    import click  # noqa: PLC0415 - Ctrl-C during this import ends quietly too
+    import click  # noqa: PLC0415 - see _INTERRUPTED
 
     from mldiagnostics_cli.commands.completion import XPROFILER, complete_variable  # noqa: PLC0415 - as above
+    from mldiagnostics_cli.exit_codes import CLOSED_PIPE, FAILED, INVALID_USAGE  # noqa: PLC0415 - as above
 
     if script == XPROFILER:
         from mldiagnostics_cli.commands.xprofiler import xprofiler as program  # noqa: PLC0415 - as above
@@ -52,7 +56,7 @@ def _run(arguments: list[str], script: str) -> int:
         place = f"; see '{error.ctx.command_path} --help'" if error.ctx else ""
         return _fail(error.format_message().rstrip(".") + place, INVALID_USAGE)
     except click.Abort:
-        return INTERRUPTED
+        return _INTERRUPTED
     except SystemExit as ended:  # click's way to end after completions, and after a closed pipe
         return CLOSED_PIPE if ended.code else 0
     except Exception as error:
