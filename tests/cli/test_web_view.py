@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import urllib.request
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,27 @@ def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store
         code, _ = program.end()
     assert code == 130
     assert "Traceback" not in program.shown
+
+
+def test_it_serves_on_if_nobody_reads_its_output(mldiag: CommandLine, store: Store) -> None:
+    put_run(store, "4f6c", created=1.0)
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [mldiag.script, "view", "--no-open", "--port", "0"]
+    env = mldiag.environment()
+    with subprocess.Popen(
+        command, cwd=mldiag.folder, env=env, stdout=writer, stderr=subprocess.PIPE, text=True
+    ) as view:
+        try:
+            os.close(writer)
+            assert view.stderr
+            shown = SHOWN.search(view.stderr.readline())
+            with urllib.request.urlopen(f"{shown[1]}api/runs", timeout=60) as response:
+                assert response.status == 200
+            view.terminate()
+            assert (view.wait(60), view.stderr.read()) == (0, "")
+        finally:
+            view.kill()
 
 
 def test_mistakes_have_a_remedy(mldiag: CommandLine) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
+import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +103,26 @@ def test_a_directory_and_standard_input_are_logs_too(mldiag: CommandLine) -> Non
     assert [processes[each["pid"]] for each in events] == ["b.log", "c.txt"]
     printed = json.loads(mldiag.run("trace", "logs/deep/b.log", "--out", "-").out)
     assert len(printed["traceEvents"]) == 5  # with two names and the end
+
+
+def test_a_pipe_and_the_target_of_a_link_are_written_not_replaced(mldiag: CommandLine) -> None:
+    folder = mldiag.folder / "special"
+    folder.mkdir()
+    (folder / "b.log").write_text(LINES)
+    os.mkfifo(folder / "pipe")
+    command = [mldiag.script, "trace", folder / "b.log", "--out", folder / "pipe"]
+    with subprocess.Popen(command, env=mldiag.environment(), stdout=subprocess.DEVNULL) as writer:
+        piped = opened(folder / "pipe")
+        assert writer.wait(120) == 0
+    assert (folder / "pipe").is_fifo()
+    (folder / "link").symlink_to("target.json")
+    mldiag.lines("trace", "special/b.log", "--out", "special/link")
+    assert (folder / "link").is_symlink()
+    assert opened(folder / "target.json") == piped
+    (folder / "full").symlink_to("/dev/full")
+    assert "special/full: cannot be written: No space left on device; give another file" in mldiag.failure(
+        "trace", "special/b.log", "--out", "special/full"
+    )
 
 
 @pytest.mark.parametrize(

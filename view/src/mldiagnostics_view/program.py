@@ -42,10 +42,20 @@ async def _serve(settings: Settings) -> None:
     with suppress(NotImplementedError):  # on Windows, Ctrl-C alone ends the program
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with serving(settings) as url:
-        print(f"mldiag view: {url} (Ctrl-C ends it)", flush=True)  # noqa: T201 - its purpose
+        _announce(url)
         if settings.opens_browser and _has_screen():
             await asyncio.to_thread(webbrowser.open, url)
         await stop.wait()
+
+
+def _announce(url: str) -> None:
+    """Show the URL; the server also serves if standard output cannot be written."""
+    line = f"mldiag view: {url} (Ctrl-C ends it)"
+    try:
+        print(line, flush=True)  # noqa: T201 - its purpose
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter writes the line again
+        print(line, file=sys.stderr)  # noqa: T201 - as above
 
 
 def _has_screen() -> bool:

@@ -137,11 +137,25 @@ def _write(trace: _Trace, pieces: Iterator[bytes]) -> None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
+        return
+    root, _, name = trace.out.rpartition("/")
+    content = _compressed(pieces) if name.endswith(GZIP_SUFFIX) else pieces
+    path = Path(trace.out)
+    if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
+        _write_into(path, content)
     else:
-        root, _, name = trace.out.rpartition("/")
-        open_store(root or ("/" if trace.out.startswith("/") else ".")).put(
-            name, _compressed(pieces) if name.endswith(GZIP_SUFFIX) else pieces, replace=True
-        )
+        open_store(root or ("/" if trace.out.startswith("/") else ".")).put(name, content, replace=True)
+
+
+def _write_into(path: Path, content: Iterator[bytes]) -> None:
+    """Write into a device, a pipe or the target of a link, whose place a stored file would take."""
+    try:
+        with path.open("wb") as file:
+            for piece in content:
+                file.write(piece)
+    except OSError as error:
+        problem = error.strerror or error
+        raise ConfigurationError(f"{path}: cannot be written: {problem}; give another file with --out") from error
 
 
 def _resolved(stack: ExitStack, choice: SourceChoice, references: Sequence[str]) -> list[str | RunRow | list[Path]]:
