@@ -48,15 +48,16 @@ def rows(reports: Sequence[GoodputReport]) -> Iterator[tuple[str, list[str]]]:
 
 
 def comparison_table(reports: Sequence[GoodputReport], *, width: int = 80) -> str:
-    """Return the reports in lines of at most `width` characters.
+    """Return the reports in lines of at most `width` characters, 24 at least.
 
     Runs that do not fit are in further tables.
     """
-    fit = max(1, (width - NAME_WIDTH) // NARROWEST)
-    column = min(WIDEST, (width - NAME_WIDTH) // min(fit, len(reports)))
+    name_width = max(NARROWEST, min(NAME_WIDTH, width - NARROWEST))
+    fit = max(1, (width - name_width) // NARROWEST)
+    column = max(NARROWEST, min(WIDEST, (width - name_width) // min(fit, len(reports))))
     heads = names(reports)
     tables = [
-        "\n".join(_lines(reports[first : first + fit], heads[first : first + fit], column))
+        "\n".join(_lines(reports[first : first + fit], heads[first : first + fit], name_width, column))
         for first in range(0, len(reports), fit)
     ]
     return "\n\n".join(tables) + "\n"
@@ -75,10 +76,10 @@ def names(reports: Sequence[GoodputReport]) -> list[str]:
     return [f"{short(tail)} {short(report.run)}" if tail in repeated else short(tail) for tail, report in named]
 
 
-def _lines(reports: Sequence[GoodputReport], heads: Sequence[str], column: int) -> Iterator[str]:
-    yield " " * NAME_WIDTH + "".join(f"{_tail(head, column - 1):>{column}}" for head in heads)
+def _lines(reports: Sequence[GoodputReport], heads: Sequence[str], name_width: int, column: int) -> Iterator[str]:
+    yield " " * name_width + "".join(f"{_tail(head, column - 1):>{column}}" for head in heads)
     for name, texts in rows(reports):
-        yield (f"{name[:NAME_WIDTH]:{NAME_WIDTH}}" + "".join(f"{text:>{column}}" for text in texts)).rstrip()
+        yield (f"{name[:name_width]:{name_width}}" + "".join(f"{text:>{column}}" for text in texts)).rstrip()
 
 
 def _state(report: GoodputReport) -> str:
