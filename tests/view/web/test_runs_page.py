@@ -98,7 +98,7 @@ async def test_selected_runs_are_compared(serve: Serve, pages: CheckedPages, roo
     await expect(equal).to_be_hidden()
     await page.get_by_text("equal keys").click()
     await expect(equal.get_by_role("cell")).to_have_text([MARKUP])
-    await expect(page.locator(".ridge")).to_have_count(2)
+    await expect(page.locator(".step-ridge")).to_have_count(2)
     await expect(page.get_by_role("row", name="productive")).to_contain_text("%")
     await page.get_by_label("X axis").select_option("relative")
     await expect(page).to_have_url(re.compile("axis=relative"))
@@ -108,16 +108,16 @@ async def test_selected_runs_are_compared(serve: Serve, pages: CheckedPages, roo
     await page.go_back()
     await expect(page.get_by_label("X axis")).to_have_value("")
     await page.get_by_role("button", name="Remove fast").click()
-    await expect(page.locator(".ridge")).to_have_count(1)
+    await expect(page.locator(".step-ridge")).to_have_count(1)
     await page.go_back()
-    await expect(page.locator(".ridge")).to_have_count(2)
+    await expect(page.locator(".step-ridge")).to_have_count(2)
 
 
 async def test_an_old_link_has_a_clear_page(serve: Serve, pages: CheckedPages, root: Path) -> None:
     url = await serve(root)
     page = await pages.open(f"{url}compare?run={root.name}/slow&run={root.name}/gone")
     await expect(page.get_by_role("alert")).to_contain_text("no such run")
-    await expect(page.locator(".ridge")).to_have_count(1)
+    await expect(page.locator(".step-ridge")).to_have_count(1)
     unknown = await pages.open(f"{url}an/old/address")
     await expect(unknown.get_by_role("alert")).to_contain_text("no page")
     assert all("404" in error for error in pages.expect_errors())

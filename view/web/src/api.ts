@@ -27,6 +27,8 @@ export interface Session {
 export interface RunDocument {
   run: Run; hasFiles: boolean; attempts: Attempt[]; hosts: Host[]; sessions: Session[]; configs: Record<string, unknown>;
   canCapture: boolean; captureObstacle: string | null; canOpenXprof: boolean;
+  /** How many are not listed. */
+  omitted: Record<"attempts" | "hosts" | "sessions", number>;
 }
 export interface Capture {
   name: string; phase: string | null; isStarted: boolean; isComplete: boolean; reason: string | null; message: string | null;
@@ -38,7 +40,8 @@ export interface Metric {
   metric: string; unit: string; count: number; ranks: number; devices: number; lastValue: number | null;
   steps: [number, number] | null; times: [number, number] | null;
 }
-export interface Metrics { metrics: Metric[]; steps: { t: number[]; step: number[] }; progress: Progress }
+/** `omitted` metrics are not listed; a search finds them. */
+export interface Metrics { metrics: Metric[]; omitted: number; steps: { t: number[]; step: number[] }; progress: Progress }
 /** Means of each rank in columns of equal time. */
 export interface RankColumns { metric: string | null; from: number; to: number; ranks: number[]; rows: (number | null)[][] }
 export interface Curve {
@@ -80,7 +83,12 @@ async function request<T>(path: string, options: { signal: AbortSignal | null; m
     if (options.signal?.aborted) throw error;
     throw new RequestFailed(0, "The server does not respond. Start it again; this page reconnects.");
   }
-  const document = await response.json();
-  if (!response.ok) throw new RequestFailed(response.status, String(document.detail ?? response.statusText));
-  return document as T;
+  try {
+    const document = await response.json();
+    if (response.ok) return document as T;
+    throw new RequestFailed(response.status, String(document.detail ?? response.statusText));
+  } catch (error) {
+    if (options.signal?.aborted || error instanceof RequestFailed) throw error;
+    throw new RequestFailed(response.status, `The answer is incomplete, or another program answers at this address (HTTP ${response.status}). Reload the page.`);
+  }
 }

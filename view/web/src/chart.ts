@@ -1,8 +1,7 @@
 // One chart: lines with the band between their lowest and highest values, marks, and a zoom that all charts share.
 import uPlot from "uplot";
-import type { Curve } from "./api.js";
 import type { Mark } from "./chart_marks.js";
-import { columnsOf, linesOf, plotData, type Line } from "./chart_data.js";
+import { columnsOf, plotData, type Line } from "./chart_data.js";
 import { clock, color, elapsed, short } from "./run_parts.js";
 
 export type Axis = "step" | "time" | "relative";
@@ -37,13 +36,13 @@ export class Chart {
 
   constructor(private readonly box: HTMLElement) {}
 
-  /** Draw curves; the former drawing stays where only its numbers differ. */
-  draw(curves: Curve[], view: ChartView): void {
+  /** Draw lines; the former drawing stays where only its numbers differ. */
+  draw(lines: Line[], view: ChartView): void {
     this.view = view;
-    this.lines = linesOf(curves);
+    this.lines = lines;
     const data = plotData(columnsOf(this.lines, view.smoothing, view.isLog));
     const ink = getComputedStyle(this.box).color, width = Math.max(160, this.box.clientWidth);
-    const shape = JSON.stringify([this.lines.map(({ label }) => label), view.axis, view.isLog, view.smoothing > 0, view.height, width, ink]);
+    const shape = JSON.stringify([this.lines.map(({ label, hue, curve }) => [label, hue, Boolean(curve.low)]), view.axis, view.isLog, view.smoothing > 0, view.height, width, ink]);
     if (this.plot && shape === this.shape) {
       this.plot.setData(data, false);
       this.plot.setScale("x", { min: view.range[0], max: view.range[1] });
@@ -81,8 +80,8 @@ export class Chart {
     return {
       width, height: view.height, legend: { show: false }, padding: [10, 8, 0, 0],
       series: [{ value: (_, value) => (value === null ? "" : xText(value)) }, ...this.lines.flatMap((each) => seriesOf(each, view.smoothing > 0))],
-      bands: view.smoothing > 0 || new Set(this.lines.map(({ group }) => group)).size > MOST_BANDS ? [] : this.lines.flatMap(({ group, curve }, at) =>
-        (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(group)}2e` }] : [])),
+      bands: view.smoothing > 0 || new Set(this.lines.map(({ group }) => group)).size > MOST_BANDS ? [] : this.lines.flatMap(({ hue, curve }, at) =>
+        (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(hue)}2e` }] : [])),
       axes: [x, { ...line, size: 52, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : short(tick))) }],
       scales: { x: { time: view.axis === "time", range: () => this.view!.range }, y: { distr: view.isLog ? 3 : 1 } },
       cursor: { sync: { key: view.axis }, points: { show: false }, drag: { x: true, y: false, setScale: false } },
@@ -160,8 +159,8 @@ function valueNear(column: ArrayLike<number | null | undefined>, at: number): [v
   return [null, Infinity];
 }
 
-function seriesOf({ group, isLast, curve }: Line, isSmooth: boolean): uPlot.Series[] {
-  const stroke = color(group), spanGaps = true, hidden = { show: false };
+function seriesOf({ hue, isLast, curve }: Line, isSmooth: boolean): uPlot.Series[] {
+  const stroke = color(hue), spanGaps = true, hidden = { show: false };
   const alpha = isLast ? 1 : .55;
   return [
     { stroke, width: 1.5, alpha, spanGaps, points: { show: curve.x.length === 1, size: 6, fill: stroke } },

@@ -5,8 +5,8 @@ import { smoothed } from "./smoothing.js";
 
 export type Column = (number | null | undefined)[];
 
-/** A line of a chart: all attempts at one series have one colour. */
-export interface Line { label: string; group: number; isLast: boolean; curve: Curve }
+/** A line of a chart: all attempts at one series are a group. `hue` is the number of its colour. */
+export interface Line { label: string; group: number; hue: number; isLast: boolean; curve: Curve }
 export interface Columns { x: number[]; raw: Column[]; smooth: Column[]; low: Column[]; high: Column[] }
 
 /** Return the lines of the curves of one metric. */
@@ -20,7 +20,7 @@ export function linesOf(curves: Curve[]): Line[] {
   }
   return curves.map((curve) => {
     const name = groupOf(curve), isLast = last.get(name) === curve.attempt;
-    return { label: name + (isLast ? "" : ` · attempt ${curve.attempt}`), group: groups.indexOf(name), isLast, curve };
+    return { label: name + (isLast ? "" : ` · attempt ${curve.attempt}`), group: groups.indexOf(name), hue: groups.indexOf(name), isLast, curve };
   });
 }
 

@@ -44,7 +44,7 @@ export function showConfigs(box: HTMLElement, runs: readonly Compared[]): void {
   }
   if (document.activeElement !== search) search.value = parameter("config");
   const wasOpen = box.querySelector("details")?.open ?? false;
-  const fold = element("details", { open: wasOpen, hidden: !equal.length },
+  const fold = element("details", { className: "equal-configs", open: wasOpen, hidden: !equal.length },
     element("summary", {}, `${equal.length} equal ${equal.length === 1 ? "key" : "keys"}`), configTable("Equal configuration", equal, runs.slice(0, 1), ["Value of all"]));
   box.lastElementChild?.replaceChildren(
     different.length ? configTable("Configuration that differs", different, runs, heads(runs)) : element("p", { className: "muted" }, all.length ? "No key differs." : "The runs have recorded no configuration."),
@@ -62,5 +62,5 @@ function configTable(label: string, rows: readonly Difference[], runs: readonly 
     })));
   const more = rows.length > MAX_ROWS ? element("p", { className: "muted" }, `The first ${MAX_ROWS} of ${rows.length} keys; search for the others.`) : null;
   return element("div", {}, labelled(element("div", { className: "scroll", tabIndex: 0 },
-    element("table", { className: "configs" }, element("thead", {}, head), element("tbody", {}, ...body))), { role: "region", "aria-label": label }), more);
+    element("table", { className: "compared-configs" }, element("thead", {}, head), element("tbody", {}, ...body))), { role: "region", "aria-label": label }), more);
 }

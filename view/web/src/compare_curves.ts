@@ -1,19 +1,23 @@
-// The curves of several runs, a chart for each chosen metric.
-import type uPlot from "uplot";
+// The curves of several runs, a chart for each chosen metric; their zoom is the same.
 import { get, type Curve, type Curves } from "./api.js";
-import { drawCurves, labelOf, type RunCurve } from "./compare_chart.js";
-import { type Compared } from "./compare_run.js";
-import { button, choice, element, labelled, problem, table } from "./elements.js";
+import type { Line } from "./chart_data.js";
+import type { ChartView } from "./chart.js";
+import { letterOf, type Compared } from "./compare_run.js";
+import { CurveCard } from "./curve_card.js";
+import { button, choice, element, labelled, problem } from "./elements.js";
+import { onTheme } from "./run_parts.js";
 import { change, parameter, parameters } from "./url_state.js";
 
-const AT_FIRST = 4, MAX_LINES = 48, AGAIN_MS = 1500;
+const AT_FIRST = 4, MOST_CARDS = 32, MOST_LINES = 48, MOST_NAMES = 500, AGAIN_MS = 1500, HEIGHT_PX = 240;
+
+interface RunCurve { run: Compared; curve: Curve }
 
 export class CompareCurves {
   readonly part = element("section");
   private readonly tools = element("div", { className: "tools" });
   private readonly charts = element("div", { className: "charts" });
   private readonly note = element("p", { className: "muted" });
-  private readonly plots = new Map<HTMLElement, uPlot>();
+  private readonly cards = new Map<string, CurveCard<{ metric: string; unit: string }>>();
   private runs: readonly Compared[] = [];
   private last = "";
   private turn = 0;
@@ -25,7 +29,7 @@ export class CompareCurves {
       if (Math.abs(this.charts.clientWidth - width) > 8 && width) void this.load();
       width = this.charts.clientWidth;
     }).observe(this.charts);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void this.load());
+    onTheme(() => this.cards.forEach((card) => card.redraw()));
   }
 
   /** Show the runs; curves are read again if their points or the state of the URL have changed. */
@@ -42,22 +46,26 @@ export class CompareCurves {
   /** Return the metrics of the URL, else some that most runs have, a loss first. */
   private metrics(): string[] {
     const chosen = parameters().getAll("metric");
-    return chosen.length ? chosen : this.known().slice(0, AT_FIRST);
+    return (chosen.length ? chosen : this.known().slice(0, AT_FIRST)).slice(0, MOST_CARDS);
   }
 
   private known(): string[] {
-    const counts = new Map<string, number>();
-    for (const { metrics } of this.runs) for (const { metric } of metrics) counts.set(metric, (counts.get(metric) ?? 0) + 1);
-    const hasX = (name: string) => parameter("axis") === "relative" || this.runs.some(({ metrics }) => metrics.some(({ metric, steps }) => metric === name && steps !== null));
-    const weight = (name: string) => Number(hasX(name)) * 100 + (counts.get(name) ?? 0) * 4 + (/loss/i.test(name) ? 2 : 0) - (/utilization|memory/i.test(name) ? 1 : 0);
+    const counts = new Map<string, number>(), stepped = new Set<string>();
+    for (const { metrics } of this.runs) {
+      for (const { metric, steps } of metrics) {
+        counts.set(metric, (counts.get(metric) ?? 0) + 1);
+        if (steps !== null || parameter("axis") === "relative") stepped.add(metric);
+      }
+    }
+    const weight = (name: string) => Number(stepped.has(name)) * 100 + (counts.get(name) ?? 0) * 4 + (/loss/i.test(name) ? 2 : 0) - (/utilization|memory/i.test(name) ? 1 : 0);
     return [...counts.keys()].sort((one, other) => weight(other) - weight(one) || one.localeCompare(other));
   }
 
   private drawTools(): void {
     const shown = this.metrics(), known = this.known();
     const add = labelled(element("input", { type: "search", placeholder: "Add a metric" }), { "aria-label": "Add a metric", list: "metrics" });
-    const names = element("datalist", { id: "metrics" }, ...known.filter((name) => !shown.includes(name)).slice(0, 500).map((value) => element("option", { value })));
-    add.addEventListener("change", () => known.includes(add.value) && change({ metric: [...shown, add.value] }));
+    const names = element("datalist", { id: "metrics" }, ...known.filter((name) => !shown.includes(name)).slice(0, MOST_NAMES).map((value) => element("option", { value })));
+    add.addEventListener("change", () => add.value && change({ metric: [...shown, add.value] }));
     const smooth = labelled(element("input", { type: "range", min: "0", max: "0.99", step: "0.01", value: parameter("smooth") || "0" }), { "aria-label": "Smoothing" });
     smooth.addEventListener("change", () => change({ smooth: smooth.value === "0" ? "" : smooth.value }));
     const isZoomed = Boolean(parameter("from") || parameter("to"));
@@ -65,37 +73,44 @@ export class CompareCurves {
       choice("X axis", [["", "by step"], ["relative", "by time since start"]], parameter("axis"), (axis) => change({ axis, from: "", to: "" })),
       choice("Y axis", [["", "linear"], ["1", "logarithmic"]], parameter("log"), (log) => change({ log })),
       element("label", { className: "check" }, "Smoothing ", smooth, ` ${parameter("smooth") || "0"}`),
-      ...(isZoomed ? [button("Whole range", () => change({ from: "", to: "" }))] : []));
+      ...(isZoomed ? [button("Reset zoom", () => change({ from: "", to: "" }))] : []));
   }
 
   private async load(): Promise<void> {
     const turn = ++this.turn;
-    const metrics = this.metrics();
-    this.note.textContent = metrics.length ? "" : this.runs.some(({ isRead }) => !isRead) ? "Reading …" : "The runs have no metrics that can be read from here.";
-    this.note.hidden = !this.note.textContent;
-    const figures = metrics.map((metric) => this.figure(metric));
-    for (const [figure, plot] of this.plots) if (!figures.includes(figure)) plot.destroy();
-    if (figures.some((figure, at) => this.charts.children[at] !== figure) || figures.length !== this.charts.children.length) this.charts.replaceChildren(...figures);
-    const width = figures[0]?.clientWidth ?? 400;
+    const metrics = this.metrics(), cards = metrics.map((metric) => this.card(metric));
+    this.say(metrics.length ? "" : this.runs.some(({ isRead }) => !isRead) ? "Reading …" : "The runs have no metrics that can be read from here.");
+    if (cards.some(({ box }, at) => this.charts.children[at] !== box) || cards.length !== this.charts.children.length) this.charts.replaceChildren(...cards.map(({ box }) => box));
+    const width = cards[0]?.box.clientWidth ?? 400;
     const buckets = Math.min(2000, Math.max(60, Math.floor((width * devicePixelRatio) / 2)));
     const failures: string[] = [];
     let isComplete = true;
-    const loaded = await Promise.all(this.runs.map(async (run) => {
-      const wanted = metrics.filter((metric) => run.metrics.some((each) => each.metric === metric)).slice(0, 32);
-      if (!wanted.length) return [];
+    const loaded = await Promise.all(this.runs.map(async (run): Promise<RunCurve[]> => {
+      if (!metrics.length) return [];
       try {
-        const { curves, progress } = await get<Curves>(`${run.base}/curves?${this.query(run, wanted, buckets)}`);
+        const { curves, progress } = await get<Curves>(`${run.base}/curves?${this.query(run, metrics, buckets)}`);
         isComplete &&= progress.complete;
-        return curves.map((curve) => ({ run, curve, x: this.shifted(run, curve) }));
+        return curves.map((curve) => ({ run, curve: this.shifted(run, curve) }));
       } catch (error) {
         failures.push(`${run.id}: ${(error as Error).message}`);
         return [];
       }
     }));
     if (turn !== this.turn) return;  // a later state of the page is on its way
-    figures.forEach((figure, at) => this.draw(figure, loaded.flat().filter(({ curve }) => curve.metric === metrics[at])));
+    const all = loaded.flat(), view = this.view(all);
+    const leftOut = metrics.reduce((sum, metric, at) => {
+      const curves = all.filter(({ curve }) => curve.metric === metric);
+      cards[at]!.draw(linesOf(curves.slice(0, MOST_LINES)), view, view.axis === "step" && !this.isZoomed() ? "No points with a step; choose the time since start." : undefined);
+      return sum + Math.max(0, curves.length - MOST_LINES);
+    }, 0);
+    this.say(leftOut ? `${leftOut} curves are left out; compare fewer runs.` : "");
     if (failures.length) this.charts.prepend(problem(failures.join(" ")));
     if (!isComplete) setTimeout(() => turn === this.turn && void this.load(), AGAIN_MS);
+  }
+
+  private say(text: string): void {
+    this.note.textContent = text;
+    this.note.hidden = !text;
   }
 
   private query(run: Compared, metrics: string[], buckets: number): URLSearchParams {
@@ -108,44 +123,56 @@ export class CompareCurves {
     return query;
   }
 
-  private shifted(run: Compared, { x }: Curve): number[] {
-    return parameter("axis") === "relative" ? x.map((each) => each - startOf(run)) : x;
+  private shifted(run: Compared, curve: Curve): Curve {
+    return parameter("axis") === "relative" ? { ...curve, x: curve.x.map((each) => each - startOf(run)) } : curve;
   }
 
-  private figure(metric: string): HTMLElement {
-    const known = [...this.charts.children].find((figure) => (figure as HTMLElement).dataset["metric"] === metric);
-    if (known) return known as HTMLElement;
+  private isZoomed(): boolean {
+    return Boolean(parameter("from") && parameter("to") && Number(parameter("from")) < Number(parameter("to")));
+  }
+
+  /** Return the view of all charts: the window of the URL, or all points of all charts. */
+  private view(all: readonly RunCurve[]): ChartView {
+    const ends = all.flatMap(({ curve: { x } }) => (x.length ? [x[0]!, x.at(-1)!] : []));
+    const first = ends.reduce((one, other) => Math.min(one, other), Infinity), last = ends.reduce((one, other) => Math.max(one, other), -Infinity);
+    const range: [number, number] = this.isZoomed() ? [Number(parameter("from")), Number(parameter("to"))] : last > first ? [first, last] : [first - .5, first + .5];
+    return {
+      axis: parameter("axis") === "relative" ? "relative" : "step", range, origin: 0, isLog: parameter("log") === "1", marks: [],
+      smoothing: Math.min(0.99, Math.max(0, Number(parameter("smooth")) || 0)), height: HEIGHT_PX, point: () => {},
+      zoom: (from, to) => {
+        this.cards.forEach((card) => card.move([from, to]));
+        change({ from: String(Number(from.toPrecision(8))), to: String(Number(to.toPrecision(8))) });
+      },
+    };
+  }
+
+  private card(metric: string): CurveCard<{ metric: string; unit: string }> {
+    const known = this.cards.get(metric);
+    if (known) return known;
     const remove = labelled(button("×", () => change({ metric: this.metrics().filter((each) => each !== metric) }), { className: "quiet" }), { "aria-label": `Remove ${metric}` });
-    const figure = element("figure", {}, element("figcaption", {}, element("span", {}, metric), remove), element("div", { className: "plot" }), element("details", {}));
-    figure.dataset["metric"] = metric;
-    return figure;
+    const unit = this.runs.flatMap(({ metrics }) => metrics).find((each) => each.metric === metric)?.unit ?? "";
+    const card = new CurveCard({ metric, unit }, remove);
+    this.cards.set(metric, card);
+    return card;
   }
+}
 
-  private draw(figure: HTMLElement, all: readonly RunCurve[]): void {
-    const [, box, numbers] = figure.children as unknown as [HTMLElement, HTMLElement, HTMLDetailsElement];
-    this.plots.get(figure)?.destroy();
-    this.plots.delete(figure);
-    const curves = all.slice(0, MAX_LINES);
-    const from = Number(parameter("from")), to = Number(parameter("to"));
-    const range: [number, number] | null = parameter("from") && parameter("to") && from < to ? [from, to] : null;
-    numbers.hidden = !curves.length;
-    if (!curves.length) {
-      const isStepless = parameter("axis") !== "relative" && all.length === 0 && !range;
-      box.replaceChildren(element("p", { className: "muted" }, isStepless ? "No points with a step; choose the time since start." : "No points in this range."));
-      return;
-    }
-    this.plots.set(figure, drawCurves(box, curves, {
-      axis: parameter("axis") || "step", isLog: parameter("log") === "1", smoothing: Math.min(0.99, Math.max(0, Number(parameter("smooth")) || 0)), range,
-      zoom: (start, end) => change({ from: String(Number(start.toPrecision(8))), to: String(Number(end.toPrecision(8))) }),
-    }));
-    const rows = curves.map((each) => {
-      const { mean, low = mean, high = mean } = each.curve;
-      return [labelOf(each, curves), mean.at(-1) ?? null, low.reduce((one, other) => Math.min(one, other), Infinity),
-        high.reduce((one, other) => Math.max(one, other), -Infinity)];
-    });
-    const left = all.length > MAX_LINES ? element("p", { className: "muted" }, `${all.length - MAX_LINES} curves are left out.`) : "";
-    numbers.replaceChildren(element("summary", {}, "Numbers"), table(["Run", "Last", "Lowest", "Highest"], rows), left);
-  }
+/** Return the lines of one chart: the colour is that of the run. */
+function linesOf(all: readonly RunCurve[]): Line[] {
+  const groups = new Map<string, number>(), last = new Map<string, number>();
+  const named = all.map(({ run, curve }) => {
+    const others = all.filter((each) => each.run === run).map((each) => each.curve);
+    const labels = Object.entries(curve.labels).filter(([name, value]) => others.some((other) => other.labels[name] !== value));
+    const label = [letterOf(run), run.title, ...labels.map(([name, value]) => `${name}=${value}`)].join(" ");
+    const name = JSON.stringify([run.at, label]);
+    if (!groups.has(name)) groups.set(name, groups.size);
+    last.set(name, Math.max(curve.attempt, last.get(name) ?? 0));
+    return { run, curve, label, name };
+  });
+  return named.map(({ run, curve, label, name }) => {
+    const isLast = last.get(name) === curve.attempt;
+    return { label: isLast ? label : `${label} · attempt ${curve.attempt}`, group: groups.get(name)!, hue: run.at, isLast, curve };
+  });
 }
 
 const startOf = ({ document }: Compared): number => Date.parse(document?.run.creationTime ?? document?.run.startTime ?? "1970-01-01") / 1000;

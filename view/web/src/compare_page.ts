@@ -6,6 +6,7 @@ import { badge, load, type Compared } from "./compare_run.js";
 import { showGoodput, showSteps } from "./compare_time.js";
 import { age, button, duration, element, hidden, labelled, percent, problem, table } from "./elements.js";
 import { follow, throttled } from "./live.js";
+import { onTheme } from "./run_parts.js";
 import { addressOf, idOf, phaseSign } from "./runs_columns.js";
 import { MAX_COMPARED } from "./runs_tools.js";
 import { change, onChange, parameters } from "./url_state.js";
@@ -45,7 +46,7 @@ export function showComparison(main: HTMLElement): void {
     document.title = `${shown.map(({ title }) => title).join(", ")} · comparison`;
     runs.replaceChildren(table(["Run", "Phase", "Attempt", "Step", "Step time", "Goodput", "Age", hidden("Remove")], shown.map((run) => {
       const { run: row } = run.document!;
-      return [element("span", { className: "run-head" }, badge(run) as unknown as Node, " ", element("a", { href: addressOf(run.id) }, run.title)), phaseSign(row), row.attempt,
+      return [element("span", { className: "compared-run" }, badge(run) as unknown as Node, " ", element("a", { href: addressOf(run.id) }, run.title)), phaseSign(row), row.attempt,
         row.progress.step, row.progress.stepTimeSeconds === null ? null : duration(row.progress.stepTimeSeconds),
         percent(run.goodput?.cumulative.goodput ?? row.goodput), age(row.creationTime), remover(run)];
     })));
@@ -90,6 +91,7 @@ export function showComparison(main: HTMLElement): void {
     }
   }
   onChange(update);
+  onTheme(draw);
   update();
   follow("/api/live", { runs: throttled(look, PAUSE_MS) });
 }

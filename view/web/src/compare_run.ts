@@ -1,10 +1,8 @@
 // One of the compared runs: its letter and colour, and what the server knows of it.
 import { get, type Goodput, type Metric, type Metrics, type RunDocument } from "./api.js";
 import { drawing, element, labelled } from "./elements.js";
+import { color } from "./run_parts.js";
 import { addressOf, nameOf } from "./runs_columns.js";
-
-// After Okabe and Ito, visible on light and dark pages: apart for all kinds of colour vision. Letters say the same.
-const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#9467bd", "#8c8c8c"];
 
 export interface StepTimes {
   count: number; mean: number | null; min: number | null; max: number | null;
@@ -18,7 +16,8 @@ export interface Compared {
 }
 
 export const letterOf = ({ at }: { at: number }): string => String.fromCharCode(65 + at);
-export const colorOf = ({ at }: { at: number }): string => COLORS[at % COLORS.length] ?? "#7f7f7f";
+/** The colour of a run; its letter says the same. */
+export const colorOf = ({ at }: { at: number }): string => color(at);
 
 /** Load all about a run but its curves. */
 export async function load(id: string, at: number): Promise<Compared> {
@@ -44,13 +43,18 @@ export async function load(id: string, at: number): Promise<Compared> {
 
 /** Return the letter of a run in its colour. */
 export function badge(run: { at: number }): Element {
-  const letter = letterOf(run);
-  return labelled(drawing("svg", { class: "badge", viewBox: "0 0 20 20", role: "img" },
-    drawing("rect", { width: 20, height: 20, rx: 5, fill: colorOf(run) }),
-    drawing("text", { x: 10, y: 14.5, "text-anchor": "middle", class: run.at % COLORS.length ? "dark" : "" }, letter)), { "aria-label": letter });
+  const letter = letterOf(run), fill = colorOf(run);
+  return labelled(drawing("svg", { class: "run-badge", viewBox: "0 0 20 20", role: "img" },
+    drawing("rect", { width: 20, height: 20, rx: 5, fill }),
+    drawing("text", { x: 10, y: 14.5, "text-anchor": "middle", class: isBright(fill) ? "on-bright" : "" }, letter)), { "aria-label": letter });
+}
+
+function isBright(hex: string): boolean {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return .299 * red! + .587 * green! + .114 * blue! > 120;
 }
 
 /** Return a table head with the runs as columns. */
 export function heads(runs: readonly Compared[]): HTMLElement[] {
-  return runs.map((run) => element("span", { className: "run-head", title: run.title }, badge(run), ` ${run.title}`));
+  return runs.map((run) => element("span", { className: "compared-run", title: run.title }, badge(run), ` ${run.title}`));
 }

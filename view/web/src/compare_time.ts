@@ -12,7 +12,7 @@ export function showGoodput(box: HTMLElement, runs: readonly Compared[]): void {
   if (!accounts.some(Boolean)) return box.replaceChildren(element("p", { className: "muted" }, "None of the runs has recorded events of goodput."));
   const bars = runs.map((run, at) => {
     const account = accounts[at];
-    return element("div", { className: "bar-line" }, badge(run) as unknown as Node, element("span", { className: "bar-name" }, run.title),
+    return element("div", { className: "compared-line" }, badge(run) as unknown as Node, element("span", { className: "compared-name" }, run.title),
       account ? goodputBar(account) as unknown as Node : element("span", { className: "muted" }, "no events of goodput"),
       element("strong", {}, percent(run.goodput?.cumulative.goodput ?? null)));
   });
@@ -25,7 +25,7 @@ export function showGoodput(box: HTMLElement, runs: readonly Compared[]): void {
     })]);
   const elapsed = accounts.map((account) => (account ? duration(account.total) : null));
   const disruptions = runs.map(({ goodput }) => (goodput ? String(goodput.disruptions.length) : null));
-  box.replaceChildren(element("div", { className: "bars" }, ...bars),
+  box.replaceChildren(element("div", { className: "compared-lines" }, ...bars),
     table(["Cause", ...heads(runs)], [...rows, ["elapsed", ...elapsed], ["disruptions", ...disruptions]]));
 }
 
@@ -38,16 +38,16 @@ export function showSteps(box: HTMLElement, runs: readonly Compared[]): void {
   const from = Math.min(...measured.map(({ steps }) => bin(steps.p1))) - 2;
   const to = Math.max(...measured.map(({ steps }) => bin(steps.p99))) + 3;
   const place = (seconds: number): number => ((Math.log2(seconds) * BINS_PER_DOUBLING - from) / (to - from)) * WIDTH;
-  const ridges = measured.map(({ run, steps }) => element("div", { className: "bar-line" }, badge(run) as unknown as Node,
-    element("span", { className: "bar-name" }, run.title), ridge(steps, from, to, place, colorOf(run)) as unknown as Node,
+  const ridges = measured.map(({ run, steps }) => element("div", { className: "compared-line" }, badge(run) as unknown as Node,
+    element("span", { className: "compared-name" }, run.title), ridge(steps, from, to, place, colorOf(run)) as unknown as Node,
     element("strong", {}, duration(steps.median ?? 0))));
   const base = measured[0]!.steps.median ?? 0;
   const rows = measured.map(({ run, steps }) => [
-    element("span", { className: "run-head" }, badge(run) as unknown as Node, ` ${run.title}`),
+    element("span", { className: "compared-run" }, badge(run) as unknown as Node, ` ${run.title}`),
     ...[steps.median, steps.mean, steps.p90, steps.p99, steps.max].map((seconds) => duration(seconds ?? 0)),
     base ? `${(100 * ((steps.median ?? 0) / base - 1)).toFixed(1)} %` : null, steps.count]);
-  box.replaceChildren(element("div", { className: "bars" }, ...ridges,
-    element("div", { className: "bar-line", ariaHidden: "true" }, element("span"), element("span", { className: "bar-name" }), scale(place) as unknown as Node, element("span"))),
+  box.replaceChildren(element("div", { className: "compared-lines" }, ...ridges,
+    element("div", { className: "compared-line", ariaHidden: "true" }, element("span"), element("span", { className: "compared-name" }), scale(place) as unknown as Node, element("span"))),
   element("p", { className: "muted" }, "From the 1st to the 99th percentile on a logarithmic axis; the mark is the median."),
   table(["Run", "Median", "Mean", "p90", "p99", "Longest", "Median to first", "Steps"], rows));
 }
@@ -59,12 +59,12 @@ function ridge(steps: StepTimes, from: number, to: number, place: (seconds: numb
     drawing("rect", { x: (at - from) * width, y: HEIGHT * (1 - count / highest), width: width + 0.5, height: (HEIGHT * count) / highest, fill }));
   const median = place(steps.median ?? 1);
   const text = `median ${duration(steps.median ?? 0)}, p90 ${duration(steps.p90 ?? 0)}, p99 ${duration(steps.p99 ?? 0)}, longest ${duration(steps.max ?? 0)}`;
-  return drawing("svg", { class: "ridge", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
+  return drawing("svg", { class: "step-ridge", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
     drawing("title", {}, text), ...shape, drawing("line", { x1: median, x2: median, y1: 0, y2: HEIGHT, class: "median" }));
 }
 
 function scale(place: (seconds: number) => number): HTMLElement {
-  const box = element("div", { className: "ridge-scale" });
+  const box = element("div", { className: "step-scale" });
   let last = -Infinity;
   for (let power = -6; power < 6; power++) {
     for (const digit of [1, 2, 5]) {

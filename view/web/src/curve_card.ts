@@ -1,7 +1,7 @@
 // One metric: caption with the values under the pointer, chart, legend, and its numbers.
-import type { Curve, Metric } from "./api.js";
+import type { Metric } from "./api.js";
 import { Chart, type ChartView } from "./chart.js";
-import { tableOf } from "./chart_data.js";
+import { tableOf, type Line } from "./chart_data.js";
 import { button, element, labelled, problem } from "./elements.js";
 import { showNumbers } from "./numbers_dialog.js";
 import { color, short } from "./run_parts.js";
@@ -9,75 +9,73 @@ import { color, short } from "./run_parts.js";
 const LEGEND = 12;
 const RANGE = "no points in this range";
 
-/** The card of one metric; `toggle` shows it alone, or with the others. */
-export class CurveCard {
+/** The card of one metric; `action` is the last button of its caption. */
+export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
   readonly box: HTMLElement;
   readonly plotBox = element("div", { className: "curve-plot" });
   private readonly readout = element("span", { className: "readout" });
   private readonly legend = element("ul", { className: "legend" });
-  private readonly expand: HTMLButtonElement;
   private readonly chart = new Chart(this.plotBox);
-  private curves: Curve[] = [];
+  private lines: Line[] = [];
   private view: ChartView | null = null;
   private readonly values = new Map<number, HTMLElement>();
 
-  constructor(readonly metric: Metric, toggle: (metric: string) => void) {
+  constructor(readonly metric: M, private readonly action: HTMLButtonElement) {
     const unit = metric.unit && metric.unit !== "1" ? element("span", { className: "muted" }, ` ${metric.unit}`) : null;
     const name = element("strong", { title: metric.metric }, metric.metric);
-    this.expand = labelled(button("⤢", () => toggle(metric.metric), { className: "quiet" }), { "aria-label": `Enlarge ${metric.metric}` });
     const numbers = labelled(button("▦", () => this.showNumbers(), { className: "quiet", title: "Numbers" }),
       { "aria-label": `Numbers of ${metric.metric}` });
     this.box = element("figure", { className: "curve" },
-      element("figcaption", {}, element("span", { className: "name" }, name, unit), this.readout, numbers, this.expand),
+      element("figcaption", {}, element("span", { className: "name" }, name, unit), this.readout, numbers, action),
       this.plotBox, this.legend);
   }
 
-  /** Draw curves. */
-  draw(curves: Curve[], view: ChartView): void {
-    this.curves = curves;
+  /** Draw lines; without any, a text. */
+  draw(lines: Line[], view: ChartView, empty = RANGE): void {
+    this.lines = lines;
     this.view = { ...view, point: (x, values, mark) => this.point(x, values, mark) };
     this.box.classList.remove("loading");
-    if (!curves.length) {
+    if (!lines.length) {
       this.chart.close();
       this.legend.replaceChildren();
-      this.plotBox.replaceChildren(element("p", { className: "muted" }, RANGE));
+      this.plotBox.replaceChildren(element("p", { className: "muted" }, empty));
       return;
     }
     if (this.plotBox.firstElementChild?.tagName === "P") this.plotBox.replaceChildren();
-    this.chart.draw(curves, this.view);
+    this.chart.draw(lines, this.view);
     this.drawLegend();
     this.chart.pointAgain();
   }
 
   /** Draw again what is there, after a change of size or theme. */
   redraw(changes: Partial<ChartView> = {}): void {
-    if (this.view && this.curves.length) this.draw(this.curves, { ...this.view, ...changes });
+    if (this.view && this.lines.length) this.draw(this.lines, { ...this.view, ...changes });
   }
 
   /** Show another window at once. */
   move(range: [number, number]): void {
     if (this.view) this.view.range = range;
-    if (this.curves.length) this.chart.move(range);
+    if (this.lines.length) this.chart.move(range);
   }
 
   fail(message: string): void {
     this.chart.close();
-    this.curves = [];
+    this.lines = [];
     this.plotBox.replaceChildren(problem(message));
   }
 
   set isAlone(isAlone: boolean) {
     this.box.classList.toggle("alone", isAlone);
-    this.expand.setAttribute("aria-pressed", String(isAlone));
+    this.action.setAttribute("aria-pressed", String(isAlone));
   }
 
   private drawLegend(): void {
     const groups = this.chart.lines.filter(({ isLast }) => isLast);
     this.values.clear();
     const isNamed = groups.length > 1 || Boolean(groups[0]?.label);
-    const items = (isNamed ? groups : []).slice(0, LEGEND).map(({ label, group }) => {
+    const items = (isNamed ? groups : []).slice(0, LEGEND).map(({ label, group, hue }) => {
       const swatch = element("span", { className: "line" }), value = element("span", { className: "value" });
-      swatch.style.background = color(group);
+      swatch.style.background = color(hue);
       this.values.set(group, value);
       return element("li", {}, swatch, `${label} `, value);
     });
@@ -96,7 +94,8 @@ export class CurveCard {
 
   private showNumbers(): void {
     const axis = this.view?.axis === "step" ? "step" : "time";
-    const xText = (x: number) => (axis === "step" ? String(x) : new Date(1000 * x).toISOString());
+    const time = (x: number) => (this.view?.origin ? new Date(1000 * x).toISOString() : `${x.toFixed(3)} s`);
+    const xText = (x: number) => (axis === "step" ? String(x) : time(x));
     const [heads, rows] = tableOf(this.chart.lines, this.view?.range ?? [-Infinity, Infinity], axis, xText);
     showNumbers(this.metric.metric, heads, rows);
   }

@@ -1,18 +1,21 @@
 // The charts of one run, of its own metrics or of the system: those on the screen are loaded, for the visible window.
 import { get, type Metric, type Metrics, type RunDocument } from "./api.js";
 import type { Axis, ChartView } from "./chart.js";
+import { linesOf } from "./chart_data.js";
 import { marksOf, type Mark } from "./chart_marks.js";
 import { CurveCard } from "./curve_card.js";
 import { CurveRequests, type Answer } from "./curve_requests.js";
 import { curveTools } from "./curve_tools.js";
 import { sparklines } from "./sparklines.js";
-import { button, element, problem } from "./elements.js";
+import { button, element, labelled, problem } from "./elements.js";
+import { throttled } from "./live.js";
 import { onTheme, type Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
 
 const SYSTEM = /(_utilization|_duty_cycle)$|^system[/_]/;
 const AT_ONCE = 100;
 const MANY_RANKS = 16;
+const SEARCH_MS = 300;
 const LOW_PX = 190, HIGH_PX = 420;
 
 /** Compare names; those of no group come first. */
@@ -27,8 +30,8 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const requests = new CurveRequests(base);
   const note = element("p", { className: "muted", role: "status" }), charts = element("div", { className: "charts" });
   const more = button("", () => { limit += AT_ONCE; arrange(); });
-  let metrics: Metrics = { metrics: [], steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, leftOut: 0, badLines: 0, complete: false } };
-  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0, percent = 0, found = 0;
+  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, leftOut: 0, badLines: 0, complete: false } };
+  let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0, percent = 0, found = 0, searched = "", isPartial = false;
   const tools = curveTools(defaults), list = sparklines(base, open);
   const box = element("section", {}, tools.box, note, list.box, charts, more);
   more.hidden = true;
@@ -62,7 +65,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     requests.load(metrics.metrics, wanted, { axis, by: tools.setting("by"), from: from ?? null, to: to ?? null }, metrics.steps, (metric, answer) => {
       const card = cards.get(metric.metric);
       if (answer instanceof Error) card?.fail(answer.message);
-      else card?.draw(answer.curves, view(metric.metric, answer));
+      else card?.draw(linesOf(answer.curves), view(metric.metric, answer));
     });
   }
 
@@ -116,7 +119,8 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   }
 
   function newCard(metric: Metric): CurveCard {
-    const card = new CurveCard(metric, open);
+    const enlarge = labelled(button("⤢", () => open(metric.metric), { className: "quiet" }), { "aria-label": `Enlarge ${metric.metric}` });
+    const card = new CurveCard(metric, enlarge);
     card.box.classList.add("loading");
     card.box.dataset["metric"] = metric.metric;
     cards.set(metric.metric, card);
@@ -127,6 +131,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   function describe(): void {
     const { complete, leftOut, badLines } = metrics.progress;
     const parts = [found === own.length ? `${own.length} metrics` : `${found} of ${own.length} metrics`];
+    if (metrics.omitted) parts.push(`${metrics.omitted.toLocaleString("en")} more metrics are not listed: search for them`);
     if (!complete && percent < 100) parts.push(`${percent} % read; until then, charts show some of the points`);
     if (leftOut) parts.push(`${leftOut} points left out, because there are too many curves`);
     if (badLines) parts.push(`${badLines} lines cannot be read`);
@@ -134,15 +139,25 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     if (restarts) parts.push(`┆ ${restarts} restart${restarts > 1 ? "s" : ""}`);
     if (marks.length > restarts) parts.push(`▾ ${marks.length - restarts} profile${marks.length - restarts > 1 ? "s" : ""}`);
     note.textContent = parts.join(" · ");
-    if (complete && !own.length) {
+    if (complete && !own.length && !searched) {
       note.textContent = kind === "system" ? "This run has recorded no metrics of its hosts; the SDK samples them every 10 s."
         : "This run has recorded no metrics yet. Record some with metrics.record(name, value, step=…).";
     }
   }
 
+  /** Return the words for the server: it searches where not all metrics are listed. */
+  const wantedSearch = (): string => (isPartial ? parameter("metric") || parameter("q") : "");
+  const searchSoon = throttled(refresh, SEARCH_MS);
+
   async function refresh(): Promise<void> {
     try {
-      metrics = await get<Metrics>(`${base}/metrics`);
+      const search = wantedSearch(), answer = await get<Metrics>(`${base}/metrics${search ? `?${new URLSearchParams({ q: search })}` : ""}`);
+      if (search !== wantedSearch()) return searchSoon();
+      [metrics, searched] = [answer, search];
+      if (answer.omitted && !isPartial) {
+        isPartial = true;
+        if (wantedSearch()) searchSoon();
+      }
       percent = Math.floor((100 * metrics.progress.readBytes) / Math.max(1, metrics.progress.totalBytes));
       own = metrics.metrics.filter(({ metric }) => SYSTEM.test(metric) === (kind === "system")).sort(byName);
       marks = run ? marksOf(run, metrics.steps) : [];
@@ -160,6 +175,9 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
       percent = read;
       if (metrics.metrics.length) describe();
     },
-    redraw: () => { if (metrics.metrics.length) arrange(); },
+    redraw: () => {
+      if (wantedSearch() !== searched) searchSoon();
+      if (metrics.metrics.length) arrange();
+    },
   };
 }

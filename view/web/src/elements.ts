@@ -49,15 +49,24 @@ export function choice(label: string, choices: readonly (string | [value: string
   return made;
 }
 
-/** Return a table in a box that scrolls; numbers are aligned to the right. */
+const ROWS_AT_ONCE = 1000;
+
+/** Return a table in a box that scrolls, with a button for more than 1000 rows; numbers are aligned to the right. */
 export function table(heads: (Node | string)[], rows: (Node | string | number | null)[][]): HTMLElement {
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
-  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) =>
-    typeof cell === "number"
-      ? element("td", { className: "number" }, cell.toLocaleString("en", { maximumSignificantDigits: 5 }))
-      : element("td", {}, cell ?? "–"))));
-  return element("div", { className: "scroll", tabIndex: 0 },
-    element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+  const body = element("tbody"), more = button("", add);
+  let shown = 0;
+  function add(): void {
+    body.append(...rows.slice(shown, shown + ROWS_AT_ONCE).map((cells) => element("tr", {}, ...cells.map((cell) =>
+      typeof cell === "number"
+        ? element("td", { className: "number" }, cell.toLocaleString("en", { maximumSignificantDigits: 5 }))
+        : element("td", {}, cell ?? "–")))));
+    shown = Math.min(rows.length, shown + ROWS_AT_ONCE);
+    more.hidden = shown === rows.length;
+    more.textContent = `Show ${Math.min(ROWS_AT_ONCE, rows.length - shown)} more of ${rows.length} rows`;
+  }
+  add();
+  return element("div", { className: "scroll", tabIndex: 0 }, element("table", {}, element("thead", {}, head), body), more);
 }
 
 export function problem(text: string): HTMLElement {

@@ -1,8 +1,8 @@
 // Streams of events. A page in the background has none: browsers open six connections to a server, for all tabs together.
 
-const RETRY_MS = 3000;
+const RETRY_MS = 3000, REJECTED_MS = 10_000;
 
-type State = "live" | "reconnecting";
+type State = "live" | "reconnecting" | "rejected";
 
 /** Call back on each event of a stream, while the page is visible; the header says if the connection is lost. */
 export function follow(path: string, handlers: Record<string, (data: string) => void>, onState: (state: State) => void = () => {}): void {
@@ -13,16 +13,20 @@ export function follow(path: string, handlers: Record<string, (data: string) => 
     stream = new EventSource(path);
     stream.addEventListener("open", () => show("live"));
     stream.addEventListener("error", () => {
-      show("reconnecting");
-      if (stream?.readyState === EventSource.CLOSED) timer = setTimeout(open, RETRY_MS);  // rejected: the browser gives up
+      if (stream?.readyState !== EventSource.CLOSED) return show("reconnecting");
+      void reasonOf(path).then((reason) => {  // rejected: the browser gives up
+        timer = setTimeout(open, reason ? REJECTED_MS : RETRY_MS);
+        if (reason) show("rejected", reason);
+        else show("reconnecting");
+      });
     });
     for (const [name, handler] of Object.entries(handlers)) stream.addEventListener(name, ({ data }: MessageEvent<string>) => handler(data));
   }
-  function show(state: State): void {
+  function show(state: State, reason = ""): void {
     const sign = document.getElementById("connection");
     if (sign) {
       sign.className = state;
-      sign.textContent = state === "live" ? "live" : "connection lost, reconnecting …";
+      sign.textContent = state === "rejected" ? `not live: ${reason}` : state === "live" ? "live" : "connection lost, reconnecting …";
     }
     onState(state);
   }
@@ -32,6 +36,19 @@ export function follow(path: string, handlers: Record<string, (data: string) => 
     stream?.close();
   });
   if (!document.hidden) open();
+}
+
+/** Return why the server rejects a stream; empty where it does not respond, or accepts it now. */
+async function reasonOf(path: string): Promise<string> {
+  const aborter = new AbortController();
+  try {
+    const response = await fetch(path, { signal: aborter.signal });
+    return response.ok ? "" : String((await response.json()).detail ?? response.statusText);
+  } catch {
+    return "";
+  } finally {
+    aborter.abort();
+  }
 }
 
 /** Return a function that calls another one at most once in a time, and once more for calls in between. */

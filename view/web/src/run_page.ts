@@ -24,6 +24,11 @@ const PARTS: Record<string, [title: string, make: (base: string) => Part]> = {
 const NO_FILES = "The files of this run cannot be read from here: they are not in a bucket, or the bucket is unknown. "
   + "Set storageLocation to gs://… to see curves.";
 
+function omittedNote({ omitted }: RunDocument): Node[] {
+  const parts = Object.entries(omitted).filter(([, count]) => count).map(([name, count]) => `${count} ${name}`);
+  return parts.length ? [element("p", { className: "muted" }, `Too many to list: ${parts.join(", ")} are not shown.`)] : [];
+}
+
 /** Show the run of an address. */
 export function showRun(main: HTMLElement, path: string): void {
   const base = `/api${path}`;
@@ -73,7 +78,7 @@ export function showRun(main: HTMLElement, path: string): void {
       run = await get<RunDocument>(base);
       document.title = run.run.displayName ?? run.run.runId;
       state.replaceChildren();
-      head.replaceChildren(...runHeader(run));
+      head.replaceChildren(...runHeader(run), ...omittedNote(run));
       parts.forEach((each) => each.update(run!));
       draw();
     } catch (error) {

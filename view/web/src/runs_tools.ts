@@ -5,6 +5,7 @@ import { change, parameter } from "./url_state.js";
 
 const PHASES = ["Active", "Pending", "Completed", "Failed"];
 export const MAX_COMPARED = 8;
+const MOST_GROUPS = 500;  // the search finds the others
 
 export interface ToolsState { all: readonly Listed[]; shown: number; isRead: boolean; columns: readonly Column[]; selected: ReadonlySet<string>; phases: ReadonlySet<string> }
 
@@ -65,7 +66,7 @@ export class RunsTools {
     const names = [...new Set(all.flatMap(({ run }) => run.runGroup ?? []))].sort();
     const shown = names.includes(parameter("group")) || !parameter("group") ? names : [parameter("group"), ...names];
     this.groups.hidden = !shown.length;
-    this.groups.replaceChildren(choice("Group", [["", "All groups"], ...shown.map((name): [string, string] => [name, name])],
+    this.groups.replaceChildren(choice("Group", [["", "All groups"], ...shown.slice(0, MOST_GROUPS).map((name): [string, string] => [name, name])],
       parameter("group"), (group) => change({ group })));
   }
 

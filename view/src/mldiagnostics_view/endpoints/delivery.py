@@ -122,6 +122,8 @@ class Delivery:
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
+        except ConnectionError:  # the client is gone
+            pass
         finally:
             self._unread_bytes -= size
         return response

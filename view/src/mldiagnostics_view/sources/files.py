@@ -40,7 +40,7 @@ class FileSource(ListedSource):
         self._listed_at = float("-inf")
         self._listing: asyncio.Task[None] | None = None
         self._problem = ""
-        self._broken: list[str] = []
+        self._broken: frozenset[str] = frozenset()
         """Directories whose run.json cannot be read."""
 
     @property
@@ -94,26 +94,16 @@ class FileSource(ListedSource):
         try:
             broken: list[str] = []
             rows = await asyncio.to_thread(list_runs, self._root, limit=MAX_RUNS, unreadable=broken.append)
-            self._broken = sorted(broken)
-            self._rows = [
+            listed = [
                 ListedRun(row.directory.rpartition("/")[2], replace(row, configs={}, document={})) for row in rows
             ]
-            self._problem = await asyncio.to_thread(self._problem_of_root)
+            problem = await asyncio.to_thread(_problem_of, self._root, broken)
+            self._rows, self._broken, self._problem = listed, frozenset(broken), problem
         except (MLDiagnosticsError, OSError) as error:
             self._rows = self._rows or []
             self._problem = str(error)
         self._listed_at = asyncio.get_running_loop().time()
         self._listing = None
-
-    def _problem_of_root(self) -> str:
-        path = local_path(self._root)
-        if path is not None and not path.is_dir():
-            return f"{self._root}: no such directory; it is read once it exists"
-        if not self._broken:
-            return ""
-        named = ", ".join(self._broken[:_NAMED]) + (", …" if len(self._broken) > _NAMED else "")
-        count = len(self._broken)
-        return f"{self._root}: {count} with a broken run.json left out: {named}; repair or delete the file"
 
     def _read(self, key: str) -> RunDetail:
         if key in self._broken:
@@ -135,3 +125,14 @@ class FileSource(ListedSource):
             configs=row.configs,
             has_files=True,
         )
+
+
+def _problem_of(root: str, broken: Sequence[str]) -> str:
+    """Return why the list of a root is empty, or not complete."""
+    path = local_path(root)
+    if path is not None and not path.is_dir():
+        return f"{root}: no such directory; it is read once it exists"
+    if not broken:
+        return ""
+    named = ", ".join(sorted(broken)[:_NAMED]) + (", …" if len(broken) > _NAMED else "")
+    return f"{root}: {len(broken)} with a broken run.json left out: {named}; repair or delete the file"
