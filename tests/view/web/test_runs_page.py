@@ -100,11 +100,23 @@ async def test_selected_runs_are_compared(serve: Serve, pages: CheckedPages, roo
     await expect(equal.get_by_role("cell")).to_have_text([MARKUP])
     await expect(page.locator(".step-ridge")).to_have_count(2)
     await expect(page.get_by_role("row", name="productive")).to_contain_text("%")
+    plot = page.locator("figure .u-over").first
+    await plot.hover(position={"x": 60, "y": 50})
+    await page.mouse.down()
+    await plot.hover(position={"x": 160, "y": 60})
+    await page.mouse.up()
+    await expect(page).to_have_url(re.compile("from=[0-9.]+&to=[0-9.]+"))
+    await page.get_by_role("button", name="Numbers of loss").click()
+    rows = page.get_by_role("dialog", name="loss").get_by_role("row")
+    assert 2 < await rows.count() < 61, "the numbers are those of the zoom"
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Reset zoom").click()
     await page.get_by_label("X axis").select_option("relative")
     await expect(page).to_have_url(re.compile("axis=relative"))
     again = await pages.open(page.url, width=400, scheme="dark")
     await expect(again.get_by_label("X axis")).to_have_value("relative")
     await expect(again.locator("figure canvas").first).to_be_visible()
+    assert await again.evaluate("document.documentElement.scrollWidth") == 400, "the page fits the screen"
     await page.go_back()
     await expect(page.get_by_label("X axis")).to_have_value("")
     await page.get_by_role("button", name="Remove fast").click()

@@ -78,7 +78,7 @@ export class Chart {
     if (view.axis === "relative") x.values = (_, ticks) => ticks.map((tick) => elapsed(tick - view.origin));
     if (view.axis === "relative") x.splits = (_, __, min, max) => relativeTicks(min, max, view.origin, width / 90);
     return {
-      width, height: view.height, legend: { show: false }, padding: [10, 8, 0, 0],
+      width, height: view.height, legend: { show: false }, padding: [10, 16, 0, 0],
       series: [{ value: (_, value) => (value === null ? "" : xText(value)) }, ...this.lines.flatMap((each) => seriesOf(each, view.smoothing > 0))],
       bands: view.smoothing > 0 || new Set(this.lines.map(({ group }) => group)).size > MOST_BANDS ? [] : this.lines.flatMap(({ hue, curve }, at) =>
         (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(hue)}2e` }] : [])),

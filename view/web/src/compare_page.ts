@@ -46,7 +46,7 @@ export function showComparison(main: HTMLElement): void {
     document.title = `${shown.map(({ title }) => title).join(", ")} · comparison`;
     runs.replaceChildren(table(["Run", "Phase", "Attempt", "Step", "Step time", "Goodput", "Age", hidden("Remove")], shown.map((run) => {
       const { run: row } = run.document!;
-      return [element("span", { className: "compared-run" }, badge(run) as unknown as Node, " ", element("a", { href: addressOf(run.id) }, run.title)), phaseSign(row), row.attempt,
+      return [element("span", { className: "compared-run" }, badge(run) as unknown as Node, element("a", { href: addressOf(run.id) }, run.title)), phaseSign(row), row.attempt,
         row.progress.step, row.progress.stepTimeSeconds === null ? null : duration(row.progress.stepTimeSeconds),
         percent(run.goodput?.cumulative.goodput ?? row.goodput), age(row.creationTime), remover(run)];
     })));

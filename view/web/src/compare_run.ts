@@ -49,12 +49,13 @@ export function badge(run: { at: number }): Element {
     drawing("text", { x: 10, y: 14.5, "text-anchor": "middle", class: isBright(fill) ? "on-bright" : "" }, letter)), { "aria-label": letter });
 }
 
+/** Return whether black has more contrast on a colour than white: by its luminance, as WCAG defines it. */
 function isBright(hex: string): boolean {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-  return .299 * red! + .587 * green! + .114 * blue! > 120;
+  const [red, green, blue] = [1, 3, 5].map((at) => (parseInt(hex.slice(at, at + 2), 16) / 255) ** 2.2);
+  return .2126 * red! + .7152 * green! + .0722 * blue! > .18;
 }
 
 /** Return a table head with the runs as columns. */
 export function heads(runs: readonly Compared[]): HTMLElement[] {
-  return runs.map((run) => element("span", { className: "compared-run", title: run.title }, badge(run), ` ${run.title}`));
+  return runs.map((run) => element("span", { className: "compared-run", title: run.title }, badge(run), element("span", {}, run.title)));
 }

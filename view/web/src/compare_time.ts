@@ -43,11 +43,11 @@ export function showSteps(box: HTMLElement, runs: readonly Compared[]): void {
     element("strong", {}, duration(steps.median ?? 0))));
   const base = measured[0]!.steps.median ?? 0;
   const rows = measured.map(({ run, steps }) => [
-    element("span", { className: "compared-run" }, badge(run) as unknown as Node, ` ${run.title}`),
+    element("span", { className: "compared-run" }, badge(run) as unknown as Node, element("span", { title: run.title }, run.title)),
     ...[steps.median, steps.mean, steps.p90, steps.p99, steps.max].map((seconds) => duration(seconds ?? 0)),
     base ? `${(100 * ((steps.median ?? 0) / base - 1)).toFixed(1)} %` : null, steps.count]);
   box.replaceChildren(element("div", { className: "compared-lines" }, ...ridges,
-    element("div", { className: "compared-line", ariaHidden: "true" }, element("span"), element("span", { className: "compared-name" }), scale(place) as unknown as Node, element("span"))),
+    element("div", { className: "compared-line", ariaHidden: "true" }, element("span"), element("span", { className: "compared-name" }), scale(place, measured.flatMap(({ steps }) => [steps.p1 ?? 1, steps.p99 ?? 1])), element("span"))),
   element("p", { className: "muted" }, "From the 1st to the 99th percentile on a logarithmic axis; the mark is the median."),
   table(["Run", "Median", "Mean", "p90", "p99", "Longest", "Median to first", "Steps"], rows));
 }
@@ -63,18 +63,24 @@ function ridge(steps: StepTimes, from: number, to: number, place: (seconds: numb
     drawing("title", {}, text), ...shape, drawing("line", { x1: median, x2: median, y1: 0, y2: HEIGHT, class: "median" }));
 }
 
-function scale(place: (seconds: number) => number): HTMLElement {
+/** Return round times below the distributions; where they are narrow, their ends. */
+function scale(place: (seconds: number) => number, ends: number[]): HTMLElement {
   const box = element("div", { className: "step-scale" });
   let last = -Infinity;
+  function tick(seconds: number, text: string): void {
+    const x = (100 * place(seconds)) / WIDTH;
+    if (x < 0 || x > 97 || x - last < 9) return;
+    last = x;
+    const made = element("span", {}, text);
+    made.style.left = `${x}%`;
+    box.append(made);
+  }
   for (let power = -6; power < 6; power++) {
     for (const digit of [1, 2, 5]) {
-      const seconds = digit * 10 ** power, x = (100 * place(seconds)) / WIDTH;
-      if (x < 0 || x > 97 || x - last < 9) continue;
-      last = x;
-      const tick = element("span", {}, seconds < 1 ? `${Number((seconds * 1000).toPrecision(1))} ms` : `${seconds} s`);
-      tick.style.left = `${x}%`;
-      box.append(tick);
+      const seconds = digit * 10 ** power;
+      tick(seconds, seconds < 1 ? `${Number((seconds * 1000).toPrecision(1))} ms` : `${seconds} s`);
     }
   }
+  if (!box.childElementCount) for (const seconds of [Math.min(...ends), Math.max(...ends)]) tick(seconds, duration(seconds));
   return box;
 }

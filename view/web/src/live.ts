@@ -1,6 +1,7 @@
 // Streams of events. A page in the background has none: browsers open six connections to a server, for all tabs together.
 
 const RETRY_MS = 3000, REJECTED_MS = 10_000;
+const GONE = 404;
 
 type State = "live" | "reconnecting" | "rejected";
 
@@ -15,9 +16,9 @@ export function follow(path: string, handlers: Record<string, (data: string) => 
     stream.addEventListener("error", () => {
       if (stream?.readyState !== EventSource.CLOSED) return show("reconnecting");
       void reasonOf(path).then((reason) => {  // rejected: the browser gives up
-        timer = setTimeout(open, reason ? REJECTED_MS : RETRY_MS);
-        if (reason) show("rejected", reason);
-        else show("reconnecting");
+        timer = setTimeout(open, reason === null ? RETRY_MS : REJECTED_MS);
+        if (reason === null) show("reconnecting");
+        else show("rejected", reason);
       });
     });
     for (const [name, handler] of Object.entries(handlers)) stream.addEventListener(name, ({ data }: MessageEvent<string>) => handler(data));
@@ -26,7 +27,7 @@ export function follow(path: string, handlers: Record<string, (data: string) => 
     const sign = document.getElementById("connection");
     if (sign) {
       sign.className = state;
-      sign.textContent = state === "rejected" ? `not live: ${reason}` : state === "live" ? "live" : "connection lost, reconnecting …";
+      sign.textContent = state === "rejected" ? ["not live", reason].filter(Boolean).join(": ") : state === "live" ? "live" : "connection lost, reconnecting …";
     }
     onState(state);
   }
@@ -38,14 +39,15 @@ export function follow(path: string, handlers: Record<string, (data: string) => 
   if (!document.hidden) open();
 }
 
-/** Return why the server rejects a stream; empty where it does not respond, or accepts it now. */
-async function reasonOf(path: string): Promise<string> {
+/** Return why the server rejects a stream, empty where the page says it; null where it does not respond, or accepts it now. */
+async function reasonOf(path: string): Promise<string | null> {
   const aborter = new AbortController();
   try {
     const response = await fetch(path, { signal: aborter.signal });
-    return response.ok ? "" : String((await response.json()).detail ?? response.statusText);
+    if (response.ok) return null;
+    return response.status === GONE ? "" : String((await response.json()).detail ?? response.statusText);
   } catch {
-    return "";
+    return null;
   } finally {
     aborter.abort();
   }

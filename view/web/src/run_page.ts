@@ -78,6 +78,7 @@ export function showRun(main: HTMLElement, path: string): void {
       run = await get<RunDocument>(base);
       document.title = run.run.displayName ?? run.run.runId;
       state.replaceChildren();
+      tabs.hidden = false;
       head.replaceChildren(...runHeader(run), ...omittedNote(run));
       parts.forEach((each) => each.update(run!));
       draw();
@@ -87,6 +88,7 @@ export function showRun(main: HTMLElement, path: string): void {
       state.replaceChildren(problem(text), element("a", { href: "/" }, "All runs"));
       if (run) return;
       head.replaceChildren(element("h1", {}, "Run"));
+      tabs.hidden = true;
       content.replaceChildren();
     }
   }
