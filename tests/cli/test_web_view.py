@@ -9,6 +9,7 @@ import subprocess
 import urllib.request
 from typing import TYPE_CHECKING
 
+import pytest
 from mldiagnostics_view.settings import DEFAULT_PORT
 from support.run_files import put_run
 from support.terminals import in_terminal
@@ -58,6 +59,32 @@ def test_it_serves_on_if_nobody_reads_its_output(mldiag: CommandLine, store: Sto
             assert (view.wait(60), view.stderr.read()) == (0, "")
         finally:
             view.kill()
+
+
+@pytest.mark.peers
+def test_xprof_of_a_page_ends_with_it(mldiag: CommandLine, store: Store) -> None:
+    put_run(store, "4f6c", created=1.0)
+    store.put("4f6c/plugins/profile/slow/host-0.xplane.pb", b"")
+    state = {"XDG_STATE_HOME": str(mldiag.folder / "state")}
+    command = [mldiag.script, "view", "--port", "0", "--no-open"]
+    with in_terminal(command, cwd=mldiag.folder, env=mldiag.environment(state)) as program:
+        program.wait_for("Ctrl-C ends it")
+        page = SHOWN.search(program.shown)[1]
+        order = urllib.request.Request(
+            f"{page}api/runs/mldiagnostics/4f6c/sessions/slow/xprof",
+            data=b"{}",
+            headers={"Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"},
+        )
+        url = None
+        while url is None:  # XProf starts
+            with urllib.request.urlopen(order, timeout=60) as response:
+                url = json.load(response)["url"]
+        [server] = json.loads(mldiag.run("xprof", "list", "--on", "local", "-o", "json", env=state).out)
+        assert url.startswith(server["url"])
+        program.press_ctrl_c()
+        code, _ = program.end()
+    assert code == 130, program.shown
+    assert json.loads(mldiag.run("xprof", "list", "--on", "local", "-o", "json", env=state).out) == []
 
 
 def test_mistakes_have_a_remedy(mldiag: CommandLine) -> None:

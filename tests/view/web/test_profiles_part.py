@@ -127,6 +127,7 @@ async def test_chosen_hosts_are_captured_and_a_capture_is_cancelled(
             await asyncio.wait_for(server.began.wait(), 60)
             await page.get_by_role("button", name="Cancel").click()
             await expect(progress).to_contain_text("Cancelled")
+            await expect(page.get_by_role("link", name="Session trainer-")).to_be_visible()  # recorded traces are kept
             await page.get_by_role("button", name="Close").click()
             await expect(progress).to_be_hidden()
             await pages.check()

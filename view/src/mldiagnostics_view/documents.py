@@ -86,7 +86,7 @@ def _clipped(value: Any, depth: int = 0) -> Any:
 
 
 def capture_document(status: CaptureStatus) -> dict[str, Any]:
-    """Return the progress of a capture, and at its end the result."""
+    """Return the progress of a capture, with its session once traces are stored."""
     return {
         "name": status.name,
         "namespace": status.namespace,
@@ -97,5 +97,5 @@ def capture_document(status: CaptureStatus) -> dict[str, Any]:
         "message": status.message or None,
         "captured": status.captured,
         "total": status.total,
-        "session": status.session or None,
+        "session": (status.session or None) if status.bytes else None,
     }

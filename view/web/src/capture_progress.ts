@@ -21,7 +21,7 @@ export function captureProgress(base: string): { box: HTMLElement; redraw: () =>
       event.preventDefault();
       change({ capture: "", session: capture.session ?? "" });
     });
-    actions.replaceChildren(...(capture.captured && capture.session ? [link, " "] : []), button("Close", () => change({ capture: "" })));
+    actions.replaceChildren(...(capture.session ? [link, " "] : []), button("Close", () => change({ capture: "" })));
   }
 
   /** Read the capture until it ends, or the URL names another one. */
