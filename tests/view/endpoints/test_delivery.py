@@ -96,6 +96,16 @@ async def test_a_response_that_is_not_read_is_dropped_after_a_time(
         await until(client, f"{url}assets/large.js", 200)
 
 
+async def test_a_client_that_leaves_is_not_an_error(
+    url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(delivery, "MAX_UNREAD_BYTES", len(LARGE) * 3 // 2)
+    async with connection(url, HEAD % b"/assets/large.js" + b"\r\n") as leaving:
+        assert await leaving.readline() == b"HTTP/1.1 200 OK\r\n"
+    await until(client, f"{url}assets/large.js", 200)
+    assert not caplog.records
+
+
 async def test_a_stream_that_is_not_read_is_closed_after_a_time(
     client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
