@@ -1,0 +1,146 @@
+"""The web view as a Deployment: behind a proxy viewers see what RBAC shows them, without one all runs."""
+
+import json
+import re
+import secrets
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from cluster import images
+from cluster.paths import REPOSITORY
+from cluster.provider import Provider
+from demo import installation
+from demo.installation import NAMESPACE as INSTALLED
+from demo.kubectl import Kubectl, eventually
+from release.parts import COMMAND_LINE, OPERATOR
+from scene import NAMESPACE
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook")]
+
+VIEW = f"{OPERATOR.name}-web-view"
+URL = "https://view.example.com"
+SECRET = secrets.token_hex(16)
+DEADLINE_S = 120
+WITHOUT_PROXY = {"view.enabled": True, "view.url": URL}
+PROXY = {
+    "view.proxy.userHeader": "X-Forwarded-User",
+    "view.proxy.groupsHeader": "X-Forwarded-Groups",
+    "view.proxy.secretName": "view-proxy",
+}
+
+
+@pytest.fixture(scope="module")
+def view_image(running_cluster: Provider) -> None:
+    """Load the image of the view, which is that of the command line."""
+    image = COMMAND_LINE.default_image
+    images.load(images.build(COMMAND_LINE.dockerfile, REPOSITORY, image), running_cluster)
+
+
+@pytest.fixture(scope="module")
+def operator_values(operator_values: dict[str, Any], kubectl: Kubectl, view_image: None) -> dict[str, Any]:  # noqa: ARG001 - must exist
+    """Values with a view behind a proxy, whose secret exists before its pod."""
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": INSTALLED}})
+    metadata = {"name": "view-proxy", "namespace": INSTALLED}
+    kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"secret": SECRET}})
+    return operator_values | WITHOUT_PROXY | PROXY
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """Requests to the view through a forwarded port."""
+
+    port: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def logged_in(self, user: str, groups: str = "") -> "Browser":
+        """Return the browser of a user, whose requests the proxy has completed."""
+        named = {"X-Forwarded-User": user, "X-Forwarded-Groups": groups, "X-Mldiag-Proxy-Secret": SECRET}
+        return Browser(self.port, named)
+
+    def get(self, path: str) -> tuple[int, str, str]:
+        """Return the status, the final path and the body of a response."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=dict(self.headers))
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                return response.status, unquote(urlsplit(response.url).path), response.read().decode()
+        except HTTPError as error:
+            return error.code, path, error.read().decode()
+
+    def runs(self) -> set[str]:
+        """Return the namespaces of the listed runs."""
+        status, _, body = self.get("/api/runs")
+        assert status == 200, body
+        return {run["namespace"] for run in json.loads(body)["runs"]}
+
+
+@contextmanager
+def forwarded(kubectl: Kubectl) -> Iterator[Browser]:
+    """Yield a browser on a forwarded port of the view."""
+    command = [kubectl.binary, f"--kubeconfig={kubectl.kubeconfig}", "port-forward", f"--namespace={INSTALLED}"]
+    with subprocess.Popen([*command, f"deployment/{VIEW}", ":8425"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            line = process.stdout.readline()
+            port = re.search(r"127\.0\.0\.1:(\d+)", line)
+            assert port, line
+            yield Browser(int(port[1]))
+        finally:
+            process.terminate()
+
+
+def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(kubectl: Kubectl, training: list[str]) -> None:
+    assert training
+    run = run_with_link(kubectl)
+    grant_view(kubectl, group="research")
+    with forwarded(kubectl) as anybody:
+        assert anybody.get("/api/runs")[0] == 401
+        jane, mallory = anybody.logged_in("jane", "research"), anybody.logged_in("mallory")
+        eventually(lambda: NAMESPACE in jane.runs(), "the run in the view", deadline_s=DEADLINE_S)
+        assert jane.runs() == {NAMESPACE}
+        assert mallory.runs() == set()
+        address = run["status"]["url"].removeprefix(URL)
+        status, path, page = jane.get(address)
+        assert (status, path) == (200, f"/runs/cluster/{NAMESPACE}:{run['metadata']['name']}")
+        assert "<title>" in page
+        assert mallory.get(address)[0] == 404
+        status, _, document = jane.get(f"/api{path}")
+        assert status == 200, document
+        assert {host["pod"] for host in json.loads(document)["hosts"]} == set(training)
+
+
+def test_without_a_proxy_it_is_reached_by_port_forward_only(
+    kubectl: Kubectl, helm: installation.Helm, operator_image: list[str], operator_values: dict[str, Any]
+) -> None:
+    values = {name: value for name, value in operator_values.items() if name not in PROXY}
+    installation.install(OPERATOR, helm, [*operator_image, *installation.settings(values)])
+    assert not kubectl.exists("service", VIEW, f"--namespace={INSTALLED}")
+    with forwarded(kubectl) as browser:
+        eventually(lambda: NAMESPACE in browser.runs(), "the run in the view", deadline_s=DEADLINE_S)
+        assert "<title>" in browser.get("/")[2]
+
+
+def run_with_link(kubectl: Kubectl) -> dict[str, Any]:
+    """Return the run of the example's JobSet, once its status has a link."""
+
+    def poll() -> dict[str, Any] | None:
+        runs = kubectl.items("mlruns", f"--namespace={NAMESPACE}")
+        mine = (run for run in runs if run.get("status", {}).get("workload") == "JobSet/training")
+        return next((run for run in mine if run["status"].get("url")), None)
+
+    return eventually(poll, "the link of the run", deadline_s=DEADLINE_S)
+
+
+def grant_view(kubectl: Kubectl, *, group: str) -> None:
+    """Let a group see what Kubernetes' own role `view` shows of the namespace; the chart adds runs to it."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}
+    metadata = {"name": f"{group}-view", "namespace": NAMESPACE}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata}
+    kubectl.apply(binding | {"roleRef": role, "subjects": [subject]})
