@@ -187,7 +187,8 @@ class Routes:
         pages = [f"{each.name}/{run.key}" for each in lists for run in each.runs if run.row.run_id == run_id]
         if not pages:
             return await self.unknown_page(request)
-        return web.Response(status=HTTPStatus.FOUND, headers={"Location": f"/runs/{quote(pages[0])}"})
+        location = f"/runs/{quote(pages[0], safe='/:')}"
+        return web.Response(status=HTTPStatus.FOUND, headers={"Location": location})
 
     async def page(self, request: web.Request) -> web.Response:
         """Return the page, which reads its state from the URL."""
