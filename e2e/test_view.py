@@ -83,7 +83,7 @@ class Browser:
 @contextmanager
 def forwarded(kubectl: Kubectl) -> Iterator[Browser]:
     """Yield a browser on a forwarded port of the view."""
-    command = [kubectl.binary, f"--kubeconfig={kubectl.kubeconfig}", "port-forward", f"--namespace={INSTALLED}"]
+    command = [str(kubectl.binary), f"--kubeconfig={kubectl.kubeconfig}", "port-forward", f"--namespace={INSTALLED}"]
     with subprocess.Popen([*command, f"deployment/{VIEW}", ":8425"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
