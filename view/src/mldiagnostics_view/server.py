@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from errno import EADDRINUSE
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -103,14 +103,12 @@ async def listening(
     app = web.Application(middlewares=middlewares, client_max_size=MAX_BODY_BYTES)
     app.on_response_prepare.append(guard.add_headers)
     routes.add_to(app)
-    try:
-        async with accepting(app, _listener(address)) as port:
-            yield port
-    finally:
+    async with AsyncExitStack() as ending:  # each ends even if another one fails
+        ending.push_async_callback(catalog.aclose)
+        ending.push_async_callback(open_runs.aclose)
         if xprof is not None:
-            await xprof.aclose()
-        await open_runs.aclose()
-        await catalog.aclose()
+            ending.push_async_callback(xprof.aclose)
+        yield await ending.enter_async_context(accepting(app, _listener(address)))
 
 
 def _listener(address: Address) -> socket.socket:
