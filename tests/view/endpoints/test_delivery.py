@@ -122,7 +122,7 @@ async def test_a_stream_that_is_not_read_is_closed_after_a_time(
     async def stream(request: web.Request) -> web.StreamResponse:
         return await streams.send(request, {"run": look})
 
-    app = web.Application(middlewares=[delivery.Delivery(lambda _: True).middleware, problems])
+    app = web.Application(middlewares=[delivery.ResponseDelivery(lambda _: True).middleware, problems])
     app.router.add_get("/", stream)
     async with asyncio.timeout(DEADLINE_S), delivery.accepting(app, listen(0, "127.0.0.1")) as port:
         url = f"http://127.0.0.1:{port}/"
@@ -160,7 +160,7 @@ async def test_an_answer_that_takes_too_long_says_so(
         await asyncio.Event().wait()
         raise AssertionError
 
-    app = web.Application(middlewares=[delivery.Delivery(lambda _: False).middleware, problems])
+    app = web.Application(middlewares=[delivery.ResponseDelivery(lambda _: False).middleware, problems])
     app.router.add_get("/", never)
     async with (
         delivery.accepting(app, listen(0, "127.0.0.1")) as port,

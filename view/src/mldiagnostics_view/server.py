@@ -14,7 +14,7 @@ from mldiagnostics_kube.connections import listen
 
 from mldiagnostics_view.curves.open_runs import OpenRuns
 from mldiagnostics_view.endpoints.assets import load_assets
-from mldiagnostics_view.endpoints.delivery import Delivery, accepting
+from mldiagnostics_view.endpoints.delivery import ResponseDelivery, accepting
 from mldiagnostics_view.endpoints.guard import Guard
 from mldiagnostics_view.endpoints.problems import problems
 from mldiagnostics_view.endpoints.routes import Routes
@@ -93,7 +93,7 @@ async def listening(
     """
     open_runs, guard = OpenRuns(), Guard(address.host, address.names)
     routes = Routes(catalog, open_runs, assets, xprof)
-    delivery = Delivery(routes.is_stream)
+    delivery = ResponseDelivery(routes.is_stream)
     middlewares = [
         delivery.middleware,
         problems,

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-__all__ = ["Delivery", "accepting"]
+__all__ = ["ResponseDelivery", "accepting"]
 
 _SHUTDOWN_S: Final = 1.0
 _TIMES: Final = ConnectionTimes(first_request_s=HEAD_S, idle_s=IDLE_S, request_s=float("inf"))
-"""`Delivery` bounds the time of requests, and `EventStreams` that of writes: a stream lasts as long as its page."""
+"""`ResponseDelivery` bounds requests, and `EventStreams` writes: a stream lasts as long as its page."""
 
 
 @asynccontextmanager
@@ -83,7 +83,7 @@ async def accepting(app: web.Application, listener: socket.socket) -> AsyncItera
         await runner.cleanup()
 
 
-class Delivery:
+class ResponseDelivery:
     """Bounds requests: their number, their time, and the bytes that clients have not read.
 
     Args:
