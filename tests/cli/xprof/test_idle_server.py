@@ -92,7 +92,7 @@ async def test_readers_count_and_health_checks_do_not() -> None:
 
     xprof = await asyncio.start_server(answer, LOCALHOST, 0)
     proxy = _Proxy(xprof.sockets[0].getsockname()[1])
-    server = await asyncio.start_server(proxy.serve, LOCALHOST, 0)
+    server = await asyncio.start_server(proxy.accept, LOCALHOST, 0)
     port = server.sockets[0].getsockname()[1]
     async with xprof, server:
         for user_agent in (PROBE, "GoogleHC/1.0", "ELB-HealthChecker/2.0"):

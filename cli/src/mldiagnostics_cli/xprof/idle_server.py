@@ -50,7 +50,7 @@ async def serve(
     inner, grpc = _free_ports()
     proxy = _Proxy(inner)
     try:
-        server = await asyncio.start_server(proxy.serve, sock=_listener(host, port))
+        server = await asyncio.start_server(proxy.accept, sock=_listener(host, port))
     except OSError as error:
         return _fail(f"port {port}: cannot be used: {error.strerror}; choose another one")
     try:
@@ -92,9 +92,16 @@ class _Proxy:
 
     def __init__(self, port: int) -> None:
         self._port = port
+        self._connections: set[asyncio.Task[None]] = set()
         self.last_use = 0.0
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection; Python 3.11 logs the end of a server whose handler is a coroutine as an error."""
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await reader.read(CHUNK_BYTES)
             inner_reader, inner_writer = await asyncio.open_connection(LOCALHOST, self._port)
