@@ -16,6 +16,7 @@ from mldiagnostics_kube.clock import utc_now
 from mldiagnostics_kube.informer import Backoff
 from mldiagnostics_operator.runs import deletion
 from mldiagnostics_operator.runs.artifacts import RunArtifacts
+from mldiagnostics_operator.runs.cluster_records import ClusterRecords
 from mldiagnostics_operator.runs.deletion import RunDeletions
 from mldiagnostics_operator.runs.run import run_manifest
 from mldiagnostics_operator.runs.write_rate import WriteRate
@@ -95,6 +96,7 @@ async def scene(
         RunArtifacts(storage, Policy()),
         WriteRate(),
         OperatorMetrics(),
+        records=ClusterRecords(storage, Policy()),
         me="operator/uid/1",
         clock=utc_now,
         backoff=SOON,

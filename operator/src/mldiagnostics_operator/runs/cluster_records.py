@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,12 +44,18 @@ class ClusterRecords:
         self._storage = storage
         self._policy = policy
         self._waiting: dict[tuple[str, str], tuple[Run, Mapping[str, Any]]] = {}
+        self._deleted: deque[str] = deque(maxlen=MOST_WAITING)
+        """The last runs whose files were deleted, by the uids of their objects."""
+        self._turn = asyncio.Lock()
+        """Held by the write in progress."""
         self._woken = asyncio.Event()
 
     def note(self, run: Run) -> None:
         """Write the record of a run soon."""
         has_storage = run.storage_location is not None or self._policy.default_storage is not None
-        is_followed = has_storage and run.workload is not None and bool(run.run_id)
+        is_followed = (
+            has_storage and run.workload is not None and bool(run.run_id) and run.meta.uid not in self._deleted
+        )
         record = cluster_record(run.run_id, run.meta.namespace, run.status) if is_followed else None
         if record is not None and (run.key in self._waiting or len(self._waiting) < MOST_WAITING):
             self._waiting[run.key] = run, record
@@ -59,10 +66,18 @@ class ClusterRecords:
         while True:
             await self._woken.wait()
             self._woken.clear()
-            waiting, self._waiting = self._waiting, {}
-            for run, record in waiting.values():
-                await self._write(run, record)
+            for key in tuple(self._waiting):
+                async with self._turn:
+                    if key in self._waiting:
+                        await self._write(*self._waiting.pop(key))
             await asyncio.sleep(PAUSE_S)
+
+    async def forget(self, run: Run) -> None:
+        """Write nothing more about a run whose files are deleted now."""
+        self._deleted.append(run.meta.uid)
+        self._waiting.pop(run.key, None)
+        async with self._turn:  # after a write in progress
+            pass
 
     async def _write(self, run: Run, record: Mapping[str, Any]) -> None:
         try:

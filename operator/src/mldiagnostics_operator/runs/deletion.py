@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mldiagnostics_kube.informer import InformerMetrics
 
     from mldiagnostics_operator.runs.artifacts import RunArtifacts
+    from mldiagnostics_operator.runs.cluster_records import ClusterRecords
     from mldiagnostics_operator.runs.write_rate import WriteRate
 
 _log: Final = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class RunDeletions:
         artifacts: Deletes files.
         rate: Limit on all writes of runs.
         metrics: Metrics of the watch.
+        records: Writes files of runs; it forgets a run before its files are deleted.
         me: Name of this process in events.
         clock: Wall clock.
         backoff: Pauses after failures of the watch.
@@ -66,12 +68,14 @@ class RunDeletions:
         rate: WriteRate,
         metrics: InformerMetrics,
         *,
+        records: ClusterRecords,
         me: str,
         clock: Clock,
         backoff: Backoff,
     ) -> None:
         self._cluster = cluster
         self._artifacts = artifacts
+        self._records = records
         self._rate = rate
         self._me = me
         self._clock = clock
@@ -154,6 +158,7 @@ class RunDeletions:
         """Delete the files of a run in a bounded number of tries; return what happened."""
         try:
             async with asyncio.timeout(DELETION_S):
+                await self._records.forget(run)
                 done = await self._try_to_delete(run)
         except TimeoutError:
             return _kept(f"the storage did not finish within {DELETION_S:g} s; delete the rest by hand")

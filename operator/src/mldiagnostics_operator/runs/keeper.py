@@ -104,12 +104,14 @@ class RunKeeper:
             telemetry=telemetry,
             clock=clock,
         )
+        self._records = ClusterRecords(storage, config.policy)
         self._deletions = RunDeletions(
             cluster,
             namespaces,
             RunArtifacts(storage, config.policy),
             rate,
             telemetry,
+            records=self._records,
             me=holder,
             clock=clock,
             backoff=backoff,
@@ -146,7 +148,6 @@ class RunKeeper:
             telemetry=telemetry,
         )
         self._files = SessionFiles(storage, config.policy)
-        self._records = ClusterRecords(storage, config.policy)
         self._reports.subscribe(self._on_report)
         self._exchange.subscribe(self._on_session)
 
