@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from mldiagnostics_view.authorization import GET_RUN, Right
 from mldiagnostics_view.captures.captures import Captures
-from mldiagnostics_view.sources.followed_runs import namespace_in
+from mldiagnostics_view.sources.cluster_place import namespace_in
 from mldiagnostics_view.sources.source import RunUnknown
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from typing_extensions import override
 from mldiagnostics_view.captures.captures import NoCaptures
 from mldiagnostics_view.captures.cluster_captures import ClusterCaptures
 from mldiagnostics_view.limits import FIRST_LIST_S, MAX_RUNS
-from mldiagnostics_view.sources.followed_runs import FollowedRuns, namespace_in
+from mldiagnostics_view.sources.cluster_place import namespace_in
+from mldiagnostics_view.sources.followed_runs import FollowedRuns
 from mldiagnostics_view.sources.run_files import UserFiles
 from mldiagnostics_view.sources.source import ListedRun, ListedSource, RunDetail
 

@@ -1,10 +1,10 @@
-"""Which cluster is shown: without the models of its objects, which take half a second to load."""
+"""The shown cluster and keys of its runs, without the models of its objects, which take half a second to load."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ClusterPlace"]
+__all__ = ["ClusterPlace", "namespace_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,3 +15,12 @@ class ClusterPlace:
     context: str | None = None
     namespace: str | None = None
     all_namespaces: bool = False
+
+
+def namespace_in(key: str) -> str:
+    """Return the namespace in the key of a run; empty if it has none.
+
+    >>> namespace_in("ml:trainer"), namespace_in("trainer")
+    ('ml', '')
+    """
+    return key.partition(":")[0] if ":" in key else ""

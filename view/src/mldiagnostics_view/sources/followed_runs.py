@@ -16,16 +16,7 @@ from mldiagnostics_view.sources.source import ListedRun, RunUnknown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FollowedRuns", "namespace_in"]
-
-
-def namespace_in(key: str) -> str:
-    """Return the namespace in the key of a run; empty if it has none.
-
-    >>> namespace_in("ml:trainer"), namespace_in("trainer")
-    ('ml', '')
-    """
-    return key.partition(":")[0] if ":" in key else ""
+__all__ = ["FollowedRuns"]
 
 
 class FollowedRuns:
