@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -55,9 +54,7 @@ async def serving(settings: Settings, assets: Mapping[str, Body] | None = None) 
     xprof = XprofServers(settings.mldiag) if settings.mldiag and not settings.is_shared else None
     async with listening(catalog, address, assets, xprof=xprof) as port:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        first_lists = asyncio.create_task(catalog.lists())  # while the browser starts
         yield f"http://{host}:{port}/"
-        first_lists.cancel()
 
 
 class Address(NamedTuple):
