@@ -5,7 +5,7 @@ import re
 import secrets
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,19 +16,20 @@ import pytest
 from cluster import images
 from cluster.paths import REPOSITORY
 from cluster.provider import Provider
-from demo import installation
+from demo import injecting, installation
 from demo.installation import NAMESPACE as INSTALLED
 from demo.kubectl import Kubectl, eventually
+from demo.on_cluster import start_training
+from injection_scene import temporary_namespace
 from release.parts import COMMAND_LINE, OPERATOR
-from scene import NAMESPACE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook")]
 
+NAMESPACE = f"e2e-view-{secrets.token_hex(2)}"
 VIEW = f"{OPERATOR.name}-web-view"
 URL = "https://view.example.com"
 SECRET = secrets.token_hex(16)
 DEADLINE_S = 120
-WITHOUT_PROXY = {"view.enabled": True, "view.url": URL}
 PROXY = {
     "view.proxy.userHeader": "X-Forwarded-User",
     "view.proxy.groupsHeader": "X-Forwarded-Groups",
@@ -36,20 +37,37 @@ PROXY = {
 }
 
 
+InstallView = Callable[[Mapping[str, Any]], None]
+
+
 @pytest.fixture(scope="module")
-def view_image(running_cluster: Provider) -> None:
-    """Load the image of the view, which is that of the command line."""
+def install_view(
+    running_cluster: Provider,
+    kubectl: Kubectl,
+    operator: None,  # noqa: ARG001 - makes the namespace
+    operator_image: list[str],
+    operator_values: dict[str, Any],
+    helm: installation.Helm,
+) -> InstallView:
+    """Return what installs the view of the operator with further values, and waits until it alone serves."""
     image = COMMAND_LINE.default_image
     images.load(images.build(COMMAND_LINE.dockerfile, REPOSITORY, image), running_cluster)
+    metadata = {"name": "view-proxy", "namespace": INSTALLED}
+    kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"secret": SECRET}})
+
+    def install(values: Mapping[str, Any]) -> None:
+        chosen = installation.settings({**operator_values, "view.enabled": True, "view.url": URL, **values})
+        installation.install(OPERATOR, helm, [*operator_image, *chosen])
+        injecting.until_replaced(kubectl, VIEW)
+
+    return install
 
 
 @pytest.fixture(scope="module")
-def operator_values(operator_values: dict[str, Any], kubectl: Kubectl, view_image: None) -> dict[str, Any]:  # noqa: ARG001 - must exist
-    """Values with a view behind a proxy, whose secret exists before its pod."""
-    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": INSTALLED}})
-    metadata = {"name": "view-proxy", "namespace": INSTALLED}
-    kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"secret": SECRET}})
-    return operator_values | WITHOUT_PROXY | PROXY
+def training(kubectl: Kubectl, prepared: None, operator: None, webhook: None) -> Iterator[list[str]]:  # noqa: ARG001 - must exist
+    """Run the example's JobSet with pods that are injected: the view finds the pods of a run by their label."""
+    with temporary_namespace(kubectl, NAMESPACE, {}):
+        yield start_training(kubectl, NAMESPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +113,10 @@ def forwarded(kubectl: Kubectl) -> Iterator[Browser]:
             process.terminate()
 
 
-def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(kubectl: Kubectl, training: list[str]) -> None:
-    assert training
+def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(
+    kubectl: Kubectl, training: list[str], install_view: InstallView
+) -> None:
+    install_view(PROXY)
     run = run_with_link(kubectl)
     grant_view(kubectl, group="research")
     with forwarded(kubectl) as anybody:
@@ -115,11 +135,9 @@ def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(kubectl: Kube
         assert {host["pod"] for host in json.loads(document)["hosts"]} == set(training)
 
 
-def test_without_a_proxy_it_is_reached_by_port_forward_only(
-    kubectl: Kubectl, helm: installation.Helm, operator_image: list[str], operator_values: dict[str, Any]
-) -> None:
-    values = {name: value for name, value in operator_values.items() if name not in PROXY}
-    installation.install(OPERATOR, helm, [*operator_image, *installation.settings(values)])
+@pytest.mark.usefixtures("training")
+def test_without_a_proxy_it_is_reached_by_port_forward_only(kubectl: Kubectl, install_view: InstallView) -> None:
+    install_view({})
     assert not kubectl.exists("service", VIEW, f"--namespace={INSTALLED}")
     with forwarded(kubectl) as browser:
         eventually(lambda: NAMESPACE in browser.runs(), "the run in the view", deadline_s=DEADLINE_S)

@@ -45,7 +45,7 @@ def until_injected(kubectl: Kubectl, namespace: str = "default") -> None:
     )
 
 
-def until_replaced(kubectl: Kubectl) -> None:
+def until_replaced(kubectl: Kubectl, deployment: str = WEBHOOK) -> None:
     """Wait until the replicas of an earlier installation are gone; they answer for some seconds more.
 
     Raises:
@@ -54,8 +54,8 @@ def until_replaced(kubectl: Kubectl) -> None:
     here = f"--namespace={NAMESPACE}"
 
     def replaced() -> bool:
-        status = kubectl.get("deployment", WEBHOOK, here)["status"]
-        pods = kubectl.items("pods", here, f"--selector=app.kubernetes.io/name={WEBHOOK}")
+        status = kubectl.get("deployment", deployment, here)["status"]
+        pods = kubectl.items("pods", here, f"--selector=app.kubernetes.io/name={deployment}")
         return bool(len(pods) == status.get("updatedReplicas") == status.get("readyReplicas"))
 
     eventually(replaced, "removal of the replicas of an earlier installation", deadline_s=REACHED_DEADLINE_S)
