@@ -19,9 +19,10 @@ from cluster.provider import Provider
 from demo import injecting, installation
 from demo.installation import NAMESPACE as INSTALLED
 from demo.kubectl import Kubectl, eventually
-from demo.on_cluster import start_training
+from demo.on_cluster import HOSTS, start_training
 from injection_scene import temporary_namespace
 from release.parts import COMMAND_LINE, OPERATOR
+from scene import RESOURCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator", "webhook")]
 
@@ -41,19 +42,23 @@ InstallView = Callable[[Mapping[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
-def install_view(
-    running_cluster: Provider,
-    kubectl: Kubectl,
-    operator: None,  # noqa: ARG001 - makes the namespace
-    operator_image: list[str],
-    operator_values: dict[str, Any],
-    helm: installation.Helm,
-) -> InstallView:
-    """Return what installs the view of the operator with further values, and waits until it alone serves."""
+def prepared_view(running_cluster: Provider, kubectl: Kubectl, operator: None) -> None:  # noqa: ARG001 - makes the namespace
+    """Load the image of the view, which is that of the command line, and create the secret of the proxy."""
     image = COMMAND_LINE.default_image
     images.load(images.build(COMMAND_LINE.dockerfile, REPOSITORY, image), running_cluster)
     metadata = {"name": "view-proxy", "namespace": INSTALLED}
     kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"secret": SECRET}})
+
+
+@pytest.fixture(scope="module")
+def install_view(
+    kubectl: Kubectl,
+    operator_image: list[str],
+    operator_values: dict[str, Any],
+    helm: installation.Helm,
+    prepared_view: None,  # noqa: ARG001 - must exist
+) -> InstallView:
+    """Return what installs the view of the operator with further values, and waits until it alone serves."""
 
     def install(values: Mapping[str, Any]) -> None:
         chosen = installation.settings({**operator_values, "view.enabled": True, "view.url": URL, **values})
@@ -84,7 +89,16 @@ class Browser:
 
     def get(self, path: str) -> tuple[int, str, str]:
         """Return the status, the final path and the body of a response."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=dict(self.headers))
+        return self._send(path, None)
+
+    def post(self, path: str, body: Any) -> tuple[int, Any]:
+        """Send a body as the page would; return the status and the document of the response."""
+        status, _, document = self._send(path, json.dumps(body).encode())
+        return status, json.loads(document)
+
+    def _send(self, path: str, body: bytes | None) -> tuple[int, str, str]:
+        headers = {"Sec-Fetch-Site": "same-origin", "Content-Type": "application/json", **self.headers}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers)
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
                 return response.status, unquote(urlsplit(response.url).path), response.read().decode()
@@ -118,7 +132,7 @@ def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(
 ) -> None:
     install_view(PROXY)
     run = run_with_link(kubectl)
-    grant_view(kubectl, group="research")
+    grant(kubectl, "view", group="research")
     with forwarded(kubectl) as anybody:
         assert anybody.get("/api/runs")[0] == 401
         jane, mallory = anybody.logged_in("jane", "research"), anybody.logged_in("mallory")
@@ -133,6 +147,43 @@ def test_a_viewer_behind_a_proxy_sees_the_runs_of_their_namespaces(
         status, _, document = jane.get(f"/api{path}")
         assert status == 200, document
         assert {host["pod"] for host in json.loads(document)["hosts"]} == set(training)
+
+
+@pytest.mark.usefixtures("training")
+def test_a_viewer_captures_from_the_page_with_the_rights_of_their_own(
+    kubectl: Kubectl, install_view: InstallView
+) -> None:
+    install_view({**PROXY, "view.captures": True})
+    run = run_with_link(kubectl)
+    grant(kubectl, "admin", group="trainers")
+    grant(kubectl, "view", group="guests")
+    order = {"ranks": [0, 1], "durationMilliseconds": 1000}
+    path = f"/api/runs/cluster/{NAMESPACE}:{run['metadata']['name']}"
+    with forwarded(kubectl) as anybody:
+        jane, guest = anybody.logged_in("jane", "trainers"), anybody.logged_in("guest", "guests")
+
+        def capturable() -> bool:
+            document = json.loads(jane.get(path)[2])
+            return bool(document.get("canCapture")) and len(document["hosts"]) == HOSTS
+
+        eventually(capturable, "both hosts in the view", deadline_s=DEADLINE_S)
+        eventually(lambda: guest.get(path)[0] == 200, "the run for a guest", deadline_s=DEADLINE_S)
+        assert guest.post(f"{path}/captures", order)[0] == 403
+        assert kubectl.items(RESOURCE, f"--namespace={NAMESPACE}") == []
+        status, made = jane.post(f"{path}/captures", order)
+        assert status == 201, made
+
+        def completed() -> dict[str, Any] | None:
+            document: dict[str, Any] = json.loads(jane.get(f"{path}/captures/{made['name']}")[2])
+            return document if document["isComplete"] else None
+
+        done = eventually(completed, "the end of the capture", deadline_s=DEADLINE_S)
+        assert (done["phase"], done["captured"], done["total"]) == ("Succeeded", HOSTS, HOSTS), done
+
+        def is_listed() -> bool:
+            return done["session"] in {each["session"] for each in json.loads(jane.get(path)[2])["sessions"]}
+
+        eventually(is_listed, "the session in the list of the run", deadline_s=DEADLINE_S)
 
 
 @pytest.mark.usefixtures("training")
@@ -155,10 +206,10 @@ def run_with_link(kubectl: Kubectl) -> dict[str, Any]:
     return eventually(poll, "the link of the run", deadline_s=DEADLINE_S)
 
 
-def grant_view(kubectl: Kubectl, *, group: str) -> None:
-    """Let a group see what Kubernetes' own role `view` shows of the namespace; the chart adds runs to it."""
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+def grant(kubectl: Kubectl, role: str, *, group: str) -> None:
+    """Bind a group to one of Kubernetes' own roles in the namespace; the chart adds runs and captures to them."""
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}
-    metadata = {"name": f"{group}-view", "namespace": NAMESPACE}
+    metadata = {"name": f"{group}-{role}", "namespace": NAMESPACE}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata}
-    kubectl.apply(binding | {"roleRef": role, "subjects": [subject]})
+    kubectl.apply(binding | {"roleRef": reference, "subjects": [subject]})
