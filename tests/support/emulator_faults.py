@@ -30,6 +30,8 @@ class FaultyProxy:
     faults: deque[Fault] = field(default_factory=deque)
     otherwise: Fault = "pass"
     requests: list[str] = field(default_factory=list)
+    open_requests: set[str] = field(default_factory=set)
+    most_at_once: int = 0
     lost_parts: dict[str, Answer] = field(default_factory=dict)
     """Lost responses to parts of uploads: the real service repeats them, the emulator stores the part twice."""
 
@@ -37,6 +39,16 @@ class FaultyProxy:
         """Note a request and return what to do with it."""
         self.requests.append(request)
         return self.faults.popleft() if self.faults else self.otherwise
+
+    @contextlib.contextmanager
+    def counted(self, request: str) -> Iterator[None]:
+        """Count a request among the open ones while the block runs."""
+        self.open_requests.add(request)
+        self.most_at_once = max(self.most_at_once, len(self.open_requests))
+        try:
+            yield
+        finally:
+            self.open_requests.discard(request)
 
 
 @contextlib.contextmanager
@@ -57,7 +69,8 @@ def faulty_proxy(emulator: Emulator) -> Iterator[FaultyProxy]:
                 self.reply(fault, {"Content-Type": "application/json"}, b'{"error": {"message": "injected fault"}}')
             else:
                 part = f"{self.path} {self.headers.get('Content-Range')}"
-                answer = proxy.lost_parts.pop(part, None) or _passed_on(self, body, emulator.url, proxy.url)
+                with proxy.counted(f"{self.command} {self.path}"):
+                    answer = proxy.lost_parts.pop(part, None) or _passed_on(self, body, emulator.url, proxy.url)
                 if fault == "pass":
                     self.reply(*answer)
                     return

@@ -16,6 +16,8 @@ from support.programs import Programs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.emulator_faults import FaultyProxy
+
 
 def put(root: Path, run: str, **fields: Any) -> None:
     open_store(str(root)).put(f"{run}/run.json", json.dumps({"runId": run, "phase": "Completed", **fields}).encode())
@@ -49,6 +51,16 @@ def test_listing_does_not_read_records(tmp_path: Path, monkeypatch: pytest.Monke
     put(tmp_path, "a")
     monkeypatch.setattr("mldiagnostics.runs.record_queries.record_files", lambda _: pytest.fail("read"))
     assert [row.run_id for row in list_runs(str(tmp_path))] == ["a"]
+
+
+def test_runs_of_a_bucket_are_read_at_the_same_time(gcs_bucket: str, gcs_faults: FaultyProxy) -> None:
+    store = open_store(f"gs://{gcs_bucket}")
+    names = [f"run-{number}" for number in range(40)]
+    for name in names:
+        store.put(f"{name}/run.json", json.dumps({"runId": name, "created": 1}).encode())
+    gcs_faults.most_at_once = 0
+    assert [row.run_id for row in list_runs(f"gs://{gcs_bucket}")] == sorted(names)
+    assert gcs_faults.most_at_once > 1
 
 
 INJECTED = {
