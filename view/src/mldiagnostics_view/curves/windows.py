@@ -80,7 +80,7 @@ class Buckets:
             return
         while at < end:
             bucket = window.bucket(xs[at])
-            after = bisect_right(xs, bucket, at, end, key=window.bucket)
+            after = self._end_of(bucket, xs, at, end)
             part = values[at:after]
             self.count[bucket] += after - at
             self.x[bucket] += sum(xs[at:after])
@@ -89,6 +89,19 @@ class Buckets:
             self.low[bucket] = min(self.low[bucket], lowest)
             self.high[bucket] = max(self.high[bucket], highest)
             at = after
+
+    def _end_of(self, bucket: int, xs: Sequence[float], at: int, end: int) -> int:
+        """Return the place after the points of a bucket, of which the first is at `at`.
+
+        The end of the bucket finds it, but for what `Window.bucket` rounds.
+        """
+        window = self.window
+        after = bisect_left(xs, window.start + (bucket + 1) * window.width, at + 1, end)
+        while after < end and window.bucket(xs[after]) == bucket:
+            after += 1
+        while after > at + 1 and window.bucket(xs[after - 1]) != bucket:
+            after -= 1
+        return after
 
     def _add_each(self, xs: Sequence[float], values: Sequence[float]) -> None:
         start, end, bucket = self.window.start, self.window.end, self.window.bucket
