@@ -22,6 +22,7 @@ from support.browser import REMEDY, executable
 from bench import view_large_run
 from bench.process_usage import cpu_seconds, peak_rss_mib
 from bench.table import Section
+from bench.view_peers import PEERS
 
 MLDIAG = Path(sys.executable).parent / "mldiag"
 REPEATS = 5
@@ -69,16 +70,13 @@ def measure() -> Section:
     return Section(
         name="view",
         title="The web view",
-        columns=("what", "`mldiag view`", "TensorBoard", "goal"),
-        rows=[*((what, value, "", goal) for what, value, goal in listed), *large],
+        columns=("what", "`mldiag view`", *(peer.title for peer in PEERS), "goal"),
+        rows=[*((what, value, *("" for _ in PEERS), goal) for what, value, goal in listed), *large],
         notes=(
             f"Median (lowest-highest) of {REPEATS} starts of `mldiag view`, on {os.cpu_count()} cores "
             f"({platform.machine()}, load average {load:.1f} at the start). Runs are in a local directory; the browser "
             "is a Chromium without a window that runs already, with an empty cache and on the same cores. Transfers "
-            "are compressed. The large run is read once by each program, from files in the page cache. TensorBoard's "
-            "page is opened once there are points of all metrics, because it does not load again by itself; its time "
-            "counts from the start of listening, and its memory and CPU time include its data server. It keeps 1000 "
-            "points of a curve; the view has the lowest and the highest value of each place at any zoom."
+            f"are compressed. {view_large_run.NOTES}"
         ),
     )
 

@@ -28,6 +28,8 @@ REQUIREMENTS = {
         *("accelerate==1.15.0", "pytorch-lightning==2.6.6", "transformers==5.23.0"),
     ),
 }
+OF_BENCHMARKS = {"aim": ("aim==3.29.1",)}
+"""Made when a benchmark needs them, not before the tests."""
 _PYTHON = "3.11"
 _REPOSITORY = Path(__file__).parents[2]
 
@@ -41,13 +43,14 @@ def interpreter(name: str) -> Path:
     folder = _cache() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     python, complete = folder / "bin/python", folder / "complete"
-    wanted = "\n".join((_PYTHON, *REQUIREMENTS[name]))
+    requirements = (REQUIREMENTS | OF_BENCHMARKS)[name]
+    wanted = "\n".join((_PYTHON, *requirements))
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.is_file() or complete.read_text() != wanted:
             shutil.rmtree(folder, ignore_errors=True)
             _uv("venv", "--python", _PYTHON, str(folder))
-            _uv("pip", "install", "--python", str(python), *REQUIREMENTS[name])
+            _uv("pip", "install", "--python", str(python), *requirements)
             complete.write_text(wanted)
     return python
 
