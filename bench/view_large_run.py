@@ -31,7 +31,7 @@ from bench.view_programs import (
 FILE_STEPS = 2600
 """Steps in a file of the SDK, which has 64 MiB."""
 ZOOMS = 3
-POINTS, FILES = "points of each metric", "files"
+POINTS, FILES = "metrics x points", "files"
 ZOOM = "zoom, to finer points in all charts on the screen"
 GOALS = {FIRST: "≤ 1.5 s", COMPLETE_TRANSFER: "≤ 1 MB", ZOOM: "≤ 100 ms"}
 
@@ -40,10 +40,9 @@ def rows() -> list[tuple[str, ...]]:
     """Write the run for each program, open it there, and return rows: name, a figure of each program, goal."""
     columns = [_figures(program) for program in (VIEW, *PEERS)]
     missing = ["none" if FILES in column else "not measured" for column in columns]
-    title = f"{METRICS} metrics of {STEPS:,} points"
     return [
         (
-            f"{title}: {name}",
+            f"large run: {name}",
             *(column.get(name, other) for column, other in zip(columns, missing, strict=True)),
             GOALS.get(name, ""),
         )
@@ -59,9 +58,9 @@ def _figures(program: Program) -> Figures:
         try:
             program.write(folder)
         except Unavailable as error:
-            return {POINTS: f"not measured: {error}".splitlines()[0]}
+            return {POINTS: f"not measured: {str(error).splitlines()[0].rpartition('error: ')[2]}"}
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        figures = {POINTS: f"{program.steps:,}", FILES: f"{size / 1e6:.0f} MB"}
+        figures = {POINTS: f"{METRICS} x {program.steps:,}", FILES: f"{size / 1e6:.0f} MB"}
         return figures | asyncio.run(program.measure(folder))
 
 

@@ -1,4 +1,4 @@
-"""Programs that show the curves of a run: their server, their page in a browser, and what both cost."""
+"""Programs that show the curves of a run: their servers, their pages in a browser, and the cost of both."""
 
 import asyncio
 import os
