@@ -95,7 +95,7 @@ def list_runs(
 
 
 def _map_all(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Return the results of all items: one after another while that is fast, the others in threads.
+    """Return the results of all items, with threads where one item is slow.
 
     On a local disk threads take three times as long as none: they compete for the interpreter. A bucket, and a
     network's file system, need them.

@@ -93,7 +93,7 @@ class Buckets:
     def _end_of(self, bucket: int, xs: Sequence[float], at: int, end: int) -> int:
         """Return the place after the points of a bucket, of which the first is at `at`.
 
-        The end of the bucket finds it, but for what `Window.bucket` rounds.
+        The end of the bucket finds it, except where `Window.bucket` rounds.
         """
         window = self.window
         after = bisect_left(xs, window.start + (bucket + 1) * window.width, at + 1, end)
