@@ -135,6 +135,17 @@ async def test_each_part_shows_hostile_values_as_text(serve: Serve, pages: Check
     assert width <= 400, "the page is wider than the screen"
 
 
+async def test_a_chart_is_as_wide_as_its_card(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
+    put_hostile_run(tmp_path / "runs")
+    page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile")
+    loss = page.locator("figure[data-metric=loss]")
+    await expect(loss.locator("canvas")).to_have_count(1)
+    for width in ("50%", "100%"):
+        await loss.evaluate("(card, width) => { card.style.width = width; }", width)
+        inside = await loss.locator(".curve-plot").evaluate("(box) => box.clientWidth")
+        await expect(loss.locator(".uplot")).to_have_css("width", f"{inside}px")
+
+
 async def test_a_run_that_is_deleted_stays_with_a_note(serve: Serve, pages: CheckedPages, tmp_path: Path) -> None:
     put_hostile_run(tmp_path / "runs")
     page = await pages.open(await serve(tmp_path / "runs") + "runs/runs/hostile?metric=loss")

@@ -20,6 +20,7 @@ export interface ChartView {
   point: (x: number | null, values: Map<number, number>, mark: string) => void;
 }
 
+const LEAST_PX = 160;
 const NEAR_PX = 5;
 const MOST_DISTANT = 60;
 const MOST_BANDS = 3;
@@ -41,8 +42,8 @@ export class Chart {
     this.view = view;
     this.lines = lines;
     const data = plotData(columnsOf(this.lines, view.smoothing, view.isLog));
-    const ink = getComputedStyle(this.box).color, width = Math.max(160, this.box.clientWidth);
-    const shape = JSON.stringify([this.lines.map(({ label, hue, curve }) => [label, hue, Boolean(curve.low)]), view.axis, view.isLog, view.smoothing > 0, view.height, width, ink]);
+    const ink = getComputedStyle(this.box).color;
+    const shape = JSON.stringify([this.lines.map(({ label, hue, curve }) => [label, hue, Boolean(curve.low)]), view.axis, view.isLog, view.smoothing > 0, view.height, ink]);
     if (this.plot && shape === this.shape) {
       this.plot.setData(data, false);
       this.plot.setScale("x", { min: view.range[0], max: view.range[1] });
@@ -50,7 +51,12 @@ export class Chart {
     }
     this.close();
     this.shape = shape;
-    this.plot = new uPlot(this.options(view, ink, width), data, this.box);
+    this.plot = new uPlot(this.options(view, ink), data, this.box);
+  }
+
+  /** Take the width of the box, unless it is hidden. */
+  fit(): void {
+    if (this.plot && this.box.clientWidth && this.plot.width !== this.width) this.plot.setSize({ width: this.width, height: this.plot.height });
   }
 
   /** Show a window at once, with the points that are there. */
@@ -70,15 +76,19 @@ export class Chart {
     this.shape = "";
   }
 
-  private options(view: ChartView, ink: string, width: number): uPlot.Options {
+  private get width(): number {
+    return Math.max(LEAST_PX, this.box.clientWidth);
+  }
+
+  private options(view: ChartView, ink: string): uPlot.Options {
     const xText = (x: number) => this.xText(x);
     const line = { grid: { stroke: "#8883", width: 1 }, ticks: { stroke: "#8883", width: 1, size: 4 }, stroke: ink, font: "11px system-ui, sans-serif" };
     const x: uPlot.Axis = { ...line, size: 28, space: 70 };
     if (view.axis === "time") x.values = (_, ticks) => ticks.map((tick) => timeTick(tick, view.range[1] - view.range[0]));
     if (view.axis === "relative") x.values = (_, ticks) => ticks.map((tick) => elapsed(tick - view.origin));
-    if (view.axis === "relative") x.splits = (_, __, min, max) => relativeTicks(min, max, view.origin, width / 90);
+    if (view.axis === "relative") x.splits = ({ width }, _, min, max) => relativeTicks(min, max, view.origin, width / 90);
     return {
-      width, height: view.height, legend: { show: false }, padding: [10, 16, 0, 0],
+      width: this.width, height: view.height, legend: { show: false }, padding: [10, 16, 0, 0],
       series: [{ value: (_, value) => (value === null ? "" : xText(value)) }, ...this.lines.flatMap((each) => seriesOf(each, view.smoothing > 0))],
       bands: view.smoothing > 0 || new Set(this.lines.map(({ group }) => group)).size > MOST_BANDS ? [] : this.lines.flatMap(({ hue, curve }, at) =>
         (curve.low ? [{ series: [4 * at + 4, 4 * at + 3] as [number, number], fill: `${color(hue)}2e` }] : [])),

@@ -28,6 +28,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
     this.box = element("figure", { className: "curve" },
       element("figcaption", {}, element("span", { className: "name" }, name, unit), this.readout, numbers, action),
       this.plotBox, this.legend);
+    new ResizeObserver(() => this.chart.fit()).observe(this.plotBox);
   }
 
   /** Draw lines; without any, a text. */
@@ -47,7 +48,7 @@ export class CurveCard<M extends Pick<Metric, "metric" | "unit"> = Metric> {
     this.chart.pointAgain();
   }
 
-  /** Draw again what is there, after a change of size or theme. */
+  /** Draw again what is there, after a change of the theme. */
   redraw(changes: Partial<ChartView> = {}): void {
     if (this.view && this.lines.length) this.draw(this.lines, { ...this.view, ...changes });
   }

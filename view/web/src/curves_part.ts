@@ -47,8 +47,6 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
     }
     schedule();
   }, { rootMargin: "150px" });
-  const resized = new ResizeObserver(() => shown.forEach((card) => card.redraw()));
-  resized.observe(charts);
   onTheme(() => shown.forEach((card) => card.redraw()));
 
   /** Load what is on the screen, once for all changes of a frame. */
