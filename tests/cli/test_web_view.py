@@ -7,10 +7,15 @@ import os
 import re
 import subprocess
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from mldiagnostics_view.limits import MAX_THREADS
 from mldiagnostics_view.settings import DEFAULT_PORT
+from support.emulator import running_emulator
+from support.emulator_faults import faulty_proxy
+from support.programs import eventually
 from support.run_files import put_run
 from support.terminals import in_terminal
 
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
     from support.command_line import CommandLine
 
 SHOWN = re.compile(r"mldiag view: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)")
+PARALLEL = MAX_THREADS + 8
+TRY_OF_STORE_S = 20.0
+"""Google's client waits so long for a response, and so did the end of the program."""
 
 
 def test_the_page_is_opened_in_a_browser_until_ctrl_c(mldiag: CommandLine, store: Store) -> None:
@@ -59,6 +67,24 @@ def test_it_serves_on_if_nobody_reads_its_output(mldiag: CommandLine, store: Sto
             assert (view.wait(60), view.stderr.read()) == (0, "")
         finally:
             view.kill()
+
+
+@pytest.mark.parametrize("path", ["api/runs", "api/runs/runs/4f6c"])
+def test_ctrl_c_does_not_wait_for_a_bucket_that_hangs(mldiag: CommandLine, path: str) -> None:
+    with ThreadPoolExecutor(PARALLEL) as threads, running_emulator() as emulator, faulty_proxy(emulator) as bucket:
+        bucket.otherwise = "hang"
+        variables = {"STORAGE_EMULATOR_HOST": bucket.url, "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true"}
+        env = mldiag.environment(variables)
+        command = [mldiag.script, "view", "gs://bucket/runs", "--port", "0", "--no-open"]
+        with in_terminal(command, cwd=mldiag.folder, env=env) as program:
+            program.wait_for("Ctrl-C ends it")
+            url = SHOWN.search(program.shown)[1] + path
+            readers = [threads.submit(urllib.request.urlopen, url, timeout=60) for _ in range(PARALLEL)]
+            eventually(lambda: bucket.requests)
+            program.press_ctrl_c()
+            code, _ = program.end(limit_s=TRY_OF_STORE_S / 2)
+        assert (code, "Traceback" in program.shown) == (130, False), program.shown
+        assert all(reader.exception(60) for reader in readers), "the bucket has not responded"
 
 
 @pytest.mark.peers

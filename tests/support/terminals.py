@@ -43,9 +43,9 @@ class TerminalProcess:
     def press_ctrl_c(self) -> None:
         os.write(self._terminal, CTRL_C)
 
-    def end(self) -> tuple[int, str]:
+    def end(self, *, limit_s: float = LIMIT_S) -> tuple[int, str]:
         """Wait for the end; return the exit code and the rest of standard output."""
-        out, _ = self._process.communicate(timeout=LIMIT_S)
+        out, _ = self._process.communicate(timeout=limit_s)
         self._reader.join(LIMIT_S)
         return self._process.returncode, out or ""
 

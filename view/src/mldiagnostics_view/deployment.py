@@ -24,6 +24,7 @@ from mldiagnostics_view.captures.cluster_captures import ClusterCaptures
 from mldiagnostics_view.deployment_settings import load
 from mldiagnostics_view.endpoints.assets import load_assets
 from mldiagnostics_view.endpoints.authentication import Authentication, ProxyHeaders
+from mldiagnostics_view.event_loop import run_to_exit
 from mldiagnostics_view.server import Address, listening
 from mldiagnostics_view.sources.catalog import Catalog
 from mldiagnostics_view.sources.checked_files import CheckedFiles
@@ -108,15 +109,14 @@ async def _run(config: DeploymentConfig) -> None:
 
 
 def main() -> int:
-    """Serve until SIGTERM and return the exit status."""
+    """Serve until SIGTERM ends the process; return the exit status of a start that fails."""
     try:
         config = load(os.environ)
         logs.configure(config.log_level)
-        asyncio.run(_run(config))
+        run_to_exit(_run(config))
     except ConfigurationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    return 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,12 @@ REFRESH_S: Final = 5.0
 FIRST_LIST_S: Final = 10.0
 """A page waits so long for the first list of a source; then it shows the reason why there is none."""
 
+MAX_THREADS: Final = 32
+"""Threads that read: those that wait for a bucket which does not respond must leave some for other sources."""
+
+CLOSE_S: Final = 1.0
+"""The end of the server waits so long for readers; one that waits for its store ends with the process."""
+
 MAX_RUNS: Final = 10_000
 """Runs of one source, the newest. A row takes about 2 KiB."""
 

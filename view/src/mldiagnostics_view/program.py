@@ -8,11 +8,12 @@ import signal
 import sys
 import webbrowser
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mldiagnostics.errors import MLDiagnosticsError
 from mldiagnostics.text.terminal import printable
 
+from mldiagnostics_view.event_loop import run_to_exit
 from mldiagnostics_view.server import serving
 from mldiagnostics_view.settings import parse
 
@@ -24,15 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-def run(arguments: Sequence[str]) -> None:
-    """Serve, and open a browser, until SIGTERM.
+def run(arguments: Sequence[str]) -> NoReturn:
+    """Serve, and open a browser, until Ctrl-C or SIGTERM ends the process.
 
     Raises:
         SystemExit: The arguments are wrong, or the server cannot start; the message has the reason.
-        KeyboardInterrupt: Ctrl-C.
     """
     try:
-        asyncio.run(_serve(parse(arguments)))
+        run_to_exit(_serve(parse(arguments)))
     except MLDiagnosticsError as error:
         sys.exit(f"mldiag: {printable(str(error))}")
 

@@ -32,7 +32,7 @@ function omittedNote({ omitted }: RunDocument): Node[] {
 /** Show the run of an address. */
 export function showRun(main: HTMLElement, path: string): void {
   const base = `/api${path}`;
-  const state = element("div", { className: "state" }), head = element("div", { className: "run-top" });
+  const state = element("div", { className: "state" }, element("p", { className: "muted" }, "Reading the run …")), head = element("div", { className: "run-top" }, element("h1", {}, "Run"));
   const links = Object.entries(PARTS).map(([name, [title]]) => {
     const link = element("a", {}, title);
     link.dataset["part"] = name;
@@ -87,7 +87,6 @@ export function showRun(main: HTMLElement, path: string): void {
       const text = run && isGone ? "This run has been deleted. The page shows what it had before." : (error as Error).message;
       state.replaceChildren(problem(text), element("a", { href: "/" }, "All runs"));
       if (run) return;
-      head.replaceChildren(element("h1", {}, "Run"));
       tabs.hidden = true;
       content.replaceChildren();
     }

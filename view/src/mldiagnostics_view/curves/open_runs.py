@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mldiagnostics_view.curves.reader import CurveReader
-from mldiagnostics_view.limits import FIRST_ANSWER_S, MAX_OPEN_RUNS, READ_SLICE_S, REFRESH_S
+from mldiagnostics_view.limits import CLOSE_S, FIRST_ANSWER_S, MAX_OPEN_RUNS, READ_SLICE_S, REFRESH_S
 
 if TYPE_CHECKING:
     from mldiagnostics_view.curves.progress import ReadProgress
@@ -63,12 +63,13 @@ class OpenRuns:
         return run.reader, await asyncio.to_thread(run.reader.progress), run.work is None
 
     async def aclose(self) -> None:
-        """Stop reading and close all readers."""
+        """Stop reading and close all readers, but for those that wait for a store longer than `CLOSE_S`."""
         for run in self._runs.values():
             if run.work is not None:
                 run.work.cancel()
-                await asyncio.wait([run.work])
-            await asyncio.to_thread(run.reader.close)
+        closing = [asyncio.create_task(asyncio.to_thread(run.reader.close)) for run in self._runs.values()]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_S)
         self._runs.clear()
 
     async def _read(self, run: _OpenRun) -> None:

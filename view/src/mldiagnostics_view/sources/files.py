@@ -39,6 +39,8 @@ class FileSource(ListedSource):
         self._rows: Sequence[ListedRun] | None = None
         self._listed_at = float("-inf")
         self._listing: asyncio.Task[None] | None = None
+        self._first_due: float | None = None
+        """Until when requests wait for the first list, in seconds of the loop's clock."""
         self._problem = ""
         self._broken: frozenset[str] = frozenset()
         """Directories whose run.json cannot be read."""
@@ -64,12 +66,14 @@ class FileSource(ListedSource):
 
     @override
     async def rows(self) -> Sequence[ListedRun]:
-        """See `ListedSource.rows`. The first call waits; others return the last list, and a new one is read."""
-        loop = asyncio.get_running_loop()
-        if self._listing is None and loop.time() - self._listed_at >= REFRESH_S:
+        """See `ListedSource.rows`. The first calls wait; others return the last list, and a new one is read."""
+        now = asyncio.get_running_loop().time()
+        if self._first_due is None:
+            self._first_due = now + FIRST_LIST_S
+        if self._listing is None and now - self._listed_at >= REFRESH_S:
             self._listing = asyncio.create_task(self._list())
         if self._rows is None and self._listing is not None:
-            await asyncio.wait([self._listing], timeout=FIRST_LIST_S)
+            await asyncio.wait([self._listing], timeout=max(0.0, self._first_due - now))
         if self._rows is None:
             self._problem = f"{self._root}: has not responded yet; its runs appear once it does"
         return self._rows or ()
@@ -87,7 +91,8 @@ class FileSource(ListedSource):
 
     @override
     async def aclose(self) -> None:
-        if self._listing is not None:
+        if self._listing is not None:  # its thread only reads; a bucket that does not respond would delay the end
+            self._listing.cancel()
             await asyncio.wait([self._listing])
 
     async def _list(self) -> None:

@@ -90,7 +90,7 @@ class UserFiles(RunFiles):
 
     @override
     async def aclose(self) -> None:
-        await asyncio.to_thread(self._folder.cleanup)
+        self._folder.cleanup()  # in no thread: all may wait for a bucket that does not respond
 
     async def _copied(self, location: str) -> Path:
         """Return a copy of a directory of the volume, at most `COPY_AGE_S` old."""
