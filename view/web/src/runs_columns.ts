@@ -90,13 +90,16 @@ export const COLUMNS: readonly Column[] = [
   { id: "id", title: "Run id", ...plain((run) => run.runId), isExtra: true },
 ];
 
-const NARROW_PX = 700;
-const NARROW = ["phase", "step", "goodput", "age"];
+/** Widths of the page, and the columns that fit up to each of them. */
+const FITTING: readonly [width_px: number, columns: readonly string[]][] = [
+  [700, ["phase", "step", "goodput", "age"]],
+  [1480, ["group", "source", "phase", "step", "steptime", "goodput", "age"]],
+];
 
 /** Return the columns that the URL names, in their order; without names, those that are shown at first. */
 export function columnsOf(names: string, hasSources: boolean): Column[] {
   const given = names.split(",").filter(Boolean);
-  const wanted = new Set(given.length || innerWidth > NARROW_PX ? given : NARROW);
-  return COLUMNS.filter(({ id, isExtra }) =>
-    id === "name" || (wanted.size ? wanted.has(id) : !isExtra || (id === "source" && hasSources)));
+  const fitting = FITTING.find(([width_px]) => innerWidth <= width_px)?.[1];
+  const isFirst = ({ id, isExtra }: Column) => (id === "source" ? hasSources : !isExtra) && (fitting?.includes(id) ?? true);
+  return COLUMNS.filter((column) => column.id === "name" || (given.length ? given.includes(column.id) : isFirst(column)));
 }
