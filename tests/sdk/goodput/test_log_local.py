@@ -121,13 +121,26 @@ def test_a_position_is_where_another_reader_goes_on(tmp_path: Path) -> None:
     assert [(event.arg, event.rank, event.run) for event in events] == [(1, 3, "run")]
 
 
-@pytest.mark.parametrize("position", [[1, 0], [-1, 0, ""], [10**9, 0, ""], "x", None, [0, "0", ""]])
+@pytest.mark.parametrize(
+    "position",
+    [
+        [1, 0],
+        [-1, "", 0, ""],
+        [10**9, "", 0, ""],
+        [3, "0a0a0a", 0, ""],
+        [0, "0a", 0, ""],
+        [3, "z", 0, ""],
+        "x",
+        None,
+        [0, "", "0", ""],
+    ],
+)
 def test_a_position_elsewhere_is_refused(tmp_path: Path, position: object) -> None:
     segment(tmp_path).write_bytes(step(0))
     with pytest.raises(ValueError, match="is not a position"):
         open_log(tmp_path).resume({str(segment(tmp_path)): position})
     with pytest.raises(ValueError, match="is not a position"):
-        open_log(tmp_path).resume({str(tmp_path / "gone"): [5, 0, ""]})
+        open_log(tmp_path).resume({str(tmp_path / "gone"): [5, "0a", 0, ""]})
 
 
 def test_a_single_file_is_a_log(tmp_path: Path) -> None:

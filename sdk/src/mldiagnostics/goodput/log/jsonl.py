@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from mldiagnostics.goodput.log.lines import LoggedPayload
 
 
+_TAIL_BYTES = 64
+
+
 @dataclass(slots=True)
 class _FilePosition:
     """The position in a file; `size` is its size at the last read."""
 
     lines: LineParser
     offset: int = 0
+    tail: bytes = b""
+    """Text before the offset: another file at this path has another one there."""
     size: int = -1
     over: bool = False
     """Whether the file is full, followed by another one and completely read; it is not read again."""
@@ -84,17 +89,19 @@ class LocalLog:
 
     def position(self) -> dict[str, object]:
         """See `Log.position`."""
-        return {path: [file.offset, file.lines.rank, file.lines.run] for path, file in self._files.items()}
+        return {
+            path: [file.offset, file.tail.hex(), file.lines.rank, file.lines.run] for path, file in self._files.items()
+        }
 
     def resume(self, position: dict[str, object]) -> None:
         """See `Log.resume`."""
         files = {}
         for path, value in position.items():
             match value:
-                case [int(offset), int(rank), str(run)] if 0 <= offset <= _size(path):
-                    files[path] = _FilePosition(self._lines(rank, run), offset)
+                case [int(offset), str(tail), int(rank), str(run)] if _has_tail(path, offset, tail):
+                    files[path] = _FilePosition(self._lines(rank, run), offset, bytes.fromhex(tail))
                 case _:
-                    raise ValueError(f"{path}: {value!r} is not a position")
+                    raise ValueError(f"{path}: {value!r} is not a position of this file; it may be a new one")
         self._files = files
 
     def _feed(self, history: EventListener) -> None:
@@ -111,7 +118,7 @@ class LocalLog:
                     file = files[path] = _FilePosition(self._lines())
                 if size != file.size:
                     if size < file.offset:
-                        file.offset = 0
+                        file.offset, file.tail = 0, b""
                     yield from _blocks_of(path, file)
                     file.size = size
                 file.over = path in folder.followed and size == file.offset >= LOCAL_SEGMENT_BYTES
@@ -153,12 +160,17 @@ def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:
     return (folder.parent for folder in islice(folders, most))
 
 
-def _size(path: str) -> int:
-    """Return the size of a file, -1 if it does not exist."""
+def _has_tail(path: str, offset: int, tail: str) -> bool:
+    """Return whether a text, in hexadecimal, ends at an offset of a file; only its beginning has none before it."""
+    size = len(tail) // 2
+    if not 0 <= size <= offset or bool(size) != bool(offset):
+        return False
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - as below
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as below
+            file.seek(offset - size)
+            return file.read(size).hex() == tail
     except OSError:
-        return -1
+        return False
 
 
 def _files(paths: Iterable[str]) -> Iterator[tuple[int, str, int]]:
@@ -178,4 +190,4 @@ def _blocks_of(path: str, file: _FilePosition) -> Iterator[tuple[LineParser, byt
         start = file.offset
         for block, end in whole_lines(opened):
             yield file.lines, block
-            file.offset = start + end
+            file.offset, file.tail = start + end, block[-_TAIL_BYTES:]

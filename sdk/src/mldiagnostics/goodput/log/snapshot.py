@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["keep", "recall", "snapshot_path"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _MAX_HEAD_BYTES = 64 * 1024 * 1024
 
 
