@@ -269,6 +269,23 @@ def test_a_closed_pipe(mldiag: CommandLine, store: Store, arguments: tuple[str, 
     assert (ended.returncode, ended.stderr) == (code, b"")
 
 
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("runs", "list"), ("completion", "bash")])
+def test_a_full_disk(mldiag: CommandLine, store: Store, arguments: tuple[str, ...]) -> None:
+    put_run(store, RUN)
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        ended = subprocess.run(
+            [mldiag.script, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=mldiag.environment({"HOME": str(mldiag.folder)}),
+            cwd=mldiag.folder,
+            check=False,
+            timeout=60,
+        )
+    message = b"mldiag: standard output: cannot be written: No space left on device; free space there\n"
+    assert (ended.returncode, ended.stderr) == (1, message)
+
+
 def test_ctrl_c_ends_a_command_that_waits(mldiag: CommandLine, store: Store) -> None:
     put_run(store, RUN, phase="Active", heartbeat=1.0)
     process = subprocess.Popen(

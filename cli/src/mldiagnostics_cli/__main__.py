@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -77,6 +78,10 @@ def _message(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}; check the path and its permissions"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # in text that click prints
+        from mldiagnostics_cli.output import unwritable  # noqa: PLC0415 - as above
+
+        return str(unwritable(error))
     return f"unexpected {type(error).__name__}: {error}; set {TRACEBACK}=1 and report the traceback"
 
 

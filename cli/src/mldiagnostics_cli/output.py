@@ -31,6 +31,7 @@ __all__ = [
     "show_document",
     "show_rows",
     "terminal_width",
+    "unwritable",
 ]
 
 T = TypeVar("T")
@@ -125,8 +126,17 @@ def show_rows(
         show("\n".join(table(rows, shown, width=width, colour=has_colour())))
 
 
+def unwritable(error: OSError) -> ConfigurationError:
+    """Return the reason why standard output cannot be written; what comes later is dropped.
+
+    Else the interpreter's own flush would fail again.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ConfigurationError(f"standard output: cannot be written: {error.strerror}; free space there")
+
+
 def _stop_writing(error: OSError) -> NoReturn:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's own flush must not fail again
+    reason = unwritable(error)
     if isinstance(error, BrokenPipeError):
         raise click.exceptions.Exit(CLOSED_PIPE) from error
-    raise ConfigurationError(f"standard output: cannot be written: {error.strerror}; free space there") from error
+    raise reason from error
