@@ -256,32 +256,28 @@ def test_a_closed_pipe(mldiag: CommandLine, store: Store, arguments: tuple[str, 
     (mldiag.folder / "plugins/profile/slow/host.xplane.pb").touch()
     reader, writer = os.pipe()
     os.close(reader)
-    ended = subprocess.run(
-        [mldiag.script, *arguments],
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        env=mldiag.environment({"HOME": str(mldiag.folder)}),
-        cwd=mldiag.folder,
-        check=False,
-        timeout=60,
-    )
-    os.close(writer)
+    ended = run_into(writer, mldiag, arguments)
     assert (ended.returncode, ended.stderr) == (code, b"")
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("runs", "list"), ("completion", "bash")])
-def test_a_full_disk(mldiag: CommandLine, store: Store, arguments: tuple[str, ...]) -> None:
-    put_run(store, RUN)
-    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
-        ended = subprocess.run(
+def run_into(output: int, mldiag: CommandLine, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    """Run a command with this file as standard output, and close the file."""
+    with os.fdopen(output, "wb") as file:
+        return subprocess.run(
             [mldiag.script, *arguments],
-            stdout=full,
+            stdout=file,
             stderr=subprocess.PIPE,
             env=mldiag.environment({"HOME": str(mldiag.folder)}),
             cwd=mldiag.folder,
             check=False,
             timeout=60,
         )
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("runs", "list"), ("completion", "bash")])
+def test_a_full_disk(mldiag: CommandLine, store: Store, arguments: tuple[str, ...]) -> None:
+    put_run(store, RUN)
+    ended = run_into(os.open("/dev/full", os.O_WRONLY), mldiag, arguments)
     message = b"mldiag: standard output: cannot be written: No space left on device; free space there\n"
     assert (ended.returncode, ended.stderr) == (1, message)
 
