@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mldiagnostics.goodput import GoodputCalculator, stored_history
 from support.goodput_entries import JOB, T0, Entries, Payload, at, span, step, steps
+from support.goodput_logs import spoil
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,11 +33,6 @@ def every_read_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
 def write(file: Path, payloads: list[Payload]) -> None:
     with file.open("a") as lines:
         lines.writelines(json.dumps(payload) + "\n" for payload in payloads)
-
-
-def spoil(file: Path) -> None:
-    """Make what was read unreadable, so that only who need not read it again can answer."""
-    file.write_bytes(b"#" * (file.stat().st_size - 1) + b"\n")
 
 
 def calculator(log: Path, cache: Path, now: float, gcs_path: str | None = None) -> GoodputCalculator:

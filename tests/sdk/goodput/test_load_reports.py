@@ -17,6 +17,7 @@ from mldiagnostics.goodput.__main__ import main
 from mldiagnostics.goodput.load_reports import ReportQuery, read
 from mldiagnostics.goodput.recorder import GoodputRecorder
 from mldiagnostics.goodput.report import GoodputReport, from_json
+from support.goodput_logs import spoil
 from support.goodput_story import BEGIN, S, Story, eventful, finished, write_log
 
 HOUR = 3600 * S
@@ -195,7 +196,7 @@ def test_what_was_read_is_kept_for_the_next_call(
     log = write_log(tmp_path / "log.jsonl", finished().events)
     now = ("--now", str(finished().clock / 1e6))
     (first,) = reports(capsys, str(log), *now)
-    log.write_bytes(b"#" * (log.stat().st_size - 1) + b"\n")
+    spoil(log)
     assert reports(capsys, str(log), *now) == [first]
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"job_name": "other", "job_start_time": BEGIN / S}) + "\n")
