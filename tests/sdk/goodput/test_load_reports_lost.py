@@ -52,7 +52,7 @@ def load_report(log: str, now: float, capsys: pytest.CaptureFixture[str]) -> tup
 
 @pytest.mark.parametrize(
     ("source", "why"),
-    [(KILLED, "Lost: no sign of life for "), (FAILED, "UncaughtException: RuntimeError: out of memory")],
+    [(KILLED, "Lost: no sign of life since "), (FAILED, "UncaughtException: RuntimeError: out of memory")],
 )
 @pytest.mark.parametrize("heartbeat_s", ["0.1", "3600"])
 def test_a_run_that_died_does_not_go_on(

@@ -34,7 +34,7 @@ export interface Capture {
   name: string; phase: string | null; isStarted: boolean; isComplete: boolean; reason: string | null; message: string | null;
   captured: number; total: number; session: string | null;
 }
-export interface Progress { readBytes: number; totalBytes: number; leftOut: number; badLines: number; complete: boolean }
+export interface Progress { readBytes: number; totalBytes: number; revision: number; leftOut: number; badLines: number; complete: boolean }
 /** `steps` and `times` are the first and the last one. */
 export interface Metric {
   metric: string; unit: string; count: number; ranks: number; devices: number; lastValue: number | null;
@@ -63,19 +63,34 @@ export interface GoodputReport {
 }
 export interface Goodput { report: GoodputReport | null; overTime: OverTime | null }
 
-/** A request that failed, with a sentence for people; `status` is 0 where no server responds. */
+const ORDER_MS = 75_000;  // longer than the server needs for a response
+
+/** A request that failed, with a sentence for people; `status` is 0 if the server of this page did not respond. */
 export class RequestFailed extends Error {
   constructor(readonly status: number, message: string) { super(message); }
 }
 
+export interface Revised<T> { document: T; revision: string }
+
 /** Return a document of the server. Throws `RequestFailed`, or `AbortError` of `signal`. */
-export const get = <T>(path: string, signal: AbortSignal | null = null): Promise<T> => request<T>(path, { signal });
+export const get = async <T>(path: string, signal: AbortSignal | null = null): Promise<T> => (await request<T>(path, { signal })).document;
+
+/** Return a document with its revision, which events name. Throws `RequestFailed`. */
+export const read = <T>(path: string): Promise<Revised<T>> => request<T>(path, { signal: null });
 
 /** Send an order to the server and return its document. Throws `RequestFailed`. */
-export const post = <T>(path: string, body: unknown): Promise<T> =>
-  request<T>(path, { method: "POST", body: JSON.stringify(body), signal: null });
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const aborter = new AbortController(), timer = setTimeout(() => aborter.abort(), ORDER_MS);
+  try {
+    return (await request<T>(path, { method: "POST", body: JSON.stringify(body), signal: aborter.signal })).document;
+  } catch (error) {
+    throw aborter.signal.aborted ? new RequestFailed(0, `The server has not responded within ${ORDER_MS / 1000} s.`) : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
-async function request<T>(path: string, options: { signal: AbortSignal | null; method?: string; body?: string }): Promise<T> {
+async function request<T>(path: string, options: { signal: AbortSignal | null; method?: string; body?: string }): Promise<Revised<T>> {
   let response: Response;
   try {
     response = await fetch(path, { ...options, headers: { Accept: "application/json", ...(options.body ? { "Content-Type": "application/json" } : {}) } });
@@ -85,10 +100,10 @@ async function request<T>(path: string, options: { signal: AbortSignal | null; m
   }
   try {
     const document = await response.json();
-    if (response.ok) return document as T;
+    if (response.ok) return { document: document as T, revision: response.headers.get("ETag")?.match(/[0-9a-f]+/)?.[0] ?? "" };
     throw new RequestFailed(response.status, String(document.detail ?? response.statusText));
   } catch (error) {
     if (options.signal?.aborted || error instanceof RequestFailed) throw error;
-    throw new RequestFailed(response.status, `The answer is incomplete, or another program answers at this address (HTTP ${response.status}). Reload the page.`);
+    throw new RequestFailed(0, `The answer is incomplete, or another program answers at this address (HTTP ${response.status}). Reload the page.`);
   }
 }

@@ -9,7 +9,7 @@ import { curveTools } from "./curve_tools.js";
 import { sparklines } from "./sparklines.js";
 import { button, element, labelled, problem } from "./elements.js";
 import { throttled } from "./live.js";
-import { onTheme, type Part } from "./run_parts.js";
+import { onTheme, stateOf, type Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
 
 const SYSTEM = /(_utilization|_duty_cycle)$|^system[/_]/;
@@ -30,7 +30,7 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const requests = new CurveRequests(base);
   const note = element("p", { className: "muted", role: "status" }), charts = element("div", { className: "charts" });
   const more = button("", () => { limit += AT_ONCE; arrange(); });
-  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, leftOut: 0, badLines: 0, complete: false } };
+  let metrics: Metrics = { metrics: [], omitted: 0, steps: { t: [], step: [] }, progress: { readBytes: 0, totalBytes: 0, revision: 0, leftOut: 0, badLines: 0, complete: false } };
   let own: Metric[] = [], run: RunDocument | null = null, marks: Mark[] = [], limit = AT_ONCE, scheduled = 0, percent = 0, found = 0, searched = "", isPartial = false;
   const tools = curveTools(defaults), list = sparklines(base, open);
   const box = element("section", {}, tools.box, note, list.box, charts, more);
@@ -147,10 +147,13 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
   const wantedSearch = (): string => (isPartial ? parameter("metric") || parameter("q") : "");
   const searchSoon = throttled(refresh, SEARCH_MS);
 
-  async function refresh(): Promise<void> {
+  async function refresh(): Promise<string> {
     try {
       const search = wantedSearch(), answer = await get<Metrics>(`${base}/metrics${search ? `?${new URLSearchParams({ q: search })}` : ""}`);
-      if (search !== wantedSearch()) return searchSoon();
+      if (search !== wantedSearch()) {
+        searchSoon();
+        return "";
+      }
       [metrics, searched] = [answer, search];
       if (answer.omitted && !isPartial) {
         isPartial = true;
@@ -160,15 +163,22 @@ export function curvesPart(base: string, kind: "metrics" | "system"): Part {
       own = metrics.metrics.filter(({ metric }) => SYSTEM.test(metric) === (kind === "system")).sort(byName);
       marks = run ? marksOf(run, metrics.steps) : [];
       arrange();
+      return stateOf(metrics);
     } catch (error) {
       note.replaceChildren(problem((error as Error).message));
+      return "";
     }
   }
 
   return {
     box,
-    update: (changed) => { run = changed; },
-    refresh: () => void refresh(),
+    update: (changed) => {
+      run = changed;
+      const known = JSON.stringify(marks);
+      marks = marksOf(run, metrics.steps);
+      if (metrics.metrics.length && JSON.stringify(marks) !== known) arrange();
+    },
+    refresh,
     progress: (read) => {
       percent = read;
       if (metrics.metrics.length) describe();

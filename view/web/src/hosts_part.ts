@@ -2,7 +2,7 @@
 import { get, type Host, type Metric, type Metrics, type RankColumns, type RunDocument } from "./api.js";
 import { choice, duration, element, moment, problem, table } from "./elements.js";
 import { heatMap } from "./heat_map.js";
-import { onTheme, type Part } from "./run_parts.js";
+import { onTheme, stateOf, type Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
 
 const STEP_TIME = "step_time";
@@ -13,7 +13,7 @@ const SIGNS: Record<string, string> = { Active: "▶", Completed: "✔", Failed:
 export function hostsPart(base: string): Part {
   const list = element("div"), map = element("div"), pick = element("div", { className: "tools" });
   const box = element("section", {}, map, element("h2", {}, "Hosts"), list);
-  let run: RunDocument | null = null, metrics: Metric[] = [], data: RankColumns | null = null;
+  let run: RunDocument | null = null, metrics: Metric[] = [], data: RankColumns | null = null, shown = "";
 
   function metric(): string {
     const wanted = parameter("metric"), common = metrics.filter(({ ranks }) => ranks > 1).map((each) => each.metric);
@@ -37,15 +37,19 @@ export function hostsPart(base: string): Part {
     pick.replaceChildren(choice("Value of the map", [["heartbeats", "step time between heartbeats"], ...common], metric(), (value) => change({ metric: value })));
   }
 
-  async function load(): Promise<void> {
+  async function load(): Promise<string> {
     try {
-      metrics = (await get<Metrics>(`${base}/metrics`)).metrics;
+      const answer = await get<Metrics>(`${base}/metrics`);
+      metrics = answer.metrics;
+      shown = metric();
       const query = new URLSearchParams({ columns: String(COLUMNS), ...(metric() === "heartbeats" ? {} : { metric: metric() }) });
       data = await get<RankColumns>(`${base}/ranks?${query}`);
       drawPick();
       drawMap();
+      return stateOf(answer);
     } catch (error) {
       map.replaceChildren(problem((error as Error).message));
+      return "";
     }
   }
   onTheme(drawMap);
@@ -56,8 +60,8 @@ export function hostsPart(base: string): Part {
       list.replaceChildren(changed.hosts.length ? hostTable(changed.hosts) : element("p", { className: "muted" },
         "No host has reported yet, or you may not list the pods of this namespace."));
     },
-    refresh: () => void load(),
-    redraw: () => void load(),
+    refresh: load,
+    redraw: () => { if (metric() !== shown) void load(); },
   };
 }
 

@@ -54,7 +54,7 @@ async function reasonOf(path: string): Promise<string | null> {
 }
 
 /** Return a function that calls another one at most once in a time, and once more for calls in between. */
-export function throttled(task: () => Promise<void>, pause_ms: number): () => void {
+export function throttled(task: () => Promise<unknown>, pause_ms: number): () => void {
   let isBusy = false, isWanted = false;
   return function run(): void {
     isWanted = true;

@@ -1,11 +1,12 @@
 // The page of one run: header, and one part of it at a time.
-import { follow, get, RequestFailed, type RunDocument } from "./api.js";
+import { follow, RequestFailed, type RunDocument } from "./api.js";
 import { configsPart } from "./configs_part.js";
 import { curvesPart } from "./curves_part.js";
 import { element, labelled, problem } from "./elements.js";
 import { goodputPart } from "./goodput_part.js";
 import { hostsPart } from "./hosts_part.js";
 import { throttled } from "./live.js";
+import { liveDocument } from "./live_document.js";
 import { profilesPart } from "./profiles_part.js";
 import { runHeader } from "./run_header.js";
 import type { Part } from "./run_parts.js";
@@ -45,8 +46,8 @@ export function showRun(main: HTMLElement, path: string): void {
   });
   const tabs = labelled(element("nav", { className: "tabs" }, ...links), { "aria-label": "Parts of the run" });
   const content = element("div", { className: "part" });
-  const parts = new Map<string, Part>();
-  let run: RunDocument | null = null;
+  const parts = new Map<string, Part>(), shownCurves = new Map<Part, Promise<string>>();
+  let run: RunDocument | null = null, newestCurves = "";
   main.replaceChildren(state, head, tabs, content);
 
   function part(): Part {
@@ -61,41 +62,56 @@ export function showRun(main: HTMLElement, path: string): void {
     return known;
   }
 
-  /** Show the part that the URL names, with what is known of the run. */
-  function draw(): void {
+  /** Put the part that the URL names on the page; return whether it was there before. */
+  function place(): boolean {
     const shown = part();
-    if (!run) return;
+    if (!run) return false;
     const needsFiles = ["", "curves", "system"].includes(parameter("part"));
     const box = needsFiles && !run.hasFiles ? element("p", { className: "muted" }, NO_FILES) : shown.box;
-    if (content.firstElementChild === box) return shown.redraw?.();
+    if (content.firstElementChild === box) return true;
     content.replaceChildren(box);
     shown.update(run);
-    if (run.hasFiles) shown.refresh?.();
+    if (run.hasFiles && shown.refresh) shownCurves.set(shown, shown.refresh());
+    return false;
   }
 
-  async function load(): Promise<void> {
-    try {
-      run = await get<RunDocument>(base);
-      document.title = run.run.displayName ?? run.run.runId;
-      state.replaceChildren();
-      tabs.hidden = false;
-      head.replaceChildren(...runHeader(run), ...omittedNote(run));
-      parts.forEach((each) => each.update(run!));
-      draw();
-    } catch (error) {
-      const isGone = error instanceof RequestFailed && error.status === GONE;
-      const text = run && isGone ? "This run has been deleted. The page shows what it had before." : (error as Error).message;
-      state.replaceChildren(problem(text), element("a", { href: "/" }, "All runs"));
-      if (run) return;
-      tabs.hidden = true;
-      content.replaceChildren();
-    }
+  function show(loaded: RunDocument): void {
+    run = loaded;
+    document.title = run.run.displayName ?? run.run.runId;
+    state.replaceChildren();
+    tabs.hidden = false;
+    head.replaceChildren(...runHeader(run), ...omittedNote(run));
+    if (place()) part().update(run);
   }
-  const loadSoon = throttled(load, PAUSE_MS);
-  const refreshSoon = throttled(async () => { if (content.firstElementChild === part().box) part().refresh?.(); }, PAUSE_MS);
-  onChange(draw);
-  follow(`${base}/live`, { run: loadSoon, curves: refreshSoon, progress: (data) => part().progress?.(JSON.parse(data).percent) }, (connection) => {
-    if (connection === "reconnecting") loadSoon();
+
+  function fail(error: Error): void {
+    const isGone = error instanceof RequestFailed && error.status === GONE;
+    const text = run && isGone ? "This run has been deleted. The page shows what it had before." : error.message;
+    state.replaceChildren(problem(text), element("a", { href: "/" }, "All runs"));
+    if (run) return;
+    tabs.hidden = true;
+    content.replaceChildren();
+  }
+
+  /** Read the curves of the part on the screen, unless it has those of the last event. */
+  async function refresh(): Promise<void> {
+    const shown = part();
+    if (content.firstElementChild !== shown.box || !shown.refresh || !newestCurves) return;
+    if (await shownCurves.get(shown) === newestCurves) return;
+    shownCurves.set(shown, shown.refresh());
+    await shownCurves.get(shown);
+  }
+  const page = liveDocument(base, PAUSE_MS, show, fail), refreshSoon = throttled(refresh, PAUSE_MS);
+  onChange(() => { if (place()) part().redraw?.(); });
+  follow(`${base}/live`, {
+    run: page.changed,
+    curves: (event) => {
+      newestCurves = JSON.parse(event).revision;
+      refreshSoon();
+    },
+    progress: (event) => part().progress?.(JSON.parse(event).percent),
+  }, (connection) => {
+    if (connection === "reconnecting") page.reload();
   });
-  loadSoon();
+  page.reload();
 }

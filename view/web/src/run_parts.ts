@@ -1,18 +1,21 @@
 // What the parts of the page of one run share.
-import type { RunDocument } from "./api.js";
+import type { Metrics, RunDocument } from "./api.js";
 
 /** A part of the page, made when it is first looked at. */
 export interface Part {
   box: HTMLElement;
   /** Show the run as it is now. */
   update: (run: RunDocument) => void;
-  /** Read new points of metrics. */
-  refresh?: () => void;
+  /** Read new points of metrics; return the state of the curves as events name it, empty while not all are read. */
+  refresh?: () => Promise<string>;
   /** Show how many percent of the lines are read. */
   progress?: (percent: number) => void;
   /** Show the state of the URL. */
   redraw?: () => void;
 }
+
+/** Return the name of the state of all curves in events; empty while lines are read. */
+export const stateOf = ({ progress: { complete, revision } }: Metrics): string => (complete ? `all ${revision}` : "");
 
 /** Okabe and Ito, lighter in the dark: apart for all kinds of colour vision. */
 const COLORS: readonly [light: string, dark: string][] = [["#0072b2", "#4ba8e0"], ["#d55e00", "#f08a3c"], ["#009e73", "#2ec29b"],

@@ -1,8 +1,9 @@
 // The page with all runs: loads them, and shows the state of the URL.
 import { Accounts } from "./accounts.js";
-import { get, type RunList } from "./api.js";
+import { type RunList } from "./api.js";
 import { button, element, problem } from "./elements.js";
-import { follow, throttled } from "./live.js";
+import { follow } from "./live.js";
+import { liveDocument } from "./live_document.js";
 import { COLUMNS, columnsOf, idOf, type Listed } from "./runs_columns.js";
 import { asText, filtered, lines, sorted } from "./runs_order.js";
 import { RunsTable } from "./runs_table.js";
@@ -64,16 +65,15 @@ export function showRuns(main: HTMLElement): void {
         + '    for step in range(1000):\n        run.step(step)\n        metrics.record("loss", loss, step=step)')];
   }
 
-  async function load(): Promise<void> {
-    try {
-      list = await get<RunList>("/api/runs");
-      failure = "";
-    } catch (error) {
-      failure = (error as Error).message;
-    }
+  function show(loaded: RunList): void {
+    [list, failure] = [loaded, ""];
     draw();
   }
-  const reload = throttled(load, PAUSE_MS);
+  function fail({ message }: Error): void {
+    failure = message;
+    draw();
+  }
+  const page = liveDocument("/api/runs", PAUSE_MS, show, fail);
   onChange(draw);
   addEventListener("keydown", (event) => {
     const isTyping = event.target instanceof HTMLInputElement && event.target.type === "search";
@@ -85,8 +85,8 @@ export function showRuns(main: HTMLElement): void {
   });
   setInterval(() => document.hidden || draw(), AGE_MS);
   draw();
-  reload();
-  follow("/api/live", { runs: reload });
+  page.reload();
+  follow("/api/live", { runs: page.changed });
 }
 
 const toggled = (names: string[], name: string): string[] =>

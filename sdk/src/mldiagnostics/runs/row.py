@@ -142,14 +142,12 @@ def phase_at(outcome: RunOutcome, *, heartbeat: float | None, interval_s: float 
     """
     if outcome.phase != "Active" or heartbeat is None or not interval_s:
         return outcome
-    silent_s = now - heartbeat
-    if silent_s <= HEARTBEATS_MISSED * interval_s:
+    if now - heartbeat <= HEARTBEATS_MISSED * interval_s:
         return outcome
-    silence = f"no sign of life for {silent_s:.0f} s, one is due every {interval_s:g} s"
+    since = (timestamp(heartbeat) or "an unknown time").partition(".")[0]
+    silence = f"no sign of life since {since} UTC, one is due every {interval_s:g} s"
     if outcome.reason == TERMINATING:
-        return RunOutcome(
-            "Failed", "Terminated", f"{outcome.message}; {silence} since then: killed before it had ended"
-        )
+        return RunOutcome("Failed", "Terminated", f"{outcome.message}; {silence}: killed before it had ended")
     return RunOutcome("Failed", "Lost", f"{silence}: killed, or the host is gone")
 
 

@@ -30,8 +30,8 @@ class ReadProgress(NamedTuple):
 class ReadingStages:
     """Names the state of curves for one page, anew only when it is worth to load them again.
 
-    While lines are read, a fifth of them is; after the last one, any change is. A short reading, such as that of a
-    live run every few seconds, has no stages of its own.
+    While lines are read, a fifth of them is; after the last one, any change is. The first fifth has no name: a page
+    loads by itself when it opens. A short reading, such as that of a live run every few seconds, has no stages either.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,6 @@ class ReadingStages:
         stage = _STAGES * progress.percent // 100
         if is_complete:
             self._name = f"all {progress.revision}"
-        elif stage < _STAGES - 1:
+        elif 0 < stage < _STAGES - 1:
             self._name = f"{stage} of {_STAGES}"
         return self._name
