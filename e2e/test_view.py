@@ -157,7 +157,7 @@ def test_a_viewer_captures_from_the_page_with_the_rights_of_their_own(
     run = run_with_link(kubectl)
     grant(kubectl, "admin", group="trainers")
     grant(kubectl, "view", group="guests")
-    order = {"ranks": [0, 1], "durationMilliseconds": 1000}
+    order = {"orderId": "0123456789", "ranks": [0, 1], "durationMilliseconds": 1000}
     path = f"/api/runs/cluster/{NAMESPACE}:{run['metadata']['name']}"
     with forwarded(kubectl) as anybody:
         jane, guest = anybody.logged_in("jane", "trainers"), anybody.logged_in("guest", "guests")

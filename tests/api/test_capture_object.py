@@ -16,6 +16,8 @@ def test_property_every_label_gives_a_valid_object(label: str) -> None:
     trigger = {"target": {"runRef": {"name": "trainer"}, "ranks": "0-1"}, "durationMilliseconds": 10}
     body = manifest(trigger, label=label)
     assert GENERATED.fullmatch(body["metadata"]["generateName"])
+    ordered = manifest(trigger, label=label, order_id="0123456789")
+    assert ordered["metadata"] == {"name": f"{body['metadata']['generateName']}0123456789"}
     made = {**body, "metadata": {"name": f"{body['metadata']['generateName']}x7k2p", "namespace": "ml", "uid": "u"}}
     parsed = MLDiagnosticsConnection.model_validate(made)
     assert parsed.spec.trigger_capture.model_dump(by_alias=True, exclude_none=True).items() >= trigger.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -10,10 +11,12 @@ import pytest
 from mldiagnostics_api.names import REQUESTED_BY_ANNOTATION
 from mldiagnostics_api.resources import CONNECTIONS, RUNS
 from mldiagnostics_kube.apiserver import path_to
+from mldiagnostics_kube.client import ApiClient
 from mldiagnostics_view import authorization
 from mldiagnostics_view.deployment import serving
 from mldiagnostics_view.deployment_settings import load
 from mldiagnostics_view.endpoints.bodies import Body
+from support.api_server_faults import faulty_api_server
 from support.definitions import connection, connections, install
 from support.grants import grant
 from support.view_deployments import HOST, SECRET, account_of_chart, environment, make_run, start_run
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.envtest import ApiServer
-    from mldiagnostics_kube.client import ApiClient
 
 pytestmark = pytest.mark.apiserver
 
@@ -34,6 +36,7 @@ SEE = (
     {"apiGroups": [""], "resources": ["pods"], "verbs": READ},
 )
 LIMIT_S = 60
+ORDER = {"orderId": "0123456789", "ranks": [0, 2], "durationMilliseconds": 1500}
 
 
 def capturing(*verbs: str) -> dict[str, Any]:
@@ -76,11 +79,10 @@ async def test_a_viewer_captures_what_kubectl_would_let_them(
     client = await account_of_chart(api_server, admin, tmp_path, release="captures", captures=True)
     config = load(environment(tmp_path, MLDIAG_VIEW_CAPTURES="true"))
     base = f"/api/runs/cluster/{namespace}:trainer"
-    order = {"ranks": [0, 2], "durationMilliseconds": 1500}
     async with serving(config, client, ASSETS) as port, aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
         proxy = Proxy(session, base)
         await proxy.until("jane", 200, canCapture=True, captureObstacle=None, canOpenXprof=False)
-        status, problem = await proxy.send("POST", "/captures", "jane", order)
+        status, problem = await proxy.send("POST", "/captures", "jane", ORDER)
         assert (status, problem["detail"]) == (
             409,
             "The run is not active but Pending: there is nothing to capture.",
@@ -94,16 +96,16 @@ async def test_a_viewer_captures_what_kubectl_would_let_them(
             "you may not create mldiagnosticsconnections.diagon.gke.io there; ask the administrator for this right"
         )
         for user, path, body, status, words in (
-            ("joe", "/captures", order, 403, refused),
-            ("mallory", "/captures", order, 404, "no such run"),
-            ("jane", "/captures", {**order, "ranks": [7]}, 409, "ranks: 7: not active any more"),
+            ("joe", "/captures", ORDER, 403, refused),
+            ("mallory", "/captures", ORDER, 404, "no such run"),
+            ("jane", "/captures", {**ORDER, "ranks": [7]}, 409, "ranks: 7: not active any more"),
             ("jane", "/sessions/any/xprof", {}, 409, "not on your machine"),
         ):
             got, problem = await proxy.send("POST", path, user, body)
             assert (got, words in problem["detail"]) == (status, True), problem
         assert await admin.items(connections(namespace), dict) == []
 
-        status, made = await proxy.send("POST", "/captures", "jane", order)
+        status, made = await proxy.send("POST", "/captures", "jane", ORDER)
         assert (status, made["isStarted"], made["isComplete"]) == (201, False, False), made
         [body] = await admin.items(connections(namespace), dict)
         assert body["metadata"]["name"] == made["name"]
@@ -124,11 +126,73 @@ async def test_a_viewer_captures_what_kubectl_would_let_them(
         for name in ("other", "none", "..%2f..%2fnone"):
             assert (await proxy.send("GET", f"/captures/{name}", "jane"))[0] == 404, name
         await forbid_long_captures(admin, namespace)
-        status, problem = 201, {}
+        status, problem, long = 201, {}, {**ORDER, "durationMilliseconds": 9000}
         async with asyncio.timeout(LIMIT_S):
-            while status == 201:  # until the API server has learned the policy
-                status, problem = await proxy.send("POST", "/captures", "jane", {**order, "durationMilliseconds": 9000})
+            for number in itertools.count():  # until the API server has learned the policy
+                long["orderId"] = f"{number:010}"
+                status, problem = await proxy.send("POST", "/captures", "jane", long)
+                if status != 201:
+                    break
         assert (status, "captures end after 2 s" in problem["detail"]) == (422, True), problem
+
+
+async def test_an_order_whose_response_is_lost_makes_one_capture(
+    api_server: ApiServer, admin: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    await install(admin, RUNS)
+    await install(admin)
+    for user in ("jane", "joe"):
+        await grant(admin, namespace, user, *SEE, capturing("get", "create"))
+    await make_run(admin, namespace, "trainer", RUN, pods=3)
+    await start_run(admin, namespace, "trainer")
+    account = await account_of_chart(api_server, admin, tmp_path, release="faults", captures=True)
+    await account.aclose()
+    config = load(environment(tmp_path, MLDIAG_VIEW_CAPTURES="true"))
+    base, path = f"/api/runs/cluster/{namespace}:trainer", "/captures"
+    maybe = "The capture 'trainer-0123456789' may have been created; try again: the same order creates no second one."
+    async with faulty_api_server(tmp_path / "kubeconfig", tmp_path) as cluster:
+        client = await ApiClient.connect({"KUBECONFIG": str(cluster.kubeconfig)})
+        async with (
+            serving(config, client, ASSETS) as port,
+            aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+        ):
+            proxy = Proxy(session, base)
+            for user in ("jane", "joe"):
+                await proxy.until(user, 200, canCapture=True)
+            while (await proxy.until("jane", 200))["run"]["phase"] != "Active":
+                pass
+
+            for request, status, words in (
+                (
+                    "GET pods",
+                    409,
+                    "the cluster does not respond, or you may not list pods. This attempt created no capture; try",
+                ),
+                ("POST mldiagnosticsconnections", 502, maybe),
+            ):
+                cluster.faults = {request: "hang"}
+                got, problem = await proxy.send("POST", path, "jane", ORDER)
+                assert (got, words in problem["detail"]) == (status, True), problem
+                assert await admin.items(connections(namespace), dict) == []
+
+            for fault, status in (("lose", 502), ("drop", 502)):
+                cluster.faults = {"POST mldiagnosticsconnections": fault}
+                got, problem = await proxy.send("POST", path, "jane", ORDER)
+                assert (got, maybe in problem["detail"]) == (status, True), problem
+                assert len(await admin.items(connections(namespace), dict)) == 1
+            cluster.faults = {}
+            status, made = await proxy.send("POST", path, "jane", ORDER)
+            assert (status, made["name"]) == (201, "trainer-0123456789"), made
+            for user, changes in (("joe", {}), ("jane", {"ranks": [1]}), ("jane", {"durationMilliseconds": 10})):
+                status, problem = await proxy.send("POST", path, user, {**ORDER, **changes})
+                assert (status, "already exists" in problem["detail"]) == (502, True), problem
+            assert len(await admin.items(connections(namespace), dict)) == 1
+
+            cluster.faults = {"POST subjectaccessreviews": "hang"}
+            with_new_rights = await proxy.send("POST", path, "anna", ORDER)
+            assert with_new_rights[0] == 502
+            assert "does not respond: no response in time" in with_new_rights[1]["detail"]
+            assert with_new_rights[1]["detail"].endswith("This attempt created no capture.")
 
 
 async def forbid_long_captures(admin: ApiClient, namespace: str) -> None:
@@ -178,6 +242,6 @@ async def test_captures_are_off_by_default_and_without_a_proxy(
                 if answer.status == 200 and document["hosts"]:
                     break
         assert (document["canCapture"], document["captureObstacle"]) == (False, reason)
-        async with page.post(f"{base}/captures", json={"ranks": [0], "durationMilliseconds": 10}) as answer:
+        async with page.post(f"{base}/captures", json={**ORDER, "ranks": [0]}) as answer:
             assert (answer.status, (await answer.json(content_type=None))["detail"]) == (403, reason)
     assert await admin.items(connections(namespace), dict) == []

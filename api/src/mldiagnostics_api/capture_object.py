@@ -14,18 +14,20 @@ KEPT_S: Final = 7 * 86_400
 _NAME_CHARACTERS: Final = 40
 
 
-def manifest(trigger: Mapping[str, Any], *, label: str) -> dict[str, Any]:
-    """Return the object to create; the API server completes its name.
+def manifest(trigger: Mapping[str, Any], *, label: str, order_id: str = "") -> dict[str, Any]:
+    """Return the object to create.
 
     Args:
         trigger: Fields of `triggerCapture`.
         label: A word for the name, such as that of the run.
+        order_id: Completes the name, so that an order which is sent again makes no second object; empty if the API
+            server completes it.
     """
-    word = re.sub(r"[^a-z0-9-]+", "-", label.lower())[:_NAME_CHARACTERS].strip("-")
+    word = re.sub(r"[^a-z0-9-]+", "-", label.lower())[:_NAME_CHARACTERS].strip("-") or "capture"
     return {
         "apiVersion": CONNECTIONS.api_version,
         "kind": CONNECTIONS.kind,
-        "metadata": {"generateName": f"{word or 'capture'}-"},
+        "metadata": {"name": f"{word}-{order_id}"} if order_id else {"generateName": f"{word}-"},
         "spec": {"triggerCapture": dict(trigger), "ttlSecondsAfterFinished": KEPT_S},
     }
 

@@ -172,6 +172,9 @@ MAX_BODY_BYTES: Final = 96 * 1024
 READ_BODY_S: Final = 10.0
 """Time in which the body of a request must arrive."""
 
+READ_RUN_S: Final = 20.0
+"""An order of a capture waits so long for its run, which may have its profiles in a bucket that does not respond."""
+
 MAX_CAPTURE_MS: Final = 3_600_000
 """Duration of a capture; the administrator's limit is far lower."""
 

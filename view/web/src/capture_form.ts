@@ -1,10 +1,12 @@
 // A form for a new profile: the hosts of the run, a button that captures them, and the command that does the same.
-import { post, type Capture, type Host, type RunDocument } from "./api.js";
+import { post, type Capture, type Host, type RequestFailed, type RunDocument } from "./api.js";
 import { command, quoted } from "./copying.js";
 import { button, element, labelled, problem } from "./elements.js";
 
 const ACTIVE = "Active";
 const DEFAULT_S = 2;
+const TIMED_OUT = 504;
+const IN_DOUBT = "The capture may have been created; try again: the same order creates no second one.";
 
 /**
  * Return the form, and a function that shows the hosts of a run.
@@ -17,7 +19,9 @@ export function captureForm(base: string, onStart: (name: string) => void): { bo
   const start = button("Capture", () => void capture(), { className: "primary" });
   const box = element("div", { className: "capture" },
     element("p", {}, element("label", { className: "check" }, "Duration", length, "s")), hosts, element("p", {}, start), state, shown);
-  let run: RunDocument | null = null, ranks = "";
+  const orderIds = new Map<string, string>();  // sent again until there is a response, an order makes one capture
+  const left = new Set<number>();  // ranks that the viewer does not want
+  let run: RunDocument | null = null, ranks = "", isSending = false;
 
   const boxes = (): HTMLInputElement[] => [...hosts.querySelectorAll<HTMLInputElement>("input")];
   const chosen = (): number[] => boxes().filter(({ checked }) => checked).map(({ value }) => Number(value));
@@ -27,7 +31,7 @@ export function captureForm(base: string, onStart: (name: string) => void): { bo
     if (!run) return;
     const isActive = boxes().length > 0;
     start.hidden = !run.canCapture || !isActive;
-    start.disabled = !chosen().length;
+    start.disabled = isSending || !chosen().length;
     if (!isActive) return shown.replaceChildren();
     if (!chosen().length) return shown.replaceChildren(element("p", { className: "muted" }, "Choose at least one host."));
     const line = command(commandOf(run, chosen(), boxes().length, seconds()));
@@ -41,16 +45,22 @@ export function captureForm(base: string, onStart: (name: string) => void): { bo
   }
 
   async function capture(): Promise<void> {
-    start.disabled = true;
+    isSending = true;
+    draw();
     state.replaceChildren(element("p", {}, "Creating the capture …"));
+    const order = { ranks: chosen(), durationMilliseconds: Math.max(1, Math.round(1000 * seconds())) };
+    const key = JSON.stringify(order), orderId = orderIds.get(key) ?? newOrderId();
+    orderIds.set(key, orderId);
     try {
-      const order = { ranks: chosen(), durationMilliseconds: Math.max(1, Math.round(1000 * seconds())) };
-      const made = await post<Capture>(`${base}/captures`, order);
+      const made = await post<Capture>(`${base}/captures`, { ...order, orderId });
+      orderIds.delete(key);
       state.replaceChildren();
       onStart(made.name);
     } catch (error) {
-      state.replaceChildren(problem((error as Error).message));
+      const { message, status } = error as RequestFailed;
+      state.replaceChildren(problem([0, TIMED_OUT].includes(status) ? `${message} ${IN_DOUBT}` : message));
     }
+    isSending = false;
     draw();
   }
 
@@ -60,10 +70,11 @@ export function captureForm(base: string, onStart: (name: string) => void): { bo
     const key = JSON.stringify(active.map(({ rank, host }) => [rank, host]));
     length.disabled = !active.length;
     if (!active.length) hosts.replaceChildren(element("p", { className: "muted" }, noHosts(changed)));
-    else if (key !== ranks) hosts.replaceChildren(...active.map(hostBox));
+    else if (key !== ranks) hosts.replaceChildren(...active.map((host) => hostBox(host, !left.has(host.rank))));
     ranks = active.length ? key : "";
     draw();
   }
+  hosts.addEventListener("input", () => boxes().forEach(({ checked, value }) => left[checked ? "delete" : "add"](Number(value))));
   box.addEventListener("input", draw);
   return { box, update };
 }
@@ -73,9 +84,14 @@ function noHosts({ run }: RunDocument): string {
   return "No active host is known, or you may not list the pods of this namespace.";
 }
 
-function hostBox(host: Host): HTMLElement {
+/** Return a name for an order, of 10 hexadecimal digits. */
+function newOrderId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(5))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function hostBox(host: Host, checked: boolean): HTMLElement {
   const place = [`rank ${host.rank}`, host.pod ?? host.host, host.node, host.slice === null ? null : `slice ${host.slice}`];
-  return element("label", { className: "check" }, element("input", { type: "checkbox", value: String(host.rank), checked: true }),
+  return element("label", { className: "check" }, element("input", { type: "checkbox", value: String(host.rank), checked }),
     place.filter(Boolean).join(" · "));
 }
 

@@ -29,14 +29,20 @@ class Captures(Protocol):
     async def obstacle(self, key: str) -> str | None:
         """Return why the viewer cannot capture, for people; empty without a reason, None if they can."""
 
-    async def create(self, key: str, *, ranks: Ranges | None, milliseconds: int, requester: str = "") -> CaptureStatus:
-        """Create the object of a capture.
+    async def create(
+        self, key: str, *, order_id: str, ranks: Ranges | None, milliseconds: int, requester: str = ""
+    ) -> CaptureStatus:
+        """Return the capture of an order: a new one, unless an earlier attempt has created it.
 
         Args:
             key: The run.
+            order_id: Stays the same if the order is sent again.
             ranks: Ranks to capture; None for all.
             milliseconds: Duration.
             requester: The viewer, if the object is not made with their own credentials.
+
+        Raises:
+            ClusterFailure: The message says whether the capture may have been created.
         """
 
     async def status(self, key: str, name: str) -> CaptureStatus:
@@ -57,7 +63,9 @@ class NoCaptures(Captures):
         return self._reason
 
     @override
-    async def create(self, key: str, *, ranks: Ranges | None, milliseconds: int, requester: str = "") -> CaptureStatus:
+    async def create(
+        self, key: str, *, order_id: str, ranks: Ranges | None, milliseconds: int, requester: str = ""
+    ) -> CaptureStatus:
         self._reject()
 
     @override

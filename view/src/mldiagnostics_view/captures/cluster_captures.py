@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from mldiagnostics_api.capture_object import CaptureStatus, manifest
 from mldiagnostics_api.names import REQUESTED_BY_ANNOTATION
 from mldiagnostics_kube.apiserver import ClusterError, NotFound
-from mldiagnostics_kube.captures import cancel_capture, create_capture, path_of_capture
+from mldiagnostics_kube.captures import cancel_capture, path_of_capture
 from mldiagnostics_kube.failures import failure_of
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import Captures, CaptureUnknown
+from mldiagnostics_view.captures.creation import create_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,14 +40,16 @@ class ClusterCaptures(Captures):
         return None  # the API server decides about the object
 
     @override
-    async def create(self, key: str, *, ranks: Ranges | None, milliseconds: int, requester: str = "") -> CaptureStatus:
+    async def create(
+        self, key: str, *, order_id: str, ranks: Ranges | None, milliseconds: int, requester: str = ""
+    ) -> CaptureStatus:
         namespace, _, run = key.partition(":")
         target = {"runRef": {"name": run}} | ({} if ranks is None else {"ranks": str(ranks)})
-        body = manifest({"target": target, "durationMilliseconds": milliseconds}, label=run)
+        trigger = {"target": target, "durationMilliseconds": milliseconds}
+        body = manifest(trigger, label=run, order_id=order_id)
         if requester:
             body["metadata"]["annotations"] = {REQUESTED_BY_ANNOTATION: requester}
-        with self._failures():
-            return CaptureStatus.of(await create_capture(self._client, namespace, body))
+        return CaptureStatus.of(await create_once(self._client, namespace, body, cluster=self._cluster))
 
     @override
     async def status(self, key: str, name: str) -> CaptureStatus:

@@ -44,9 +44,13 @@ class ViewedCaptures(Captures):
         return None if await self._access.allows(CREATE, namespace_in(key)) else _missing(CREATE, key)
 
     @override
-    async def create(self, key: str, *, ranks: Ranges | None, milliseconds: int, requester: str = "") -> CaptureStatus:
+    async def create(
+        self, key: str, *, order_id: str, ranks: Ranges | None, milliseconds: int, requester: str = ""
+    ) -> CaptureStatus:
         await self._check(CREATE, key)
-        return await self._captures.create(key, ranks=ranks, milliseconds=milliseconds, requester=self._access.viewer)
+        return await self._captures.create(
+            key, order_id=order_id, ranks=ranks, milliseconds=milliseconds, requester=self._access.viewer
+        )
 
     @override
     async def status(self, key: str, name: str) -> CaptureStatus:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from mldiagnostics.errors import StoreNotFound
 from mldiagnostics.layout import is_trace, sanitize, session_prefix, xprof_page
 from mldiagnostics.store import open_store
+from mldiagnostics_kube.apiserver import ClusterError
+from mldiagnostics_kube.failures import failure_of
 
+from mldiagnostics_view.captures.creation import NOT_CREATED
 from mldiagnostics_view.documents import capture_document
 from mldiagnostics_view.endpoints.bodies import json_response
 from mldiagnostics_view.endpoints.capture_order import capture_order, ranks_to_capture
 from mldiagnostics_view.endpoints.problems import RequestProblem
-from mldiagnostics_view.limits import READ_BODY_S, XPROF_WAIT_S
+from mldiagnostics_view.limits import READ_BODY_S, READ_RUN_S, XPROF_WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,11 +55,21 @@ class Actions:
         return self._xprof is not None
 
     async def capture(self, request: web.Request) -> web.Response:
-        """Create the object of a capture."""
+        """Create the object of a capture; a failure says whether it may have been created."""
         order = capture_order(await _body(request))
         source, key = self._run(request)
-        ranks = ranks_to_capture(order, await source.detail(key))
-        status = await source.captures.create(key, ranks=ranks, milliseconds=order.milliseconds)
+        try:
+            async with asyncio.timeout(READ_RUN_S):
+                run = await source.detail(key)
+            status = await source.captures.create(
+                key, order_id=order.order_id, ranks=ranks_to_capture(order, run), milliseconds=order.milliseconds
+            )
+        except TimeoutError:
+            problem = f"The run could not be read within {READ_RUN_S:g} s"
+            raise RequestProblem(HTTPStatus.BAD_GATEWAY, f"{problem}. {NOT_CREATED}; try again.") from None
+        except ClusterError as error:  # of a review of the viewer's rights
+            problem = str(failure_of(error, cluster="the cluster"))
+            raise RequestProblem(HTTPStatus.BAD_GATEWAY, f"{problem}. {NOT_CREATED}.") from error
         response = await json_response(request, lambda: capture_document(status))
         response.set_status(HTTPStatus.CREATED)
         return response

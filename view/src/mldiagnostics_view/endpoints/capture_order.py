@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 from mldiagnostics_api.ranges import Ranges
 
+from mldiagnostics_view.captures.creation import NOT_CREATED
 from mldiagnostics_view.endpoints.problems import RequestProblem
 from mldiagnostics_view.limits import MAX_CAPTURE_MS
 
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["CaptureOrder", "capture_order", "ranks_to_capture"]
 
 ACTIVE: Final = "Active"
-_FIELDS: Final = {"ranks", "durationMilliseconds"}
+_FIELDS: Final = {"orderId", "ranks", "durationMilliseconds"}
+_ORDER_ID: Final = re.compile(r"[0-9a-f]{10}")
 
 
 class CaptureOrder(NamedTuple):
     """The chosen ranks, and the duration."""
 
+    order_id: str
+    """Stays the same if the page sends the order again; part of the name of the object."""
     ranks: frozenset[int]
     milliseconds: int
 
@@ -34,15 +39,17 @@ def capture_order(body: bytes) -> CaptureOrder:
     except ValueError:
         document = None
     if not isinstance(document, dict) or document.keys() != _FIELDS:
-        raise _bad("body: is not a JSON object with ranks and durationMilliseconds; reload the page")
-    ranks, milliseconds = document["ranks"], document["durationMilliseconds"]
+        raise _bad("body: is not a JSON object with orderId, ranks and durationMilliseconds; reload the page")
+    order_id, ranks, milliseconds = document["orderId"], document["ranks"], document["durationMilliseconds"]
+    if not isinstance(order_id, str) or not _ORDER_ID.fullmatch(order_id):
+        raise _bad("orderId: is not a text of 10 hexadecimal digits; reload the page")
     if not _is_count(milliseconds) or not 1 <= milliseconds <= MAX_CAPTURE_MS:
         raise _bad(f"durationMilliseconds: is not a whole number from 1 to {MAX_CAPTURE_MS}; give a shorter duration")
     if not isinstance(ranks, list) or not all(_is_count(rank) for rank in ranks):
         raise _bad("ranks: is not a list of numbers; reload the page")
     if not ranks:
         raise _bad("ranks: no host is chosen; choose at least one")
-    return CaptureOrder(frozenset(ranks), milliseconds)
+    return CaptureOrder(order_id, frozenset(ranks), milliseconds)
 
 
 def ranks_to_capture(order: CaptureOrder, run: RunDetail) -> Ranges | None:
@@ -54,7 +61,8 @@ def ranks_to_capture(order: CaptureOrder, run: RunDetail) -> Ranges | None:
     if not run.hosts:
         raise RequestProblem(
             HTTPStatus.CONFLICT,
-            "The hosts of this run are not known: the cluster does not respond, or you may not list pods. Try again.",
+            "The hosts of this run are not known: the cluster does not respond, or you may not list pods. "
+            f"{NOT_CREATED}; try again.",
         )
     active = frozenset(host.rank for host in run.hosts if host.phase == ACTIVE)
     if gone := sorted(order.ranks - active):
