@@ -127,7 +127,7 @@ def show_rows(
 
 
 def unwritable(error: OSError) -> ConfigurationError:
-    """Return the reason why standard output cannot be written; what comes later is dropped.
+    """Return the reason why standard output cannot be written; drop later output.
 
     Else the interpreter's own flush would fail again.
     """

@@ -161,7 +161,10 @@ def _logs_below(root: Path, most: int = 3) -> Iterator[Path]:
 
 
 def _has_tail(path: str, offset: int, tail: str) -> bool:
-    """Return whether a text, in hexadecimal, ends at an offset of a file; only its beginning has none before it."""
+    """Return whether a text, in hexadecimal, ends at an offset of a file.
+
+    Only the beginning of the file has an empty one before it.
+    """
     size = len(tail) // 2
     if not 0 <= size <= offset or bool(size) != bool(offset):
         return False
