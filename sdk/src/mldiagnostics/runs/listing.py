@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mldiagnostics.lifecycle.outcome import Phase
+    from mldiagnostics.runs.rank_row import RankRow
     from mldiagnostics.store import Store
 
-__all__ = ["configs", "find_run", "line_of", "list_runs", "run_at"]
+__all__ = ["configs", "find_run", "find_run_with_ranks", "line_of", "list_runs", "run_at"]
 
 PARALLEL_READS = 32
 _FAST_READ_S = 0.001
@@ -128,6 +129,17 @@ def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
     Example:
         row = find_run("mldiagnostics", "4f6c")
     """
+    return find_run_with_ranks(storage, run, now=now)[0]
+
+
+def find_run_with_ranks(storage: str, run: str, *, now: float | None = None) -> tuple[RunRow, list[RankRow]]:
+    """Return one run as `find_run` does, and its rows of `ranks`.
+
+    The records are read once for both.
+
+    Example:
+        row, processes = find_run_with_ranks("mldiagnostics", "4f6c")
+    """
     store, moment = open_store(storage), time.time() if now is None else now
     row = _row(store, run, moment) if run else None
     if row is None:
@@ -145,7 +157,7 @@ def find_run(storage: str, run: str, *, now: float | None = None) -> RunRow:
     attempt = max((rank.attempt for rank in processes), default=None)
     hosts = {rank.host for rank in processes if rank.host and rank.attempt == attempt}
     row = replace(folded(row, processes), hosts=len(hosts) or row.hosts)
-    return _with_sessions(store, row)
+    return _with_sessions(store, row), processes
 
 
 def run_at(directory: str, *, now: float | None = None) -> RunRow | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.locations import local_path
-from mldiagnostics.runs import attempt_rows, find_run, list_runs, ranks, sessions
+from mldiagnostics.runs import attempt_rows, find_run_with_ranks, list_runs, sessions
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import NoCaptures
@@ -117,7 +117,7 @@ class FileSource(ListedSource):
         if not is_listed and not _KEY.fullmatch(key):
             raise RunUnknown
         try:
-            row = find_run(self._root, key)
+            row, hosts = find_run_with_ranks(self._root, key)
         except ConfigurationError as error:
             raise RunUnknown from error
         if row.directory.rpartition("/")[2] != key:  # the beginning of an id
@@ -125,7 +125,7 @@ class FileSource(ListedSource):
         return RunDetail(
             row=row,
             attempts=attempt_rows(row),
-            hosts=ranks(row),
+            hosts=hosts,
             sessions=sessions(row),
             configs=row.configs,
             has_files=True,
