@@ -49,19 +49,25 @@ export function choice(label: string, choices: readonly (string | [value: string
   return made;
 }
 
-const ROWS_AT_ONCE = 1000;
+export const ROWS_AT_ONCE = 1000;
 
-/** Return a table in a box that scrolls, with a button for more than 1000 rows; numbers are aligned to the right. */
-export function table(heads: (Node | string)[], rows: (Node | string | number | null)[][]): HTMLElement {
+/**
+ * Return a table in a box that scrolls, with a button for more than 1000 rows; numbers are aligned to the right.
+ * @param limit - Most rows to show, which the button raises; a table that is drawn again and has the same limit keeps its rows.
+ */
+export function table(heads: (Node | string)[], rows: (Node | string | number | null)[][], limit = { rows: ROWS_AT_ONCE }): HTMLElement {
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
-  const body = element("tbody"), more = button("", add);
+  const body = element("tbody"), more = button("", () => {
+    limit.rows += ROWS_AT_ONCE;
+    add();
+  });
   let shown = 0;
   function add(): void {
-    body.append(...rows.slice(shown, shown + ROWS_AT_ONCE).map((cells) => element("tr", {}, ...cells.map((cell) =>
+    body.append(...rows.slice(shown, limit.rows).map((cells) => element("tr", {}, ...cells.map((cell) =>
       typeof cell === "number"
         ? element("td", { className: "number" }, cell.toLocaleString("en", { maximumSignificantDigits: 5 }))
         : element("td", {}, cell ?? "–")))));
-    shown = Math.min(rows.length, shown + ROWS_AT_ONCE);
+    shown = Math.min(rows.length, limit.rows);
     more.hidden = shown === rows.length;
     more.textContent = `Show ${Math.min(ROWS_AT_ONCE, rows.length - shown)} more of ${rows.length} rows`;
   }

@@ -1,6 +1,6 @@
 // The hosts of a run, and their step times over time, which show the slow ones.
 import { get, type Host, type Metric, type Metrics, type RankColumns, type RunDocument } from "./api.js";
-import { choice, duration, element, moment, problem, table } from "./elements.js";
+import { choice, duration, element, moment, problem, ROWS_AT_ONCE, table } from "./elements.js";
 import { heatMap } from "./heat_map.js";
 import { onTheme, stateOf, type Part } from "./run_parts.js";
 import { change, parameter } from "./url_state.js";
@@ -13,6 +13,7 @@ const SIGNS: Record<string, string> = { Active: "▶", Completed: "✔", Failed:
 export function hostsPart(base: string): Part {
   const list = element("div"), map = element("div"), pick = element("div", { className: "tools" });
   const box = element("section", {}, map, element("h2", {}, "Hosts"), list);
+  const limit = { rows: ROWS_AT_ONCE };
   let run: RunDocument | null = null, metrics: Metric[] = [], data: RankColumns | null = null, shown = "";
 
   function metric(): string {
@@ -57,7 +58,7 @@ export function hostsPart(base: string): Part {
     box,
     update: (changed) => {
       run = changed;
-      list.replaceChildren(changed.hosts.length ? hostTable(changed.hosts) : element("p", { className: "muted" },
+      list.replaceChildren(changed.hosts.length ? hostTable(changed.hosts, limit) : element("p", { className: "muted" },
         "No host has reported yet, or you may not list the pods of this namespace."));
     },
     refresh: load,
@@ -65,7 +66,7 @@ export function hostsPart(base: string): Part {
   };
 }
 
-function hostTable(hosts: Host[]): HTMLElement {
+function hostTable(hosts: Host[], limit: { rows: number }): HTMLElement {
   const columns: [string, (host: Host) => Node | string | number | null][] = [
     ["Rank", (host) => String(host.rank)],
     [hosts.some(({ pod }) => pod) ? "Pod" : "Host", (host) => host.pod ?? host.host],
@@ -80,5 +81,5 @@ function hostTable(hosts: Host[]): HTMLElement {
     ["Last report", (host) => (host.lastHeartbeatTime ? moment(host.lastHeartbeatTime) : null)],
   ];
   const shown = columns.filter(([title, value]) => ["Rank", "Phase"].includes(title) || hosts.some((host) => value(host) !== null));
-  return table(shown.map(([title]) => title), hosts.map((host) => shown.map(([, value]) => value(host))));
+  return table(shown.map(([title]) => title), hosts.map((host) => shown.map(([, value]) => value(host))), limit);
 }
