@@ -16,7 +16,7 @@ Each row has `to_json()`.
 
 from __future__ import annotations
 
-from mldiagnostics.runs.listing import configs, find_run, find_run_with_ranks, list_runs, run_at
+from mldiagnostics.runs.listing import configs, find_run, list_runs, run_at
 from mldiagnostics.runs.metric_rows import MetricRow, metrics
 from mldiagnostics.runs.rank_row import RankRow
 from mldiagnostics.runs.record_queries import EventRow, events, ranks, read_records
@@ -39,7 +39,6 @@ __all__ = [
     "configs",
     "events",
     "find_run",
-    "find_run_with_ranks",
     "goodput",
     "goodput_over_time",
     "list_runs",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from mldiagnostics.errors import ConfigurationError, MLDiagnosticsError
 from mldiagnostics.locations import local_path
-from mldiagnostics.runs import attempt_rows, find_run_with_ranks, list_runs, sessions
+from mldiagnostics.runs import attempt_rows, list_runs, sessions
+from mldiagnostics.runs.listing import find_run_with_ranks
 from typing_extensions import override
 
 from mldiagnostics_view.captures.captures import NoCaptures
