@@ -167,6 +167,14 @@ def test_an_interruption_is_a_suspension_unless_the_cluster_shows_more() -> None
     assert the(observed(found, RunObservation(evidence=[deleted, preempted]), None, at(102))).cause == "Preemption"
 
 
+def test_what_ended_an_attempt_is_not_the_cause_of_the_next_end() -> None:
+    failed = RunAttempt(attempt=0, end_time=at(100), reason="Restarted")
+    held = RunAttempt(attempt=1, start_time=at(100), end_time=at(126), reason="Suspended", message="is suspended")
+    waits = status(failed, held, phase=MLRunPhase.PENDING, reason="Suspended", workload="RayJob/trainer")
+    found = observed(waits, RunObservation(evidence=[evidence(DisruptionCause.EXIT_CODE, 95)]), None, at(127))
+    assert [attempt.cause for attempt in found.attempts or ()] == ["ExitCode", "Suspended"]
+
+
 def test_the_steps_before_an_interruption_are_not_those_of_the_rest() -> None:
     held = RunAttempt(attempt=0, start_time=START, end_time=at(100), reason="Queued", cause="Preemption")
     resumed = status(held, RunAttempt(attempt=0, start_time=at(200)))

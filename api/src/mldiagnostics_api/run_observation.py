@@ -56,7 +56,12 @@ def observed(status: MLRunStatus, seen: RunObservation, reported: ReportedRun | 
         reported: Reports of the run.
         now: Current time.
     """
-    attempts = [_caused(attempt, _evidence(attempt, seen), status, now) for attempt in status.attempts or ()]
+    known = status.attempts or ()
+    ends = [None, *(attempt.end_time for attempt in known)]
+    attempts = [
+        _caused(attempt, _evidence(attempt, seen, previous_end=previous_end), status, now)
+        for attempt, previous_end in zip(known, ends, strict=False)
+    ]
     if attempts and attempts[-1].end_time is None:
         previous_end = attempts[-2].end_time if len(attempts) > 1 else None
         attempts[-1] = _started(attempts[-1], seen, reported, previous_end)
@@ -109,16 +114,17 @@ def _refusal_changes(status: MLRunStatus, refused: Evidence, seen: RunObservatio
     return {**explained, "conditions": conditions}
 
 
-def _evidence(attempt: RunAttempt, seen: RunObservation) -> Sequence[Evidence]:
-    """Return the evidence that can explain the end of an attempt.
+def _evidence(attempt: RunAttempt, seen: RunObservation, *, previous_end: datetime | None) -> Sequence[Evidence]:
+    """Return the evidence that can explain the end of an attempt: it is later than the end of the attempt before.
 
     Refused pods explain only an attempt that never had all of its pods: at a restart, the pods of the attempt before
     still count against the quota.
     """
+    own = [item for item in seen.evidence if previous_end is None or item.time > previous_end]
     refused, ended = seen.refused, attempt.end_time
     if refused is None or ended is None or refused.time > ended or _have_started(attempt):
-        return seen.evidence
-    return (*seen.evidence, refused)
+        return own
+    return (*own, refused)
 
 
 def _have_started(attempt: RunAttempt) -> bool:
