@@ -135,7 +135,7 @@ async def test_only_the_own_page_changes_something(server: aiohttp.ClientSession
     await read(server, "/api/runs")
     base = f"/api/runs/{root.name}/trained"
     own = f"http://{server._base_url.authority}"
-    order = b'{"ranks": [0], "durationMilliseconds": 10}'
+    order = b'{"orderId": "0123456789", "ranks": [0], "durationMilliseconds": 10}'
     json_type = {"Content-Type": "application/json"}
     same = {"Sec-Fetch-Site": "same-origin"}
     for headers, body, status in (
@@ -149,7 +149,7 @@ async def test_only_the_own_page_changes_something(server: aiohttp.ClientSession
         ({"Origin": own, "Content-Type": "application/x-www-form-urlencoded"}, order, 415),
         ({**json_type, **same}, b" " * (MAX_BODY_BYTES + 1), 413),
         ({**json_type, **same}, b"{}", 400),
-        ({**json_type, **same}, b'{"ranks": [], "durationMilliseconds": 10}', 400),
+        ({**json_type, **same}, b'{"orderId": "0123456789", "ranks": [], "durationMilliseconds": 10}', 400),
         ({**json_type, **same}, order, 409),  # the run has ended
         ({**json_type, "Origin": own}, order, 409),
     ):
@@ -180,10 +180,14 @@ async def test_a_source_of_files_has_neither_captures_nor_xprof_without_the_comm
         assert (run["canCapture"], run["captureObstacle"], run["canOpenXprof"]) == (False, None, False)
         [host] = run["hosts"]
         for path, body, status in (
-            (f"{base}/captures", {"ranks": [host["rank"]], "durationMilliseconds": 10}, 403),
+            (f"{base}/captures", {"orderId": "0123456789", "ranks": [host["rank"]], "durationMilliseconds": 10}, 403),
             (f"{base}/captures/any/cancel", {}, 403),
             (f"{base}/sessions/any/xprof", {}, 409),
-            (f"/api/runs/{source}/gone/captures", {"ranks": [0], "durationMilliseconds": 10}, 404),
+            (
+                f"/api/runs/{source}/gone/captures",
+                {"orderId": "0123456789", "ranks": [0], "durationMilliseconds": 10},
+                404,
+            ),
         ):
             async with client.post(path, json=body) as response:
                 assert response.status == status, await response.text()

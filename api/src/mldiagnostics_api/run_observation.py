@@ -115,10 +115,10 @@ def _refusal_changes(status: MLRunStatus, refused: Evidence, seen: RunObservatio
 
 
 def _evidence(attempt: RunAttempt, seen: RunObservation, *, previous_end: datetime | None) -> Sequence[Evidence]:
-    """Return the evidence that can explain the end of an attempt: it is later than the end of the attempt before.
+    """Return the evidence that can explain the end of an attempt.
 
-    Refused pods explain only an attempt that never had all of its pods: at a restart, the pods of the attempt before
-    still count against the quota.
+    It is later than the end of the attempt before. Refused pods explain only an attempt that never had all of its
+    pods: at a restart, the pods of the attempt before still count against the quota.
     """
     own = [item for item in seen.evidence if previous_end is None or item.time > previous_end]
     refused, ended = seen.refused, attempt.end_time
