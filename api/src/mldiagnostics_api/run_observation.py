@@ -63,8 +63,7 @@ def observed(status: MLRunStatus, seen: RunObservation, reported: ReportedRun | 
         for attempt, previous_end in zip(known, ends, strict=False)
     ]
     if attempts and attempts[-1].end_time is None:
-        previous_end = attempts[-2].end_time if len(attempts) > 1 else None
-        attempts[-1] = _started(attempts[-1], seen, reported, previous_end)
+        attempts[-1] = _started(attempts[-1], seen, reported, ends[-2])
     changes: dict[str, object] = {
         "attempts": attempts or None,
         "goodput": _reliability(status, attempts, seen, reported),
