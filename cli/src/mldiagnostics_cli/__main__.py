@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 
@@ -78,10 +77,13 @@ def _message(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}; check the path and its permissions"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # in text that click prints
-        from mldiagnostics_cli.output import unwritable  # noqa: PLC0415 - as above
+    if isinstance(error, OSError) and sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError as unwritten:  # text that click prints
+            from mldiagnostics_cli.output import unwritable  # noqa: PLC0415 - as above
 
-        return str(unwritable(error))
+            return str(unwritable(unwritten))
     return f"unexpected {type(error).__name__}: {error}; set {TRACEBACK}=1 and report the traceback"
 
 
